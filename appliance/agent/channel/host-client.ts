@@ -1,0 +1,155 @@
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstallEvent } from '#shared/contract/install-event.ts';
+import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
+import { visibility } from '#shared/contract/primitives.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { z } from 'zod';
+
+const BASE_PATH = '/ganeti/latest';
+/** A dead host is found by this; a live one answers at once, or keeps bytes coming. */
+const IDLE_TIMEOUT_MS = 120_000;
+/** The network comes up while the agent starts, the host may be busy, and its service may be started again. */
+const ANSWER_TIMEOUT_MS = 60_000;
+const ANSWER_RETRY_MS = 50;
+const MAX_JSON_BYTES = 8 * 1024 * 1024;
+/** 16 MiB of definition, and the archive's own headers. */
+const MAX_DEFINITION_BYTES = 24 * 1024 * 1024;
+const MAX_REASON_BYTES = 4096;
+
+const osParameters = z.record(z.string(), z.tuple([z.string(), visibility]));
+/** `{"name": ["value", "visibility"]}` as served at os/parameters.json. */
+export type OsParameters = z.infer<typeof osParameters>;
+
+/**
+ * The agent's view of the host: the metadata service on the channel. What is asked for is asked until there is an answer at all.
+ * @throws AppError METAD_UNAVAILABLE when there is none for a minute, METAD_REFUSED
+ */
+export interface HostClient {
+  /** @throws AppError VALIDATION for a plan that this agent does not understand */
+  fetchPlan(): Promise<InstallPlan>;
+  /** @throws AppError SECRET_LOST when the host no longer has a secret that the scripts need */
+  fetchOsParameters(): Promise<OsParameters>;
+  fetchDefinition(): Promise<Buffer>;
+  /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
+  openPackage(): Promise<IncomingMessage>;
+  /** @returns the HTTP status */
+  postEvents(batch: readonly InstallEvent[]): Promise<number>;
+}
+
+export interface HostAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+export function createHostClient(address: HostAddress): HostClient {
+  // Not imported: a V8 start-up snapshot cannot hold this module.
+  const { Agent, request } = process.getBuiltinModule('node:http');
+  const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+
+  function send(method: string, path: string, body?: string): Promise<IncomingMessage> {
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        {
+          ...address,
+          agent,
+          method,
+          path: `${BASE_PATH}/${path}`,
+          headers:
+            body === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
+        },
+        resolve,
+      );
+      outgoing.setTimeout(IDLE_TIMEOUT_MS, () =>
+        outgoing.destroy(new Error(`no answer for ${IDLE_TIMEOUT_MS / 1000} s`)),
+      );
+      outgoing.on('error', (error) =>
+        reject(new AppError('METAD_UNAVAILABLE', `${path}: ${error.message}`, { cause: error })),
+      );
+      outgoing.end(body);
+    });
+  }
+
+  async function get(path: string, limitBytes: number): Promise<Buffer> {
+    const response = await send('GET', path);
+    if (response.statusCode !== 200) throw await refusal(path, response);
+    return await readAll(response, limitBytes);
+  }
+
+  return {
+    async fetchPlan() {
+      const bytes = await untilAnswered(() => get('install/plan.json', MAX_JSON_BYTES));
+      const parsed = installPlan.safeParse(JSON.parse(bytes.toString()));
+      if (parsed.success) return parsed.data;
+      throw new AppError('VALIDATION', `install plan: ${z.prettifyError(parsed.error)}`, {
+        hint: 'rebuild the appliance: it is of another version than the node',
+      });
+    },
+    async fetchOsParameters() {
+      const bytes = await untilAnswered(() => get('os/parameters.json', MAX_JSON_BYTES));
+      return osParameters.parse(JSON.parse(bytes.toString()));
+    },
+    fetchDefinition: () => untilAnswered(() => get('os/definition.tar', MAX_DEFINITION_BYTES)),
+    async openPackage() {
+      const response = await untilAnswered(() => send('GET', 'os/package'));
+      if (response.statusCode === 200) return response;
+      const reason = await readReason(response);
+      throw new AppError('PACKAGE_DOWNLOAD', `personalization package: ${reason}`);
+    },
+    async postEvents(batch) {
+      const response = await send('POST', 'install/events', JSON.stringify(batch));
+      response.resume();
+      return response.statusCode ?? 0;
+    },
+  };
+}
+
+/** No connection yet and 5xx are repeated; any other answer is an answer. */
+async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + ANSWER_TIMEOUT_MS;
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (error instanceof AppError && error.code !== 'METAD_UNAVAILABLE') throw error;
+      if (performance.now() > deadline) throw error;
+      await sleep(ANSWER_RETRY_MS);
+    }
+  }
+}
+
+async function refusal(path: string, response: IncomingMessage): Promise<AppError> {
+  const status = response.statusCode ?? 0;
+  const reason = await readReason(response);
+  if (status === 410) {
+    return new AppError('SECRET_LOST', `${path}: ${reason}`, {
+      hint: 'give the secret OS parameters again with a reinstall',
+    });
+  }
+  const code = status >= 500 ? 'METAD_UNAVAILABLE' : 'METAD_REFUSED';
+  return new AppError(code, `${path}: the host answered ${status}: ${reason}`);
+}
+
+async function readReason(response: IncomingMessage): Promise<string> {
+  const body = await readAll(response, MAX_REASON_BYTES).catch(() => Buffer.alloc(0));
+  return body.toString().trim() || `status ${response.statusCode}`;
+}
+
+async function readAll(response: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > limitBytes) throw new Error(`answer is larger than ${limitBytes} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw new AppError('METAD_UNAVAILABLE', `answer broke off: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  return Buffer.concat(chunks);
+}

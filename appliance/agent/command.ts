@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+import { AppError } from '#shared/errors/app-error.ts';
+
+export interface CommandResult {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Output that is kept of one command, in bytes; tools of the appliance print far less. */
+const MAX_KEPT_BYTES = 1024 * 1024;
+const COMMAND_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+export interface CommandOptions {
+  /** Fed to stdin. */
+  readonly input?: string;
+  /** Sees stdout as it comes. */
+  readonly onStdout?: (text: string) => void;
+}
+
+/** Runs a tool of the appliance to its end and returns its status. Small on purpose: a library for it costs boot time. */
+export function tryCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      env: { PATH: COMMAND_PATH, LC_ALL: 'C' },
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    });
+    const kept = { stdout: '', stderr: '' };
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      options.onStdout?.(text);
+      if (kept.stdout.length < MAX_KEPT_BYTES) kept.stdout += text;
+    });
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      if (kept.stderr.length < MAX_KEPT_BYTES) kept.stderr += text;
+    });
+    child.on('error', reject);
+    child.on('close', (status) => resolve({ status: status ?? 128, ...kept }));
+    if (options.input !== undefined) child.stdin?.end(options.input);
+  });
+}
+
+/** @throws AppError COMMAND_FAILED with the last line that the tool wrote to stderr. */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<string> {
+  const result = await tryCommand(command, args, options);
+  if (result.status !== 0) {
+    const reason = result.stderr.trim().split('\n').at(-1) || `exit status ${result.status}`;
+    throw new AppError('COMMAND_FAILED', `${command} ${args.join(' ')}: ${reason}`);
+  }
+  return result.stdout;
+}

@@ -1,0 +1,69 @@
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import type { HostClient, OsParameters } from './channel/host-client.ts';
+import { EventSender } from './report/event-sender.ts';
+import { createReporter } from './report/reporter.ts';
+import { listHiddenValues } from './scripts/environment.ts';
+import { REAL_LOCATIONS } from './stages/disks.ts';
+import { createPlanStages } from './stages/plan-stages.ts';
+import { runStages, type StageFailure } from './stages/stage.ts';
+
+/** The result is repeated for this long; the host has its own, longer deadline. */
+const RESULT_TIMEOUT_MS = 120_000;
+
+export interface InstallOptions {
+  readonly host: HostClient;
+  readonly print: (line: string) => void;
+  readonly uptimeMs: () => number;
+  /** When the first process of the appliance ran, and when the agent's first line did. */
+  readonly userSpaceAtMs: number | null;
+  readonly agentStartedAtMs: number;
+  readonly agentVersion: string;
+}
+
+/** Fetches the plan, carries it out, and reports everything to the host. Returns when the result was acknowledged, or given up. */
+export async function install(options: InstallOptions): Promise<void> {
+  const { host, print, uptimeMs } = options;
+  const sender = new EventSender({ post: (batch) => host.postEvents(batch), complain: print });
+  // Grows when the parameters arrive; before that the agent knows no secret.
+  let mask: (text: string) => string = (text) => text;
+  const reporter = createReporter({
+    send: (event) => sender.send(event),
+    print,
+    uptimeMs,
+    mask: (text) => mask(text),
+  });
+  const parameters = async (): Promise<OsParameters> => {
+    const fetched = await host.fetchOsParameters();
+    mask = createMask(listHiddenValues(fetched));
+    return fetched;
+  };
+
+  sender.send({
+    type: 'agent-started',
+    atMs: options.agentStartedAtMs,
+    userSpaceAtMs: options.userSpaceAtMs,
+    agentVersion: options.agentVersion,
+  });
+  const failure = await carryOut(host, async (plan) => {
+    const { stages, cleanup } = createPlanStages({ plan, host, at: REAL_LOCATIONS, parameters });
+    return await runStages(stages, cleanup, reporter);
+  });
+  reporter.result(failure);
+  const isAcknowledged = await sender.flush(RESULT_TIMEOUT_MS);
+  if (sender.droppedEvents > 0) print(`${sender.droppedEvents} log lines were dropped`);
+  print(isAcknowledged ? 'the host has the result' : 'the host did not take the result');
+}
+
+async function carryOut(
+  host: HostClient,
+  work: (plan: InstallPlan) => Promise<StageFailure | null>,
+): Promise<StageFailure | null> {
+  let plan: InstallPlan;
+  try {
+    plan = await host.fetchPlan();
+  } catch (error) {
+    return { stage: 'boot-appliance', error };
+  }
+  return await work(plan);
+}

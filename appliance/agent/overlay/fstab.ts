@@ -1,0 +1,80 @@
+/** One line of a guest's fstab that names a file system on a disk. */
+export interface FstabEntry {
+  readonly source: string;
+  readonly mountPoint: string;
+  readonly type: string;
+  readonly options: readonly string[];
+}
+
+/** Network, memory and pseudo file systems are not on the instance's disks. */
+const DISK_TYPES = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'auto']);
+
+/** What an fstab mounts below the root, parents first (fstab(5); blanks are written `\040`). Lines that make no sense are skipped. */
+export function parseFstab(text: string): FstabEntry[] {
+  const entries: FstabEntry[] = [];
+  for (const line of text.split('\n')) {
+    const [source, mountPoint, type, options = 'defaults'] = line.trim().split(/\s+/).map(unescape);
+    if (!source || source.startsWith('#') || !mountPoint || !type) continue;
+    if (!mountPoint.startsWith('/') || mountPoint === '/' || !DISK_TYPES.has(type)) continue;
+    entries.push({ source, mountPoint, type, options: options.split(',') });
+  }
+  return entries.sort((a, b) => a.mountPoint.split('/').length - b.mountPoint.split('/').length);
+}
+
+function unescape(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}
+
+/** A file system on the instance's disks, as blkid sees it. */
+export interface FileSystem {
+  /** Device node inside the appliance. */
+  readonly path: string;
+  /** Other names of the same device: `/dev/vg/lv`, `/dev/mapper/vg-lv`. */
+  readonly aliases: readonly string[];
+  readonly type: string;
+  readonly uuid: string | null;
+  readonly label: string | null;
+  readonly partUuid: string | null;
+  readonly partLabel: string | null;
+  /** Position of the instance's disk, from 0, and the partition's number; null for other devices. */
+  readonly diskIndex: number | null;
+  readonly partition: number | null;
+}
+
+/** Finds the file system that a source in fstab means. Names such as /dev/sda1 count disks by letter. */
+export function matchFstabSource(
+  source: string,
+  fileSystems: readonly FileSystem[],
+): FileSystem | null {
+  const [, key, quoted] = /^(UUID|LABEL|PARTUUID|PARTLABEL)=(.*)$/.exec(source) ?? [];
+  const value = quoted?.replace(/^"(.*)"$/, '$1');
+  const [, directory, name] =
+    /^\/dev\/disk\/by-(uuid|label|partuuid|partlabel)\/(.*)$/.exec(source) ?? [];
+  const wanted = (key ?? directory)?.toLowerCase();
+  const text = value ?? name;
+  if (wanted !== undefined && text !== undefined)
+    return (
+      fileSystems.find(
+        (candidate) => tagOf(candidate, wanted)?.toLowerCase() === text.toLowerCase(),
+      ) ?? null
+    );
+  const [, letter, number] = /^\/dev\/(?:x?v|s|h)d([a-z])(\d*)$/.exec(source) ?? [];
+  if (letter !== undefined) {
+    const diskIndex = letter.charCodeAt(0) - 'a'.charCodeAt(0);
+    const partition = number ? Number(number) : null;
+    return (
+      fileSystems.find(
+        (candidate) => candidate.diskIndex === diskIndex && candidate.partition === partition,
+      ) ?? null
+    );
+  }
+  return fileSystems.find((candidate) => candidate.aliases.includes(source)) ?? null;
+}
+
+function tagOf(fileSystem: FileSystem, tag: string): string | null {
+  if (tag === 'uuid') return fileSystem.uuid;
+  if (tag === 'label') return fileSystem.label;
+  return tag === 'partuuid' ? fileSystem.partUuid : fileSystem.partLabel;
+}

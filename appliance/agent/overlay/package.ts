@@ -1,0 +1,69 @@
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { extractTar, type ExtractResult } from './extract.ts';
+import { readTar } from './tar-reader.ts';
+import { setXattr } from './xattr.ts';
+
+const CHUNK_BYTES = 256 * 1024;
+
+/**
+ * Streams a `.tar.gz` into a directory; nothing of it is stored elsewhere.
+ * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream breaks off, and what `extractTar` throws
+ */
+export async function overlayPackage(input: Readable, rootPath: string): Promise<ExtractResult> {
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
+  // Which of the two failed decides what is said: the download, or the bytes.
+  let inputError: unknown = null;
+  input.on('error', (error) => {
+    inputError = error;
+    gunzip.destroy(error);
+  });
+  input.on('close', () => {
+    if (!input.readableEnded && !gunzip.destroyed)
+      gunzip.destroy(new Error('the connection was cut'));
+    if (!input.readableEnded) inputError ??= new Error('the connection was cut');
+  });
+  input.pipe(gunzip);
+  try {
+    return await extractTar(readTar(gunzip as AsyncIterable<Buffer>), rootPath, { setXattr });
+  } catch (error) {
+    if (inputError !== null)
+      throw new AppError(
+        'PACKAGE_DOWNLOAD',
+        `personalization package broke off: ${messageOf(inputError)}`,
+        { cause: inputError },
+      );
+    if (isAppError(error)) throw error;
+    if (isZlibError(error))
+      throw new AppError(
+        'PACKAGE_INVALID',
+        `personalization package: not a usable gzip file: ${messageOf(error)}`,
+        {
+          cause: error,
+          hint: 'make it with tar -C DIR -czf x.tar.gz .',
+        },
+      );
+    throw error;
+  } finally {
+    input.destroy();
+    gunzip.destroy();
+  }
+}
+
+function isZlibError(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    'code' in error &&
+    typeof error.code === 'string' &&
+    error.code.startsWith('Z_')
+  );
+}
+
+/** Unpacks an uncompressed archive that is in memory. */
+export async function unpackTar(bytes: Buffer, rootPath: string): Promise<ExtractResult> {
+  async function* once(): AsyncGenerator<Buffer> {
+    yield bytes;
+  }
+  return await extractTar(readTar(once()), rootPath, { setXattr });
+}

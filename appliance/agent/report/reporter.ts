@@ -1,0 +1,86 @@
+import type { InstallEvent } from '#shared/contract/install-event.ts';
+import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
+import type { InstallStage } from '#shared/contract/primitives.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { StageFailure, StageObserver, StageReporter } from '../stages/stage.ts';
+
+const MIN_PROGRESS_INTERVAL_MS = 1_000;
+const MAX_SUMMARY_LENGTH = 1024;
+const MAX_MESSAGE_LENGTH = 4096;
+const MAX_HINT_LENGTH = 1024;
+
+export interface ReporterOptions {
+  readonly send: (event: InstallEvent) => void;
+  /** Serial console, one line a call. */
+  readonly print: (line: string) => void;
+  /** Milliseconds since the kernel booted. */
+  readonly uptimeMs: () => number;
+  /** Hides OS parameters that are private or secret. */
+  readonly mask: (text: string) => string;
+}
+
+export interface Reporter extends StageObserver {
+  result(failure: StageFailure | null): void;
+}
+
+/** Turns what stages say into events for the host and lines for the serial console; everything passes the mask first. */
+export function createReporter(options: ReporterOptions): Reporter {
+  const { send, print, uptimeMs } = options;
+  const clean = (text: string, limit: number): string => options.mask(text).slice(0, limit);
+  const stamp = (): string => (uptimeMs() / 1000).toFixed(2).padStart(7);
+  let lastProgressAtMs = -Infinity;
+
+  function reporterFor(stage: InstallStage): StageReporter {
+    return {
+      log(line, stream = 'agent') {
+        const text = clean(line, MAX_LOG_LINE_LENGTH);
+        send({ type: 'log', atMs: uptimeMs(), stage, stream, line: text });
+        print(`${stamp()} ${stage}: ${text}`);
+      },
+      progress(doneBytes, totalBytes) {
+        const atMs = uptimeMs();
+        if (atMs - lastProgressAtMs < MIN_PROGRESS_INTERVAL_MS) return;
+        lastProgressAtMs = atMs;
+        send({ type: 'progress', atMs, stage, doneBytes, totalBytes });
+      },
+    };
+  }
+
+  return {
+    reporterFor,
+    started(stage) {
+      lastProgressAtMs = -Infinity;
+      send({ type: 'stage-started', atMs: uptimeMs(), stage });
+      print(`${stamp()} ${stage} …`);
+    },
+    finished(stage, summary) {
+      const text = clean(summary, MAX_SUMMARY_LENGTH);
+      send({ type: 'stage-finished', atMs: uptimeMs(), stage, summary: text });
+      print(`${stamp()} ${stage} done: ${text}`);
+    },
+    result(failure) {
+      if (failure === null) {
+        send({ type: 'result', atMs: uptimeMs(), outcome: { status: 'success' } });
+        print(`${stamp()} result: success`);
+        return;
+      }
+      const { stage, error } = failure;
+      const code = isAppError(error) ? error.code : 'INTERNAL';
+      const message = clean(messageOf(error), MAX_MESSAGE_LENGTH);
+      const hint = isAppError(error) ? error.hint : undefined;
+      send({
+        type: 'result',
+        atMs: uptimeMs(),
+        outcome: {
+          status: 'failure',
+          stage,
+          code,
+          message,
+          ...(hint !== undefined && { hint: clean(hint, MAX_HINT_LENGTH) }),
+        },
+      });
+      print(`${stamp()} result: ${stage} failed, ${code}: ${message}`);
+      if (!isAppError(error) && error instanceof Error) print(options.mask(error.stack ?? ''));
+    },
+  };
+}

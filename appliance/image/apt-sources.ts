@@ -1,0 +1,74 @@
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** Debian release that the appliance is made of. */
+export const SUITE = 'bookworm';
+const SUITES = [SUITE, `${SUITE}-updates`, `${SUITE}-security`];
+
+/** A file of /etc/apt: its name decides its format. */
+export interface AptSourceFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * The host's own Debian mirrors for the appliance's release. Sources of others are left out: they name other suites or no `main`.
+ * @param files `sources.list`, `*.list` and `*.sources` (sources.list(5))
+ * @throws AppError HOST_PREREQUISITE when there is none: which mirror to trust is not ours to say
+ */
+export function chooseAptSources(files: readonly AptSourceFile[]): string[] {
+  const lines = files.flatMap((file) =>
+    file.name.endsWith('.sources') ? parseDeb822(file.text) : parseOneLine(file.text),
+  );
+  const chosen = SUITES.flatMap((suite) => {
+    const uri = lines.find((line) => line.suite === suite && line.components.includes('main'))?.uri;
+    return uri === undefined ? [] : [`deb ${uri} ${suite} main`];
+  });
+  if (chosen[0]?.endsWith(` ${SUITE} main`) === true) return chosen;
+  throw new AppError(
+    'HOST_PREREQUISITE',
+    `the apt sources of this host name no mirror of Debian ${SUITE}`,
+    {
+      hint: 'gnt-appliance build --mirror URL',
+    },
+  );
+}
+
+/** The three archives below one mirror given by the operator. */
+export function sourcesOfMirror(mirror: string): string[] {
+  return SUITES.slice(0, 2).map((suite) => `deb ${mirror} ${suite} main`);
+}
+
+interface SourceLine {
+  readonly uri: string;
+  readonly suite: string;
+  readonly components: readonly string[];
+}
+
+function parseOneLine(text: string): SourceLine[] {
+  return text.split('\n').flatMap((line) => {
+    const [, uri, suite, components] =
+      /^\s*deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]*)/.exec(line) ?? [];
+    if (uri === undefined || suite === undefined) return [];
+    return [{ uri, suite, components: (components ?? '').trim().split(/\s+/) }];
+  });
+}
+
+function parseDeb822(text: string): SourceLine[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .join('\n')
+    .split(/\n\s*\n/)
+    .flatMap((stanza) => {
+      const field = (name: string): string[] =>
+        (new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, 'mi').exec(stanza)?.[1] ?? '')
+          .trim()
+          .split(/\s+/)
+          .filter(Boolean);
+      if (!field('Types').includes('deb') || /^Enabled:\s*no/im.test(stanza)) return [];
+      const components = field('Components');
+      return field('URIs').flatMap((uri) =>
+        field('Suites').map((suite) => ({ uri, suite, components })),
+      );
+    });
+}

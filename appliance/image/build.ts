@@ -1,0 +1,178 @@
+import { chmod, copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { run } from '#shared/process/run.ts';
+import { bundleAgent } from './agent-bundle.ts';
+import { makeSnapshot } from './agent-snapshot.ts';
+import { provideBase } from './base.ts';
+import { KERNEL_ARGUMENTS, MEMORY_MIB } from './contents.ts';
+import { buildInitramfs } from './initramfs.ts';
+import type { MirrorOptions } from './debian-root.ts';
+import { hashBaseInputs, hashInputs } from './inputs.ts';
+import { installAppliance } from './install.ts';
+import { acquireLock } from './lock.ts';
+import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
+import { packRoot } from './root-image.ts';
+import { extractVmlinux } from './vmlinux.ts';
+
+export interface BuildOptions {
+  /** Where the finished appliance goes: `<root>/var/lib/gnt/appliance`. */
+  readonly applianceDir: string;
+  /** Build cache, shared by all roots of this machine. */
+  readonly cacheDir: string;
+  readonly mirror: MirrorOptions;
+  /** The Node binary that goes into the appliance. */
+  readonly nodePath: string;
+  /** Builds anew from the mirror, whatever the cache has. */
+  readonly force: boolean;
+  readonly step: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+const WORK_PREFIX = '.building-';
+
+/**
+ * Puts an intact appliance into `applianceDir`: from the build cache, or built. One build at a time per cache; whatever a killed
+ * build left behind is removed by the next.
+ * @throws AppError APPLIANCE_BUILD with the step that failed
+ */
+export async function buildAppliance(options: BuildOptions): Promise<ApplianceManifest> {
+  const { cacheDir, step, signal } = options;
+  await mkdir(cacheDir, { recursive: true });
+  const agentBundle = await bundleAgent();
+  const inputsHash = await hashInputs({
+    agentBundle,
+    nodePath: options.nodePath,
+    sources: options.mirror.sources,
+  });
+  const lock = await acquireLock(join(cacheDir, 'appliance.lock'), {
+    onWait: () => step('waiting for another build'),
+    signal,
+  });
+  try {
+    await removeStaleWork(cacheDir);
+    const cached = join(cacheDir, `appliance-${inputsHash}`);
+    if (options.force || !(await isIntact(cached, step))) {
+      await buildIntoCache(options, { agentBundle, inputsHash, cached });
+      await removeOthers(cacheDir, [
+        basename(cached),
+        `appliance-base-${await hashBaseInputs(options.mirror.sources)}`,
+      ]);
+    }
+    step(`installing into ${options.applianceDir}`);
+    return await installAppliance(cached, options.applianceDir);
+  } finally {
+    await lock.release();
+  }
+}
+
+interface BuildKey {
+  readonly agentBundle: Buffer;
+  readonly inputsHash: string;
+  readonly cached: string;
+}
+
+async function isIntact(directory: string, step: (text: string) => void): Promise<boolean> {
+  try {
+    await verifyAppliance(directory);
+    step('the build cache has this appliance, intact');
+    return true;
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    if (error.code === 'APPLIANCE_CORRUPT') step(`the build cache is damaged (${error.message})`);
+    return false;
+  }
+}
+
+async function buildIntoCache(options: BuildOptions, key: BuildKey): Promise<void> {
+  const workDir = join(options.cacheDir, `${WORK_PREFIX}${process.pid}`);
+  await mkdir(workDir);
+  try {
+    const output = await build(options, key, workDir);
+    await rm(key.cached, { recursive: true, force: true });
+    await rename(output, key.cached);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    throw new AppError('APPLIANCE_BUILD', `the appliance could not be built: ${messageOf(error)}`, {
+      cause: error,
+      hint: 'see that the host reaches a Debian mirror (--mirror URL) and has 1 GiB of free disk space',
+    });
+  } finally {
+    await rm(workDir, { recursive: true, force: true });
+  }
+}
+
+/** @returns the directory with the finished files */
+async function build(options: BuildOptions, key: BuildKey, workDir: string): Promise<string> {
+  const { step, signal } = options;
+  const rootPath = join(workDir, 'root');
+  const output = join(workDir, 'appliance');
+  await mkdir(output);
+  const baseKey = await hashBaseInputs(options.mirror.sources);
+  const base = await provideBase(
+    {
+      directory: join(options.cacheDir, `appliance-base-${baseKey}`),
+      workDir,
+      mirror: options.mirror,
+      force: options.force,
+      step,
+      signal,
+    },
+    rootPath,
+  );
+  step('adding Node and the agent');
+  await addAgent(rootPath, options, key.agentBundle);
+  const vmlinux = extractVmlinux(base.bzImage);
+  await writeFile(join(output, 'vmlinuz'), vmlinux ?? base.bzImage);
+  await writeFile(
+    join(output, 'initrd.img'),
+    await buildInitramfs(rootPath, base.kernelVersion, base.modules),
+  );
+  step('packing the root file system');
+  await packRoot(rootPath, join(output, 'root.squashfs'), base.sourceDateSeconds, signal);
+  step('writing the manifest');
+  const manifest: ApplianceManifest = {
+    version: 1,
+    inputsHash: key.inputsHash,
+    architecture: process.arch === 'arm64' ? 'aarch64' : 'x86_64',
+    kernelVersion: base.kernelVersion,
+    sourceDate: new Date(base.sourceDateSeconds * 1000).toISOString(),
+    kernelArguments: `${KERNEL_ARGUMENTS} GNT_AGENT_VERSION=${key.inputsHash.slice(0, 12)}`,
+    memoryMiB: MEMORY_MIB,
+    kernel: await describeFile(output, 'vmlinuz'),
+    initrd: await describeFile(output, 'initrd.img'),
+    root: await describeFile(output, 'root.squashfs'),
+    packages: [...base.packages],
+  };
+  await writeFile(join(output, MANIFEST_NAME), `${JSON.stringify(manifest, null, 1)}\n`);
+  // QEMU runs as another user.
+  await chmod(output, 0o755);
+  for (const name of await readdir(output)) await chmod(join(output, name), 0o644);
+  return output;
+}
+
+async function addAgent(rootPath: string, options: BuildOptions, bundle: Buffer): Promise<void> {
+  const directory = join(rootPath, 'opt/gnt');
+  const node = join(directory, 'node');
+  await copyFile(options.nodePath, node);
+  await chmod(node, 0o755);
+  await run('strip', ['--strip-all', node]);
+  const snapshot = await makeSnapshot(bundle, directory, options.signal);
+  await writeFile(join(directory, 'agent.blob'), snapshot, { mode: 0o644 });
+}
+
+async function removeStaleWork(cacheDir: string): Promise<void> {
+  for (const name of await readdir(cacheDir)) {
+    if (name.startsWith(WORK_PREFIX))
+      await rm(join(cacheDir, name), { recursive: true, force: true });
+  }
+}
+
+/** The cache holds one appliance and one Debian part: older ones are of builders that are no more. */
+async function removeOthers(cacheDir: string, kept: readonly string[]): Promise<void> {
+  for (const name of await readdir(cacheDir)) {
+    if (/^appliance-(base-)?[0-9a-f]{64}$/.test(name) && !kept.includes(name))
+      await rm(join(cacheDir, name), { recursive: true, force: true });
+  }
+}

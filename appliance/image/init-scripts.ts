@@ -1,0 +1,59 @@
+/** The host has compared the whole image with its manifest; threads for V8 cost more at the start than they save later. */
+const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0';
+
+/**
+ * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine powers off. The network comes up
+ * beside it, on the other processor, while Node starts.
+ */
+export const INIT = `#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc proc /proc
+read user_space_at rest </proc/uptime
+$b mount -t sysfs sysfs /sys
+$b mount -t devtmpfs dev /dev
+$b modprobe -a virtio_pci virtio_blk squashfs
+for disk in /sys/block/vd*; do
+  serial=
+  read serial <$disk/serial
+  [ "$serial" != root ] || root=/dev/\${disk##*/}
+done
+if ! $b mount -r -t squashfs "$root" /root; then
+  echo 'gnt-appliance: no disk with serial root, or no squashfs on it'
+  $b poweroff -f
+fi
+$b sh /network &
+$b mount -t tmpfs -o mode=755 run /root/run
+$b mount -t tmpfs -o mode=1777 tmp /root/tmp
+$b mount --move /dev /root/dev
+$b mount --move /sys /root/sys
+$b mount --move /proc /root/proc
+export GNT_USER_SPACE_AT=$user_space_at PATH=/usr/sbin:/usr/bin:/sbin:/bin
+$b chroot /root /opt/gnt/node ${NODE_FLAGS} --snapshot-blob /opt/gnt/agent.blob
+echo "gnt-appliance: agent ended with status $?"
+$b sync
+$b poweroff -f
+`;
+
+/** Brings up the channel: the only network interface. */
+export const NETWORK = `b=/bin/busybox
+$b modprobe virtio_net
+$b ip link set lo up
+$b ip link set eth0 up
+exec $b udhcpc -i eth0 -f -q -n -t 60 -T 1 -A 1 -s /lease >/dev/null 2>&1
+`;
+
+/** udhcpc's script: the address, and the way to the host even where the lease is a /32. */
+export const LEASE = `#!/bin/busybox sh
+b=/bin/busybox
+[ "$1" = bound ] || [ "$1" = renew ] || exit 0
+$b ip addr replace "$ip/\${mask:-32}" dev "$interface"
+$b ip route replace 169.254.169.254/32 dev "$interface"
+`;
+
+/**
+ * What the kernel calls when a file system or device needs a module. It does so in the initramfs, which stays the kernel's root; the
+ * modules are in the other one.
+ */
+export const MODPROBE = `#!/bin/busybox sh
+exec /bin/busybox chroot /root /sbin/modprobe "$@"
+`;

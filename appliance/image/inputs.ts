@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SUITE } from './apt-sources.ts';
+import {
+  EXCLUDED_PATHS,
+  INITRAMFS_MODULES,
+  LVM_CONFIGURATION,
+  PACKAGES,
+  REMOVED_LIBRARY_PREFIXES,
+  REMOVED_PATHS,
+  ROOT_MODULES,
+} from './contents.ts';
+
+const BUILDER_DIRECTORY = fileURLToPath(new URL('.', import.meta.url));
+
+export interface BuildInputs {
+  readonly agentBundle: Buffer;
+  readonly nodePath: string;
+  readonly sources: readonly string[];
+}
+
+/** Key of the cached Debian part: what goes into it, and the builder's module that makes it. */
+export async function hashBaseInputs(sources: readonly string[]): Promise<string> {
+  const maker = await readFile(join(BUILDER_DIRECTORY, 'debian-root.ts'));
+  return hashOf([
+    maker,
+    JSON.stringify({
+      SUITE,
+      PACKAGES,
+      EXCLUDED_PATHS,
+      REMOVED_PATHS,
+      REMOVED_LIBRARY_PREFIXES,
+      ROOT_MODULES,
+      INITRAMFS_MODULES,
+      LVM_CONFIGURATION,
+      sources,
+      architecture: process.arch,
+    }),
+  ]);
+}
+
+/** Key of the build cache: everything that the appliance is made from, but for the versions that the mirror has on the day. */
+export async function hashInputs(inputs: BuildInputs): Promise<string> {
+  const parts: (Buffer | string)[] = [inputs.agentBundle, await hashBaseInputs(inputs.sources)];
+  for (const name of (await readdir(BUILDER_DIRECTORY)).sort())
+    parts.push(name, await readFile(join(BUILDER_DIRECTORY, name)));
+  // The binary is 150 MB; its version and size tell two releases apart.
+  parts.push(process.version, String((await stat(inputs.nodePath)).size));
+  return hashOf(parts);
+}
+
+function hashOf(parts: readonly (Buffer | string)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  return hash.digest('hex');
+}

@@ -1,0 +1,239 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import {
+  activeDisk,
+  apiError,
+  clusterInfo,
+  doctorReport,
+  jobSubmitted,
+  nodeInfo,
+  osInfo,
+  type ActiveDisk,
+  type ClusterInfo,
+  type DoctorReport,
+  type NodeInfo,
+  type OsInfo,
+} from '#shared/contract/api.ts';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { failureOfApi } from '../failure.ts';
+import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
+
+/** metad's refusals come through noded as they are, and have no hint. */
+const refusal = apiError.extend({
+  hint: z.string().nullable().default(null),
+  details: z.record(z.string(), z.unknown()).default({}),
+});
+
+/** Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so this is generous. */
+const ANSWER_TIMEOUT_MS = 120_000;
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** A readable path of an instance's metadata. */
+export interface MetadataAnswer {
+  readonly contentType: string;
+  readonly bytes: Buffer;
+}
+
+/** The node daemon's API, every answer validated. All methods throw NODED_UNREACHABLE, and CommandFailure with the API's own code. */
+export interface NodeClient {
+  node(): Promise<NodeInfo>;
+  nodes(): Promise<NodeInfo[]>;
+  doctor(): Promise<DoctorReport>;
+  cluster(): Promise<ClusterInfo>;
+  instances(): Promise<InstanceInfo[]>;
+  instance(name: string): Promise<InstanceInfo>;
+  operatingSystems(): Promise<OsInfo[]>;
+  operatingSystem(name: string): Promise<OsInfo>;
+  jobs(): Promise<JobRecord[]>;
+  job(id: number): Promise<JobRecord>;
+  /** Submits a job and gives its id. */
+  submit(opcode: Opcode): Promise<number>;
+  /** Checks and prerequisites only. */
+  dryRun(opcode: Opcode): Promise<void>;
+  cancelJob(id: number): Promise<void>;
+  /** NDJSON of JobEvent. */
+  jobEvents(id: number, signal?: AbortSignal): Promise<IncomingMessage>;
+  /** text/plain, the install log. */
+  installLog(name: string, follow: boolean, signal?: AbortSignal): Promise<IncomingMessage>;
+  metadata(name: string, path: string): Promise<MetadataAnswer>;
+  /** Bytes that the guest wrote, waiting up to `waitS` seconds; null when there are none. They are consumed. */
+  receive(name: string, waitS: number, signal?: AbortSignal): Promise<Buffer | null>;
+  /** Puts bytes where the guest reads: true, or the seconds after which to try again when its queue is full. */
+  send(name: string, bytes: Buffer): Promise<true | number>;
+  /** Where the host finds the disks of an instance. */
+  disks(name: string): Promise<ActiveDisk[]>;
+  /** Ends the session tokens of the instance's ec2 dialect. */
+  replaceTokens(name: string): Promise<void>;
+  connectPort(name: string, port: number): Promise<Socket>;
+  console(name: string): Promise<Socket>;
+}
+
+export function createNodeClient(endpoint: Endpoint): NodeClient {
+  const get = <T>(path: string, schema: z.ZodType<T>): Promise<T> =>
+    ask(endpoint, { path }, schema);
+  const instancePath = (name: string): string => `/v1/instances/${encodeURIComponent(name)}`;
+
+  return {
+    node: () => get('/v1/node', nodeInfo),
+    nodes: () => get('/v1/nodes', nodeInfo.array()),
+    doctor: () => get('/v1/doctor', doctorReport),
+    cluster: () => get('/v1/cluster', clusterInfo),
+    instances: () => get('/v1/instances', instanceInfo.array()),
+    instance: (name) => get(instancePath(name), instanceInfo),
+    operatingSystems: () => get('/v1/os', osInfo.array()),
+    operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
+    jobs: () => get('/v1/jobs', jobRecord.array()),
+    job: (id) => get(`/v1/jobs/${id}`, jobRecord),
+    async submit(opcode) {
+      const body = jsonBody(opcode);
+      return (await ask(endpoint, { method: 'POST', path: '/v1/jobs', body }, jobSubmitted)).id;
+    },
+    // Waits for the locks of the instance as a job does, so it has no limit of its own.
+    async dryRun(opcode) {
+      const path = '/v1/jobs?dry-run=1';
+      await discard(await succeed(endpoint, { method: 'POST', path, body: jsonBody(opcode) }));
+    },
+    async cancelJob(id) {
+      await discard(await succeed(endpoint, { method: 'DELETE', path: `/v1/jobs/${id}` }));
+    },
+    jobEvents: (id, signal) => succeed(endpoint, { path: `/v1/jobs/${id}/events`, signal }),
+    installLog: (name, follow, signal) =>
+      succeed(endpoint, {
+        path: `${instancePath(name)}/log${follow ? '?follow=1' : ''}`,
+        signal,
+      }),
+    async metadata(name, path) {
+      const segments = path.split('/').map(encodeURIComponent).join('/');
+      const response = await call(endpoint, {
+        path: `${instancePath(name)}/metadata/${segments}`,
+        idleTimeoutMs: ANSWER_TIMEOUT_MS,
+      });
+      const isJson = response.headers['content-type']?.startsWith('application/json') ?? false;
+      // What metad says to the guest has no error code; what noded says to us has.
+      if ((response.statusCode ?? 500) >= 400 && !isJson) {
+        throw await refusedToGuest(response, path);
+      }
+      await orFailure(response);
+      return {
+        contentType: response.headers['content-type'] ?? 'application/octet-stream',
+        bytes: await readAll(response),
+      };
+    },
+    async receive(name, waitS, signal) {
+      const path = `${instancePath(name)}/queue?wait=${waitS}`;
+      const response = await succeed(endpoint, { path, signal });
+      const bytes = await readAll(response);
+      return response.statusCode === 204 || bytes.length === 0 ? null : bytes;
+    },
+    async send(name, bytes) {
+      const response = await call(endpoint, {
+        method: 'POST',
+        path: `${instancePath(name)}/queue`,
+        body: { type: 'application/octet-stream', bytes },
+        idleTimeoutMs: ANSWER_TIMEOUT_MS,
+      });
+      if (response.statusCode === 429) {
+        const answer = refusal.safeParse(parseJson((await readAll(response)).toString('utf8')));
+        const told = answer.data?.details['retryAfter'] ?? response.headers['retry-after'];
+        return Math.max(1, Number(told ?? 1) || 1);
+      }
+      await discard(await orFailure(response));
+      return true;
+    },
+    disks: (name) => get(`${instancePath(name)}/disks`, activeDisk.array()),
+    async replaceTokens(name) {
+      const path = `${instancePath(name)}/tokens`;
+      const idleTimeoutMs = ANSWER_TIMEOUT_MS;
+      await discard(await succeed(endpoint, { method: 'DELETE', path, idleTimeoutMs }));
+    },
+    connectPort: (name, port) => raw(endpoint, `${instancePath(name)}/connect/${port}`),
+    console: (name) => raw(endpoint, `${instancePath(name)}/console`),
+  };
+}
+
+async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
+  const upgraded = await upgrade(endpoint, path);
+  if (upgraded.kind === 'socket') return upgraded.socket;
+  await orFailure(upgraded.response);
+  throw notUnderstood(path, `status ${upgraded.response.statusCode} instead of raw bytes`);
+}
+
+async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: z.ZodType<T>): Promise<T> {
+  const response = await succeed(endpoint, { idleTimeoutMs: ANSWER_TIMEOUT_MS, ...options });
+  const parsed = schema.safeParse(parseJson((await readAll(response)).toString('utf8')));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw notUnderstood(options.path, issue && `${issue.path.join('.')}: ${issue.message}`);
+}
+
+async function succeed(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
+  return orFailure(await call(endpoint, options));
+}
+
+/** @throws CommandFailure with what the daemon said, when it did not say yes. */
+async function orFailure(response: IncomingMessage): Promise<IncomingMessage> {
+  const status = response.statusCode ?? 500;
+  if (status < 400) return response;
+  const text = (await readAll(response)).toString('utf8');
+  const parsed = refusal.safeParse(parseJson(text));
+  if (parsed.success) throw failureOfApi(status, parsed.data);
+  throw notUnderstood('error', `status ${status} without a reason`);
+}
+
+async function refusedToGuest(response: IncomingMessage, path: string): Promise<AppError> {
+  const text = (await readAll(response)).toString('utf8').trim();
+  const status = response.statusCode ?? 500;
+  return new AppError(
+    status === 404 ? 'NOT_FOUND' : status === 410 ? 'SECRET_LOST' : 'METAD_REFUSED',
+    `the guest gets ${status} for /${path}${text === '' ? '' : `: ${text.slice(0, 300)}`}`,
+    { hint: 'without a path, the entries that there are' },
+  );
+}
+
+function notUnderstood(path: string, reason: string | undefined): AppError {
+  return new AppError('INTERNAL', `noded's answer to ${path} is not understood: ${reason}`, {
+    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  });
+}
+
+function jsonBody(opcode: Opcode): NonNullable<CallOptions['body']> {
+  return { type: 'application/json', bytes: Buffer.from(JSON.stringify(opcode)) };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function readAll(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  try {
+    for await (const chunk of response) {
+      const bytes = chunk as Buffer; // no encoding is set on the response
+      total += bytes.length;
+      if (total > MAX_ANSWER_BYTES) break;
+      chunks.push(bytes);
+    }
+  } catch (error) {
+    throw new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
+      hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
+      cause: error,
+    });
+  }
+  if (total > MAX_ANSWER_BYTES) {
+    throw notUnderstood('the request', `more than ${MAX_ANSWER_BYTES} bytes`);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function discard(response: IncomingMessage): Promise<void> {
+  await readAll(response);
+}

@@ -1,0 +1,185 @@
+import type { ClusterInfo, DoctorReport } from '#shared/contract/api.ts';
+import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { formatTime } from '../../render/format.ts';
+import { renderOutline } from '../../render/outline.ts';
+import { parseKeyValues } from '../../values/key-values.ts';
+import { renderFindings } from '../node/doctor.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+
+export interface ClusterOptions extends SubmitOptions {
+  /** Seconds; 0 is none. */
+  readonly installTimeout?: number;
+  readonly hostScripts?: boolean;
+  readonly exposeService?: readonly string[];
+  readonly store?: string;
+}
+
+/** `gnt-cluster init [NAME]`: the first start of gnt-noded has made the cluster; this says so and sets what is given. */
+export async function runClusterInit(
+  context: Context,
+  name: string | undefined,
+  options: ClusterOptions,
+): Promise<void> {
+  const client = await context.client();
+  const cluster = await client.cluster();
+  if (name !== undefined && name !== cluster.name) {
+    throw new AppError('CONFLICT', `this node is in cluster ${cluster.name} already, not ${name}`, {
+      hint: 'the first start of gnt-noded made it; leave out the name, or use another GNT_ROOT',
+      details: { cluster: cluster.name },
+    });
+  }
+  refuseOtherStore(cluster, options);
+  context.note(
+    `cluster ${cluster.name} exists: the first start of gnt-noded made it (${formatTime(cluster.createdAtMs)})`,
+  );
+  const changes = composeChanges(options);
+  if (Object.keys(changes).length > 0) await modify(context, changes, options);
+}
+
+/** `gnt-cluster modify`. @throws AppError, CommandFailure */
+export async function runClusterModify(context: Context, options: ClusterOptions): Promise<void> {
+  const changes = composeChanges(options);
+  if (options.store !== undefined) {
+    const client = await context.client();
+    refuseOtherStore(await client.cluster(), options);
+  }
+  if (Object.keys(changes).length > 0) {
+    await modify(context, changes, options);
+    return;
+  }
+  if (options.store !== undefined) return;
+  throw new AppError('USAGE', 'Please give at least one of the parameters.', {
+    hint: 'see: gnt-cluster modify --help',
+  });
+}
+
+function refuseOtherStore(cluster: ClusterInfo, options: ClusterOptions): void {
+  if (options.store === undefined || options.store === cluster.store) return;
+  throw new AppError(
+    'NOT_SUPPORTED',
+    `the store of a running node cannot be changed (it is ${cluster.store})`,
+    { hint: 'the store is chosen at the first start of gnt-noded on an empty root' },
+  );
+}
+
+type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;
+
+async function modify(
+  context: Context,
+  changes: ClusterChanges,
+  options: SubmitOptions,
+): Promise<void> {
+  const job = await submitAndWatch(context, { opcode: 'CLUSTER_SET_PARAMS', ...changes }, options);
+  if (job !== null && !options.json) context.note('the cluster is modified');
+}
+
+function composeChanges(options: ClusterOptions): ClusterChanges {
+  return {
+    ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
+    ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
+    ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
+  };
+}
+
+type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
+
+/** `NAME=PORT:HOST:PORT`, `NAME=`, `-NAME` or `NAME=default` to take it back; IPv6 hosts in brackets. @throws AppError USAGE */
+export function parseServices(texts: readonly string[]): Services {
+  const services: Services = {};
+  for (const { key, value } of texts.flatMap((text) => parseKeyValues('--expose-service', text))) {
+    const isRemoval = value.kind === 'unset' || (value.kind === 'text' && value.text === '');
+    services[key] = isRemoval ? null : parseService(key, value.kind === 'text' ? value.text : '');
+  }
+  return services;
+}
+
+function parseService(name: string, text: string): NonNullable<Services[string]> {
+  const match = /^(\d{1,5}):(\[[0-9A-Fa-f:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[1]);
+  const hostPort = Number(match?.[3]);
+  if (match && isPort(port) && isPort(hostPort)) {
+    return { port, host: (match[2] ?? '').replaceAll(/[[\]]/g, ''), hostPort };
+  }
+  throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
+    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142; NAME= takes it back',
+    details: { name },
+  });
+}
+
+function isPort(port: number): boolean {
+  return port >= 1 && port <= 65_535;
+}
+
+/** `gnt-cluster info`. @throws CommandFailure */
+export async function runClusterInfo(
+  context: Context,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const cluster = await client.cluster();
+  if (options.json) {
+    context.print(JSON.stringify(cluster, null, 2));
+    return;
+  }
+  const services = Object.entries(cluster.exposeServices).map(
+    ([key, { port, host, hostPort }]) => ({
+      key,
+      value: `port ${port} goes to ${host}:${hostPort}`,
+    }),
+  );
+  const lines = renderOutline([
+    { key: 'Cluster name', value: cluster.name },
+    { key: 'Cluster UUID', value: cluster.uuid },
+    { key: 'Creation time', value: formatTime(cluster.createdAtMs) },
+    { key: 'Store', value: cluster.store },
+    { key: 'Nodes', value: cluster.nodes.join(', ') },
+    { key: 'Instances', value: cluster.instances },
+    {
+      key: 'Limit for installations',
+      value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
+    },
+    { key: 'Scripts on the host', value: cluster.hostScripts },
+    {
+      key: 'Exposed services',
+      value: services.length === 0 ? null : `${services.length}`,
+      children: services,
+    },
+  ]);
+  context.print(lines.join('\n'));
+}
+
+/** `gnt-cluster verify`: the node's own checks, and what the instances say of themselves. Exit 1 when something is wrong. */
+export async function runClusterVerify(
+  context: Context,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const [cluster, report, instances] = await Promise.all([
+    client.cluster(),
+    client.doctor(),
+    client.instances(),
+  ]);
+  const WRONG = new Set(['ERROR_down', 'ERROR_up', 'install_failed']);
+  const findings: DoctorReport['findings'] = [
+    ...report.findings,
+    ...instances
+      .filter(({ status }) => WRONG.has(status))
+      .map(({ name, status, explanation }) => ({
+        check: `instance ${name}`,
+        level: 'error' as const,
+        message: `${status}: ${explanation}`,
+        hint: `see: gnt-instance info ${name}`,
+      })),
+  ];
+  const whole = { ok: report.ok && !findings.some(({ level }) => level === 'error'), findings };
+  if (options.json) context.print(JSON.stringify({ cluster: cluster.name, ...whole }, null, 2));
+  else {
+    context.print(
+      `cluster ${cluster.name}: ${cluster.nodes.length} node(s), ${instances.length} instance(s)`,
+    );
+    for (const line of renderFindings(whole, context.terminal.output)) context.print(line);
+  }
+  if (!whole.ok) context.setExitStatus(1);
+}

@@ -1,0 +1,92 @@
+import type { Command } from 'commander';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { CompletionWord } from '../completion/complete.ts';
+import type { Context } from '../context.ts';
+import { addCommand, option } from './command.ts';
+
+/** Hidden commands of every program: what a shell sources, what that asks, and the manual page. */
+export function addCompletion(program: Command, context: Context): void {
+  program.addHelpText(
+    'after',
+    `\nShell completion: source <(${program.name()} completion bash), or zsh, or fish. Manual page: ${program.name()} man.`,
+  );
+  addCommand(program, {
+    usage: 'completion <shell>',
+    arguments: { shell: 'bash, zsh or fish' },
+    summary: 'print a completion script for a shell',
+    description: 'For the shell at hand: source <(gnt-instance completion bash), or the like.',
+    isHidden: true,
+  }).action(async (name: string) => {
+    const { completionScript, shells } = await import('../completion/shell-scripts.ts');
+    const shell = shells.find((each) => each === name);
+    if (!shell) {
+      throw new AppError('USAGE', `'${name}' is not a shell that is known`, {
+        hint: `known are ${shells.join(', ')}`,
+      });
+    }
+    context.print(completionScript(shell, program.name()).trimEnd());
+  });
+  addCommand(program, {
+    usage: 'completion-words [words...]',
+    summary: 'what can stand in the place of the last word',
+    options: [option('--plain', 'without descriptions')],
+    isHidden: true,
+  }).action(async (words: readonly string[], options: { plain?: boolean }) => {
+    for (const { word, description } of await findWords(program, context, words)) {
+      const isFile = word === ':file';
+      const text = options.plain && !isFile ? '' : description;
+      context.print(text === '' ? word : `${word}\t${text}`);
+    }
+  });
+  addCommand(program, {
+    usage: 'man',
+    summary: 'print the manual page',
+    isHidden: true,
+  }).action(async () => {
+    const { renderManPage } = await import('../completion/man-page.ts');
+    const date = new Date(context.clock.now()).toISOString().slice(0, 10);
+    context.print(renderManPage(program, date).trimEnd());
+  });
+}
+
+async function findWords(
+  program: Command,
+  context: Context,
+  words: readonly string[],
+): Promise<readonly CompletionWord[]> {
+  const { complete } = await import('../completion/complete.ts');
+  const found = complete(program, words.length > 0 ? words : ['']);
+  if (found.kind === 'words') return found.words;
+  if (found.kind === 'file') return [{ word: ':file', description: found.prefix }];
+  const names = await loadNames(context, found.kind);
+  const start = words.at(-1) ?? '';
+  return names
+    .map(({ word, description }) => ({ word: `${found.prefix}${word}`, description }))
+    .filter(({ word }) => word.startsWith(start));
+}
+
+async function loadNames(
+  context: Context,
+  kind: 'instance' | 'os' | 'job' | 'node',
+): Promise<readonly CompletionWord[]> {
+  const client = await context.client();
+  switch (kind) {
+    case 'instance':
+      return (await client.instances()).map((i) => ({ word: i.name, description: i.status }));
+    case 'node':
+      return (await client.nodes()).map((node) => ({ word: node.name, description: '' }));
+    case 'job':
+      return (await client.jobs()).map((job) => ({
+        word: String(job.id),
+        description: `${job.status} ${job.summary}`,
+      }));
+    case 'os':
+      return (await client.operatingSystems())
+        .filter((os) => os.valid && !os.hidden)
+        .flatMap((os) =>
+          (os.variants.length === 0 ? [''] : os.variants.map((variant) => `+${variant}`)).map(
+            (variant) => ({ word: `${os.name}${variant}`, description: '' }),
+          ),
+        );
+  }
+}

@@ -1,0 +1,253 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { parseList } from '../../values/key-values.ts';
+import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
+import { readPackagePassword } from '../secrets.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { readDocument, readSshKeys, readUserData } from './parse-documents.ts';
+import {
+  type DiskOptions,
+  type OsParameterOptions,
+  parseBackendParameters,
+  parseDialects,
+  parseDisks,
+  parseHypervisorParameters,
+  parseNics,
+  readOsParameters,
+} from './parse-options.ts';
+
+/** Options of add and reinstall: what an installation is made of. */
+export interface InstallationOptions extends OsParameterOptions {
+  readonly osType?: string;
+  readonly osImage?: string;
+  readonly osImageChecksum?: string;
+  readonly osImageGrow?: boolean;
+  readonly personalizationPackage?: string;
+  readonly personalizationUser?: string;
+  readonly personalizationPassword?: string;
+  readonly enableSafeInstall?: boolean;
+  readonly installParameters?: readonly string[];
+  /** commander's name for `--no-start` that is not given. */
+  readonly start: boolean;
+}
+
+/** What the guest is served. */
+export interface MetadataOptions {
+  readonly communication?: boolean;
+  readonly c?: boolean;
+  readonly userData?: readonly string[];
+  readonly vendorData?: string;
+  readonly networkConfig?: string;
+  readonly sshKey?: readonly string[];
+  readonly metadata?: readonly string[];
+  readonly seedDisk?: boolean;
+  readonly dialects?: string;
+  readonly metadataToken?: 'optional' | 'required';
+  readonly tags?: string;
+}
+
+export interface AddOptions
+  extends InstallationOptions, MetadataOptions, DiskOptions, SubmitOptions {
+  readonly net?: readonly string[];
+  readonly nics: boolean;
+  readonly backendParameters?: readonly string[];
+  readonly hypervisorParameters?: readonly string[];
+  readonly node?: string;
+  readonly install: boolean;
+  /** Seconds. */
+  readonly waitReady?: number;
+}
+
+/** `gnt-instance add`. @throws AppError, CommandFailure */
+export async function runAdd(context: Context, name: string, options: AddOptions): Promise<void> {
+  refuseContradictions(options);
+  const opcode = await composeAdd(context, name, options);
+  const job = await submitAndWatch(context, opcode, options);
+  if (job === null) return;
+  if (options.waitReady === undefined) {
+    if (!options.json) context.note(`instance ${name} is added`);
+    return;
+  }
+  await waitReady(context, name, options.waitReady);
+}
+
+function refuseContradictions(options: AddOptions): void {
+  if (options.waitReady === undefined) return;
+  const against = [
+    ...(options.submit ? ['--submit'] : []),
+    ...(options.dryRun ? ['--dry-run'] : []),
+    ...(options.start ? [] : ['--no-start']),
+    ...(options.install ? [] : ['--no-install']),
+  ];
+  const [other] = against;
+  if (other === undefined) return;
+  throw new AppError('USAGE', `--wait-ready and ${other} contradict each other`, {
+    hint: 'leave out one of them',
+  });
+}
+
+async function composeAdd(
+  context: Context,
+  name: string,
+  options: AddOptions,
+): Promise<OpcodeInput> {
+  const { values } = context;
+  // A job that is watched says it itself.
+  if (!options.install && options.start && (options.submit || options.dryRun)) {
+    context.note('No-installation mode selected, disabling startup');
+  }
+  const metadata = readMetadata(context, options);
+  const backend = options.backendParameters ?? [];
+  const hypervisor = options.hypervisorParameters ?? [];
+  return {
+    opcode: 'INSTANCE_CREATE',
+    name,
+    ...withoutResets(await composeInstallation(context, options)),
+    ...metadata,
+    ...(options.diskTemplate && { diskTemplate: options.diskTemplate }),
+    disks: [...parseDisks(options, values)],
+    nics: readNics(context, options),
+    beparams: withoutUnset(parseBackendParameters(backend, values)),
+    hvparams: withoutUnset(parseHypervisorParameters('-H', hypervisor, values)),
+    ...(options.node !== undefined && { node: options.node }),
+    install: options.install,
+    start: options.start && options.install,
+  };
+}
+
+function readNics(context: Context, options: AddOptions) {
+  const given = options.net ?? [];
+  if (!options.nics && given.length > 0) {
+    throw new AppError('USAGE', '--net and --no-nics contradict each other');
+  }
+  return [...parseNics(given, context.values)];
+}
+
+type Installation = Awaited<ReturnType<typeof composeInstallation>>;
+
+/** A new instance has nothing stored that could be reset. */
+function withoutResets({ installParameters, ...installation }: Installation) {
+  return {
+    ...installation,
+    ...(installParameters && { installParameters: withoutUnset(installParameters) }),
+    osParameters: withoutUnset(installation.osParameters),
+    osParametersPrivate: withoutUnset(installation.osParametersPrivate),
+    osParametersSecret: withoutUnset(installation.osParametersSecret),
+  };
+}
+
+/** What add and reinstall share; `null` resets what is stored. @throws AppError */
+export async function composeInstallation(context: Context, options: InstallationOptions) {
+  const { values } = context;
+  const scalar = (option: string, value: string | undefined) =>
+    value === undefined ? undefined : values.resolve(option, value);
+  const parameters = readOsParameters(context, options);
+  const osImage = scalar('--os-image', options.osImage);
+  const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum);
+  const personalizationPackage = scalar(
+    '--personalization-package',
+    options.personalizationPackage,
+  );
+  const personalizationUser = scalar('--personalization-user', options.personalizationUser);
+  const personalizationPassword = await readPackagePassword(context, options);
+  const install =
+    options.installParameters &&
+    parseHypervisorParameters('--install-parameters', options.installParameters, values);
+  return {
+    ...(options.osType !== undefined && { osType: options.osType }),
+    ...(osImage !== undefined && { osImage }),
+    ...(osImageChecksum !== undefined && { osImageChecksum: osImageChecksum.toLowerCase() }),
+    ...(options.osImageGrow !== undefined && { osImageGrow: options.osImageGrow }),
+    ...(personalizationPackage !== undefined && { personalizationPackage }),
+    ...(personalizationUser !== undefined && { personalizationUser }),
+    ...(personalizationPassword !== undefined && { personalizationPassword }),
+    ...(options.enableSafeInstall !== undefined && { safeInstall: options.enableSafeInstall }),
+    ...(install !== undefined && { installParameters: install }),
+    osParameters: parameters.public,
+    osParametersPrivate: parameters.private,
+    osParametersSecret: parameters.secret,
+    start: options.start,
+  };
+}
+
+/** What add and modify share. @throws AppError */
+export function readMetadata(context: Context, options: MetadataOptions) {
+  const { values } = context;
+  const userData = readUserData(options.userData ?? [], values);
+  const metadata = readParameters(
+    { option: '--metadata', texts: options.metadata ?? [] },
+    values,
+  ).values;
+  return {
+    ...readSwitches(options),
+    ...(userData !== null && { userData }),
+    ...(options.vendorData !== undefined && {
+      vendorData: readDocument('--vendor-data', options.vendorData, values),
+    }),
+    ...(options.networkConfig !== undefined && {
+      networkConfig: readDocument('--network-config', options.networkConfig, values),
+    }),
+    ...(options.sshKey && { sshKeys: [...readSshKeys(options.sshKey, values)] }),
+    metadata: withoutUnset(metadata),
+    ...(options.tags !== undefined && { tags: [...parseList(options.tags)] }),
+  };
+}
+
+export function readSwitches(options: MetadataOptions) {
+  if (options.c !== undefined && options.communication !== undefined) {
+    throw new AppError('USAGE', 'options -c and -C are the same: give one of them');
+  }
+  const communication = options.communication ?? options.c;
+  return {
+    ...(communication !== undefined && { communication }),
+    ...(options.seedDisk !== undefined && { seedDisk: options.seedDisk }),
+    ...(options.dialects !== undefined && { dialects: parseDialects(options.dialects) }),
+    ...(options.metadataToken !== undefined && { metadataToken: options.metadataToken }),
+  };
+}
+
+/** The guest says over the channel that it is up; noded answers from memory, so asking every second is cheap. */
+const READY_POLL_MS = 1000;
+
+/** @throws AppError GUEST_NOT_READY that tells what is known of the guest. */
+async function waitReady(context: Context, name: string, limitS: number): Promise<void> {
+  const client = await context.client();
+  const deadlineMs = context.clock.monotonicMs() + limitS * 1000;
+  const left = new AbortController();
+  const release = context.interrupts.take(() => left.abort());
+  context.note(`waiting up to ${limitS} s until ${name} says that it is up`);
+  try {
+    for (;;) {
+      const info = await client.instance(name);
+      if (info.running?.readyAtMs != null) {
+        const tookMs = info.running.readyAtMs - info.running.startedAtMs;
+        context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
+        return;
+      }
+      if (info.running === null || context.clock.monotonicMs() >= deadlineMs) {
+        throw new AppError(
+          'GUEST_NOT_READY',
+          info.running === null
+            ? `${name} stopped before it said that it is up: ${info.explanation}`
+            : `${name} did not say within ${limitS} s that it is up: ${info.explanation}`,
+          {
+            hint: info.communication
+              ? `look at it with: gnt-instance console ${name}`
+              : 'without --communication=yes a guest cannot say that it is up',
+            details: { instance: name, cloudInit: info.cloudInit.reason },
+          },
+        );
+      }
+      await delay(READY_POLL_MS, undefined, { signal: left.signal });
+    }
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+    throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
+      hint: `gnt-instance info ${name} tells how it is`,
+    });
+  } finally {
+    release();
+  }
+}

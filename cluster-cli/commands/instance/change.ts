@@ -1,0 +1,210 @@
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { confirm } from '../../prompt.ts';
+import { parseList } from '../../values/key-values.ts';
+import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import {
+  composeInstallation,
+  type InstallationOptions,
+  type MetadataOptions,
+  readSwitches,
+} from './add.ts';
+import { readDocument, readSshKeys, readUserData } from './parse-documents.ts';
+import {
+  type OsParameterOptions,
+  type OsParameters,
+  parseBackendParameters,
+  parseHypervisorParameters,
+  readOsParameters,
+} from './parse-options.ts';
+
+interface ForceOptions extends SubmitOptions {
+  readonly force?: boolean;
+}
+
+/** Asks before something is lost; without a terminal there is nobody to ask. @throws AppError USAGE, INTERRUPTED */
+async function confirmLoss(context: Context, what: string, options: ForceOptions): Promise<void> {
+  if (options.force || options.dryRun) return;
+  if (!context.terminal.stdin.isTTY) return;
+  if (await confirm(context, `${what} Continue?`)) return;
+  throw new AppError('INTERRUPTED', 'nothing was changed');
+}
+
+async function change(
+  context: Context,
+  opcode: OpcodeInput,
+  options: SubmitOptions,
+  done: string,
+): Promise<void> {
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(done);
+}
+
+export async function runReinstall(
+  context: Context,
+  name: string,
+  options: InstallationOptions & ForceOptions,
+): Promise<void> {
+  const installation = await composeInstallation(context, options);
+  await confirmLoss(context, `This overwrites the disks of ${name}.`, options);
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_REINSTALL', name, ...installation };
+  await change(context, opcode, options, `instance ${name} is installed again`);
+}
+
+export interface ModifyOptions
+  extends Omit<InstallationOptions, 'start'>, MetadataOptions, OsParameterOptions, SubmitOptions {
+  readonly backendParameters?: readonly string[];
+  readonly hypervisorParameters?: readonly string[];
+}
+
+export async function runModify(
+  context: Context,
+  name: string,
+  options: ModifyOptions,
+): Promise<void> {
+  const changes = composeChanges(context, options);
+  if (!hasChanges(changes)) {
+    throw new AppError('USAGE', 'Please give at least one of the parameters.', {
+      hint: 'see: gnt-instance modify --help',
+    });
+  }
+  const opcode = { opcode: 'INSTANCE_SET_PARAMS', name, ...changes } satisfies OpcodeInput;
+  await change(context, opcode, options, `instance ${name} is modified`);
+  if (changes.communication !== undefined && !options.submit && !options.dryRun) {
+    context.note('a running instance needs a restart of its machine for the channel to change');
+  }
+}
+
+function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
+  return Object.values(changes).some(
+    (value) =>
+      value === null ||
+      (value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0)),
+  );
+}
+
+/** Value of a document option that removes what is stored. */
+const RESET = 'default';
+
+function composeChanges(context: Context, options: ModifyOptions) {
+  const { values } = context;
+  const parameters: OsParameters = readOsParameters(context, options);
+  const { installParameters, personalizationPackage } = options;
+  return {
+    ...(options.osType !== undefined && { osType: options.osType }),
+    osParameters: parameters.public,
+    osParametersPrivate: parameters.private,
+    osParametersSecret: parameters.secret,
+    ...readSwitches(options),
+    ...composeDocumentChanges(context, options),
+    ...(options.tags !== undefined && { tags: [...parseList(options.tags)] }),
+    beparams: parseBackendParameters(options.backendParameters ?? [], values),
+    hvparams: parseHypervisorParameters('-H', options.hypervisorParameters ?? [], values),
+    ...(installParameters && {
+      installParameters: parseHypervisorParameters(
+        '--install-parameters',
+        installParameters,
+        values,
+      ),
+    }),
+    ...(personalizationPackage !== undefined && {
+      personalizationPackage:
+        personalizationPackage === RESET
+          ? null
+          : values.resolve('--personalization-package', personalizationPackage),
+    }),
+  };
+}
+
+function composeDocumentChanges(context: Context, options: ModifyOptions) {
+  const { values } = context;
+  const { userData, vendorData, networkConfig, sshKey } = options;
+  const document = (option: string, file: string): string | null =>
+    file === RESET ? null : readDocument(option, file, values);
+  const isUserDataReset = userData?.length === 1 && userData[0] === RESET;
+  const metadata = { option: '--metadata', texts: options.metadata ?? [] };
+  return {
+    ...(userData && { userData: isUserDataReset ? null : readUserData(userData, values) }),
+    ...(vendorData !== undefined && { vendorData: document('--vendor-data', vendorData) }),
+    ...(networkConfig !== undefined && {
+      networkConfig: document('--network-config', networkConfig),
+    }),
+    ...(sshKey && { sshKeys: sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)] }),
+    metadata: readParameters(metadata, values).values,
+  };
+}
+
+export async function runRemove(
+  context: Context,
+  name: string,
+  options: ForceOptions & { readonly shutdownTimeout?: number },
+): Promise<void> {
+  await confirmLoss(
+    context,
+    `This removes ${name} and its disks, and all data on them is lost.`,
+    options,
+  );
+  const opcode: OpcodeInput = {
+    opcode: 'INSTANCE_REMOVE',
+    name,
+    ...(options.shutdownTimeout !== undefined && { shutdownTimeoutS: options.shutdownTimeout }),
+  };
+  await change(context, opcode, options, `instance ${name} is removed`);
+}
+
+export async function runRename(
+  context: Context,
+  name: string,
+  newName: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_RENAME', name, newName };
+  await change(context, opcode, options, `instance ${name} is now ${newName}`);
+}
+
+export async function runStartup(
+  context: Context,
+  name: string,
+  options: SubmitOptions & { readonly osParametersSecret?: readonly string[] },
+): Promise<void> {
+  const { osParametersSecret } = options;
+  const { secret } = readOsParameters(context, osParametersSecret ? { osParametersSecret } : {});
+  const opcode: OpcodeInput = {
+    opcode: 'INSTANCE_STARTUP',
+    name,
+    osParametersSecret: withoutUnset(secret),
+  };
+  await change(context, opcode, options, `instance ${name} is started`);
+}
+
+export async function runShutdown(
+  context: Context,
+  name: string,
+  options: SubmitOptions & { readonly timeout?: number },
+): Promise<void> {
+  const opcode: OpcodeInput = {
+    opcode: 'INSTANCE_SHUTDOWN',
+    name,
+    ...(options.timeout !== undefined && { timeoutS: options.timeout }),
+  };
+  await change(context, opcode, options, `instance ${name} is shut down`);
+}
+
+export async function runReboot(
+  context: Context,
+  name: string,
+  options: SubmitOptions & {
+    readonly type?: 'soft' | 'hard' | 'full';
+    readonly shutdownTimeout?: number;
+  },
+): Promise<void> {
+  const opcode: OpcodeInput = {
+    opcode: 'INSTANCE_REBOOT',
+    name,
+    ...(options.type !== undefined && { kind: options.type }),
+    ...(options.shutdownTimeout !== undefined && { timeoutS: options.shutdownTimeout }),
+  };
+  await change(context, opcode, options, `instance ${name} is rebooted`);
+}

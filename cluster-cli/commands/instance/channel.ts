@@ -1,0 +1,231 @@
+import type { Socket } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { CommandFailure } from '../../failure.ts';
+import { sanitizeText } from '../../render/sanitize.ts';
+
+const ESCAPE_BYTE = 0x1d; // Ctrl-]
+const MIN_PORT = 1;
+const MAX_PORT = 65_535;
+
+/** `gnt-instance console NAME`: the serial console until Ctrl-]. @throws AppError, CommandFailure */
+export async function runConsole(context: Context, name: string): Promise<void> {
+  const client = await context.client();
+  const socket = await client.console(name);
+  const { stdin, stdout } = context.terminal;
+  const isInteractive = stdin.isTTY === true;
+  if (isInteractive) {
+    stdin.setRawMode(true);
+    context.note(`connected to the console of ${name}; leave it with Ctrl-]\r`);
+  }
+  const ended = new Promise<void>((resolve, reject) => {
+    socket.on('error', reject);
+    socket.on('close', () => resolve());
+    socket.pipe(stdout, { end: false });
+    stdin.on('data', (chunk: Buffer) => {
+      const escapeAt = isInteractive ? chunk.indexOf(ESCAPE_BYTE) : -1;
+      const bytes = escapeAt === -1 ? chunk : chunk.subarray(0, escapeAt);
+      if (bytes.length > 0) socket.write(bytes);
+      if (escapeAt !== -1) socket.destroy();
+    });
+    socket.on('end', () => socket.end());
+  });
+  const release = context.interrupts.take(() => socket.destroy());
+  try {
+    await ended;
+  } finally {
+    release();
+    if (isInteractive) stdin.setRawMode(false);
+    stdin.pause();
+    if (isInteractive) context.note(`\nleft the console of ${name}`);
+  }
+}
+
+/** After the guest has ended its side, the time for what is still on its way to it. */
+const LINGER_MS = 1000;
+
+/** `gnt-instance connect NAME PORT`: stdin and stdout are the connection, each direction ends on its own. @throws AppError, CommandFailure */
+export async function runConnect(context: Context, name: string, portText: string): Promise<void> {
+  const port = Number(portText);
+  if (!/^\d{1,5}$/.test(portText) || port < MIN_PORT || port > MAX_PORT) {
+    throw new AppError('USAGE', `'${portText}' is not a TCP port`, {
+      hint: 'write a number from 1 to 65535, such as 22',
+    });
+  }
+  const client = await context.client();
+  const socket = await client.connectPort(name, port);
+  await relay(context, socket);
+}
+
+async function relay(context: Context, socket: Socket): Promise<void> {
+  const { stdin, stdout } = context.terminal;
+  const sending = pipeline(stdin, socket);
+  // Its failure is told by the receiving side, or is the end of an interactive stdin.
+  const sent = sending.catch(() => undefined);
+  await new Promise<void>((resolve, reject) => {
+    socket.on('end', resolve);
+    socket.on('close', resolve);
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') resolve();
+      else reject(error);
+    });
+    socket.pipe(stdout, { end: false });
+  });
+  await Promise.race([sent, delay(LINGER_MS)]);
+  socket.destroy();
+  stdin.destroy();
+}
+
+/** Bytes that the guest's queue takes at once (contract, section 5). */
+const MAX_MESSAGE_BYTES = 64 * 1024;
+
+/** `gnt-instance send NAME [FILE]`: a file or stdin to the guest's `read`, in pieces of 64 KiB. @throws AppError, CommandFailure */
+export async function runSend(
+  context: Context,
+  name: string,
+  file: string | undefined,
+  options: { readonly wait: boolean },
+): Promise<void> {
+  const client = await context.client();
+  let isTold = false;
+  for await (const piece of readPieces(context, file)) {
+    for (;;) {
+      const outcome = await client.send(name, piece);
+      if (outcome === true) break;
+      if (!options.wait) {
+        throw new AppError('CHANNEL_FULL', `the queue to ${name} is full`, {
+          hint: `the guest must read first; without --no-wait this command waits for it`,
+        });
+      }
+      if (!isTold) context.note(`the queue to ${name} is full, waiting until the guest reads`);
+      isTold = true;
+      await delay(outcome * 1000);
+    }
+  }
+}
+
+async function* readPieces(context: Context, file: string | undefined): AsyncGenerator<Buffer> {
+  const { createReadStream } = await import('node:fs');
+  const isStdin = file === undefined || file === '-';
+  const stream = isStdin
+    ? context.terminal.stdin
+    : createReadStream(file, { highWaterMark: MAX_MESSAGE_BYTES });
+  try {
+    for await (const chunk of stream) {
+      const bytes = Buffer.from(chunk as Buffer); // neither stream has an encoding
+      for (let at = 0; at < bytes.length; at += MAX_MESSAGE_BYTES) {
+        yield bytes.subarray(at, at + MAX_MESSAGE_BYTES);
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof Error) || !('syscall' in error)) throw error;
+    throw new AppError('FILE_UNREADABLE', `${file ?? 'stdin'} cannot be read: ${error.message}`, {
+      hint: 'check the name and the permissions of the file',
+      cause: error,
+    });
+  }
+}
+
+/** Longest time that the daemon keeps one question open. */
+const RECEIVE_WAIT_S = 50;
+
+/** `gnt-instance receive NAME`: what the guest wrote, to stdout; it is gone then. @throws AppError, CommandFailure */
+export async function runReceive(
+  context: Context,
+  name: string,
+  options: { readonly follow?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const left = new AbortController();
+  const release = context.interrupts.take(() => left.abort());
+  try {
+    for (;;) {
+      const bytes = await client.receive(name, options.follow ? RECEIVE_WAIT_S : 0, left.signal);
+      if (bytes) await write(context, bytes);
+      if (!options.follow) return;
+    }
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+    throw new CommandFailure({
+      code: 'INTERRUPTED',
+      message: 'stopped receiving',
+      hint: null,
+      exitStatus: 130,
+    });
+  } finally {
+    release();
+  }
+}
+
+/** A guest's bytes reach a file or a program as they are, a terminal without control sequences. */
+async function write(context: Context, bytes: Buffer): Promise<void> {
+  const { stdout, output } = context.terminal;
+  const shown = output.isTerminal ? sanitizeText(bytes.toString('utf8')) : bytes;
+  await new Promise<void>((resolve) => stdout.write(shown, () => resolve()));
+}
+
+/** `gnt-instance metadata NAME [PATH]`: what the guest would get, secrets redacted. @throws CommandFailure */
+export async function runMetadata(
+  context: Context,
+  name: string,
+  path: string | undefined,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const asked = (path ?? '').replace(/^\/+/, '');
+  const { contentType, bytes } = await client.metadata(name, asked);
+  if (options.json) {
+    const text = bytes.toString('utf8');
+    const isText = Buffer.from(text, 'utf8').equals(bytes);
+    const content = isText
+      ? { encoding: 'utf8', content: text }
+      : { encoding: 'base64', content: bytes.toString('base64') };
+    context.print(JSON.stringify({ path: `/${asked}`, contentType, ...content }, null, 2));
+    return;
+  }
+  await write(context, bytes);
+  const isTextWithoutEnd = context.terminal.output.isTerminal && bytes.at(-1) !== 0x0a;
+  if (isTextWithoutEnd) context.print('');
+}
+
+/** `gnt-instance log NAME`: the log of the last installation. @throws AppError, CommandFailure */
+export async function runLog(
+  context: Context,
+  name: string,
+  options: { readonly follow?: boolean; readonly json?: boolean },
+): Promise<void> {
+  if (options.follow && options.json) {
+    throw new AppError('USAGE', '--follow and --json contradict each other', {
+      hint: `gnt-job watch shows the events of a job as they happen`,
+    });
+  }
+  const client = await context.client();
+  const left = new AbortController();
+  const release = context.interrupts.take(() => left.abort());
+  try {
+    const response = await client.installLog(name, options.follow ?? false, left.signal);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) {
+      const bytes = chunk as Buffer; // no encoding is set on the response
+      if (options.json) chunks.push(bytes);
+      else await write(context, bytes);
+    }
+    if (options.json) {
+      const lines = Buffer.concat(chunks).toString('utf8').split('\n');
+      if (lines.at(-1) === '') lines.pop();
+      context.print(JSON.stringify({ instance: name, lines }, null, 2));
+    }
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+    throw new CommandFailure({
+      code: 'INTERRUPTED',
+      message: 'stopped following',
+      hint: null,
+      exitStatus: 130,
+    });
+  } finally {
+    release();
+  }
+}

@@ -1,0 +1,29 @@
+import type { Context } from '../../context.ts';
+
+/** `gnt-instance activate-disks NAME`: `NODE:disk/N:PATH`, one a line. @throws CommandFailure */
+export async function runActivateDisks(
+  context: Context,
+  name: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const [instance, disks] = await Promise.all([client.instance(name), client.disks(name)]);
+  if (options.json) {
+    context.print(JSON.stringify(disks, null, 2));
+    return;
+  }
+  for (const { index, path } of disks) {
+    context.print(`${instance.primaryNode}:disk/${index}:${path}`);
+  }
+  if (disks.length === 0) context.note(`${name} has no disks`);
+  else if (instance.running !== null) {
+    context.warn(`${name} is running: writing to its disks now destroys what is on them`);
+  }
+}
+
+/** `gnt-instance replace-token NAME`. @throws CommandFailure */
+export async function runReplaceToken(context: Context, name: string): Promise<void> {
+  const client = await context.client();
+  await client.replaceTokens(name);
+  context.note(`all session tokens of ${name} have ended; its guest must ask for new ones`);
+}

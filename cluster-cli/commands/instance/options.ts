@@ -1,0 +1,164 @@
+import type { Option } from 'commander';
+import { option, yesNo } from '../command.ts';
+
+const OS_GROUP = 'Operating system:';
+const LIST = 'repeatable; k=v,k2=v2';
+
+/** What an installation is made of: the same words for add and reinstall. */
+export function installationOptions(): readonly Option[] {
+  return [
+    option('-o, --os-type <os>', 'OS definition whose scripts run, as OS or OS+VARIANT', {
+      group: OS_GROUP,
+      complete: 'os',
+    }),
+    option(
+      '--os-image <source>',
+      'disk image for the first disk: absolute path or http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
+      { group: OS_GROUP, complete: 'file' },
+    ),
+    option('--os-image-checksum <algo:hex>', 'sha256:HEX or sha512:HEX of the image file', {
+      group: OS_GROUP,
+    }),
+    yesNo(
+      '--os-image-grow <yes|no>',
+      'grow the last partition and its file system to the disk',
+      OS_GROUP,
+    ),
+    ...osParameterOptions(),
+    option('--personalization-package <url>', '.tar.gz or .tgz laid over the disk last', {
+      group: OS_GROUP,
+    }),
+    option('--personalization-user <user>', 'user for downloading the package', {
+      group: OS_GROUP,
+    }),
+    option(
+      '--personalization-password <value>',
+      'password for it: @FILE, @- (stdin), or asked for on a terminal; never stored',
+      { group: OS_GROUP, complete: 'file' },
+    ),
+    yesNo(
+      '--enable-safe-install <yes|no>',
+      'run user content only in the appliance (default yes)',
+      OS_GROUP,
+    ),
+    option(
+      '--install-parameters <list>',
+      `hypervisor parameters for installation runs only (${LIST}): boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args`,
+      { group: OS_GROUP, isRepeatable: true },
+    ),
+  ];
+}
+
+export function osParameterOptions(withSecret = true): readonly Option[] {
+  return [
+    option('-O, --os-parameters <list>', `OS parameters that anyone may see (${LIST})`, {
+      group: OS_GROUP,
+      isRepeatable: true,
+    }),
+    option(
+      '--os-parameters-private <list>',
+      `OS parameters that are stored and never shown (${LIST})`,
+      { group: OS_GROUP, isRepeatable: true },
+    ),
+    ...(withSecret ? [secretOption()] : []),
+  ];
+}
+
+export function secretOption(): Option {
+  return option(
+    '--os-parameters-secret <list>',
+    `OS parameters that are never stored; write name=@FILE or name=@- (${LIST})`,
+    { group: OS_GROUP, isRepeatable: true },
+  );
+}
+
+/** What the guest is served in normal runs. */
+export function metadataOptions(): readonly Option[] {
+  const group = 'Metadata:';
+  return [
+    yesNo(
+      '-C, --communication <yes|no>',
+      'channel to the host in normal runs (default no); also -c',
+      group,
+    ),
+    // Ganeti's code has -c where its design said -C; commander knows one letter for an option.
+    yesNo('-c <yes|no>', 'the same as -C').hideHelp(),
+    option('--user-data <file>', 'user data; several become one multi-part document', {
+      group,
+      complete: 'file',
+      isRepeatable: true,
+    }),
+    option('--vendor-data <file>', 'vendor data', { group, complete: 'file' }),
+    option('--network-config <file>', 'network configuration for NoCloud', {
+      group,
+      complete: 'file',
+    }),
+    option('--ssh-key <file>', 'file with public SSH keys, one a line; repeatable', {
+      group,
+      complete: 'file',
+      isRepeatable: true,
+    }),
+    option('--metadata <list>', `free metadata of the instance (${LIST})`, {
+      group,
+      isRepeatable: true,
+    }),
+    yesNo(
+      '--seed-disk <yes|no>',
+      'read-only CIDATA disk that leads stock images to the channel (default: as communication)',
+      group,
+    ),
+    option('--dialects <list>', 'what is served: ganeti,ec2,openstack,nocloud (default all)', {
+      group,
+    }),
+    option('--metadata-token <policy>', 'session tokens for the ec2 dialect (default optional)', {
+      group,
+      choices: ['optional', 'required'],
+    }),
+  ];
+}
+
+/** The machine itself. */
+export function machineOptions(): readonly Option[] {
+  const group = 'Machine:';
+  return [
+    option(
+      '-B, --backend-parameters <list>',
+      'memory=SIZE (MiB without a unit) and vcpus=N; repeatable',
+      { group, isRepeatable: true },
+    ),
+    option(
+      '-H, --hypervisor-parameters <list>',
+      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255; repeatable',
+      { group, isRepeatable: true },
+    ),
+    option('--tags <list>', 'tags, comma separated', { group }),
+  ];
+}
+
+export function diskOptions(): readonly Option[] {
+  const group = 'Machine:';
+  return [
+    option(
+      '-t, --disk-template <template>',
+      'file: sparse raw files (default); diskless: no disk',
+      {
+        group,
+        choices: ['file', 'diskless'],
+      },
+    ),
+    option('-s, --os-size <size>', 'one disk of this size: 10G, 512M; MiB without a unit', {
+      group,
+    }),
+    option('--disk <n:list>', 'N:size=SIZE[,name=NAME]; repeatable, N from 0', {
+      group,
+      isRepeatable: true,
+    }),
+    option(
+      '--net <n:list>',
+      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,ip=IP; repeatable, N from 0',
+      { group, isRepeatable: true },
+    ),
+    option('--no-nics', 'no network cards but the channel', { group }),
+    option('-n, --node <node>', 'primary node', { group, complete: 'node' }),
+  ];
+}

@@ -1,0 +1,260 @@
+import type { z } from 'zod';
+import type { diskSpec, instanceCreate, instanceModify, nicSpec } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
+import { type KeyValue, parseList } from '../../values/key-values.ts';
+import {
+  type ParameterChanges,
+  readParameters,
+  refuseSharedNames,
+} from '../../values/os-parameters.ts';
+import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
+import type { ValueSource } from '../../values/value-source.ts';
+
+export interface OsParameterOptions {
+  readonly osParameters?: readonly string[];
+  readonly osParametersPrivate?: readonly string[];
+  readonly osParametersSecret?: readonly string[];
+}
+
+export interface OsParameters {
+  readonly public: ParameterChanges;
+  readonly private: ParameterChanges;
+  readonly secret: ParameterChanges;
+}
+
+/** All three visibilities. Warns of secrets that stood in the command line. @throws AppError as readParameters, DUPLICATE_OS_PARAMETER */
+export function readOsParameters(context: Context, options: OsParameterOptions): OsParameters {
+  const read = (option: string, texts: readonly string[] | undefined) =>
+    readParameters({ option, texts: texts ?? [] }, context.values);
+  const shown = read('--os-parameters', options.osParameters);
+  const kept = read('--os-parameters-private', options.osParametersPrivate);
+  const secret = read('--os-parameters-secret', options.osParametersSecret);
+  if (secret.flagCount > 0) {
+    // Not named: it may be a secret whose name was forgotten.
+    throw new AppError(
+      'USAGE',
+      'option --os-parameters-secret: an element has a name and no value',
+      {
+        hint: 'write NAME=@FILE, or NAME=@- for stdin',
+      },
+    );
+  }
+  for (const name of secret.typedKeys) {
+    context.warn(
+      `the secret ${name} was given on the command line, where other users can see it: use ${name}=@FILE or ${name}=@-`,
+    );
+  }
+  const parameters = { public: shown.values, private: kept.values, secret: secret.values };
+  refuseSharedNames(parameters);
+  return parameters;
+}
+
+/** One list of `key=value` that knows its keys, read to the end. @throws AppError USAGE */
+function readKnown(
+  option: string,
+  pairs: readonly KeyValue[],
+  known: readonly string[],
+  source: ValueSource,
+): ReadonlyMap<string, string | null> {
+  const values = new Map<string, string | null>();
+  for (const { key, value } of pairs) {
+    if (!known.includes(key)) {
+      throw new AppError('USAGE', `option ${option}: unknown parameter '${key}'`, {
+        hint: `known are ${known.join(', ')}`,
+        details: { option, key },
+      });
+    }
+    switch (value.kind) {
+      case 'text':
+        values.set(key, value.text);
+        break;
+      case 'unset':
+        values.set(key, null);
+        break;
+      case 'file':
+        values.set(key, source.readText(`${option} ${key}`, value.path));
+        break;
+      case 'flag':
+        throw new AppError('USAGE', `Missing value for key '${key}' in option ${option}`, {
+          hint: `write ${key}=VALUE`,
+        });
+    }
+  }
+  return values;
+}
+
+const BE_KEYS = ['memory', 'maxmem', 'minmem', 'vcpus'] as const;
+
+type ModifyInput = z.input<typeof instanceModify>;
+/** `null` resets to the default. */
+type BeChanges = NonNullable<ModifyInput['beparams']>;
+type HvChanges = NonNullable<ModifyInput['hvparams']>;
+
+/** `memory=1G,vcpus=2`; Ganeti's maxmem and minmem are accepted where they mean the same as memory. @throws AppError USAGE */
+export function parseBackendParameters(texts: readonly string[], source: ValueSource): BeChanges {
+  const option = '-B';
+  const pairs = texts.flatMap((text) => parseIdentified(option, `:${text}`).values);
+  const values = readKnown(option, pairs, BE_KEYS, source);
+  const sizes = (['memory', 'maxmem', 'minmem'] as const).flatMap((key) => {
+    const text = values.get(key);
+    if (text === undefined) return [];
+    return [text === null ? null : parseSizeMiB(`${option} ${key}`, text)];
+  });
+  if (new Set(sizes).size > 1) {
+    throw new AppError('USAGE', 'option -B: memory, maxmem and minmem differ', {
+      hint: 'memory of an instance is fixed here: write memory=SIZE',
+    });
+  }
+  const [memoryMiB] = sizes;
+  const vcpus = values.get('vcpus');
+  return {
+    ...(memoryMiB !== undefined && { memoryMiB }),
+    ...(vcpus !== undefined && {
+      vcpus: vcpus === null ? null : parseCount(`${option} vcpus`, vcpus),
+    }),
+  };
+}
+
+const HV_KEYS = [
+  'accel',
+  'boot_order',
+  'cdrom_image_path',
+  'kernel_path',
+  'initrd_path',
+  'kernel_args',
+  'metadata_hop_limit',
+] as const;
+
+/** `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify. @throws AppError USAGE, VALIDATION */
+export function parseHypervisorParameters(
+  option: string,
+  texts: readonly string[],
+  source: ValueSource,
+): HvChanges {
+  const pairs = texts.flatMap((text) => {
+    const match = /^([a-z][a-z-]*)(?::|$)(.*)$/s.exec(text);
+    if (!match) return parseIdentified(option, `:${text}`).values;
+    if (match[1] !== 'kvm') {
+      throw new AppError('VALIDATION', `option ${option}: hypervisor '${match[1]}' is not known`, {
+        hint: `write ${option} kvm:key=value,…`,
+      });
+    }
+    return parseIdentified(option, `:${match[2] ?? ''}`).values;
+  });
+  const duplicate = pairs.find(({ key }, at) => pairs.findIndex((each) => each.key === key) < at);
+  if (duplicate) {
+    throw new AppError('USAGE', `Duplicate key '${duplicate.key}' in option ${option}`);
+  }
+  const parsed: Record<string, string | number | null> = {};
+  for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
+    const isCount = key === 'metadata_hop_limit' && text !== null;
+    parsed[key] = isCount ? parseCount(`${option} ${key}`, text) : text;
+  }
+  // The keys are known; values such as accel's are checked with the opcode.
+  return parsed;
+}
+
+type DiskInput = z.input<typeof diskSpec>;
+type NicInput = z.input<typeof nicSpec>;
+
+export interface DiskOptions {
+  readonly diskTemplate?: 'file' | 'diskless';
+  readonly osSize?: string;
+  readonly disk?: readonly string[];
+}
+
+/** `-s SIZE` or `--disk N:size=SIZE,name=NAME`. @throws AppError USAGE, in Ganeti's words where it has some */
+export function parseDisks(options: DiskOptions, source: ValueSource): readonly DiskInput[] {
+  const given = options.disk ?? [];
+  if (options.diskTemplate === 'diskless' && (given.length > 0 || options.osSize !== undefined)) {
+    throw new AppError('USAGE', 'Diskless instance but disk information passed', {
+      hint: 'leave out --disk and --os-size, or the template diskless',
+    });
+  }
+  if (options.osSize !== undefined) {
+    if (given.length > 0) {
+      throw new AppError('USAGE', "Please use either the '--disk' or '-s' option");
+    }
+    return [{ sizeBytes: parseSizeBytes('--os-size', options.osSize) }];
+  }
+  return arrangeByIndex(
+    '--disk',
+    given.map((text) => parseDisk(text, source)),
+  );
+}
+
+function parseDisk(text: string, source: ValueSource): { ident: string; item: DiskInput } {
+  const { ident, values } = parseIdentified('--disk', text);
+  const option = `--disk ${ident}`;
+  const known = readKnown(option, values, ['size', 'name', 'mode'], source);
+  const size = known.get('size');
+  if (typeof size !== 'string') {
+    throw new AppError('USAGE', `Missing size for disk ${ident}`, {
+      hint: `write --disk ${ident}:size=10G`,
+    });
+  }
+  if (known.get('mode') === 'ro') {
+    throw new AppError('NOT_SUPPORTED', `${option}: disks are read-write`);
+  }
+  const name = known.get('name');
+  return {
+    ident,
+    item: {
+      sizeBytes: parseSizeBytes(`${option} size`, size),
+      ...(typeof name === 'string' && { name }),
+    },
+  };
+}
+
+/** `--net N:…`; an index that is left out is a card with defaults, as in Ganeti. @throws AppError USAGE */
+export function parseNics(texts: readonly string[], source: ValueSource): readonly NicInput[] {
+  const given = texts.map((text) => {
+    const { ident, values } = parseIdentified('--net', text);
+    const known = readKnown(
+      `--net ${ident}`,
+      values,
+      ['mac', 'mode', 'link', 'name', 'ip', 'bridge'],
+      source,
+    );
+    return { ident, item: composeNic(known) };
+  });
+  return arrangeByIndex('--net', given, {});
+}
+
+function composeNic(known: ReadonlyMap<string, string | null>): NicInput {
+  const nic: Record<string, string> = {};
+  for (const [key, value] of known) {
+    if (value === null || value === 'none') continue;
+    if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
+    else nic[key === 'bridge' ? 'link' : key] = value;
+  }
+  // Values are checked with the opcode.
+  return nic;
+}
+
+type Dialects = NonNullable<z.input<typeof instanceCreate>['dialects']>;
+
+/** @throws AppError USAGE */
+export function parseDialects(text: string): Dialects {
+  const names = parseList(text).map((name) => name.trim());
+  if (names.length === 0) {
+    throw new AppError('USAGE', 'option --dialects: at least one is needed', {
+      hint: 'known are ganeti, ec2, openstack, nocloud',
+    });
+  }
+  const unknown = names.find((name) => !['ganeti', 'ec2', 'openstack', 'nocloud'].includes(name));
+  if (unknown !== undefined) {
+    throw new AppError('USAGE', `option --dialects: unknown dialect '${unknown}'`, {
+      hint: 'known are ganeti, ec2, openstack, nocloud',
+    });
+  }
+  // Each was found in the list above.
+  return names as Dialects;
+}
+
+function parseCount(option: string, text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new AppError('USAGE', `option ${option}: '${text}' is not a whole number`);
+}

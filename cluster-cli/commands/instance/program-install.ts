@@ -1,0 +1,101 @@
+import type { Command } from 'commander';
+import type { Context } from '../../context.ts';
+import { addCommand, jobOptions, option, wholeNumber } from '../command.ts';
+import type { SubmitOptions } from '../submit.ts';
+import type { AddOptions, InstallationOptions } from './add.ts';
+import type { ModifyOptions } from './change.ts';
+import { diskOptions, installationOptions, machineOptions, metadataOptions } from './options.ts';
+
+const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
+the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
+'\\@' begins a value with @. A whole list may be @FILE too, one key=value a line.`;
+export const SECRETS = `Secrets: name=@FILE, name=@-, or be asked on a terminal. A secret in the command line works, with a
+warning: other users can see it. It is wiped from this process's title, not from npx's or a shell's.`;
+const NAME = { name: 'name of the instance' } as const;
+const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
+
+const load = {
+  add: () => import('./add.ts'),
+  change: () => import('./change.ts'),
+};
+
+/** add, reinstall and modify. */
+export function addInstallation(program: Command, context: Context): void {
+  addCommand(program, {
+    usage: 'add <name>',
+    summary: 'add an instance, install and start it',
+    description:
+      'Makes the disks, installs an image, the scripts of an OS definition and a personalization package in the appliance, in this order, and starts the instance. At least one of --os-type, --os-image and an installation medium (--install-parameters) is needed.',
+    arguments: { name: 'name of the instance: a host name in lower case' },
+    options: [
+      ...installationOptions(),
+      ...metadataOptions(),
+      ...diskOptions(),
+      ...machineOptions(),
+      option('--no-install', 'make the disks only; nothing is started', { group: 'Job:' }),
+      option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
+      wholeNumber(
+        '--wait-ready <seconds>',
+        'wait until the guest says that it is up; --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS',
+        { group: 'Job:', minimum: 1 },
+      ),
+      ...jobOptions(),
+    ],
+    notes: [LIST_SYNTAX, SECRETS],
+    examples: [
+      'gnt-instance add --os-image https://example.com/debian-12.qcow2 -s 10G -C yes web1.example.com',
+      'gnt-instance add -o debootstrap+default --disk 0:size=20G,name=root -B memory=2G,vcpus=2 db1',
+      'gnt-instance add -o app --os-image /img/base.raw.zst -s 4G -O color=blue \\\n      --os-parameters-secret password=@/root/db.pass --user-data init.yaml --wait-ready=300 app1',
+    ],
+  }).action(async (name: string, options: AddOptions) => {
+    await (await load.add()).runAdd(context, name, options);
+  });
+
+  addCommand(program, {
+    ...ONE,
+    usage: 'reinstall <name>',
+    summary: 'install an instance again, with its stored parameters and those given',
+    description:
+      'Overwrites the disks of a stopped instance. Stored parameters stay, given ones are merged. Secrets are never stored: those of the last installation are named when they are missing.',
+    options: [
+      ...installationOptions(),
+      option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
+      option('-f, --force', 'do not ask', { group: 'Job:' }),
+      ...jobOptions(),
+    ],
+    notes: [LIST_SYNTAX, SECRETS],
+    examples: ['gnt-instance reinstall --os-parameters-secret password=@/root/db.pass web1'],
+  }).action(async (name: string, options: InstallationOptions & SubmitOptions) => {
+    await (await load.change()).runReinstall(context, name, options);
+  });
+
+  const MODIFY_WITHOUT = [
+    '--os-image',
+    '--personalization-user',
+    '--personalization-password',
+    '--enable-safe-install',
+  ];
+  addCommand(program, {
+    ...ONE,
+    usage: 'modify <name>',
+    summary: 'change the parameters of an instance',
+    description:
+      'Changes what is stored. What the machine is made of takes effect at its next start, metadata at once. Secrets given here are held in memory until a restart of the daemons. The word "default" as the value of a document or package removes it.',
+    options: [
+      ...installationOptions().filter(
+        ({ long }) => !MODIFY_WITHOUT.some((prefix) => long?.startsWith(prefix)),
+      ),
+      ...metadataOptions(),
+      ...machineOptions(),
+      ...jobOptions(),
+    ],
+    notes: [LIST_SYNTAX],
+    examples: [
+      'gnt-instance modify -O color=red,-size web1',
+      'gnt-instance modify --communication=yes --metadata role=db web1',
+      'gnt-instance modify -B memory=4G web1',
+    ],
+  }).action(async (name: string, options: ModifyOptions) => {
+    await (await load.change()).runModify(context, name, options);
+  });
+}

@@ -1,0 +1,219 @@
+import { Command } from 'commander';
+import type { Context } from '../../context.ts';
+import { addCommand, jobOptions, jsonOption, option, wholeNumber } from '../command.ts';
+import { listOptions, type ListOptions } from '../list.ts';
+import type { SubmitOptions } from '../submit.ts';
+import { addInstallation, SECRETS } from './program-install.ts';
+import { secretOption } from './options.ts';
+
+const NAME = { name: 'name of the instance' } as const;
+const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
+
+const load = {
+  change: () => import('./change.ts'),
+  read: () => import('./read.ts'),
+  channel: () => import('./channel.ts'),
+  host: () => import('./host.ts'),
+};
+
+/** The command tree of gnt-instance. What a command does is loaded when it runs. */
+export function createInstanceProgram(context: Context): Command {
+  const program = new Command('gnt-instance').description(
+    'Adds, installs, shows and controls instances: virtual machines with a channel to their host.',
+  );
+  addInstallation(program, context);
+  addLifecycle(program, context);
+  addReading(program, context);
+  addChannel(program, context);
+  return program;
+}
+
+function addLifecycle(program: Command, context: Context): void {
+  const job = jobOptions();
+  const seconds = (flags: string, what: string) =>
+    wholeNumber(flags, `${what} (default 120)`, { group: 'Job:' });
+
+  addCommand(program, {
+    ...ONE,
+    usage: 'remove <name>',
+    summary: 'shut an instance down and remove it with its disks',
+    options: [
+      option('-f, --force', 'do not ask', { group: 'Job:' }),
+      seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
+      ...job,
+    ],
+    examples: ['gnt-instance remove -f web1'],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runRemove(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'rename <name> <newname>',
+    arguments: { ...NAME, newname: 'its new name' },
+    summary: 'give a stopped instance another name',
+    options: job,
+  }).action(async (name: string, newName: string, options: SubmitOptions) => {
+    await (await load.change()).runRename(context, name, newName, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'startup <name>',
+    aliases: ['start'],
+    summary: 'start an instance',
+    options: [secretOption(), ...job],
+    notes: [SECRETS],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runStartup(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'shutdown <name>',
+    aliases: ['stop'],
+    summary: 'shut an instance down',
+    description: 'Asks the guest by ACPI, and powers it off when it does not obey in time.',
+    options: [seconds('--timeout <seconds>', 'time for the guest to obey, 0 powers off'), ...job],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runShutdown(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'reboot <name>',
+    summary: 'reboot an instance',
+    options: [
+      option(
+        '-t, --type <type>',
+        'soft: the guest is asked (default); hard: reset; full: stop and start',
+        {
+          group: 'Job:',
+          choices: ['soft', 'hard', 'full'],
+        },
+      ),
+      seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
+      ...job,
+    ],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runReboot(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'activate-disks <name>',
+    summary: "show where an instance's disks are on the host",
+    description:
+      'Prints NODE:disk/N:PATH for each disk, as Ganeti does. Disks are raw files and are always active; those of an instance that runs must not be written to.',
+    options: [jsonOption()],
+  }).action(async (name: string, options: { json?: boolean }) => {
+    await (await load.host()).runActivateDisks(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'replace-token <name>',
+    summary: "end all session tokens of an instance's EC2 dialect",
+    description:
+      'The guest must ask for a new one. With --metadata-token=optional requests without a token go on working.',
+  }).action(async (name: string) => {
+    await (await load.host()).runReplaceToken(context, name);
+  });
+}
+
+function addReading(program: Command, context: Context): void {
+  addCommand(program, {
+    usage: 'list [names...]',
+    arguments: { names: 'instances; * and ? match several' },
+    completeArguments: ['instance'],
+    summary: 'list instances',
+    options: listOptions(),
+    notes: ['Fields: see gnt-instance list-fields.'],
+    examples: [
+      'gnt-instance list',
+      'gnt-instance list -o name,status --no-headers --separator=: "web*"',
+      'gnt-instance list -o +ready,channel.ip --filter \'status == "running" and be/memory >= 512\'',
+    ],
+  }).action(async (names: readonly string[], options: ListOptions) => {
+    await (await load.read()).runList(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'list-fields',
+    summary: 'list the fields of list',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    (await load.read()).runListFields(context, options);
+  });
+  addCommand(program, {
+    usage: 'info [names...]',
+    arguments: { names: 'instances' },
+    completeArguments: ['instance'],
+    summary: 'show all that is known of instances',
+    description:
+      'Private OS parameters are shown as <redacted>, secret ones by name. Tells the last installation with its stages, and what failed.',
+    options: [option('--all', 'all instances', { group: 'Output:' }), jsonOption()],
+  }).action(async (names: readonly string[], options: { all?: boolean; json?: boolean }) => {
+    await (await load.read()).runInfo(context, names, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'log <name>',
+    summary: 'show the log of the last installation',
+    options: [option('-f, --follow', 'go on as it grows', { group: 'Output:' }), jsonOption()],
+  }).action(async (name: string, options: { follow?: boolean; json?: boolean }) => {
+    await (await load.channel()).runLog(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'metadata <name> [path]',
+    arguments: {
+      ...NAME,
+      path: 'path as the guest asks for it, such as /ganeti/latest/meta_data.json',
+    },
+    summary: 'show what the guest would get, secrets redacted',
+    options: [jsonOption()],
+    examples: [
+      'gnt-instance metadata web1',
+      'gnt-instance metadata web1 /openstack/latest/meta_data.json',
+    ],
+  }).action(async (name: string, path: string | undefined, options: { json?: boolean }) => {
+    await (await load.channel()).runMetadata(context, name, path, options);
+  });
+}
+
+function addChannel(program: Command, context: Context): void {
+  addCommand(program, {
+    ...ONE,
+    usage: 'console <name>',
+    summary: 'connect to the serial console; Ctrl-] leaves it',
+  }).action(async (name: string) => {
+    await (await load.channel()).runConsole(context, name);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'connect <name> <port>',
+    arguments: { ...NAME, port: 'TCP port in the guest' },
+    summary: 'connect stdin and stdout to a TCP port of the guest, over the channel',
+    description: 'Each direction ends on its own, so it serves as the ProxyCommand of ssh.',
+    examples: [
+      'ssh -o ProxyCommand="gnt-instance connect %h 22" root@web1',
+      'printf "GET / HTTP/1.0\\r\\n\\r\\n" | gnt-instance connect web1 80',
+    ],
+  }).action(async (name: string, port: string) => {
+    await (await load.channel()).runConnect(context, name, port);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'send <name> [file]',
+    arguments: { ...NAME, file: 'file to send; stdin without it' },
+    completeArguments: ['instance', 'file'],
+    summary: 'send bytes for the guest to read from /ganeti/latest/read',
+    options: [option('--no-wait', 'fail when the queue is full', { group: 'Channel:' })],
+    examples: ['echo reload | gnt-instance send web1'],
+  }).action(async (name: string, file: string | undefined, options: { wait: boolean }) => {
+    await (await load.channel()).runSend(context, name, file, options);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'receive <name>',
+    summary: 'print the bytes that the guest wrote to /ganeti/latest/write',
+    description: 'What is printed is gone from the queue.',
+    options: [option('-f, --follow', 'go on with what comes', { group: 'Channel:' })],
+  }).action(async (name: string, options: { follow?: boolean }) => {
+    await (await load.channel()).runReceive(context, name, options);
+  });
+}

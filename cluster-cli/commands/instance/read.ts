@@ -1,0 +1,72 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { instanceFields } from '../../fields/instance-fields.ts';
+import { renderInstanceInfo } from '../../render/instance-info.ts';
+import { suggest } from '../../render/suggest.ts';
+import { type ListOptions, printFields, printList } from '../list.ts';
+
+/** `gnt-instance list [NAME…]`. @throws AppError, CommandFailure */
+export async function runList(
+  context: Context,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<void> {
+  const client = await context.client();
+  const items = await client.instances();
+  printList(
+    context,
+    {
+      table: instanceFields,
+      items,
+      nameOf: ({ name }) => name,
+      names,
+      notFound: (name) =>
+        instanceNotFound(
+          name,
+          items.map((item) => item.name),
+        ),
+      defaultSort: 'name',
+    },
+    options,
+  );
+}
+
+export function runListFields(context: Context, options: { readonly json?: boolean }): void {
+  printFields(context, instanceFields, options);
+}
+
+/** `gnt-instance info [NAME…|--all]`. With one name `--json` is its record, else an array. @throws AppError, CommandFailure */
+export async function runInfo(
+  context: Context,
+  names: readonly string[],
+  options: { readonly all?: boolean; readonly json?: boolean },
+): Promise<void> {
+  if (names.length === 0 && !options.all) {
+    throw new AppError(
+      'USAGE',
+      'Please use the --all option if you want info about all instances',
+      {
+        hint: 'or name the instances',
+      },
+    );
+  }
+  const client = await context.client();
+  const infos =
+    names.length === 0
+      ? await client.instances()
+      : await Promise.all(names.map((name) => client.instance(name)));
+  if (options.json) {
+    const [first] = infos;
+    context.print(JSON.stringify(names.length === 1 ? first : infos, null, 2));
+    return;
+  }
+  context.print(infos.map((info) => renderInstanceInfo(info).join('\n')).join('\n\n'));
+}
+
+function instanceNotFound(name: string, known: readonly string[]): AppError {
+  const near = suggest(name, known);
+  return new AppError('INSTANCE_NOT_FOUND', `instance '${name}' does not exist`, {
+    hint: near ? `did you mean ${near}?` : 'gnt-instance list shows what there is',
+    details: { name },
+  });
+}

@@ -1,0 +1,41 @@
+import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
+import type { Context } from '../../context.ts';
+import { sanitizeLine } from '../../render/sanitize.ts';
+import { type Appearance, createPaint } from '../../terminal.ts';
+
+/** `gnt-node doctor`: what stands in the way of installations, and what to do. Exit 1 when they cannot work. */
+export async function runDoctor(
+  context: Context,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const report = await client.doctor();
+  if (options.json) context.print(JSON.stringify(report, null, 2));
+  else for (const line of renderFindings(report, context.terminal.output)) context.print(line);
+  if (!report.ok) context.setExitStatus(1);
+}
+
+const STYLES = { ok: 'green', warning: 'yellow', error: 'red' } as const;
+const LEVEL_COLUMNS = 'warning'.length;
+
+/** One line for each finding, its hint below it, and a verdict at the end. */
+export function renderFindings(report: DoctorReport, appearance: Appearance): readonly string[] {
+  const paint = createPaint(appearance);
+  const lines = report.findings.flatMap((finding) => renderFinding(finding, paint));
+  const count = (level: DoctorFinding['level']): number =>
+    report.findings.filter((finding) => finding.level === level).length;
+  const verdict = report.ok ? 'installs can work' : 'installs cannot work';
+  return [...lines, `${verdict}: ${count('error')} error(s), ${count('warning')} warning(s)`];
+}
+
+function renderFinding(
+  finding: DoctorFinding,
+  paint: ReturnType<typeof createPaint>,
+): readonly string[] {
+  const { level, check, message, hint } = finding;
+  const label = paint(STYLES[level], level.padEnd(LEVEL_COLUMNS));
+  const lines = [`${label} ${sanitizeLine(check)}: ${sanitizeLine(message)}`];
+  return hint === null
+    ? lines
+    : [...lines, `${' '.repeat(LEVEL_COLUMNS)} hint: ${sanitizeLine(hint)}`];
+}

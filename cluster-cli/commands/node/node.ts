@@ -1,0 +1,97 @@
+import type { NodeInfo } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { nodeFields } from '../../fields/other-fields.ts';
+import { formatBytes, formatMiB, formatTime } from '../../render/format.ts';
+import { renderOutline } from '../../render/outline.ts';
+import { suggest } from '../../render/suggest.ts';
+import { type ListOptions, printFields, printList } from '../list.ts';
+
+/** `gnt-node list [NODE…]`. */
+export async function runNodeList(
+  context: Context,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<void> {
+  const client = await context.client();
+  const items = await client.nodes();
+  printList(
+    context,
+    {
+      table: nodeFields,
+      items,
+      nameOf: ({ name }) => name,
+      names,
+      notFound: (name) => nodeNotFound(name, items),
+      defaultSort: 'name',
+    },
+    options,
+  );
+}
+
+export function runNodeListFields(context: Context, options: { readonly json?: boolean }): void {
+  printFields(context, nodeFields, options);
+}
+
+/** `gnt-node info [NODE…]`; without a name, the node that is asked. */
+export async function runNodeInfo(
+  context: Context,
+  names: readonly string[],
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const infos = names.length === 0 ? [await client.node()] : await findNodes(client.nodes(), names);
+  if (options.json) {
+    context.print(JSON.stringify(infos.length === 1 ? infos[0] : infos, null, 2));
+    return;
+  }
+  context.print(infos.map((node) => describeNode(node).join('\n')).join('\n\n'));
+}
+
+async function findNodes(
+  loading: Promise<NodeInfo[]>,
+  names: readonly string[],
+): Promise<readonly NodeInfo[]> {
+  const nodes = await loading;
+  return names.map((name) => {
+    const node = nodes.find((each) => each.name === name);
+    if (node) return node;
+    throw nodeNotFound(name, nodes);
+  });
+}
+
+function describeNode(node: NodeInfo): readonly string[] {
+  return renderOutline([
+    { key: 'Node name', value: node.name },
+    { key: 'Version', value: node.version },
+    { key: 'Root', value: node.root },
+    { key: 'Daemon', value: `process ${node.pid}, since ${formatTime(node.startedAtMs)}` },
+    {
+      key: 'Metadata daemon',
+      value:
+        node.metad.pid === null
+          ? `not running, ${node.metad.restarts} restart(s)`
+          : `process ${node.metad.pid}, ${node.metad.restarts} restart(s)`,
+    },
+    { key: 'Network namespace', value: node.networkNamespace },
+    { key: 'Processors', value: node.cpus },
+    {
+      key: 'Memory',
+      value: `${formatMiB(node.memoryMiB, 'h')}, ${formatMiB(node.memoryFreeMiB, 'h')} free`,
+    },
+    { key: 'Free disk space', value: formatBytes(node.diskFreeBytes) },
+    { key: 'Instances', value: `${node.instances}, ${node.instancesRunning} running` },
+    { key: 'Appliance', value: `${node.appliance.state}: ${node.appliance.detail}` },
+  ]);
+}
+
+function nodeNotFound(name: string, nodes: readonly NodeInfo[]): AppError {
+  const near = suggest(
+    name,
+    nodes.map((node) => node.name),
+  );
+  return new AppError('NODE_NOT_FOUND', `node '${name}' does not exist`, {
+    hint: near ? `did you mean ${near}?` : 'gnt-node list shows what there is',
+    details: { name },
+  });
+}

@@ -1,0 +1,45 @@
+import { Command } from 'commander';
+import type { Context } from '../../context.ts';
+import { addCommand, jsonOption } from '../command.ts';
+import { listOptions, type ListOptions } from '../list.ts';
+
+const load = () => import('./node.ts');
+
+export function createNodeProgram(context: Context): Command {
+  const program = new Command('gnt-node').description('Shows nodes and checks this one.');
+  addCommand(program, {
+    usage: 'list [names...]',
+    arguments: { names: 'nodes; * and ? match several' },
+    completeArguments: ['node'],
+    summary: 'list nodes',
+    options: listOptions(),
+  }).action(async (names: readonly string[], options: ListOptions) => {
+    await (await load()).runNodeList(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'list-fields',
+    summary: 'list the fields of list',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    (await load()).runNodeListFields(context, options);
+  });
+  addCommand(program, {
+    usage: 'info [names...]',
+    arguments: { names: 'nodes; this one without a name' },
+    completeArguments: ['node'],
+    summary: 'show nodes',
+    options: [jsonOption()],
+  }).action(async (names: readonly string[], options: { json?: boolean }) => {
+    await (await load()).runNodeInfo(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'doctor',
+    summary: 'check whether installations can work on this node, and say what to do',
+    description:
+      'Exit status 0 when they can, warnings included; 1 when they cannot; 3 when the node daemon cannot be reached.',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    await (await import('./doctor.ts')).runDoctor(context, options);
+  });
+  return program;
+}

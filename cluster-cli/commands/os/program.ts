@@ -1,0 +1,71 @@
+import { Command } from 'commander';
+import type { Context } from '../../context.ts';
+import { addCommand, jobOptions, jsonOption, option, yesNo } from '../command.ts';
+import { osParameterOptions } from '../instance/options.ts';
+import { listOptions, type ListOptions } from '../list.ts';
+import type { OsModifyOptions } from './os.ts';
+
+const load = () => import('./os.ts');
+
+export function createOsProgram(context: Context): Command {
+  const program = new Command('gnt-os').description(
+    'Shows OS definitions, and what the administrator decided about them. A new one is untrusted.',
+  );
+  addCommand(program, {
+    usage: 'list [names...]',
+    arguments: { names: 'OS definitions; * and ? match several' },
+    completeArguments: ['os'],
+    summary: 'list what can be installed',
+    options: [
+      option('-a, --all', 'hidden, blacklisted and invalid ones too', { group: 'Output:' }),
+      ...listOptions(),
+    ],
+    examples: ['gnt-os list --no-headers', 'gnt-os list -o name,trusted,path'],
+  }).action(async (names: readonly string[], options: ListOptions & { all?: boolean }) => {
+    await (await load()).runOsList(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'list-fields',
+    summary: 'list the fields of list',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    (await load()).runOsListFields(context, options);
+  });
+  addCommand(program, {
+    usage: 'diagnose',
+    summary: 'show every OS definition that was found, and what is wrong with it',
+    description: 'Exit status 1 when one of them is not valid.',
+    options: [jsonOption()],
+  }).action(async (options: { json?: boolean }) => {
+    await (await load()).runOsDiagnose(context, options);
+  });
+  addCommand(program, {
+    usage: 'info [names...]',
+    arguments: { names: 'OS definitions; all without a name' },
+    completeArguments: ['os'],
+    summary: 'show OS definitions with their parameters, scripts and defaults',
+    options: [jsonOption()],
+  }).action(async (names: readonly string[], options: { json?: boolean }) => {
+    await (await load()).runOsInfo(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'modify <name>',
+    arguments: { name: 'OS or OS+VARIANT; it need not exist yet' },
+    completeArguments: ['os'],
+    summary: 'trust, hide or blacklist an OS definition, or set its default parameters',
+    options: [
+      yesNo('--trusted <yes|no>', 'may its top-level scripts run on the host', 'Operating system:'),
+      yesNo('--hidden <yes|no>', 'leave it out of lists', 'Operating system:'),
+      yesNo('--blacklisted <yes|no>', 'refuse it for new instances', 'Operating system:'),
+      ...osParameterOptions(false),
+      ...jobOptions(),
+    ],
+    examples: [
+      'gnt-os modify --trusted yes debootstrap',
+      'gnt-os modify -O proxy=http://cache:3142,-mirror debian+bookworm',
+    ],
+  }).action(async (name: string, options: OsModifyOptions) => {
+    await (await load()).runOsModify(context, name, options);
+  });
+  return program;
+}

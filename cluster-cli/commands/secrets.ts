@@ -1,0 +1,31 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../context.ts';
+import { promptHidden } from '../prompt.ts';
+
+const OPTION = '--personalization-password';
+
+export interface PackageAccessOptions {
+  readonly personalizationUser?: string;
+  readonly personalizationPassword?: string;
+}
+
+/** The password for a personalization package: from a file or stdin, from the command line with a warning, or asked for. @throws AppError */
+export async function readPackagePassword(
+  context: Context,
+  options: PackageAccessOptions,
+): Promise<string | undefined> {
+  const given = options.personalizationPassword;
+  if (given !== undefined) {
+    if (!given.startsWith('@')) {
+      context.warn(
+        `the password was given on the command line, where other users can see it: use ${OPTION} @FILE or @-`,
+      );
+    }
+    return context.values.resolve(OPTION, given);
+  }
+  if (options.personalizationUser === undefined) return undefined;
+  if (context.terminal.stdin.isTTY) return promptHidden(context, 'password of the package: ');
+  throw new AppError('USAGE', `--personalization-user needs ${OPTION}`, {
+    hint: `add ${OPTION} @FILE, or @- to read it from stdin`,
+  });
+}

@@ -1,0 +1,84 @@
+export const shells = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof shells)[number];
+
+/** A script that a shell sources: it asks the program itself, so it knows every command and option that there is. */
+export function completionScript(shell: Shell, program: string): string {
+  const name = `_${program.replaceAll('-', '_')}`;
+  switch (shell) {
+    case 'bash':
+      return bashScript(program, name);
+    case 'zsh':
+      return zshScript(program, name);
+    case 'fish':
+      return fishScript(program, name);
+  }
+}
+
+/** bash breaks words at `=` and `:`; what is completed must then leave out what stands before the break. */
+function bashScript(program: string, name: string): string {
+  return `# bash completion for ${program}; use: source <(${program} completion bash)
+${name}() {
+  local line word prefix current cut
+  local -a words
+  line=\${COMP_LINE:0:COMP_POINT}
+  read -ra words <<< "$line"
+  [[ $line == *' ' ]] && words+=('')
+  current=\${words[\${#words[@]}-1]}
+  cut=
+  [[ $COMP_WORDBREAKS == *=* && $current == *=* ]] && cut=\${current%"\${current##*=}"}
+  COMPREPLY=()
+  while IFS=$'\\t' read -r word prefix; do
+    if [[ $word == ':file' ]]; then
+      compopt -o filenames 2>/dev/null
+      local file
+      while IFS= read -r file; do
+        COMPREPLY+=("\${prefix#"$cut"}$file")
+      done < <(compgen -f -- "\${current#"$prefix"}")
+    elif [[ $word == "$current"* ]]; then
+      COMPREPLY+=("\${word#"$cut"}")
+    fi
+  done < <(${program} completion-words --plain -- "\${words[@]:1}" 2>/dev/null)
+}
+complete -F ${name} ${program}
+`;
+}
+
+function zshScript(program: string, name: string): string {
+  return `#compdef ${program}
+# zsh completion for ${program}; use: source <(${program} completion zsh)
+${name}() {
+  local word text
+  local -a found
+  while IFS=$'\\t' read -r word text; do
+    if [[ $word == ':file' ]]; then
+      compset -P "\${(b)text}"
+      _files
+      return
+    fi
+    found+=("\${word//:/\\\\:}\${text:+:$text}")
+  done < <(${program} completion-words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
+  _describe '${program}' found
+}
+compdef ${name} ${program}
+`;
+}
+
+function fishScript(program: string, name: string): string {
+  return `# fish completion for ${program}; use: ${program} completion fish | source
+function ${name}
+  set -l words (commandline -opc) (commandline -ct)
+  for line in (${program} completion-words -- $words[2..-1] 2>/dev/null)
+    set -l parts (string split \\t -- $line)
+    if test "$parts[1]" = ':file'
+      set -l typed (string sub -s (math (string length -- "$parts[2]") + 1) -- (commandline -ct))
+      for file in (__fish_complete_path "$typed")
+        echo "$parts[2]$file"
+      end
+    else
+      echo $line
+    end
+  end
+end
+complete -c ${program} -f -a '(${name})'
+`;
+}

@@ -1,0 +1,91 @@
+import type { ApiError } from '#shared/contract/api.ts';
+import type { JobError, JobRecord } from '#shared/contract/job.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { errorCodes, isErrorCode } from '#shared/errors/codes.ts';
+
+export type ExitStatus = 0 | 1 | 2 | 3 | 130;
+
+export interface FailureFields {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+  readonly exitStatus: ExitStatus;
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** Stage of the installation in which it happened. */
+  readonly stage?: string | null;
+  /** Last lines of the installation's log. */
+  readonly logTail?: readonly string[];
+  readonly cause?: unknown;
+}
+
+/** A failure that came from the daemon: its code may be one that this program does not know yet, so it is no AppError. */
+export class CommandFailure extends Error {
+  readonly code: string;
+  readonly hint: string | null;
+  readonly exitStatus: ExitStatus;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly stage: string | null;
+  readonly logTail: readonly string[];
+
+  constructor(fields: FailureFields) {
+    super(fields.message, fields.cause === undefined ? undefined : { cause: fields.cause });
+    this.name = 'CommandFailure';
+    this.code = fields.code;
+    this.hint = fields.hint;
+    this.exitStatus = fields.exitStatus;
+    this.details = fields.details ?? {};
+    this.stage = fields.stage ?? null;
+    this.logTail = fields.logTail ?? [];
+  }
+}
+
+/** An answer of the API that is no success. 4xx of an unknown code counts as refused, everything else as failed. */
+export function failureOfApi(status: number, error: ApiError): CommandFailure {
+  const fallback = status >= 400 && status < 500 ? 2 : 1;
+  return new CommandFailure({
+    ...error,
+    exitStatus: isErrorCode(error.code) ? errorCodes[error.code] : fallback,
+  });
+}
+
+/** A job that did not succeed. What it refused before changing anything exits 2, what it tried exits 1. */
+export function failureOfJob(job: JobRecord): CommandFailure {
+  const error: JobError = job.error ?? {
+    code: job.status === 'canceled' ? 'JOB_CANCELED' : 'INTERNAL',
+    message:
+      job.status === 'canceled'
+        ? `job ${job.id} (${job.summary}) was canceled`
+        : `job ${job.id} (${job.summary}) failed without saying why`,
+    hint: null,
+    phase: 'execution',
+    stage: null,
+    logTail: [],
+  };
+  return new CommandFailure({
+    ...error,
+    details: { job: job.id },
+    exitStatus: error.code === 'INTERRUPTED' ? 130 : error.phase === 'prerequisite' ? 2 : 1,
+  });
+}
+
+/** Whatever was thrown, in the form in which it is printed. */
+export function failureOf(error: unknown): CommandFailure {
+  if (error instanceof CommandFailure) return error;
+  if (error instanceof AppError) {
+    return new CommandFailure({
+      code: error.code,
+      message: error.message,
+      hint: error.hint ?? null,
+      exitStatus: errorCodes[error.code],
+      details: error.details,
+      cause: error,
+    });
+  }
+  return new CommandFailure({
+    code: 'INTERNAL',
+    message: messageOf(error),
+    hint: 'this is a bug in the command: run it again with --debug and report the trace',
+    exitStatus: 1,
+    cause: error,
+  });
+}

@@ -1,0 +1,140 @@
+import { readFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { systemClock } from '#shared/clock/clock.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { addCompletion } from './commands/completion.ts';
+import { expandArguments, hasSensitiveArguments } from './arguments.ts';
+import type { Context, Interrupts } from './context.ts';
+import { type ExitStatus, failureOf } from './failure.ts';
+import { isProgramName, programs } from './programs.ts';
+import { renderFailure } from './render/failure-text.ts';
+import { createPaint, DEFAULT_COLUMNS, readAppearance, type Terminal } from './terminal.ts';
+import { errorOfUsage, isHelpShown, prepareForUse } from './usage.ts';
+import { createValueSource } from './values/value-source.ts';
+
+const { env, argv, stdin, stdout, stderr } = process;
+const program = basename(env['GNT_PROGRAM'] ?? argv[1] ?? 'gnt-instance');
+const given = argv.slice(2);
+const isDebug = given.includes('--debug');
+
+const terminal: Terminal = {
+  get stdin() {
+    return stdin;
+  },
+  stdout,
+  stderr,
+  output: readAppearance(stdout.isTTY, env),
+  errors: readAppearance(stderr.isTTY, env),
+};
+let exitStatus: ExitStatus = 0;
+let command: Command | null = null;
+
+// A reader that went away (`| head`) is no failure.
+for (const stream of [stdout, stderr]) {
+  stream.on('error', (error) => {
+    if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
+    throw error;
+  });
+}
+// Wipes the arguments from what ps shows; the memory behind it is this process's own.
+if (hasSensitiveArguments(given)) process.title = `${program} ${given[0] ?? ''}`.trim();
+
+await main();
+await Promise.all([flush(stdout), flush(stderr)]);
+process.exit(exitStatus);
+
+async function main(): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    const failure = failureOf(errorOfUsage(error, command, given) ?? error);
+    exitStatus = failure.exitStatus;
+    const lines = renderFailure(failure, terminal.errors, isDebug);
+    stderr.write(`${lines.join('\n')}\n`);
+  }
+}
+
+async function run(): Promise<void> {
+  if (!isProgramName(program)) {
+    throw new AppError('USAGE', `'${program}' is not a program of this package`, {
+      hint: `the programs are ${Object.keys(programs).join(', ')}`,
+    });
+  }
+  const context = createContext();
+  command = await programs[program](context);
+  addCompletion(command, context);
+  command.version(readVersion(), '-V, --version', 'show the version');
+  prepareForUse(command, {
+    write: (text) => stdout.write(text),
+    columns: stdout.columns ?? DEFAULT_COLUMNS,
+  });
+  try {
+    await command.parseAsync([...expandArguments(given)], { from: 'user' });
+  } catch (error) {
+    if (!isHelpShown(error)) throw error;
+  }
+}
+
+function readVersion(): string {
+  const file = join(import.meta.dirname, '../package.json');
+  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }; // our own file
+  return version;
+}
+
+function createContext(): Context {
+  const root = resolve(env['GNT_ROOT'] || '/');
+  const paths = createRootPaths(root);
+  // Who runs this by npx has no gnt-noded on the PATH.
+  const npx = env['npm_command'] === 'exec' ? 'npx ' : '';
+  const paint = createPaint(terminal.errors);
+  const note = (text: string): void => void stderr.write(`${text}\n`);
+  return {
+    program,
+    terminal,
+    clock: systemClock,
+    values: createValueSource(),
+    client: async () =>
+      (await import('./client/node-client.ts')).createNodeClient({
+        socketPath: paths.nodedSocket,
+        startCommand: `${root === '/' ? '' : `GNT_ROOT=${root} `}${npx}gnt-noded`,
+      }),
+    interrupts: createInterrupts(),
+    print: (text) => void stdout.write(`${text}\n`),
+    note,
+    warn: (text) => note(`${paint('yellow', 'warning:')} ${text}`),
+    setExitStatus(status) {
+      exitStatus = status;
+    },
+  };
+}
+
+function createInterrupts(): Interrupts {
+  const handlers: (() => void)[] = [];
+  const interrupted = (): void => {
+    const handler = handlers.at(-1);
+    if (handler) {
+      handler();
+      return;
+    }
+    stderr.write('error[INTERRUPTED]: interrupted\n');
+    process.exit(130);
+  };
+  process.on('SIGINT', interrupted);
+  process.on('SIGTERM', interrupted);
+  return {
+    take(handler) {
+      handlers.push(handler);
+      return () => {
+        const at = handlers.indexOf(handler);
+        if (at !== -1) handlers.splice(at, 1);
+      };
+    },
+  };
+}
+
+/** Resolves when what was written has left this process. */
+async function flush(stream: NodeJS.WriteStream): Promise<void> {
+  await new Promise<void>((done) => stream.write('', () => done()));
+}

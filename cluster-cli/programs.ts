@@ -1,0 +1,24 @@
+import type { Command } from 'commander';
+import type { Context } from './context.ts';
+
+/** Each program loads its own commands only. */
+export const programs = {
+  'gnt-instance': async (context: Context): Promise<Command> =>
+    (await import('./commands/instance/program.ts')).createInstanceProgram(context),
+  'gnt-os': async (context: Context): Promise<Command> =>
+    (await import('./commands/os/program.ts')).createOsProgram(context),
+  'gnt-cluster': async (context: Context): Promise<Command> =>
+    (await import('./commands/cluster/program.ts')).createClusterProgram(context),
+  'gnt-node': async (context: Context): Promise<Command> =>
+    (await import('./commands/node/program.ts')).createNodeProgram(context),
+  'gnt-job': async (context: Context): Promise<Command> =>
+    (await import('./commands/job/program.ts')).createJobProgram(context),
+  'gnt-channel': async (context: Context): Promise<Command> =>
+    (await import('./commands/channel/program.ts')).createChannelProgram(context),
+} as const;
+
+export type ProgramName = keyof typeof programs;
+
+export function isProgramName(name: string): name is ProgramName {
+  return Object.hasOwn(programs, name);
+}

@@ -1,0 +1,131 @@
+import type { JobEvent } from '#shared/contract/job.ts';
+import { formatBytes, formatDuration, formatEta } from '../render/format.ts';
+import { sanitizeLine } from '../render/sanitize.ts';
+import type { Paint } from '../terminal.ts';
+import { describeStatus } from './plain.ts';
+import { type Activity, estimateRemainingMs, type JobProgress } from './state.ts';
+
+export interface LiveOptions {
+  /** Width of the terminal; nothing is wider than one less, so that no line wraps. */
+  readonly columns: number;
+  readonly hasUnicode: boolean;
+  readonly paint: Paint;
+}
+
+const MAX_BAR_COLUMNS = 24;
+const MIN_BAR_COLUMNS = 8;
+/** Longest name of a stage, so that bars stand below each other. */
+const NAME_COLUMNS = 18;
+const SPINNER = { unicode: '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏', ascii: '|/-\\' } as const;
+const SPIN_MS = 120;
+
+/** The lines that are drawn again and again while the job runs: one for each activity, and the last output below. */
+export function renderLive(
+  progress: JobProgress,
+  nowMs: number,
+  options: LiveOptions,
+): readonly string[] {
+  const width = Math.max(1, options.columns - 1);
+  const spinner = spinnerAt(nowMs, options.hasUnicode);
+  const status = describeStatus(progress);
+  const lines = [
+    ...(status === '' ? [] : [[spinner, status].join(' ')]),
+    ...progress.activities.map((activity) => renderActivity(activity, nowMs, spinner, options)),
+    ...(progress.output === null ? [] : [`  ${sanitizeLine(progress.output)}`]),
+  ];
+  const shown = lines.length > 0 ? lines : [`${spinner} job ${progress.jobId} ${progress.status}`];
+  return shown.map((line, index) => {
+    const cut = truncate(line, width, options.hasUnicode);
+    if (progress.output !== null && index === shown.length - 1) return options.paint('dim', cut);
+    return cut.startsWith(spinner)
+      ? options.paint('cyan', spinner) + cut.slice(spinner.length)
+      : cut;
+  });
+}
+
+/** The line that stays when a stage is over. */
+export function renderFinished(
+  event: Extract<JobEvent, { type: 'stage-finished' }>,
+  options: LiveOptions,
+): string {
+  const mark = options.hasUnicode ? '✔' : '+';
+  const head = `${event.stage.padEnd(NAME_COLUMNS)} ${formatDuration(event.durationMs).padStart(11)}`;
+  const text = truncate(
+    `${mark} ${head}  ${sanitizeLine(event.summary)}`.trimEnd(),
+    options.columns - 1,
+    options.hasUnicode,
+  );
+  return text.startsWith(mark) ? options.paint('green', mark) + text.slice(mark.length) : text;
+}
+
+/** What is dropped first when the terminal is narrow stands last here. */
+function renderActivity(
+  activity: Activity,
+  nowMs: number,
+  spinner: string,
+  options: LiveOptions,
+): string {
+  const width = options.columns - 1;
+  const elapsed = formatDuration(nowMs - activity.startedAtMs);
+  const { doneBytes, totalBytes, bytesPerSecond } = activity;
+  let line = `${spinner} ${sanitizeLine(activity.name).padEnd(NAME_COLUMNS)}`;
+  const add = (part: string): void => {
+    if (line.length + 1 + part.length <= width) line += ` ${part}`;
+  };
+  if (totalBytes === null || totalBytes === 0) {
+    add(elapsed.padStart(11));
+    if (doneBytes > 0) add(formatBytes(doneBytes));
+    if (bytesPerSecond !== null) add(`${formatBytes(bytesPerSecond)}/s`);
+    return line.trimEnd();
+  }
+  const remainingMs = estimateRemainingMs(activity);
+  const tail = [
+    `${formatBytes(doneBytes)}/${formatBytes(totalBytes)}`,
+    ...(bytesPerSecond === null ? [] : [`${formatBytes(bytesPerSecond)}/s`]),
+    ...(remainingMs === null ? [] : [`ETA ${formatEta(remainingMs)}`]),
+  ];
+  const fraction = Math.min(1, doneBytes / totalBytes);
+  const percent = `${Math.floor(100 * fraction)} %`.padStart(5);
+  const wanted = [percent, ...tail].join(' ').length + 2;
+  const room = Math.min(MAX_BAR_COLUMNS, width - line.length - wanted);
+  if (room >= MIN_BAR_COLUMNS) add(renderBar(fraction, room, options.hasUnicode));
+  for (const part of [percent, ...tail]) add(part);
+  return line;
+}
+
+function renderBar(fraction: number, columns: number, hasUnicode: boolean): string {
+  const full = Math.floor(fraction * columns);
+  const [done, left] = hasUnicode ? ['█', '░'] : ['#', '.'];
+  return done.repeat(full) + left.repeat(columns - full);
+}
+
+function spinnerAt(nowMs: number, hasUnicode: boolean): string {
+  const frames = [...SPINNER[hasUnicode ? 'unicode' : 'ascii']];
+  return frames[Math.floor(nowMs / SPIN_MS) % frames.length] ?? '-';
+}
+
+/** Cuts text to a number of columns. What it is given is printable; a wide character counts as two. */
+export function truncate(text: string, columns: number, hasUnicode: boolean): string {
+  const ellipsis = hasUnicode ? '…' : '~';
+  if (widthOf(text) <= columns) return text;
+  let kept = '';
+  let width = 0;
+  for (const character of text) {
+    width += widthOf(character);
+    if (width > columns - 1) break;
+    kept += character;
+  }
+  return columns < 1 ? '' : kept + ellipsis;
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{1f300}-\u{1faff}]|[\u{20000}-\u{3fffd}]/u;
+const ZERO_WIDTH = /\p{Mn}|\u200b|\u200d|\ufe0f/u;
+
+function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) {
+    width += ZERO_WIDTH.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
+  }
+  return width;
+}

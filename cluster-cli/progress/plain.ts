@@ -1,0 +1,92 @@
+import type { JobEvent } from '#shared/contract/job.ts';
+import { formatBytes, formatDuration, formatEta } from '../render/format.ts';
+import { sanitizeLine } from '../render/sanitize.ts';
+import { type Activity, estimateRemainingMs, type JobProgress } from './state.ts';
+
+/** One line about an activity at most this often, where lines stay (a log file, a pipe). */
+const MIN_INTERVAL_MS = 5000;
+
+/**
+ * What to print for an event where lines stay. Holds when each activity was last reported.
+ *
+ * INVARIANT: stage begins, stage ends and log messages are never dropped; measurements are, down to one in five seconds.
+ */
+export function createPlainReporter(): (
+  event: JobEvent,
+  progress: JobProgress,
+) => readonly string[] {
+  const reportedAtMs = new Map<string, number>();
+  let lastStatus = '';
+
+  return (event, progress) => {
+    switch (event.type) {
+      case 'status': {
+        const text = describeStatus(progress);
+        if (text === lastStatus || text === '') return [];
+        lastStatus = text;
+        return [text];
+      }
+      case 'log':
+        return [`${event.level === 'warn' ? 'warning: ' : ''}${sanitizeLine(event.message)}`];
+      case 'stage-started':
+        reportedAtMs.set(event.stage, event.atMs);
+        return [`${event.stage}: started`];
+      case 'stage-finished':
+        return [describeFinished(event)];
+      case 'progress':
+        return reportMeasurement(event, progress, reportedAtMs);
+      case 'output':
+      case 'end':
+        return [];
+    }
+  };
+}
+
+function reportMeasurement(
+  event: Extract<JobEvent, { type: 'progress' }>,
+  progress: JobProgress,
+  reportedAtMs: Map<string, number>,
+): readonly string[] {
+  const name = sanitizeLine(event.activity);
+  const activity = progress.activities.find((each) => each.name === event.activity);
+  if (!activity?.isStage && event.doneBytes === event.totalBytes) {
+    reportedAtMs.delete(event.activity);
+    return [`${name}: ${formatBytes(event.doneBytes)}, done`];
+  }
+  const last = reportedAtMs.get(event.activity) ?? -Infinity;
+  if (!activity || event.atMs - last < MIN_INTERVAL_MS) return [];
+  reportedAtMs.set(event.activity, event.atMs);
+  return [`${name}: ${describeMeasurement(activity)}`];
+}
+
+/** Why nothing happens yet, or that the end was asked for; empty when the job simply runs. */
+export function describeStatus(progress: JobProgress): string {
+  const { jobId, status, waitsFor, waitsBecause } = progress;
+  if (status === 'canceling') return `job ${jobId} is being canceled`;
+  if (status !== 'waiting' && status !== 'queued') return '';
+  if (waitsBecause !== null) return `job ${jobId} waits for ${sanitizeLine(waitsBecause)}`;
+  if (waitsFor.length > 0) {
+    return `job ${jobId} waits for job ${waitsFor.join(', ')}`;
+  }
+  return '';
+}
+
+function describeFinished(event: Extract<JobEvent, { type: 'stage-finished' }>): string {
+  const summary = event.summary === '' ? '' : `: ${sanitizeLine(event.summary)}`;
+  return `${event.stage}: done in ${formatDuration(event.durationMs)}${summary}`;
+}
+
+/** `45 %, 412 MiB of 912 MiB, 38 MiB/s, 0:13 left`, as far as it is known. */
+function describeMeasurement(activity: Activity): string {
+  const { doneBytes, totalBytes, bytesPerSecond } = activity;
+  const remainingMs = estimateRemainingMs(activity);
+  const parts = [
+    ...(totalBytes ? [`${Math.floor((100 * doneBytes) / totalBytes)} %`] : []),
+    totalBytes === null
+      ? formatBytes(doneBytes)
+      : `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`,
+    ...(bytesPerSecond === null ? [] : [`${formatBytes(bytesPerSecond)}/s`]),
+    ...(remainingMs === null ? [] : [`${formatEta(remainingMs)} left`]),
+  ];
+  return parts.join(', ');
+}

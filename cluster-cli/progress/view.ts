@@ -1,0 +1,105 @@
+import type { JobEvent } from '#shared/contract/job.ts';
+import type { Context } from '../context.ts';
+import { formatClock } from '../render/format.ts';
+import { sanitizeLine } from '../render/sanitize.ts';
+import { createPaint, DEFAULT_COLUMNS } from '../terminal.ts';
+import { type LiveOptions, renderFinished, renderLive } from './live.ts';
+import { createPlainReporter } from './plain.ts';
+import { type JobProgress, startProgress } from './state.ts';
+
+/** Where a job's progress is shown: always stderr, stdout is for results. */
+export interface View {
+  show(event: JobEvent, progress: JobProgress): void;
+  /** The daemon is away; it is tried again. */
+  lost(): void;
+  /** Leaves what was shown in place and writes nothing more. */
+  close(): void;
+}
+
+const FRAME_MS = 120;
+
+export async function createView(context: Context, jobId: number): Promise<View> {
+  return context.terminal.errors.isTerminal
+    ? createLiveView(context, jobId)
+    : createPlainView(context, jobId);
+}
+
+function createPlainView(context: Context, jobId: number): View {
+  const report = createPlainReporter();
+  let isLost = false;
+  let isClosed = false;
+  const write = (line: string): void => {
+    if (!isClosed) context.note(`${formatClock(context.clock.now())} ${line}`);
+  };
+  return {
+    show(event, progress) {
+      isLost = false;
+      for (const line of report(event, progress)) write(line);
+    },
+    lost() {
+      if (!isLost) write(`the node daemon is away, job ${jobId} is looked for again`);
+      isLost = true;
+    },
+    close() {
+      isClosed = true;
+    },
+  };
+}
+
+async function createLiveView(context: Context, jobId: number): Promise<View> {
+  // Only a terminal pays for loading it.
+  const { createLogUpdate } = await import('log-update');
+  const { stderr, errors } = context.terminal;
+  const paint = createPaint(errors);
+  const draw = createLogUpdate(stderr);
+  let progress = startProgress(jobId);
+  let note: string | null = null;
+  let isClosed = false;
+
+  const options = (): LiveOptions => ({
+    columns: stderr.columns ?? DEFAULT_COLUMNS,
+    hasUnicode: errors.hasUnicode,
+    paint,
+  });
+  const redraw = (): void => {
+    if (isClosed) return;
+    const lines = renderLive(progress, context.clock.now(), options());
+    draw([...lines, ...(note === null ? [] : [note])].join('\n'));
+  };
+  const keep = (line: string): void => {
+    draw.clear();
+    stderr.write(`${line}\n`);
+  };
+  const timer = setInterval(redraw, FRAME_MS);
+  stderr.on('resize', redraw);
+  redraw();
+
+  return {
+    show(event, next) {
+      progress = next;
+      note = null;
+      if (isClosed) return;
+      if (event.type === 'stage-finished') keep(renderFinished(event, options()));
+      if (event.type === 'log') keep(renderLog(event));
+      if (event.type === 'end') draw.clear();
+      else redraw();
+    },
+    lost() {
+      note = 'the node daemon is away, trying again';
+      redraw();
+    },
+    close() {
+      if (isClosed) return;
+      isClosed = true;
+      clearInterval(timer);
+      stderr.off('resize', redraw);
+      draw.clear();
+      draw.done();
+    },
+  };
+
+  function renderLog(event: Extract<JobEvent, { type: 'log' }>): string {
+    const text = sanitizeLine(event.message);
+    return event.level === 'warn' ? `${paint('yellow', 'warning:')} ${text}` : paint('dim', text);
+  }
+}

@@ -1,0 +1,89 @@
+import type { JobRecord } from '#shared/contract/job.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { NodeClient } from '../client/node-client.ts';
+import { watchJobEvents } from '../client/job-events.ts';
+import type { Context } from '../context.ts';
+import { failureOfJob } from '../failure.ts';
+import { createView } from './view.ts';
+import { applyJobEvent, startProgress } from './state.ts';
+
+/** After the first interrupt, the time in which a second one cancels the job. */
+const SECOND_INTERRUPT_MS = 3000;
+
+/**
+ * Shows a job's progress until its end.
+ * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the person left it.
+ */
+export async function watchJob(context: Context, id: number): Promise<JobRecord> {
+  const client = await context.client();
+  const view = await createView(context, id);
+  const detached = new AbortController();
+  const release = handleInterrupts(context, client, id, {
+    pause: () => view.close(),
+    leave: (error) => detached.abort(error),
+  });
+  let progress = startProgress(id);
+  try {
+    for await (const event of watchJobEvents(client, id, detached.signal)) {
+      if (event.type === 'reconnecting') {
+        view.lost();
+        continue;
+      }
+      progress = applyJobEvent(progress, event);
+      view.show(event, progress);
+    }
+  } finally {
+    release();
+    view.close();
+  }
+  detached.signal.throwIfAborted();
+  if (!progress.job) throw new Error(`the events of job ${id} ended without its result`);
+  if (progress.job.status !== 'success') throw failureOfJob(progress.job);
+  return progress.job;
+}
+
+interface InterruptActions {
+  readonly pause: () => void;
+  readonly leave: (error: Error) => void;
+}
+
+/** First: say how to come back, and leave after a moment. Second, within that moment: cancel the job, and leave. */
+function handleInterrupts(
+  context: Context,
+  client: NodeClient,
+  id: number,
+  actions: InterruptActions,
+): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let count = 0;
+  const left = (what: string): AppError =>
+    new AppError('INTERRUPTED', what, {
+      hint: `see how it goes with: gnt-job watch ${id}`,
+      details: { job: id },
+    });
+  const release = context.interrupts.take(() => {
+    count += 1;
+    if (count === 1) {
+      actions.pause();
+      context.note(
+        `job ${id} goes on; come back to it with: gnt-job watch ${id}\n` +
+          `press Ctrl-C again within ${SECOND_INTERRUPT_MS / 1000} s to cancel it`,
+      );
+      timer = setTimeout(() => actions.leave(left(`job ${id} goes on`)), SECOND_INTERRUPT_MS);
+    } else if (count === 2) {
+      clearTimeout(timer);
+      context.note(`canceling job ${id}`);
+      client.cancelJob(id).then(
+        () => actions.leave(left(`job ${id} is being canceled`)),
+        (error: unknown) =>
+          actions.leave(error instanceof Error ? error : new Error(String(error))),
+      );
+    } else {
+      actions.leave(left(`job ${id} may go on`));
+    }
+  });
+  return () => {
+    clearTimeout(timer);
+    release();
+  };
+}

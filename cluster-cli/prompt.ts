@@ -1,0 +1,71 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from './context.ts';
+
+const CTRL_C = '\x03';
+const CTRL_D = '\x04';
+const CTRL_U = '\x15';
+const BACKSPACES = new Set(['\x7f', '\b']);
+const MAX_CHARACTERS = 4096;
+
+/**
+ * Asks on stderr and reads a line from the terminal without showing it.
+ * @throws AppError INTERRUPTED on Ctrl-C or end of input, USAGE when stdin is no terminal.
+ */
+export async function promptHidden(context: Context, question: string): Promise<string> {
+  const { stdin, stderr } = context.terminal;
+  if (!stdin.isTTY) {
+    throw new AppError('USAGE', `cannot ask for '${question.replace(/: $/, '')}': no terminal`);
+  }
+  // First, so that what is typed at the sight of the question is not shown.
+  stdin.setRawMode(true);
+  stdin.setEncoding('utf8');
+  stderr.write(question);
+  try {
+    return await readLine(stdin);
+  } finally {
+    stdin.setRawMode(false);
+    stdin.pause();
+    stderr.write('\n');
+  }
+}
+
+/** Asks a question whose answer is yes or no; anything but y and yes is no. */
+export async function confirm(context: Context, question: string): Promise<boolean> {
+  const { createInterface } = await import('node:readline/promises');
+  const { stdin, stderr } = context.terminal;
+  const lines = createInterface({ input: stdin, output: stderr });
+  try {
+    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+  } finally {
+    lines.close();
+  }
+}
+
+async function readLine(stdin: NodeJS.ReadStream): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let typed: readonly string[] = [];
+    const stop = (): void => void stdin.off('data', take);
+    const interrupted = (): void => {
+      stop();
+      reject(new AppError('INTERRUPTED', 'nothing was given, so nothing was done'));
+    };
+    const take = (chunk: string | Buffer): void => {
+      for (const character of String(chunk)) {
+        if (character === '\r' || character === '\n') {
+          stop();
+          resolve(typed.join(''));
+          return;
+        }
+        if (character === CTRL_C || character === CTRL_D) {
+          interrupted();
+          return;
+        }
+        if (character === CTRL_U) typed = [];
+        else if (BACKSPACES.has(character)) typed = typed.slice(0, -1);
+        else if (character >= ' ' && typed.length < MAX_CHARACTERS) typed = [...typed, character];
+      }
+    };
+    stdin.on('data', take);
+    stdin.resume();
+  });
+}

@@ -1,0 +1,172 @@
+import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
+import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
+import { type OutlineEntry, renderOutline } from './outline.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+
+/** What `gnt-instance info` prints. Private values are not in the record, secrets have names only. */
+export function renderInstanceInfo(instance: InstanceInfo): readonly string[] {
+  return renderOutline(describeInstance(instance));
+}
+
+function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
+  return [
+    { key: 'Instance name', value: i.name },
+    { key: 'State', value: i.explanation },
+    { key: 'Status', value: `${i.status} (configured to be ${i.adminState})` },
+    { key: 'UUID', value: i.uuid },
+    { key: 'Instance id', value: i.instanceId },
+    { key: 'Serial number', value: i.serialNo },
+    { key: 'Creation time', value: formatTime(i.createdAtMs) },
+    { key: 'Modification time', value: formatTime(i.modifiedAtMs) },
+    { key: 'Primary node', value: i.primaryNode },
+    { key: 'Tags', value: i.tags.join(', ') },
+    describeRun(i),
+    describeOs(i),
+    describeChannel(i),
+    describeHardware(i),
+    { key: 'Hypervisor', value: 'kvm', children: describeSettings(i.hvparams) },
+    ...(i.install ? [describeInstall(i.install)] : []),
+  ];
+}
+
+function describeRun({ running }: InstanceInfo): OutlineEntry {
+  if (running === null) return { key: 'Running', value: false };
+  return {
+    key: 'Running',
+    value: `yes, since ${formatTime(running.startedAtMs)}`,
+    children: [
+      { key: 'accelerator', value: running.accelerator },
+      { key: 'process', value: running.pid },
+      {
+        key: 'guest is up',
+        value:
+          running.readyAtMs === null
+            ? 'not said yet'
+            : `${formatTime(running.readyAtMs)}, ${formatDuration(running.readyAtMs - running.startedAtMs)} after its start`,
+      },
+    ],
+  };
+}
+
+function describeOs(i: InstanceInfo): OutlineEntry {
+  const effective = Object.entries(i.osParametersEffective).map(
+    ([name, { value, visibility, source }]) => ({
+      key: name,
+      value: `${visibility === 'public' ? value : '<redacted>'} (${visibility}, from ${source})`,
+    }),
+  );
+  return {
+    key: 'Operating system',
+    value: i.osType,
+    children: [
+      { key: 'image', value: i.osImage },
+      ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
+      { key: 'personalization package', value: i.personalizationPackage },
+      { key: 'safe install', value: i.safeInstall },
+      { key: 'install state', value: i.installState },
+      { key: 'OS parameters', children: describeSettings(i.osParameters) },
+      { key: 'private OS parameters', children: describeSettings(i.osParametersPrivate) },
+      { key: 'secret OS parameters', value: i.secretNames.join(', ') },
+      ...(effective.length === 0 ? [] : [{ key: 'in force', children: effective }]),
+      ...(Object.keys(i.installParameters).length === 0
+        ? []
+        : [{ key: 'install parameters', children: describeSettings(i.installParameters) }]),
+    ],
+  };
+}
+
+function describeChannel(i: InstanceInfo): OutlineEntry {
+  return {
+    key: 'Channel',
+    value: i.communication ? 'on' : 'off (on during installations)',
+    children: [
+      { key: 'address', value: i.channel.ip },
+      { key: 'MAC', value: i.channel.mac },
+      { key: 'TAP', value: i.running?.tap ?? null },
+      { key: 'dialects', value: i.dialects.join(', ') },
+      { key: 'session tokens', value: i.metadataToken },
+      { key: 'seed disk', value: i.seedDisk },
+      {
+        key: 'cloud-init datasource',
+        value: `${i.cloudInit.datasource ?? 'none'} (${i.cloudInit.reason})`,
+      },
+      {
+        key: 'documents',
+        value: [
+          ...(i.hasUserData ? ['user data'] : []),
+          ...(i.hasVendorData ? ['vendor data'] : []),
+          ...(i.hasNetworkConfig ? ['network config'] : []),
+          ...(i.sshKeys.length > 0 ? [`${i.sshKeys.length} SSH key(s)`] : []),
+        ].join(', '),
+      },
+      ...(Object.keys(i.metadata).length === 0
+        ? []
+        : [{ key: 'metadata', children: describeSettings(i.metadata) }]),
+    ],
+  };
+}
+
+function describeHardware(i: InstanceInfo): OutlineEntry {
+  return {
+    key: 'Hardware',
+    children: [
+      { key: 'VCPUs', value: i.beparams.vcpus },
+      { key: 'memory', value: formatMiB(i.beparams.memoryMiB, 'h') },
+      {
+        key: 'disks',
+        value: i.diskTemplate,
+        children: i.disks.map((disk, index) => ({
+          key: `disk/${index}`,
+          value: `${formatMiB(disk.sizeBytes / BYTES_PER_MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}`,
+        })),
+      },
+      {
+        key: 'NICs',
+        children: i.nics.map((nic, index) => ({
+          key: `nic/${index}`,
+          value: [
+            `MAC ${nic.mac}`,
+            `mode ${nic.mode}`,
+            ...(nic.link === null ? [] : [`link ${nic.link}`]),
+            ...(nic.ip === null ? [] : [`IP ${nic.ip}`]),
+            ...(nic.name === null ? [] : [`name ${nic.name}`]),
+          ].join(', '),
+        })),
+      },
+    ],
+  };
+}
+
+function describeInstall(install: InstallRecord): OutlineEntry {
+  const tookMs = install.endedAtMs === null ? null : install.endedAtMs - install.startedAtMs;
+  return {
+    key: 'Last installation',
+    value: `${install.state}${tookMs === null ? '' : ` after ${formatDuration(tookMs)}`} (job ${install.jobId})`,
+    children: [
+      { key: 'started', value: formatTime(install.startedAtMs) },
+      {
+        key: 'stages',
+        children: install.stages.map(({ stage, durationMs, summary }) => ({
+          key: stage,
+          value: `${formatDuration(durationMs)}${summary === '' ? '' : `, ${summary}`}`,
+        })),
+      },
+      ...(install.state === 'installing' ? [{ key: 'stage at hand', value: install.stage }] : []),
+      ...(install.error === null
+        ? []
+        : [
+            { key: 'failed in', value: install.stage },
+            { key: 'error', value: `${install.error.code}: ${install.error.message}` },
+            ...(install.error.hint === null ? [] : [{ key: 'hint', value: install.error.hint }]),
+          ]),
+      { key: 'log', value: install.logFile },
+    ],
+  };
+}
+
+function describeSettings(settings: Readonly<Record<string, unknown>>): readonly OutlineEntry[] {
+  return Object.entries(settings)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => ({ key, value: typeof value === 'number' ? value : String(value) }));
+}

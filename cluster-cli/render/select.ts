@@ -1,0 +1,81 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Field, FieldValue } from './field.ts';
+import { suggest } from './suggest.ts';
+
+/** The columns of a list, and those shown when none are asked for. */
+export interface FieldTable<T> {
+  /** Some names end in `/N`: one column for each index. */
+  readonly fields: readonly Field<T>[];
+  readonly indexed?: readonly IndexedField<T>[];
+  readonly defaults: readonly string[];
+}
+
+/** `disk.size/0`, `nic.mac/1`: the field for an index. */
+interface IndexedField<T> {
+  readonly prefix: string;
+  readonly description: string;
+  readonly at: (index: number) => Field<T>;
+}
+
+/** `-o name,status`, or `-o +uuid` for the default columns and more. @throws AppError USAGE for an unknown field */
+export function selectFields<T>(
+  table: FieldTable<T>,
+  output: string | undefined,
+): readonly Field<T>[] {
+  return parseFieldNames(table.defaults, output).map((name) => findField(table, name));
+}
+
+function parseFieldNames(
+  defaults: readonly string[],
+  output: string | undefined,
+): readonly string[] {
+  if (output === undefined || output === '') return defaults;
+  if (output.startsWith('+')) return [...defaults, ...output.slice(1).split(',')];
+  return output.split(',');
+}
+
+/** @throws AppError USAGE */
+export function findField<T>(table: FieldTable<T>, name: string): Field<T> {
+  const field = table.fields.find((each) => each.name === name);
+  if (field) return field;
+  const match = /^(.+)\/(\d{1,3})$/.exec(name);
+  const indexed = match && table.indexed?.find(({ prefix }) => prefix === match[1]);
+  if (match && indexed) return indexed.at(Number(match[2]));
+  const near = suggest(
+    name,
+    table.fields.map((each) => each.name),
+  );
+  throw new AppError('USAGE', `unknown field '${name}'`, {
+    hint: near ? `did you mean ${near}?` : 'list-fields shows the fields that there are',
+    details: { field: name },
+  });
+}
+
+/** Items in the order of `--sort FIELD,-FIELD2` (`-` reverses); names within text compare as people count: web2 before web10. */
+export function sortItems<T>(
+  table: FieldTable<T>,
+  items: readonly T[],
+  sort: string | undefined,
+): readonly T[] {
+  const keys = (sort ?? '').split(',').filter((key) => key !== '');
+  const orders = keys.map((key) => {
+    const isReversed = key.startsWith('-');
+    const field = findField(table, isReversed ? key.slice(1) : key);
+    return (a: T, b: T): number =>
+      compareValues(field.get(a), field.get(b)) * (isReversed ? -1 : 1);
+  });
+  return [...items].sort((a, b) => {
+    for (const order of orders) {
+      const result = order(a, b);
+      if (result !== 0) return result;
+    }
+    return 0;
+  });
+}
+
+/** Unavailable values come first. */
+export function compareValues(a: FieldValue, b: FieldValue): number {
+  if (a === null || b === null) return Number(a !== null) - Number(b !== null);
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  return String(a).localeCompare(String(b), 'en', { numeric: true });
+}

@@ -1,0 +1,61 @@
+import type { Field, FieldValue } from './field.ts';
+import { formatMiB, formatTime, type SizeUnit } from './format.ts';
+import { sanitizeLine } from './sanitize.ts';
+
+export interface TableOptions {
+  readonly hasHeaders: boolean;
+  /** Null aligns the columns; anything else stands between them, and nothing is aligned. */
+  readonly separator: string | null;
+  readonly units: SizeUnit;
+}
+
+/** What Ganeti prints for a value that is not available. */
+const UNAVAILABLE = '-';
+const NUMERIC = new Set(['number', 'size']);
+
+/** A table in Ganeti's form: titles, numbers to the right, one space between columns, no space at the end of a line. */
+export function renderTable<T>(
+  fields: readonly Field<T>[],
+  items: readonly T[],
+  options: TableOptions,
+): readonly string[] {
+  const rows = [
+    ...(options.hasHeaders ? [fields.map((field) => field.title)] : []),
+    ...items.map((item) =>
+      fields.map((field) => formatValue(field, field.get(item), options.units)),
+    ),
+  ];
+  const { separator } = options;
+  if (separator !== null) return rows.map((row) => row.join(separator));
+  const widths = fields.map((_, column) =>
+    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        const isNumber = NUMERIC.has(fields[column]?.kind ?? 'text');
+        return isNumber ? cell.padStart(width) : cell.padEnd(width);
+      })
+      .join(' ')
+      .trimEnd(),
+  );
+}
+
+function formatValue<T>(field: Field<T>, value: FieldValue, units: SizeUnit): string {
+  if (value === null) return UNAVAILABLE;
+  if (Array.isArray(value)) {
+    const parts = value.map((part) =>
+      field.kind === 'size' && typeof part === 'number'
+        ? formatMiB(part, units)
+        : sanitizeLine(String(part)),
+    );
+    return parts.length > 0 ? parts.join(',') : UNAVAILABLE;
+  }
+  if (typeof value === 'boolean') return value ? 'Y' : 'N';
+  if (typeof value === 'number') {
+    if (field.kind === 'size') return formatMiB(value, units);
+    return field.kind === 'time' ? formatTime(value) : String(value);
+  }
+  return value === '' ? UNAVAILABLE : sanitizeLine(String(value));
+}

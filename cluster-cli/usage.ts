@@ -1,0 +1,77 @@
+import { type Command, CommanderError } from 'commander';
+import { AppError } from '#shared/errors/app-error.ts';
+import { hasSensitiveArguments } from './arguments.ts';
+import { suggest } from './render/suggest.ts';
+
+/** Makes commander throw instead of ending the process, and print nothing but help. */
+export function prepareForUse(
+  command: Command,
+  output: { readonly write: (text: string) => void; readonly columns: number },
+): void {
+  command
+    .exitOverride()
+    .showSuggestionAfterError(false)
+    .configureOutput({
+      writeOut: output.write,
+      // Commander's own error text: told by errorOfUsage instead. Help that follows an error goes the same way.
+      writeErr: () => undefined,
+      getOutHelpWidth: () => output.columns,
+      getErrHelpWidth: () => output.columns,
+    })
+    .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
+  for (const subcommand of command.commands) prepareForUse(subcommand, output);
+}
+
+/** Whether commander's end is a success: help or version was printed. */
+export function isHelpShown(error: unknown): boolean {
+  return error instanceof CommanderError && error.exitCode === 0;
+}
+
+/** What commander refused, in the house's words. Null for anything that is not commander's. */
+export function errorOfUsage(
+  error: unknown,
+  root: Command | null,
+  argv: readonly string[],
+): AppError | null {
+  if (!(error instanceof CommanderError) || root === null) return null;
+  const program = root.name();
+  const helpHint = `see: ${[program, subcommandIn(argv), '--help'].filter(Boolean).join(' ')}`;
+  if (error.code === 'commander.help' || error.code === 'commander.helpDisplayed') {
+    return new AppError('USAGE', `${program}: a command is needed`, { hint: helpHint });
+  }
+  const [first = ''] = error.message.replace(/^error: /, '').split('\n');
+  const message = withoutValues(first, argv);
+  const near = suggestFor(message, root, argv);
+  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : helpHint });
+}
+
+/**
+ * An unknown option is quoted with what was attached to it, which may be a misspelled option's secret; excess arguments may be parts of
+ * one whose quoting went wrong.
+ */
+function withoutValues(message: string, argv: readonly string[]): string {
+  const named = message.replace(/^(unknown option '[^'=]*)=[^]*'$/, "$1'");
+  return hasSensitiveArguments(argv)
+    ? named.replace(/^(too many .* but got \d+): .*$/s, '$1.')
+    : named;
+}
+
+function suggestFor(message: string, root: Command, argv: readonly string[]): string | null {
+  const [, kind, word = ''] = /^unknown (option|command) '([^']*)'$/.exec(message) ?? [];
+  if (kind === 'command') {
+    return suggest(
+      word,
+      root.commands.flatMap((command) => [command.name(), ...command.aliases()]),
+    );
+  }
+  const command = root.commands.find(
+    (each) => each.name() === argv[0] || each.aliases().includes(argv[0] ?? ''),
+  );
+  const flags = [...(command ?? root).options.flatMap(({ long }) => long ?? []), '--help'];
+  return kind === 'option' ? suggest(word, flags) : null;
+}
+
+function subcommandIn(argv: readonly string[]): string | undefined {
+  const [first] = argv;
+  return first !== undefined && /^[a-z][a-z-]*$/.test(first) ? first : undefined;
+}

@@ -1,0 +1,123 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** Bytes read from one file: the node's API takes 1 MiB of content, and 65 536 characters for a parameter. */
+const MAX_FILE_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 65_536;
+const STDIN_FD = 0;
+
+/**
+ * Reads what options name as `@FILE`, `@-` or FILE. Files may be pipes, so that `name=@<(pass show x)` works.
+ *
+ * INVARIANT: stdin is read for one option only; a second one would silently be empty.
+ */
+export interface ValueSource {
+  /** The file's bytes; `-` is stdin. @throws AppError FILE_UNREADABLE, or USAGE when stdin is already taken. */
+  readBytes(option: string, path: string): Buffer;
+  /** The file's UTF-8 text without its one trailing newline, if it has one. @throws as readBytes, and VALIDATION when it is not text. */
+  readText(option: string, path: string): string;
+  /** The value of an option: the text itself, the content of `@FILE`, or `@…` written as `\@…`. */
+  resolve(option: string, value: string): string;
+}
+
+export function createValueSource(): ValueSource {
+  let stdinOption: string | undefined;
+
+  function readBytes(option: string, path: string): Buffer {
+    if (path === '-') {
+      if (stdinOption !== undefined) {
+        throw new AppError('USAGE', `stdin is read by ${stdinOption}, it cannot be ${option} too`, {
+          hint: 'use @FILE for one of them',
+        });
+      }
+      stdinOption = option;
+    }
+    return readBounded(option, path);
+  }
+
+  function readText(option: string, path: string): string {
+    const text = decodeUtf8(option, path, readBytes(option, path));
+    return text.endsWith('\n') ? text.slice(0, text.endsWith('\r\n') ? -2 : -1) : text;
+  }
+
+  return {
+    readBytes,
+    readText,
+    resolve(option, value) {
+      if (value.startsWith('@')) return readText(option, value.slice(1));
+      return value.startsWith('\\@') ? value.slice(1) : value;
+    },
+  };
+}
+
+function readBounded(option: string, path: string): Buffer {
+  if (path === '') {
+    throw new AppError('USAGE', `option ${option}: '@' without a file name`, {
+      hint: "write @FILE, @- for stdin, or '\\@' for a value that begins with @",
+    });
+  }
+  const chunks: Buffer[] = [];
+  let total = 0;
+  try {
+    const fd = path === '-' ? STDIN_FD : openSync(path, 'r');
+    try {
+      for (;;) {
+        const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+        const length = readSync(fd, chunk);
+        if (length === 0) break;
+        total += length;
+        if (total > MAX_FILE_BYTES) break;
+        chunks.push(chunk.subarray(0, length));
+      }
+    } finally {
+      if (fd !== STDIN_FD) closeSync(fd);
+    }
+  } catch (error) {
+    throw unreadable(option, path, error);
+  }
+  if (total > MAX_FILE_BYTES) {
+    throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is larger than 1 MiB`, {
+      details: { option, file: path },
+    });
+  }
+  return Buffer.concat(chunks);
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+  ENOTDIR: 'a part of the path is not a directory',
+  EAGAIN: 'nothing to read from stdin',
+};
+
+function unreadable(option: string, path: string, error: unknown): AppError {
+  const code = systemCodeOf(error);
+  const reason = (code && REASONS[code]) ?? code ?? 'unknown reason';
+  return new AppError(
+    'FILE_UNREADABLE',
+    `option ${option}: ${nameOf(path)} cannot be read: ${reason}`,
+    {
+      hint: 'check the name and the permissions of the file',
+      details: { option, file: path },
+      cause: error,
+    },
+  );
+}
+
+function decodeUtf8(option: string, path: string, bytes: Buffer): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    // An environment variable cannot hold it, and that is where parameters end.
+    if (!text.includes('\0')) return text;
+  } catch {
+    // Told below: the decoder's own message says no more.
+  }
+  throw new AppError('VALIDATION', `option ${option}: ${nameOf(path)} is not UTF-8 text`, {
+    details: { option, file: path },
+  });
+}
+
+function nameOf(path: string): string {
+  return path === '-' ? 'stdin' : path;
+}

@@ -1,0 +1,71 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+export default tseslint.config(
+  { ignores: ['node_modules/', 'fixtures/', 'dist/', '.dependency-cruiser.cjs'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.recommendedTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      '@typescript-eslint/no-explicit-any': 'error',
+      '@typescript-eslint/only-throw-error': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/require-await': 'off',
+      // node:test registers tests; its promise is the runner's business.
+      '@typescript-eslint/no-floating-promises': [
+        'error',
+        {
+          allowForKnownSafeCalls: [
+            {
+              from: 'package',
+              package: 'node:test',
+              name: [
+                'test',
+                'it',
+                'describe',
+                'suite',
+                'before',
+                'after',
+                'beforeEach',
+                'afterEach',
+              ],
+            },
+          ],
+        },
+      ],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+      'preserve-caught-error': 'off',
+      'no-console': 'error',
+      'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
+      'no-restricted-syntax': [
+        'error',
+        { selector: 'ExportAllDeclaration', message: 'no barrels' },
+        { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
+      ],
+      complexity: ['warn', 15],
+      'max-lines': ['warn', { max: 300, skipBlankLines: true, skipComments: true }],
+    },
+  },
+  {
+    files: [
+      'metad/**/*.ts',
+      'noded/**/*.ts',
+      'appliance/**/*.ts',
+      'cluster-cli/**/*.ts',
+      'shared/**/*.ts',
+    ],
+    ignores: ['**/main.ts', '**/main-*.ts'],
+    rules: {
+      'no-restricted-properties': [
+        'error',
+        { object: 'process', property: 'env', message: 'read the environment in main.ts only' },
+        { object: 'process', property: 'argv', message: 'read argv in main.ts only' },
+      ],
+    },
+  },
+);

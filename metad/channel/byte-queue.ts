@@ -1,0 +1,119 @@
+/** Bytes of a reader, and the offset that follows them. */
+export interface QueueSlice {
+  readonly bytes: Buffer;
+  readonly nextOffset: number;
+}
+
+const INITIAL_CAPACITY = 4096;
+
+/**
+ * One direction of an instance's channel: a bounded byte stream whose bytes are numbered from 0.
+ *
+ * INVARIANTS: at most `limitBytes` wait; memory held never exceeds twice what waited at most, and none is held when nothing waits
+ * (one growing buffer, so that a million one-byte writes cost a megabyte); writes are whole or not at all, and keep their order.
+ */
+export class ByteQueue {
+  readonly #limitBytes: number;
+  #buffer = Buffer.alloc(0);
+  #start = 0;
+  #end = 0;
+  /** Offset of the byte at #start: everything before it is forgotten. */
+  #firstOffset = 0;
+  readonly #waiters = new Set<() => void>();
+
+  constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes;
+  }
+
+  get waitingBytes(): number {
+    return this.#end - this.#start;
+  }
+
+  /** Offset of the next byte to be written. */
+  get endOffset(): number {
+    return this.#firstOffset + this.waitingBytes;
+  }
+
+  /** @returns false, and takes nothing, when the bytes do not fit */
+  push(bytes: Buffer): boolean {
+    if (this.waitingBytes + bytes.length > this.#limitBytes) return false;
+    if (bytes.length === 0) return true;
+    this.#reserve(bytes.length);
+    bytes.copy(this.#buffer, this.#end);
+    this.#end += bytes.length;
+    for (const wake of [...this.#waiters]) wake();
+    return true;
+  }
+
+  /** All that waits; it is gone afterwards. */
+  take(): QueueSlice {
+    const bytes = this.#copyFrom(this.#start);
+    this.#forget(bytes.length);
+    return { bytes, nextOffset: this.#firstOffset };
+  }
+
+  /**
+   * Bytes from an offset on, which stay until a later call acknowledges them with a higher offset.
+   * An offset that is forgotten already gives what there is.
+   * @returns null when the offset lies beyond the last byte written
+   */
+  readFrom(offset: number): QueueSlice | null {
+    if (offset > this.endOffset) return null;
+    this.#forget(Math.max(0, offset - this.#firstOffset));
+    return { bytes: this.#copyFrom(this.#start), nextOffset: this.endOffset };
+  }
+
+  /** What a reader would get, without changing anything. */
+  peek(offset = this.#firstOffset): QueueSlice | null {
+    if (offset > this.endOffset) return null;
+    const skip = Math.max(0, offset - this.#firstOffset);
+    return { bytes: this.#copyFrom(this.#start + skip), nextOffset: this.endOffset };
+  }
+
+  hasBytesFrom(offset: number): boolean {
+    return this.endOffset > Math.max(offset, this.#firstOffset);
+  }
+
+  /** Resolves at the next write, or when the signal says so. */
+  async waitForWrite(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        this.#waiters.delete(done);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      this.#waiters.add(done);
+      signal.addEventListener('abort', done);
+    });
+  }
+
+  #copyFrom(position: number): Buffer {
+    return Buffer.from(this.#buffer.subarray(position, this.#end));
+  }
+
+  #forget(count: number): void {
+    this.#start += count;
+    this.#firstOffset += count;
+    if (this.#start < this.#end) return;
+    this.#buffer = Buffer.alloc(0);
+    this.#start = 0;
+    this.#end = 0;
+  }
+
+  #reserve(count: number): void {
+    if (this.#end + count <= this.#buffer.length) return;
+    const needed = this.waitingBytes + count;
+    const waiting = this.#buffer.subarray(this.#start, this.#end);
+    if (needed > this.#buffer.length / 2) {
+      const doubled = Math.max(INITIAL_CAPACITY, this.#buffer.length * 2, needed);
+      const grown = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(doubled, this.#limitBytes)));
+      waiting.copy(grown);
+      this.#buffer = grown;
+    } else {
+      waiting.copy(this.#buffer);
+    }
+    this.#end -= this.#start;
+    this.#start = 0;
+  }
+}

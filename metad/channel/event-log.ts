@@ -1,0 +1,110 @@
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { MAX_EVENTS_KEPT, MAX_EVENT_BYTES_KEPT } from '../limits.ts';
+
+/** What happened, without sequence number and instance. */
+export type EventBody = MetadEvent['event'];
+
+/** One event as it goes to the node daemon. */
+export interface EventRecord {
+  readonly sequence: number;
+  readonly line: string;
+}
+
+interface Ring {
+  records: EventRecord[];
+  bytes: number;
+  /** Dropped records: how many, and the sequence number of the last one. */
+  lost: number;
+  lostUpTo: number;
+}
+
+export interface EventLogLimits {
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+}
+
+/**
+ * Events of all instances in one order, kept so that the node daemon may be away for a while.
+ *
+ * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance, so that one guest cannot push out another's
+ * events; whoever asks for events that were dropped gets one `gap` in their place.
+ */
+export class EventLog {
+  readonly #rings = new Map<string, Ring>();
+  readonly #listeners = new Set<(record: EventRecord) => void>();
+  readonly #limits: EventLogLimits;
+  #sequence: number;
+
+  /** @param firstSequence larger than any sequence number of an earlier process, so that a reader's position stays valid */
+  constructor(
+    firstSequence: number,
+    limits: EventLogLimits = { maxEvents: MAX_EVENTS_KEPT, maxBytes: MAX_EVENT_BYTES_KEPT },
+  ) {
+    this.#sequence = firstSequence;
+    this.#limits = limits;
+  }
+
+  append(instance: string, event: EventBody): void {
+    const sequence = ++this.#sequence;
+    const record = { sequence, line: formatEvent({ sequence, instance, event }) };
+    let ring = this.#rings.get(instance);
+    if (!ring) this.#rings.set(instance, (ring = emptyRing()));
+    ring.records.push(record);
+    ring.bytes += record.line.length;
+    trim(ring, this.#limits);
+    for (const listener of this.#listeners) listener(record);
+  }
+
+  /** Those kept after a sequence number, in order, each instance's losses first. */
+  recordsAfter(after: number): readonly EventRecord[] {
+    const found: EventRecord[] = [];
+    for (const [instance, ring] of this.#rings) {
+      if (ring.lost > 0 && ring.lostUpTo > after) {
+        const event: EventBody = { type: 'gap', lost: ring.lost };
+        found.push({
+          sequence: ring.lostUpTo,
+          line: formatEvent({ sequence: ring.lostUpTo, instance, event }),
+        });
+      }
+      for (const record of ring.records) if (record.sequence > after) found.push(record);
+    }
+    return found.sort((a, b) => a.sequence - b.sequence);
+  }
+
+  /** @returns a function that ends the subscription */
+  subscribe(listener: (record: EventRecord) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  forget(instance: string): void {
+    this.#rings.delete(instance);
+  }
+}
+
+function emptyRing(): Ring {
+  return { records: [], bytes: 0, lost: 0, lostUpTo: 0 };
+}
+
+function trim(ring: Ring, limits: EventLogLimits): void {
+  let count = 0;
+  let bytes = ring.bytes;
+  while (
+    count < ring.records.length - 1 &&
+    (ring.records.length - count > limits.maxEvents || bytes > limits.maxBytes)
+  ) {
+    bytes -= ring.records[count]?.line.length ?? 0;
+    count++;
+  }
+  if (count === 0) return;
+  // Make room for a sixteenth at once: removing from the front one by one would copy the array each time.
+  const spare = Math.min(ring.records.length - 1, count + (limits.maxEvents >> 4));
+  const dropped = ring.records.splice(0, spare);
+  ring.bytes -= dropped.reduce((sum, record) => sum + record.line.length, 0);
+  ring.lost += dropped.length;
+  ring.lostUpTo = dropped.at(-1)?.sequence ?? ring.lostUpTo;
+}
+
+function formatEvent(event: MetadEvent): string {
+  return `${JSON.stringify(event)}\n`;
+}

@@ -1,0 +1,147 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { ServedView } from '../view/served-view.ts';
+import type { EventLog } from './event-log.ts';
+import { Instance } from './instance.ts';
+
+/** The sockets of one instance, whatever they are made of. */
+export interface Binding extends AsyncDisposable {
+  readonly device: string;
+  /** Whether the sockets still belong to the device of that name. */
+  isCurrent(): boolean;
+  setHopLimit(hopLimit: number): void;
+  setServices(services: ServedView['services']): void;
+}
+
+/** The instances that a control socket can speak about. */
+export interface InstanceDirectory {
+  get(uuid: string): Instance | undefined;
+  instances(): readonly Instance[];
+  put(view: ServedView): Promise<void>;
+  remove(uuid: string): Promise<void>;
+}
+
+export type OpenBinding = (instance: Instance, device: string) => Promise<Binding>;
+
+interface Entry {
+  readonly instance: Instance;
+  binding: Binding;
+}
+
+/**
+ * The instances of this node that have a channel.
+ *
+ * INVARIANTS: one instance per device; changes of one instance happen one after the other; an instance is visible to its guest
+ * only while it is in here.
+ */
+export class Registry implements InstanceDirectory {
+  readonly #entries = new Map<string, Entry>();
+  readonly #owners = new Map<string, Instance>();
+  readonly #pending = new Map<string, Promise<unknown>>();
+  readonly #open: OpenBinding;
+  readonly #events: EventLog;
+  readonly #clock: Clock;
+
+  constructor(options: { open: OpenBinding; events: EventLog; clock: Clock }) {
+    this.#open = options.open;
+    this.#events = options.events;
+    this.#clock = options.clock;
+  }
+
+  get(uuid: string): Instance | undefined {
+    return this.#entries.get(uuid)?.instance;
+  }
+
+  instances(): readonly Instance[] {
+    return [...this.#entries.values()].map(({ instance }) => instance);
+  }
+
+  /** @throws AppError CONFLICT for an older view or a device that another instance has; NETWORK_SETUP */
+  async put(view: ServedView): Promise<void> {
+    await this.#serialized(view.uuid, async () => {
+      this.#check(view);
+      const entry = this.#entries.get(view.uuid);
+      if (entry) await this.#update(entry, view);
+      else await this.#add(view);
+    });
+  }
+
+  async remove(uuid: string): Promise<void> {
+    await this.#serialized(uuid, async () => {
+      const entry = this.#entries.get(uuid);
+      if (!entry) return;
+      this.#entries.delete(uuid);
+      this.#owners.delete(entry.instance.view.channel.device);
+      this.#events.forget(uuid);
+      await entry.binding[Symbol.asyncDispose]();
+      entry.instance.closeConnections();
+    });
+  }
+
+  async removeAll(): Promise<void> {
+    await Promise.all([...this.#entries.keys()].map(async (uuid) => await this.remove(uuid)));
+  }
+
+  async #add(view: ServedView): Promise<void> {
+    const instance = new Instance(view, this.#clock);
+    const binding = await this.#open(instance, view.channel.device);
+    // Another instance may have asked for the same device while this one waited for it.
+    const owner = this.#owners.get(view.channel.device);
+    if (owner) {
+      await binding[Symbol.asyncDispose]();
+      throw deviceConflict(view.channel.device, owner);
+    }
+    this.#entries.set(view.uuid, { instance, binding });
+    this.#owners.set(view.channel.device, instance);
+    binding.setServices(view.services);
+  }
+
+  async #update(entry: Entry, view: ServedView): Promise<void> {
+    const { instance } = entry;
+    const isMoved = entry.binding.device !== view.channel.device || !entry.binding.isCurrent();
+    if (isMoved) {
+      // Old sockets go first: on the same device the new ones could not be bound beside them.
+      await entry.binding[Symbol.asyncDispose]();
+      instance.closeConnections();
+      entry.binding = await this.#open(instance, view.channel.device);
+    } else {
+      entry.binding.setHopLimit(view.channel.hopLimit);
+    }
+    if (view.channel.ip !== instance.view.channel.ip) instance.closeConnections();
+    this.#owners.delete(instance.view.channel.device);
+    this.#owners.set(view.channel.device, instance);
+    instance.replaceView(view);
+    entry.binding.setServices(view.services);
+  }
+
+  #check(view: ServedView): void {
+    const known = this.#entries.get(view.uuid)?.instance.view;
+    if (known && view.revision < known.revision) {
+      throw new AppError(
+        'CONFLICT',
+        `view of ${view.name} has revision ${view.revision}, but ${known.revision} is served already`,
+        { details: { revision: known.revision } },
+      );
+    }
+    const owner = this.#owners.get(view.channel.device);
+    if (owner && owner.view.uuid !== view.uuid) throw deviceConflict(view.channel.device, owner);
+  }
+
+  /** Runs after every earlier change of the same instance, whether that one failed or not. */
+  async #serialized(uuid: string, change: () => Promise<void>): Promise<void> {
+    const earlier = this.#pending.get(uuid) ?? Promise.resolve();
+    const current = earlier.then(change, change);
+    this.#pending.set(uuid, current);
+    try {
+      await current;
+    } finally {
+      if (this.#pending.get(uuid) === current) this.#pending.delete(uuid);
+    }
+  }
+}
+
+function deviceConflict(device: string, owner: Instance): AppError {
+  return new AppError('CONFLICT', `device ${device} belongs to instance ${owner.view.name}`, {
+    details: { device, instance: owner.view.uuid },
+  });
+}

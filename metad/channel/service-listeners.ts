@@ -1,0 +1,88 @@
+import { createServer } from 'node:net';
+import type { Socket } from 'node:net';
+import type { ViewService } from '#shared/contract/view.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { closeFd, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { SERVICE_IPV4, SERVICE_IPV6, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
+
+export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
+
+export interface ServiceListenersOptions {
+  readonly device: string;
+  readonly onConnection: OnServiceConnection;
+  readonly logger: Logger;
+}
+
+/**
+ * The ports of one device beside the service's own. A service that cannot be listened for is a line in the log: the guest's
+ * metadata does not depend on it.
+ */
+export class ServiceListeners {
+  readonly #options: ServiceListenersOptions;
+  /** By what the service is, so that one that leads elsewhere now is a new one. */
+  readonly #open = new Map<string, DisposableStack>();
+
+  constructor(options: ServiceListenersOptions) {
+    this.#options = options;
+  }
+
+  /** Opens what is missing; what is not wanted any more ends with all its connections. */
+  set(services: readonly ViewService[], hopLimit: number): void {
+    const wanted = new Map(services.map((service) => [keyOf(service, hopLimit), service]));
+    for (const [key, stack] of this.#open) {
+      if (wanted.has(key)) continue;
+      this.#open.delete(key);
+      stack.dispose();
+    }
+    for (const [key, service] of wanted) {
+      if (this.#open.has(key)) continue;
+      const stack = new DisposableStack();
+      this.#open.set(key, stack);
+      for (const address of [SERVICE_IPV4, SERVICE_IPV6]) {
+        void this.#listen(service, address, hopLimit, stack);
+      }
+    }
+  }
+
+  async #listen(
+    service: ViewService,
+    address: string,
+    hopLimit: number,
+    stack: DisposableStack,
+  ): Promise<void> {
+    const { device, logger, onConnection } = this.#options;
+    const { name, port } = service;
+    const abort = new AbortController();
+    stack.defer(() => abort.abort());
+    try {
+      const fd = await whenReady(device, abort.signal, V6_RETRY_LIMIT, () =>
+        openDeviceSocket({ device, type: 'tcp', address, port }),
+      );
+      if (stack.disposed) return closeFd(fd);
+      setHopLimit(fd, address === SERVICE_IPV6, hopLimit);
+      const sockets = new Set<Socket>();
+      const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
+      const server = createServer(options, (socket) => {
+        sockets.add(socket);
+        socket.on('close', () => sockets.delete(socket));
+        onConnection(service, socket);
+      });
+      server.on('error', (error) => {
+        logger.warn('service.listener-error', { device, service: name, error: messageOf(error) });
+      });
+      server.listen({ fd });
+      stack.defer(() => {
+        server.close();
+        for (const socket of sockets) socket.resetAndDestroy();
+      });
+    } catch (error) {
+      if (stack.disposed) return;
+      logger.warn('service.not-listening', { device, service: name, error: messageOf(error) });
+    }
+  }
+}
+
+function keyOf({ name, port, host, hostPort }: ViewService, hopLimit: number): string {
+  return JSON.stringify([name, port, host, hostPort, hopLimit]);
+}

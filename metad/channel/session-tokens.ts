@@ -1,0 +1,48 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+const MIN_TOKEN_TTL_S = 1;
+const MAX_TOKEN_TTL_S = 21_600;
+const NONCE_BYTES = 12;
+const EXPIRY_BYTES = 8;
+const MAC_BYTES = 32;
+const TOKEN_BYTES = EXPIRY_BYTES + NONCE_BYTES + MAC_BYTES;
+/** base64url of TOKEN_BYTES, without padding. */
+const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3);
+
+/**
+ * EC2 session tokens. A token is its expiry time, a nonce and an HMAC with a key of this instance, so that however many are
+ * made, none is stored; a new key ends them all.
+ */
+export interface SessionTokens {
+  create(ttlSeconds: number): string;
+  isValid(token: string): boolean;
+}
+
+/** @param monotonicMs time that never jumps, in milliseconds */
+export function createSessionTokens(monotonicMs: () => number): SessionTokens {
+  const key = randomBytes(32);
+  const sign = (data: Buffer): Buffer => createHmac('sha256', key).update(data).digest();
+  return {
+    create: (ttlSeconds) => {
+      const data = Buffer.alloc(EXPIRY_BYTES + NONCE_BYTES);
+      data.writeDoubleBE(monotonicMs() + ttlSeconds * 1000);
+      randomBytes(NONCE_BYTES).copy(data, EXPIRY_BYTES);
+      return Buffer.concat([data, sign(data)]).toString('base64url');
+    },
+    isValid: (token) => {
+      if (token.length !== TOKEN_LENGTH) return false;
+      const bytes = Buffer.from(token, 'base64url');
+      if (bytes.length !== TOKEN_BYTES) return false;
+      const data = bytes.subarray(0, EXPIRY_BYTES + NONCE_BYTES);
+      if (!timingSafeEqual(sign(data), bytes.subarray(EXPIRY_BYTES + NONCE_BYTES))) return false;
+      return data.readDoubleBE() > monotonicMs();
+    },
+  };
+}
+
+/** @returns null for anything but a whole number of seconds within the bounds */
+export function parseTokenTtl(header: string | undefined): number | null {
+  if (header === undefined || !/^\d{1,5}$/.test(header)) return null;
+  const seconds = Number(header);
+  return seconds >= MIN_TOKEN_TTL_S && seconds <= MAX_TOKEN_TTL_S ? seconds : null;
+}

@@ -1,0 +1,28 @@
+/** How often something may happen: `burst` at once, then `perSecond`. */
+export interface BucketRate {
+  readonly perSecond: number;
+  readonly burst: number;
+}
+
+/** A token bucket. Its rate may change with every call, since it comes with the view. */
+export class TokenBucket {
+  #tokens: number;
+  #updatedAtMs: number;
+
+  constructor(burst: number, nowMs: number) {
+    this.#tokens = burst;
+    this.#updatedAtMs = nowMs;
+  }
+
+  /** @returns 0 when it may happen now, else the milliseconds until it may */
+  take(rate: BucketRate, nowMs: number): number {
+    const elapsedS = Math.max(0, nowMs - this.#updatedAtMs) / 1000;
+    this.#tokens = Math.min(rate.burst, this.#tokens + elapsedS * rate.perSecond);
+    this.#updatedAtMs = nowMs;
+    if (this.#tokens >= 1) {
+      this.#tokens -= 1;
+      return 0;
+    }
+    return ((1 - this.#tokens) / rate.perSecond) * 1000;
+  }
+}

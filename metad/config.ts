@@ -1,0 +1,128 @@
+import { basename, dirname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { LogLevel } from '#shared/log/log.ts';
+
+interface NodeConfig {
+  readonly kind: 'node';
+  readonly controlSocket: string;
+  readonly contentSocket: string;
+}
+
+/** In the place of Ganeti's own daemon. */
+export interface GanetiConfig {
+  readonly kind: 'ganeti';
+  readonly ganetiSocket: string;
+  readonly pidFile: string;
+  readonly bindAddress: string;
+  readonly port: number;
+  readonly osSearchPath: readonly string[];
+  readonly packageDirectories: readonly string[];
+  readonly controlSocket: string | null;
+}
+
+export type MetadConfig = (NodeConfig | GanetiConfig) & { readonly logLevel: LogLevel };
+
+export const USAGE = `Usage: gnt-metad --control-socket PATH --content-socket PATH [--log-level LEVEL]
+       gnt-metad --ganeti [--ganeti-socket PATH] [options]
+
+Serves instances their metadata on 169.254.169.254.
+
+The first form is what the node daemon starts, inside the channel's network namespace and as an unprivileged user.
+The second one takes the place of Ganeti's own metadata daemon and needs no node daemon of ours:
+  --ganeti-socket PATH      Ganeti's control socket (default /run/ganeti/socket/ganeti-metad)
+  --ganeti-pid-file PATH    default: ganeti-metad.pid beside the socket, or above a folder named socket
+  --bind ADDRESS            IPv4 address to listen on (default 169.254.169.254)
+  --port PORT               default 80; without root it needs net.ipv4.ip_unprivileged_port_start or CAP_NET_BIND_SERVICE
+  --os-search-path DIR      where OS definitions are; may be given several times
+  --package-directory DIR   os-package and os-install-package are served from below it (default /srv/ganeti/packages)
+  --control-socket PATH     metrics, queues and connections for programs on the host (default none)
+
+  --log-level debug|info|warn|error
+`;
+
+const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
+
+/**
+ * @param root `GNT_ROOT`: the defaults are below it
+ * @returns null when help was asked for
+ * @throws AppError USAGE
+ */
+export function parseConfig(args: readonly string[], root: string): MetadConfig | null {
+  const values = parse(args);
+  if (values.help) return null;
+  const logLevel = LEVELS.find((level) => level === values['log-level']);
+  if (!logLevel) {
+    const text = values['log-level'];
+    throw new AppError('USAGE', `--log-level: ${text} is none of ${LEVELS.join(', ')}`);
+  }
+  if (values.ganeti) return { ...ganetiConfig(values, root), logLevel };
+  return {
+    kind: 'node',
+    controlSocket: required(values['control-socket'], '--control-socket'),
+    contentSocket: required(values['content-socket'], '--content-socket'),
+    logLevel,
+  };
+}
+
+type Values = ReturnType<typeof parse>;
+
+function ganetiConfig(values: Values, root: string): GanetiConfig {
+  const ganetiSocket = values['ganeti-socket'] ?? join(root, 'run/ganeti/socket/ganeti-metad');
+  const port = Number(values.port);
+  if (!/^\d{1,5}$/.test(values.port) || port < 1 || port > 65_535) {
+    throw new AppError('USAGE', `--port: ${values.port} is not a TCP port`);
+  }
+  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(values.bind)) {
+    throw new AppError('USAGE', `--bind: ${values.bind} is not an IPv4 address`);
+  }
+  return {
+    kind: 'ganeti',
+    ganetiSocket,
+    pidFile: values['ganeti-pid-file'] ?? pidFileFor(ganetiSocket),
+    bindAddress: values.bind,
+    port,
+    osSearchPath: values['os-search-path'] ?? [
+      join(root, 'srv/ganeti/os'),
+      join(root, 'usr/share/ganeti/os'),
+    ],
+    packageDirectories: values['package-directory'] ?? [join(root, 'srv/ganeti/packages')],
+    controlSocket: values['control-socket'] ?? null,
+  };
+}
+
+/** Ganeti has its sockets in a folder `socket`, and its pid files above that. */
+function pidFileFor(socketPath: string): string {
+  const folder = dirname(socketPath);
+  return join(basename(folder) === 'socket' ? dirname(folder) : folder, 'ganeti-metad.pid');
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        'control-socket': { type: 'string' },
+        'content-socket': { type: 'string' },
+        ganeti: { type: 'boolean', default: false },
+        'ganeti-socket': { type: 'string' },
+        'ganeti-pid-file': { type: 'string' },
+        bind: { type: 'string', short: 'b', default: '169.254.169.254' },
+        port: { type: 'string', short: 'p', default: '80' },
+        'os-search-path': { type: 'string', multiple: true },
+        'package-directory': { type: 'string', multiple: true },
+        'log-level': { type: 'string', default: 'info' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }).values;
+  } catch (error) {
+    throw new AppError('USAGE', messageOf(error), { hint: 'see gnt-metad --help', cause: error });
+  }
+}
+
+function required(value: string | undefined, option: string): string {
+  if (value !== undefined && value !== '') return value;
+  throw new AppError('USAGE', `${option} is missing`, {
+    hint: 'the node daemon starts gnt-metad itself; see gnt-metad --help for --ganeti',
+  });
+}

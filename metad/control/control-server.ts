@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { InstanceDirectory } from '../channel/registry.ts';
+import { joinStreams } from '#shared/stream/join-streams.ts';
+import { connectToGuest } from './connect.ts';
+import { createControlApp, describeError, instanceOf } from './control-app.ts';
+import type { ControlOptions } from './control-app.ts';
+
+const CONNECT_PATH = /^\/v1\/instances\/([0-9a-f-]{36})\/connect\/(\d{1,5})$/;
+/** Of the socket file: only its owner, and root. */
+const SOCKET_UMASK = 0o177;
+
+/** HTTP on a unix socket. Whoever can open that file is trusted. */
+export async function listenForControl(
+  socketPath: string,
+  options: ControlOptions,
+): Promise<AsyncDisposable> {
+  await removeStaleSocket(socketPath);
+  const app = createControlApp(options);
+  const handle = app.callback();
+  // Waiting readers and streams have no end that could be given in advance.
+  const server = createServer({ requestTimeout: 0 }, (request, response) => {
+    handle(request, response).catch(() => response.destroy());
+  });
+  server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+    void upgrade(options.registry, request, socket, head);
+  });
+  await listen(server, socketPath);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await rm(socketPath, { force: true });
+    },
+  };
+}
+
+async function listen(server: Server, socketPath: string): Promise<void> {
+  const umask = process.umask(SOCKET_UMASK);
+  try {
+    server.listen(socketPath);
+    await once(server, 'listening');
+  } finally {
+    process.umask(umask);
+  }
+}
+
+/** @throws AppError CONFLICT when another process answers there */
+export async function removeStaleSocket(socketPath: string): Promise<void> {
+  const probe = connect(socketPath);
+  try {
+    await once(probe, 'connect');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return;
+    if (systemCodeOf(error) !== 'ECONNREFUSED') throw error;
+    await rm(socketPath, { force: true });
+    return;
+  } finally {
+    probe.destroy();
+  }
+  throw new AppError('CONFLICT', `another gnt-metad answers on ${socketPath}`);
+}
+
+async function upgrade(
+  registry: InstanceDirectory,
+  request: IncomingMessage,
+  socket: Socket,
+  head: Buffer,
+): Promise<void> {
+  socket.on('error', () => socket.destroy());
+  try {
+    const match = CONNECT_PATH.exec(request.url ?? '');
+    if (!match) throw new AppError('NOT_FOUND', 'nothing to connect to at this path');
+    const guest = await connectToGuest(instanceOf(registry, match[1]), portOf(match[2] ?? ''));
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
+    if (head.length > 0) guest.write(head);
+    socket.setTimeout(0);
+    joinStreams(socket, guest);
+  } catch (error) {
+    const { status, body } = describeError(error);
+    const text = JSON.stringify(body);
+    socket.end(
+      `HTTP/1.1 ${status} Refused\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+    );
+  }
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (port >= 1 && port <= 65_535) return port;
+  throw new AppError('VALIDATION', `port: ${text} is not a TCP port`);
+}

@@ -1,0 +1,36 @@
+import type { ServerResponse } from 'node:http';
+import type { EventLog, EventRecord } from '../channel/event-log.ts';
+
+/** Sent while nothing happens, so that both ends notice when the other one is gone. NDJSON readers skip empty lines. */
+const HEARTBEAT_MS = 15_000;
+
+/** Streams events as NDJSON until the reader goes. A reader that is too slow catches up from what the log has kept. */
+export function streamEvents(response: ServerResponse, events: EventLog, after: number): void {
+  let position = after;
+  let isBehind = false;
+  const send = (record: EventRecord): void => {
+    position = record.sequence;
+    isBehind = !response.write(record.line);
+  };
+  const catchUp = (): void => {
+    isBehind = false;
+    for (const record of events.recordsAfter(position)) {
+      if (isBehind) return;
+      send(record);
+    }
+  };
+  response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' });
+  response.flushHeaders();
+  catchUp();
+  const unsubscribe = events.subscribe((record) => {
+    if (!isBehind) send(record);
+  });
+  response.on('drain', catchUp);
+  const heartbeat = setInterval(() => {
+    if (!isBehind) isBehind = !response.write('\n');
+  }, HEARTBEAT_MS);
+  response.on('close', () => {
+    unsubscribe();
+    clearInterval(heartbeat);
+  });
+}

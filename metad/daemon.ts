@@ -1,0 +1,87 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { interfaceIndex } from '#shared/sys/libc.ts';
+import { DeviceBinding } from './channel/device-binding.ts';
+import { EventLog } from './channel/event-log.ts';
+import type { Instance } from './channel/instance.ts';
+import { Registry } from './channel/registry.ts';
+import type { Binding } from './channel/registry.ts';
+import { listenForControl } from './control/control-server.ts';
+import { createMetrics } from './control/metrics.ts';
+import { createDhcpHandler } from './dhcp/serve-dhcp.ts';
+import { createContentProxy } from './http/content-proxy.ts';
+import { GuestHandler } from './http/guest-handler.ts';
+import { GuestServer } from './http/guest-server.ts';
+import { createServiceRelay } from './services/service-relay.ts';
+
+export interface DaemonOptions {
+  readonly controlSocket: string;
+  readonly contentSocket: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Wires the parts: guests' sockets, their handler, and the node daemon's control socket. */
+export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposable> {
+  const { clock, logger } = options;
+  const startedAtMs = clock.now();
+  // Microseconds of the start: larger than any number that an earlier process can have given.
+  const events = new EventLog(startedAtMs * 1000);
+  const metrics = createMetrics(() => registry.instances(), clock);
+  const serveStream = createContentProxy(options.contentSocket);
+  const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
+  const guests = new GuestServer(handler, metrics);
+  const relay = createServiceRelay({ socketPath: options.contentSocket, metrics, logger, clock });
+  const abort = new AbortController();
+  const open = async (instance: Instance, device: string): Promise<Binding> => {
+    const dhcp = createDhcpHandler(instance, { clock, logger, metrics });
+    const binding = await DeviceBinding.open(
+      {
+        device,
+        hopLimit: instance.view.channel.hopLimit,
+        logger,
+        handlers: {
+          onConnection: (socket) => guests.accept(instance, socket),
+          onServiceConnection: (service, socket) => relay(instance, service, socket),
+          onDhcpMessage: dhcp,
+        },
+      },
+      abort.signal,
+    );
+    return withDeviceCheck(binding);
+  };
+  const registry = new Registry({ open, events, clock });
+  const control = await listenForControl(options.controlSocket, {
+    registry,
+    events,
+    metrics,
+    logger,
+    startedAtMs,
+  });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      abort.abort();
+      await control[Symbol.asyncDispose]();
+      await registry.removeAll();
+      guests[Symbol.dispose]();
+    },
+  };
+}
+
+function withDeviceCheck(binding: DeviceBinding): Binding {
+  return {
+    device: binding.device,
+    isCurrent: () => binding.isOpen && binding.interfaceIndex === indexOrNull(binding.device),
+    setHopLimit: (hopLimit) => binding.setHopLimit(hopLimit),
+    setServices: (services) => binding.setServices(services),
+    [Symbol.asyncDispose]: async () => await binding[Symbol.asyncDispose](),
+  };
+}
+
+function indexOrNull(device: string): number | null {
+  try {
+    return interfaceIndex(device);
+  } catch {
+    return null;
+  }
+}

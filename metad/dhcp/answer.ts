@@ -1,0 +1,95 @@
+import { encodeDhcpReply, encodeIpv4 } from './codec.ts';
+import type { DhcpReply, DhcpRequest } from './codec.ts';
+
+/** The one client of a link. */
+export interface DhcpClient {
+  readonly mac: string;
+  readonly ip: string;
+  readonly hostName: string;
+}
+
+export interface DhcpAnswer {
+  readonly bytes: Buffer;
+  /** Broadcast unless the client has its address already. */
+  readonly destination: string;
+}
+
+const SERVER = '169.254.169.254';
+const BROADCAST = '255.255.255.255';
+const NO_ADDRESS = '0.0.0.0';
+/**
+ * 169.254.0.0/16 rather than /32: clients that ignore option 121 reach the service all the same, and nothing else of that
+ * network answers on the link.
+ */
+const NETMASK = '255.255.0.0';
+/** The address never changes while the instance has its channel, so that a lease may outlive long absences of the service. */
+const LEASE_S = 30 * 24 * 3600;
+/** 169.254.169.254/32 on the link itself. No option 3 and no option 6: the channel is nobody's way out. */
+const CLASSLESS_ROUTE = Buffer.from([32, 169, 254, 169, 254, 0, 0, 0, 0]);
+
+/** @returns null when the message deserves no answer */
+export function answerDhcp(client: DhcpClient, request: DhcpRequest): DhcpAnswer | null {
+  if (request.mac !== client.mac || request.relayAddress !== NO_ADDRESS) return null;
+  switch (request.type) {
+    case 'discover':
+      return answer(client, request, 'offer');
+    case 'request':
+      return answerRequest(client, request);
+    case 'inform':
+      return request.clientAddress === client.ip ? answer(client, request, 'ack') : null;
+    case 'offer':
+    case 'ack':
+    case 'nak':
+    case 'decline':
+    case 'release':
+      return null;
+    default:
+      return request.type satisfies never;
+  }
+}
+
+function answerRequest(client: DhcpClient, request: DhcpRequest): DhcpAnswer | null {
+  // The client took the offer of another server.
+  if (request.serverIdentifier !== null && request.serverIdentifier !== SERVER) return null;
+  const wanted =
+    request.requestedAddress ??
+    (request.clientAddress === NO_ADDRESS ? null : request.clientAddress);
+  if (wanted === null) return null;
+  return answer(client, request, wanted === client.ip ? 'ack' : 'nak');
+}
+
+function answer(client: DhcpClient, request: DhcpRequest, type: DhcpReply['type']): DhcpAnswer {
+  const hasLease = type !== 'nak' && request.type !== 'inform';
+  const bytes = encodeDhcpReply({
+    type,
+    request,
+    yourAddress: hasLease ? client.ip : NO_ADDRESS,
+    serverIdentifier: SERVER,
+    options: type === 'nak' ? [] : [...(hasLease ? leaseOptions() : []), ...linkOptions(client)],
+  });
+  const isConfigured = type !== 'nak' && request.clientAddress === client.ip;
+  return { bytes, destination: isConfigured ? client.ip : BROADCAST };
+}
+
+function leaseOptions(): readonly (readonly [number, Buffer])[] {
+  return [
+    [51, encodeUint32(LEASE_S)],
+    [58, encodeUint32(LEASE_S / 2)],
+    [59, encodeUint32((LEASE_S * 7) / 8)],
+  ];
+}
+
+function linkOptions(client: DhcpClient): readonly (readonly [number, Buffer])[] {
+  const hostName = client.hostName.split('.')[0] ?? '';
+  return [
+    [1, encodeIpv4(NETMASK)],
+    [12, Buffer.from(hostName)],
+    [121, CLASSLESS_ROUTE],
+  ];
+}
+
+function encodeUint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}

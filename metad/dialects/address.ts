@@ -1,0 +1,45 @@
+import type { Dialect } from '#shared/contract/primitives.ts';
+import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS, isVersionServed } from './versions.ts';
+
+/** Where a path points, before it is known whether anything is there. */
+export type Address =
+  | { readonly kind: 'root' }
+  | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }
+  /** `path` is below the version folder, without leading or trailing slash; '' is that folder. */
+  | { readonly kind: 'entry'; readonly dialect: Dialect; readonly path: string };
+
+/**
+ * Finds dialect and version of a decoded path.
+ * @param path without leading and trailing slash
+ * @returns undefined for an unknown version
+ */
+export function resolveAddress(path: string): Address | undefined {
+  if (path === '') return { kind: 'root' };
+  const [first, rest] = splitFirst(path);
+  if (first === 'nocloud') return { kind: 'entry', dialect: 'nocloud', path: rest ?? '' };
+  if (first === 'ganeti') return versioned('ganeti', GANETI_VERSIONS, rest);
+  if (first === 'openstack') return versioned('openstack', OPENSTACK_VERSIONS, rest);
+  if (!isVersionServed(first, EC2_VERSIONS)) return undefined;
+  return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(rest ?? '') };
+}
+
+function versioned(
+  dialect: 'ganeti' | 'openstack',
+  versions: readonly string[],
+  rest: string | undefined,
+): Address | undefined {
+  if (rest === undefined) return { kind: 'versions', dialect };
+  const [version, path] = splitFirst(rest);
+  if (!isVersionServed(version, versions)) return undefined;
+  return { kind: 'entry', dialect, path: path ?? '' };
+}
+
+/** `public-keys/` lists `0=name`: whoever asks for the entry as it is listed gets key 0. */
+function withoutKeyName(path: string): string {
+  return path.replace(/^(meta-data\/public-keys\/(\d+))=key-\2(?=\/|$)/, '$1');
+}
+
+function splitFirst(path: string): [string, string | undefined] {
+  const slash = path.indexOf('/');
+  return slash === -1 ? [path, undefined] : [path.slice(0, slash), path.slice(slash + 1)];
+}

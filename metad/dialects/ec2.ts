@@ -1,0 +1,124 @@
+import type { ViewNic } from '#shared/contract/view.ts';
+import type { ServedView } from '../view/served-view.ts';
+import { bytesLeaf, jsonLeaf, textLeaf } from './leaf.ts';
+import type { Leaf, Leaves } from './leaf.ts';
+import { describedNics } from './network-description.ts';
+import type { ListingStyle } from './tree.ts';
+import { userData } from './user-data.ts';
+
+/** `/latest/` and `/<date>/`: the part of Amazon's instance metadata that makes sense here. */
+export function renderEc2(view: ServedView): Leaves {
+  const leaves: Leaves = new Map<string, Leaf>([
+    ['user-data', bytesLeaf(userData(view), { isSecretBearing: true })],
+    ['dynamic/instance-identity/document', jsonLeaf(identityDocument(view))],
+  ]);
+  const add = (path: string, text: string): void => {
+    leaves.set(`meta-data/${path}`, textLeaf(text));
+  };
+  for (const [path, text] of Object.entries(topLevel(view))) add(path, text);
+  for (const [path, text] of blockDevices(view)) add(`block-device-mapping/${path}`, text);
+  view.sshKeys.forEach((key, index) => add(`public-keys/${index}/openssh-key`, key.trim()));
+  describedNics(view).forEach((nic, index) => {
+    for (const [name, text] of Object.entries(interfaceFacts(view, nic, index))) {
+      add(`network/interfaces/macs/${nic.mac}/${name}`, text);
+    }
+  });
+  for (const [key, value] of Object.entries(view.metadata)) {
+    // Amazon's rule for tags in metadata: a key that cannot be one path segment is left out.
+    if (TAG_KEY.test(key)) add(`tags/instance/${key}`, value);
+  }
+  return leaves;
+}
+
+const TAG_KEY = /^(?!\.{1,2}$)[A-Za-z0-9+\-=._:@,]+$/;
+
+/** Amazon lists keys as `index=name`, the only entries that are not path segments. */
+export const EC2_LISTING: ListingStyle = {
+  endsWithNewline: false,
+  entry: (folder, name, isFolder) => {
+    if (folder === 'meta-data/public-keys') return publicKeyEntry(name);
+    return isFolder ? `${name}/` : name;
+  },
+};
+
+function publicKeyEntry(index: string): string {
+  return `${index}=key-${index}`;
+}
+
+function topLevel(view: ServedView): Record<string, string> {
+  const first = describedNics(view)[0];
+  return {
+    'ami-id': view.os === '' ? 'none' : view.os,
+    'ami-launch-index': '0',
+    'ami-manifest-path': '(unknown)',
+    hostname: view.name,
+    'instance-action': 'none',
+    'instance-id': view.instanceId,
+    'instance-type': instanceType(view),
+    'local-hostname': view.name,
+    'local-ipv4': first?.ip ?? view.channel.ip,
+    mac: first?.mac ?? view.channel.mac,
+    'placement/availability-zone': view.primaryNode,
+    'placement/region': view.clusterName,
+    'public-hostname': view.name,
+    'reservation-id': `r-${view.instanceId.slice(0, 8)}`,
+    'security-groups': 'default',
+  };
+}
+
+function instanceType(view: ServedView): string {
+  const { vcpus, memory } = view.beparams;
+  if (vcpus === undefined || memory === undefined) return 'ganeti';
+  return `ganeti.${String(vcpus)}x${String(memory)}`;
+}
+
+/** Disks appear in the guest as virtio disks in the instance's order. */
+function blockDevices(view: ServedView): readonly (readonly [string, string])[] {
+  return [
+    ['ami', '/dev/vda'],
+    ['root', '/dev/vda'],
+    ...view.disks
+      .slice(1)
+      .map((_disk, index) => [`ebs${index + 1}`, `/dev/vd${diskLetters(index + 1)}`] as const),
+  ];
+}
+
+function diskLetters(index: number): string {
+  const letter = String.fromCharCode(97 + (index % 26));
+  return index < 26 ? letter : diskLetters(Math.floor(index / 26) - 1) + letter;
+}
+
+/** cloud-init configures exactly the NICs that it finds here, by DHCP, with a route metric that grows with device-number. */
+function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<string, string> {
+  const ip = nic.communication ? view.channel.ip : nic.ip;
+  return {
+    'device-number': String(index),
+    'interface-id': `eni-${nic.mac.replaceAll(':', '')}`,
+    'local-hostname': view.name,
+    mac: nic.mac,
+    'owner-id': view.clusterName,
+    // Without it cloud-init takes the instance for one of EC2 Classic: it crawls everything again, with DHCP, in its network stage.
+    'vpc-id': 'vpc-gnt',
+    ...(ip !== undefined && { 'local-ipv4s': ip }),
+    ...(nic.communication && { 'subnet-ipv4-cidr-block': '169.254.0.0/16' }),
+  };
+}
+
+function identityDocument(view: ServedView): object {
+  return {
+    accountId: view.clusterName,
+    architecture: 'x86_64',
+    availabilityZone: view.primaryNode,
+    billingProducts: null,
+    devpayProductCodes: null,
+    imageId: view.os === '' ? 'none' : view.os,
+    instanceId: view.instanceId,
+    instanceType: instanceType(view),
+    kernelId: null,
+    pendingTime: new Date(view.createdAtMs).toISOString().replace(/\.\d{3}Z$/, 'Z'),
+    privateIp: describedNics(view)[0]?.ip ?? view.channel.ip,
+    ramdiskId: null,
+    region: view.clusterName,
+    version: '2017-09-30',
+  };
+}

@@ -1,0 +1,63 @@
+/** Something that a guest reads at one path: bytes that follow from the view, or a stream that somebody else produces. */
+export type Leaf = FixedLeaf | LiveLeaf;
+
+export interface FixedLeaf {
+  readonly kind: 'fixed';
+  readonly body: Buffer;
+  readonly contentType: string;
+  /** Answers carry `Cache-Control: no-store`. */
+  readonly isSecretBearing: boolean;
+  /** Why there is nothing any more: 410 with this text instead of the body. */
+  readonly goneReason: string | null;
+}
+
+type LiveSource = 'read' | StreamName;
+/** Files that are too big to be held in memory. */
+export type StreamName = 'image' | 'package' | 'install-package';
+export interface LiveLeaf {
+  readonly kind: 'live';
+  readonly source: LiveSource;
+}
+
+/** Paths below the dialect's version folder, without a leading slash. Folders follow from them. */
+export type Leaves = Map<string, Leaf>;
+
+const TEXT = 'text/plain; charset=utf-8';
+
+export function textLeaf(text: string, options: { isSecretBearing?: boolean } = {}): FixedLeaf {
+  return fixedLeaf(Buffer.from(text), TEXT, options.isSecretBearing ?? false);
+}
+
+export function jsonLeaf(value: unknown, options: { isSecretBearing?: boolean } = {}): FixedLeaf {
+  return fixedLeaf(
+    Buffer.from(`${JSON.stringify(value, null, 2)}\n`),
+    'application/json',
+    options.isSecretBearing ?? false,
+  );
+}
+
+/** Bytes that are passed on as they are. */
+export function bytesLeaf(
+  body: Buffer,
+  options: { contentType?: string; isSecretBearing?: boolean } = {},
+): FixedLeaf {
+  return fixedLeaf(
+    body,
+    options.contentType ?? 'application/octet-stream',
+    options.isSecretBearing ?? false,
+  );
+}
+
+export function goneLeaf(reason: string): FixedLeaf {
+  return {
+    kind: 'fixed',
+    body: Buffer.from(`${reason}\n`),
+    contentType: TEXT,
+    isSecretBearing: true,
+    goneReason: reason,
+  };
+}
+
+function fixedLeaf(body: Buffer, contentType: string, isSecretBearing: boolean): FixedLeaf {
+  return { kind: 'fixed', body, contentType, isSecretBearing, goneReason: null };
+}

@@ -1,0 +1,27 @@
+import { stringify } from 'yaml';
+import type { ServedView } from '../view/served-view.ts';
+import { bytesLeaf } from './leaf.ts';
+import type { Leaf, Leaves } from './leaf.ts';
+import { networkConfig } from './network-description.ts';
+import { userData } from './user-data.ts';
+import { vendorData } from './vendor-data.ts';
+
+/** `/nocloud/`: cloud-init's NoCloud seed. What is absent is empty: a 404 costs a stock guest ten seconds. */
+export function renderNocloud(view: ServedView): Leaves {
+  return new Map<string, Leaf>([
+    ['meta-data', bytesLeaf(Buffer.from(metaData(view)), { contentType: 'text/yaml' })],
+    ['network-config', bytesLeaf(networkConfig(view), { contentType: 'text/yaml' })],
+    ['user-data', bytesLeaf(userData(view), { isSecretBearing: true })],
+    ['vendor-data', bytesLeaf(vendorData(view), { isSecretBearing: true })],
+  ]);
+}
+
+function metaData(view: ServedView): string {
+  const value = {
+    'instance-id': view.instanceId,
+    'local-hostname': view.name,
+    ...(view.sshKeys.length > 0 && { 'public-keys': view.sshKeys }),
+  };
+  // PyYAML reads YAML 1.1: without this, `yes` or `1:30` would change its type on the way.
+  return stringify(value, { version: '1.1', lineWidth: 0 });
+}

@@ -1,0 +1,39 @@
+import type { ServedView } from '../view/served-view.ts';
+import { bytesLeaf, jsonLeaf, textLeaf } from './leaf.ts';
+import type { Leaf, Leaves } from './leaf.ts';
+import { networkData } from './network-description.ts';
+import { userData } from './user-data.ts';
+import { vendorData } from './vendor-data.ts';
+
+/** `/openstack/<v>/`: Nova's metadata API. `password` is what the guest itself posted. */
+export function renderOpenstack(view: ServedView, password: string): Leaves {
+  return new Map<string, Leaf>([
+    ['meta_data.json', jsonLeaf(metaData(view))],
+    ['network_data.json', jsonLeaf(networkData(view))],
+    ['password', textLeaf(password, { isSecretBearing: true })],
+    ['user_data', bytesLeaf(userData(view), { isSecretBearing: true })],
+    ['vendor_data.json', jsonLeaf(vendorDataJson(view), { isSecretBearing: true })],
+    ['vendor_data2.json', jsonLeaf({})],
+  ]);
+}
+
+function metaData(view: ServedView): object {
+  const keys = view.sshKeys.map((data, index) => ({ name: `key-${index}`, type: 'ssh', data }));
+  return {
+    uuid: view.instanceId,
+    name: view.name,
+    hostname: view.name,
+    availability_zone: view.primaryNode,
+    launch_index: 0,
+    meta: view.metadata,
+    keys,
+    public_keys: Object.fromEntries(keys.map(({ name, data }) => [name, data])),
+    devices: [],
+  };
+}
+
+/** cloud-init takes the string below the key `cloud-init`, and nothing of an empty object. */
+function vendorDataJson(view: ServedView): object {
+  const document = vendorData(view).toString('utf8');
+  return document === '' ? {} : { 'cloud-init': document };
+}

@@ -1,0 +1,96 @@
+import { assertNever } from '#shared/errors/app-error.ts';
+import type { Dialect } from '#shared/contract/primitives.ts';
+import type { ServedView } from '../view/served-view.ts';
+import type { Address } from './address.ts';
+import { EC2_LISTING, renderEc2 } from './ec2.ts';
+import { renderGaneti } from './ganeti.ts';
+import { renderNocloud } from './nocloud.ts';
+import { renderOpenstack } from './openstack.ts';
+import { isDialectServed } from './served-dialects.ts';
+import { buildTree, listingOf } from './tree.ts';
+import type { Resource, Tree } from './tree.ts';
+import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS } from './versions.ts';
+
+export interface SiteState {
+  /** What the guest posted to OpenStack's `password`. */
+  readonly password: string;
+}
+
+/** One dialect could not be rendered: its paths answer 500, the others are not touched. */
+export class RenderFailure extends Error {
+  readonly dialect: Dialect;
+  constructor(dialect: Dialect, cause: unknown) {
+    super(`cannot render ${dialect}`, { cause });
+    this.dialect = dialect;
+  }
+}
+
+/** Everything that one view serves. Each dialect is rendered when it is first asked for, and once. */
+export class Site {
+  readonly #view: ServedView;
+  readonly #state: SiteState;
+  readonly #trees = new Map<Dialect, Tree | RenderFailure>();
+  #root: Resource | undefined;
+
+  constructor(view: ServedView, state: SiteState) {
+    this.#view = view;
+    this.#state = state;
+  }
+
+  /** @throws RenderFailure */
+  find(address: Address): Resource | undefined {
+    if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
+    if (!isDialectServed(this.#view, address.dialect)) return undefined;
+    if (address.kind === 'versions') return versionListing(address.dialect);
+    return this.#tree(address.dialect).get(address.path);
+  }
+
+  #tree(dialect: Dialect): Tree {
+    let tree = this.#trees.get(dialect);
+    if (!tree) {
+      try {
+        tree = renderDialect(dialect, this.#view, this.#state);
+      } catch (error) {
+        tree = new RenderFailure(dialect, error);
+      }
+      this.#trees.set(dialect, tree);
+    }
+    if (tree instanceof RenderFailure) throw tree;
+    return tree;
+  }
+}
+
+function renderDialect(dialect: Dialect, view: ServedView, state: SiteState): Tree {
+  switch (dialect) {
+    case 'ganeti':
+      return buildTree(renderGaneti(view), { endsWithNewline: true });
+    case 'ec2':
+      return buildTree(renderEc2(view), EC2_LISTING);
+    case 'openstack':
+      return buildTree(renderOpenstack(view, state.password), { endsWithNewline: false });
+    case 'nocloud':
+      return buildTree(renderNocloud(view), { endsWithNewline: true });
+    default:
+      return assertNever(dialect);
+  }
+}
+
+const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
+const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'latest'], false);
+
+function versionListing(dialect: 'ganeti' | 'openstack'): Resource {
+  return dialect === 'ganeti' ? GANETI_LISTING : OPENSTACK_LISTING;
+}
+
+function rootEntries(view: ServedView): readonly string[] {
+  const entries: Record<Dialect, readonly string[]> = {
+    ec2: [...EC2_VERSIONS, 'latest'],
+    ganeti: ['ganeti'],
+    nocloud: ['nocloud'],
+    openstack: ['openstack'],
+  };
+  const dialects = (['ec2', 'ganeti', 'nocloud', 'openstack'] as const).filter((dialect) =>
+    isDialectServed(view, dialect),
+  );
+  return dialects.flatMap((dialect) => entries[dialect]).map((name) => `${name}/`);
+}

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import type { Leaf, LiveLeaf } from './leaf.ts';
+
+/** What a request finds. Header lists are ready to be written, name and value in turn. */
+export type Resource = ContentResource | LiveLeaf;
+
+export interface ContentResource {
+  readonly kind: 'content';
+  readonly status: 200 | 410;
+  readonly body: Buffer;
+  readonly etag: string;
+  readonly headers: readonly string[];
+  readonly isFolder: boolean;
+}
+
+export interface ListingStyle {
+  /** How a folder's child appears in its listing; `isFolder` children end in a slash by default. */
+  readonly entry?: (folder: string, name: string, isFolder: boolean) => string;
+  /** EC2's and OpenStack's clients expect none, a shell's `while read` does. */
+  readonly endsWithNewline: boolean;
+}
+
+/** All paths of one dialect, without leading or trailing slash; '' is its top folder. */
+export type Tree = ReadonlyMap<string, Resource>;
+
+/** Turns leaves into what requests look up. Listings are derived, so that what is listed can be read and the reverse. */
+export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle): Tree {
+  const tree = new Map<string, Resource>();
+  const folders = new Map([['', new Map<string, boolean>()]]);
+  for (const [path, leaf] of leaves) {
+    tree.set(path, leaf.kind === 'live' ? leaf : contentOf(leaf));
+    addToFolders(folders, path);
+  }
+  for (const [path, children] of folders) {
+    tree.set(path, listing(path, children, style));
+  }
+  return tree;
+}
+
+/** A listing as its own resource, for the folders above the dialects. */
+export function listingOf(entries: readonly string[], endsWithNewline: boolean): ContentResource {
+  const text = entries.join('\n');
+  return content(
+    200,
+    Buffer.from(endsWithNewline && text !== '' ? `${text}\n` : text),
+    'text/plain; charset=utf-8',
+    false,
+    true,
+  );
+}
+
+function addToFolders(folders: Map<string, Map<string, boolean>>, path: string): void {
+  const segments = path.split('/');
+  for (let depth = 0; depth < segments.length; depth++) {
+    const folder = segments.slice(0, depth).join('/');
+    let children = folders.get(folder);
+    if (!children) folders.set(folder, (children = new Map<string, boolean>()));
+    children.set(segments[depth] ?? '', depth < segments.length - 1);
+  }
+}
+
+function listing(
+  path: string,
+  children: ReadonlyMap<string, boolean>,
+  style: ListingStyle,
+): ContentResource {
+  const entry = style.entry ?? ((_folder, name, isFolder) => (isFolder ? `${name}/` : name));
+  const names = [...children.keys()].sort(byNumberThenText);
+  const lines = names.map((name) => entry(path, name, children.get(name) ?? false));
+  return listingOf(lines, style.endsWithNewline);
+}
+
+function byNumberThenText(a: string, b: string): number {
+  if (/^\d+$/.test(a) && /^\d+$/.test(b)) return Number(a) - Number(b);
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function contentOf(leaf: Exclude<Leaf, LiveLeaf>): ContentResource {
+  const status = leaf.goneReason === null ? 200 : 410;
+  return content(status, leaf.body, leaf.contentType, leaf.isSecretBearing, false);
+}
+
+function content(
+  status: 200 | 410,
+  body: Buffer,
+  contentType: string,
+  isSecretBearing: boolean,
+  isFolder: boolean,
+): ContentResource {
+  const etag = etagOf(body);
+  const headers = [
+    'Content-Type',
+    contentType,
+    'Content-Length',
+    String(body.length),
+    'ETag',
+    etag,
+    ...(isSecretBearing ? ['Cache-Control', 'no-store'] : []),
+  ];
+  return { kind: 'content', status, body, etag, headers, isFolder };
+}
+
+/** A strong validator of the bytes: equal for equal content, whatever view it came from. */
+export function etagOf(body: Buffer): string {
+  return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
+}

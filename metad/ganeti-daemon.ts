@@ -1,0 +1,79 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { EventLog } from './channel/event-log.ts';
+import { listenForControl, removeStaleSocket } from './control/control-server.ts';
+import { createMetrics } from './control/metrics.ts';
+import type { GanetiConfig } from './config.ts';
+import { GanetiDropIn } from './ganeti/drop-in.ts';
+import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
+import { Listeners } from './ganeti/listeners.ts';
+import { listenForGaneti } from './ganeti/luxi-server.ts';
+import { GuestHandler } from './http/guest-handler.ts';
+import { GuestServer } from './http/guest-server.ts';
+
+export interface GanetiDaemonOptions extends GanetiConfig {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** In the place of Ganeti's own metadata daemon: its socket and pid file, the host's network, and no node daemon of ours. */
+export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<AsyncDisposable> {
+  const { clock, logger } = options;
+  const startedAtMs = clock.now();
+  const events = new EventLog(startedAtMs * 1000);
+  const metrics = createMetrics(() => dropIn.instances(), clock);
+  const serveStream = createPackageServer(options.packageDirectories);
+  const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
+  const guests = new GuestServer(handler, metrics);
+  const dropIn: GanetiDropIn = new GanetiDropIn({
+    guests,
+    readLeaves: async (instance) => await ganetiLeaves(instance, options),
+    deviceOf: (ip) => listeners.deviceOf(ip),
+    hasListener: (device) => listeners.has(device),
+    clock,
+    logger,
+  });
+  await mkdir(dirname(options.ganetiSocket), { recursive: true });
+  await mkdir(dirname(options.pidFile), { recursive: true });
+  await removeStaleSocket(options.ganetiSocket);
+  const listeners = await Listeners.open({
+    address: options.bindAddress,
+    port: options.port,
+    onConnection: (device, socket) => dropIn.accept(device, socket),
+    addresses: () => dropIn.addresses(),
+    logger,
+  });
+  const luxi = await listenForGaneti({
+    socketPath: options.ganetiSocket,
+    updateConfig: async (value) => {
+      await dropIn.updateConfig(value);
+      await listeners.refresh();
+    },
+    logger,
+  });
+  const control =
+    options.controlSocket === null
+      ? null
+      : await listenForControl(options.controlSocket, {
+          registry: dropIn,
+          events,
+          metrics,
+          logger,
+          startedAtMs,
+        });
+  // Ganeti's node daemon takes a live pid in this file for a running metadata daemon, and starts none.
+  await writeFile(options.pidFile, `${process.pid}\n`);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await rm(options.pidFile, { force: true });
+      await luxi[Symbol.asyncDispose]();
+      await control?.[Symbol.asyncDispose]();
+      listeners[Symbol.dispose]();
+      for (const instance of dropIn.instances()) instance.closeConnections();
+      guests[Symbol.dispose]();
+      await rm(options.ganetiSocket, { force: true });
+    },
+  };
+}

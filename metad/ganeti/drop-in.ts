@@ -1,0 +1,119 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { Instance } from '../channel/instance.ts';
+import type { InstanceDirectory } from '../channel/registry.ts';
+import type { GuestServer } from '../http/guest-server.ts';
+import type { Leaf } from '../dialects/leaf.ts';
+import { parseGanetiInstance } from './instance-dict.ts';
+import type { GanetiInstance } from './instance-dict.ts';
+import { ganetiView } from './ganeti-view.ts';
+
+export interface DropInOptions {
+  readonly guests: GuestServer;
+  readonly readLeaves: (instance: GanetiInstance) => Promise<ReadonlyMap<string, Leaf>>;
+  /** The device that an address is behind, as far as the routes say. */
+  readonly deviceOf: (ip: string) => string | null;
+  readonly hasListener: (device: string) => boolean;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * The instances that Ganeti has told about. Ganeti never says that one is gone, so what it says later decides: an address belongs
+ * to whom it was given last, and an instance without communication has none.
+ */
+export class GanetiDropIn implements InstanceDirectory {
+  readonly #instances = new Map<string, Instance>();
+  readonly #byIp = new Map<string, Instance>();
+  readonly #options: DropInOptions;
+
+  constructor(options: DropInOptions) {
+    this.#options = options;
+  }
+
+  get(uuid: string): Instance | undefined {
+    return this.#instances.get(uuid);
+  }
+
+  instances(): readonly Instance[] {
+    return [...this.#instances.values()];
+  }
+
+  addresses(): readonly string[] {
+    return [...this.#byIp.keys()];
+  }
+
+  /** @throws AppError NOT_SUPPORTED */
+  async put(): Promise<void> {
+    throw new AppError('NOT_SUPPORTED', 'instances come from Ganeti on its own socket');
+  }
+
+  async remove(uuid: string): Promise<void> {
+    this.#forget(uuid);
+  }
+
+  /** @throws LuxiRefusal */
+  async updateConfig(value: unknown): Promise<void> {
+    const parsed = parseGanetiInstance(value);
+    const fields = { instance: parsed.name, addresses: parsed.communicationIps };
+    const [ip] = parsed.communicationIps;
+    if (ip === undefined) {
+      this.#forget(parsed.uuid);
+      this.#options.logger.info('ganeti.no-communication', fields);
+      return;
+    }
+    const leaves = await this.#options.readLeaves(parsed);
+    this.#serve(parsed, ip, leaves);
+    this.#options.logger.info('ganeti.served', fields);
+  }
+
+  /** Takes a connection from a listener of one device, or of all (null). */
+  accept(device: string | null, socket: Socket): void {
+    const ip = socket.remoteAddress ?? '';
+    const instance = this.#byIp.get(ip);
+    if (!instance || !this.#isBehind(ip, device)) {
+      socket.destroy();
+      return;
+    }
+    this.#options.guests.accept(instance, socket, true);
+  }
+
+  /** A device that has a listener of its own is known by that; others by the source address alone. */
+  #isBehind(ip: string, device: string | null): boolean {
+    const expected = this.#options.deviceOf(ip);
+    if (device !== null) return expected === device;
+    return expected === null || !this.#options.hasListener(expected);
+  }
+
+  #serve(parsed: GanetiInstance, ip: string, leaves: ReadonlyMap<string, Leaf>): void {
+    const known = this.#instances.get(parsed.uuid);
+    const view = ganetiView(parsed, ip, leaves, known?.view);
+    const instance = known ?? new Instance(view, this.#options.clock);
+    if (known) known.replaceView(view);
+    this.#instances.set(parsed.uuid, instance);
+    for (const [address, owner] of this.#byIp) {
+      const isKept = parsed.communicationIps.includes(address);
+      if (owner === instance && !isKept) this.#byIp.delete(address);
+      if (owner !== instance && isKept) this.#loseAddress(owner, address);
+    }
+    for (const address of parsed.communicationIps) this.#byIp.set(address, instance);
+  }
+
+  /** Another instance has the address now. Its former owner is gone, unless it has more of them. */
+  #loseAddress(owner: Instance, address: string): void {
+    this.#byIp.delete(address);
+    owner.closeConnections();
+    const isLast = ![...this.#byIp.values()].includes(owner);
+    if (isLast) this.#instances.delete(owner.view.uuid);
+  }
+
+  #forget(uuid: string): void {
+    const instance = this.#instances.get(uuid);
+    if (!instance) return;
+    this.#instances.delete(uuid);
+    for (const [ip, owner] of this.#byIp) if (owner === instance) this.#byIp.delete(ip);
+    instance.closeConnections();
+  }
+}

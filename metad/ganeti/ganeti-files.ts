@@ -1,0 +1,139 @@
+import { constants } from 'node:fs';
+import { open, readFile, realpath } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { basename, join, sep } from 'node:path';
+import { reveal } from '#shared/secret/secret.ts';
+import { bytesLeaf } from '../dialects/leaf.ts';
+import type { Leaf, StreamName } from '../dialects/leaf.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { ServeStream } from '../http/content-proxy.ts';
+import { sendText } from '../http/reply.ts';
+import type { ServedView } from '../view/served-view.ts';
+import type { GanetiInstance } from './instance-dict.ts';
+
+/** The scripts that Ganeti's daemon knows. */
+const SCRIPTS = ['create', 'export', 'import', 'rename', 'verify'] as const;
+const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
+const MAX_SCRIPT_BYTES = 16 * 1024 * 1024;
+/** OS parameters that name a package, and the path that it is served at. */
+const PACKAGES = [
+  ['os-package', 'package', 'os/package'],
+  ['os-install-package', 'install-package', 'os/os-install-package'],
+] as const;
+
+export interface GanetiFileOptions {
+  readonly osSearchPath: readonly string[];
+  /** Only files below these are served as packages: the parameter is set by whoever owns the instance. */
+  readonly packageDirectories: readonly string[];
+}
+
+/** What an instance's guest gets of the host's files. */
+export async function ganetiLeaves(
+  instance: GanetiInstance,
+  options: GanetiFileOptions,
+): Promise<ReadonlyMap<string, Leaf>> {
+  const leaves = new Map<string, Leaf>();
+  // Ganeti's daemon looked for a folder with the variant in its name, and found none.
+  const osName = instance.os.split('+')[0] ?? '';
+  if (OS_NAME.test(osName)) {
+    for (const script of SCRIPTS) {
+      const bytes = await readScript(options.osSearchPath, osName, script);
+      if (bytes) leaves.set(`os/scripts/${script}`, bytesLeaf(bytes));
+    }
+  }
+  for (const [parameter, source, path] of PACKAGES) {
+    if (instance.parameters.get(parameter)?.visibility === 'public') {
+      leaves.set(path, { kind: 'live', source });
+    }
+  }
+  return leaves;
+}
+
+async function readScript(
+  searchPath: readonly string[],
+  osName: string,
+  script: string,
+): Promise<Buffer | null> {
+  for (const folder of searchPath) {
+    const bytes = await readFile(join(folder, osName, script)).catch(() => null);
+    if (bytes && bytes.length <= MAX_SCRIPT_BYTES) return bytes;
+  }
+  return null;
+}
+
+/** Streams packages from the directories that the administrator named. */
+export function createPackageServer(directories: readonly string[]): ServeStream {
+  return (exchange, name) => {
+    void servePackage(exchange, name, directories).catch(() => exchange.response.destroy());
+  };
+}
+
+async function servePackage(
+  exchange: Exchange,
+  name: StreamName,
+  directories: readonly string[],
+): Promise<void> {
+  const { request, response } = exchange;
+  const file = await openPackage(exchange.instance.view, name, directories);
+  if (!file) return sendText(response, 404, 'no such package on the host');
+  const { size, mtimeMs } = await file.stat();
+  const range = parseRange(request.headers.range, size);
+  if (range === null) {
+    await file.close();
+    return sendText(response, 416, 'range not satisfiable', ['Content-Range', `bytes */${size}`]);
+  }
+  const { start, end } = range ?? { start: 0, end: size - 1 };
+  response.writeHead(range ? 206 : 200, [
+    ...['Content-Type', 'application/octet-stream', 'Content-Length', String(end - start + 1)],
+    ...['ETag', `"${size}-${Math.trunc(mtimeMs)}"`, 'Accept-Ranges', 'bytes'],
+    ...['Cache-Control', 'no-store'],
+    ...(range ? ['Content-Range', `bytes ${start}-${end}/${size}`] : []),
+  ]);
+  if (request.method === 'HEAD' || size === 0) {
+    await file.close();
+    response.end();
+    return;
+  }
+  const stream = file.createReadStream({ start, end });
+  stream.on('error', () => response.destroy());
+  response.on('close', () => stream.destroy());
+  stream.pipe(response);
+}
+
+async function openPackage(
+  view: ServedView,
+  name: StreamName,
+  directories: readonly string[],
+): Promise<FileHandle | null> {
+  const parameter = PACKAGES.find(([, source]) => source === name)?.[0];
+  const value = parameter && view.osParameters.get(parameter)?.value;
+  if (!value) return null;
+  try {
+    // Links are followed first, so that none leads out of the directories.
+    const path = await realpath(reveal(value));
+    const allowed = await Promise.all(
+      directories.map((folder) => realpath(folder).catch(() => null)),
+    );
+    if (!allowed.some((folder) => folder !== null && path.startsWith(folder + sep))) return null;
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    if ((await file.stat()).isFile() && basename(path) !== '') return file;
+    await file.close();
+    return null;
+  } catch {
+    // Missing or not readable: the guest learns no more than that.
+    return null;
+  }
+}
+
+/** @returns undefined for a whole answer, null when nothing of the file is in the range */
+function parseRange(
+  header: string | undefined,
+  size: number,
+): { readonly start: number; readonly end: number } | null | undefined {
+  const match = header === undefined ? null : /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header);
+  if (!match || (match[1] === '' && match[2] === '')) return undefined;
+  if (match[1] === '') return { start: Math.max(0, size - Number(match[2])), end: size - 1 };
+  const start = Number(match[1]);
+  const end = match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1);
+  return start <= end ? { start, end } : null;
+}

@@ -1,0 +1,128 @@
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { Server, Socket } from 'node:net';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
+import { parseRouteTable } from './route-table.ts';
+import type { RouteTable } from './route-table.ts';
+
+const ROUTE_FILE = '/proc/net/route';
+/** Ganeti creates TAPs without telling: they are looked for this often. */
+const POLL_INTERVAL_MS = 1000;
+
+export interface ListenersOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly onConnection: (device: string | null, socket: Socket) => void;
+  /** The addresses whose devices need a listener. */
+  readonly addresses: () => readonly string[];
+  readonly logger: Logger;
+}
+
+interface Listener {
+  readonly server: Server;
+  readonly interfaceIndex: number;
+}
+
+/**
+ * One listener for all devices and, beside it, one for each device that a configured address is behind; a device's own goes first.
+ * TAPs come and go with their instances, so both are compared with the routing table again and again.
+ */
+export class Listeners implements Disposable {
+  readonly #options: ListenersOptions;
+  readonly #devices = new Map<string, Listener>();
+  readonly #common: Server;
+  #routes: RouteTable = parseRouteTable('');
+  readonly #timer: NodeJS.Timeout;
+
+  private constructor(options: ListenersOptions) {
+    this.#options = options;
+    this.#common = this.#listen(null);
+    this.#timer = setInterval(() => void this.refresh(), POLL_INTERVAL_MS);
+  }
+
+  /** @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a word */
+  static async open(options: ListenersOptions): Promise<Listeners> {
+    try {
+      const listeners = new Listeners(options);
+      await listeners.refresh();
+      return listeners;
+    } catch (error) {
+      throw new AppError(
+        'NETWORK_SETUP',
+        `cannot listen on ${options.address}:${options.port}: ${messageOf(error)}`,
+        {
+          hint: 'stop what listens there, or allow the port with net.ipv4.ip_unprivileged_port_start',
+          cause: error,
+        },
+      );
+    }
+  }
+
+  deviceOf(ip: string): string | null {
+    return this.#routes.deviceOf(ip);
+  }
+
+  has(device: string): boolean {
+    return this.#devices.has(device);
+  }
+
+  /** Opens what is missing and closes what is left over. */
+  async refresh(): Promise<void> {
+    try {
+      this.#routes = parseRouteTable(await readFile(ROUTE_FILE, 'utf8'));
+    } catch (error) {
+      this.#options.logger.warn('ganeti.no-routes', { error: messageOf(error) });
+      return;
+    }
+    const wanted = new Set(this.#options.addresses().map((ip) => this.#routes.deviceOf(ip)));
+    for (const [device, listener] of this.#devices) {
+      if (wanted.has(device) && listener.interfaceIndex === indexOrNull(device)) continue;
+      listener.server.close();
+      this.#devices.delete(device);
+    }
+    for (const device of wanted) {
+      if (device !== null && !this.#devices.has(device)) this.#addDevice(device);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#common.close();
+    for (const { server } of this.#devices.values()) server.close();
+    this.#devices.clear();
+  }
+
+  #addDevice(device: string): void {
+    try {
+      const index = interfaceIndex(device);
+      this.#devices.set(device, { server: this.#listen(device), interfaceIndex: index });
+      this.#options.logger.info('ganeti.device', { device });
+    } catch (error) {
+      // It went away again, or may not be bound: its guests are known by their address.
+      this.#options.logger.warn('ganeti.device-failed', { device, error: messageOf(error) });
+    }
+  }
+
+  #listen(device: string | null): Server {
+    const { address, port, onConnection } = this.#options;
+    const fd = openDeviceSocket({ device, type: 'tcp', address, port, isShared: true });
+    setHopLimit(fd, false, 1);
+    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
+    const server = createServer(options, (socket) => onConnection(device, socket));
+    server.on('error', (error) => {
+      this.#options.logger.warn('ganeti.listener-error', { device, error: messageOf(error) });
+    });
+    server.listen({ fd });
+    return server;
+  }
+}
+
+function indexOrNull(device: string): number | null {
+  try {
+    return interfaceIndex(device);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,47 @@
+/** Ganeti's framing on unix sockets: one JSON text and a byte 0x03, both ways. */
+const END_OF_MESSAGE = 3;
+
+/** Splits a byte stream into messages, however it was cut. */
+export class LuxiDecoder {
+  readonly #maxBytes: number;
+  #chunks: Buffer[] = [];
+  #length = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether a message has begun and not ended. */
+  get isInMessage(): boolean {
+    return this.#length > 0;
+  }
+
+  /**
+   * @returns the messages that this chunk completes
+   * @throws RangeError when a message is longer than the limit
+   */
+  push(chunk: Buffer): string[] {
+    const messages: string[] = [];
+    let rest = chunk;
+    for (let end = rest.indexOf(END_OF_MESSAGE); end !== -1; end = rest.indexOf(END_OF_MESSAGE)) {
+      this.#append(rest.subarray(0, end));
+      messages.push(Buffer.concat(this.#chunks, this.#length).toString('utf8'));
+      this.#chunks = [];
+      this.#length = 0;
+      rest = rest.subarray(end + 1);
+    }
+    if (rest.length > 0) this.#append(rest);
+    return messages;
+  }
+
+  #append(bytes: Buffer): void {
+    this.#length += bytes.length;
+    if (this.#length > this.#maxBytes) throw new RangeError(`message over ${this.#maxBytes} bytes`);
+    this.#chunks.push(bytes);
+  }
+}
+
+/** The JSON escapes every control character, so that the end mark cannot occur in it. */
+export function encodeLuxi(value: unknown): Buffer {
+  return Buffer.concat([Buffer.from(JSON.stringify(value)), Buffer.from([END_OF_MESSAGE])]);
+}

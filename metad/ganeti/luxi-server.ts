@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { Socket } from 'node:net';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { LuxiDecoder, encodeLuxi } from './luxi-framing.ts';
+import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests.ts';
+
+/** Ganeti's daemon takes 8 MiB; an instance's parameters are far smaller. */
+const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+/** Ganeti's: an idle or half-sent connection is closed without an answer. */
+const IDLE_TIMEOUT_MS = 60_000;
+const BACKLOG = 128;
+const SOCKET_UMASK = 0o177;
+
+export interface LuxiServerOptions {
+  readonly socketPath: string;
+  /** @throws LuxiRefusal */
+  readonly updateConfig: (instance: unknown) => Promise<void>;
+  readonly logger: Logger;
+}
+
+/** Serves `echo` and `updateConfig` to Ganeti's node daemon. */
+export async function listenForGaneti(options: LuxiServerOptions): Promise<AsyncDisposable> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    serve(socket, options);
+  });
+  const umask = process.umask(SOCKET_UMASK);
+  try {
+    server.listen({ path: options.socketPath, backlog: BACKLOG });
+    await once(server, 'listening');
+  } finally {
+    process.umask(umask);
+  }
+  return {
+    [Symbol.asyncDispose]: async () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+function serve(socket: Socket, options: LuxiServerOptions): void {
+  const decoder = new LuxiDecoder(MAX_MESSAGE_BYTES);
+  let work = Promise.resolve();
+  socket.setTimeout(IDLE_TIMEOUT_MS, () => socket.destroy());
+  socket.on('error', () => socket.destroy());
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      for (const message of decoder.push(chunk)) {
+        // One after the other, and in order, however many are sent at once.
+        work = work.then(async () => await answer(socket, message, options));
+      }
+    } catch (error) {
+      options.logger.warn('luxi.refused', { error: messageOf(error) });
+      socket.destroy();
+    }
+  });
+}
+
+async function answer(socket: Socket, message: string, options: LuxiServerOptions): Promise<void> {
+  if (socket.destroyed) return;
+  try {
+    const request = parseLuxiRequest(message);
+    if (request.method === 'echo') {
+      socket.write(encodeLuxi({ success: true, result: request.text }));
+      return;
+    }
+    await options.updateConfig(request.instance);
+    socket.write(encodeLuxi({ success: true, result: [] }));
+  } catch (error) {
+    options.logger.warn('luxi.refused', { error: messageOf(error) });
+    if (error instanceof LuxiParseFailure) {
+      const result = `Failed to parse request: ${error.message}`;
+      socket.end(encodeLuxi({ success: false, result }));
+      return;
+    }
+    const text = error instanceof LuxiRefusal ? error.message : 'internal error';
+    socket.write(encodeLuxi({ success: false, result: ['GenericError', [text]] }));
+  }
+}

@@ -1,0 +1,123 @@
+import { installEventBatch } from '#shared/contract/install-event.ts';
+import type { EventLog } from '../channel/event-log.ts';
+import { parseTokenTtl } from '../channel/session-tokens.ts';
+import type { Address } from '../dialects/address.ts';
+import { isDialectServed } from '../dialects/served-dialects.ts';
+import { MAX_EVENTS_BODY_BYTES, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../limits.ts';
+import { describeIssue } from '../view/validation-message.ts';
+import type { ServedView } from '../view/served-view.ts';
+import type { Exchange } from './exchange.ts';
+import { readBody } from './request-body.ts';
+import { sendEmpty, sendText, sendTextAndClose } from './reply.ts';
+import { serveQueueWrite } from './serve-queue.ts';
+
+/** Something that a guest does at a path, beside reading. */
+export interface Action {
+  readonly method: 'POST' | 'PUT';
+  perform(exchange: Exchange, events: EventLog): Promise<void> | void;
+}
+
+const ACTIONS: Readonly<Record<string, Action>> = {
+  'ganeti write': { method: 'POST', perform: write },
+  'ganeti ready': { method: 'POST', perform: ready },
+  'ganeti install/events': { method: 'POST', perform: installEvents },
+  'ec2 api/token': { method: 'PUT', perform: createToken },
+  'openstack password': { method: 'POST', perform: postPassword },
+};
+
+export function findAction(view: ServedView, address: Address): Action | undefined {
+  if (address.kind !== 'entry' || !isDialectServed(view, address.dialect)) return undefined;
+  if (address.path === 'install/events' && view.mode !== 'install') return undefined;
+  const key = `${address.dialect} ${address.path}`;
+  return Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
+}
+
+async function write({ instance, request, response }: Exchange, events: EventLog): Promise<void> {
+  const bytes = await serveQueueWrite(instance.toHost, request, response);
+  if (bytes > 0) events.append(instance.view.uuid, { type: 'written', bytes });
+}
+
+/** The body of a request, or null when the answer has been given already. */
+async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
+  const body = await readBody(exchange.request, maxBytes);
+  if (body.kind === 'complete') return body.bytes;
+  if (body.kind === 'too-large') {
+    sendTextAndClose(
+      exchange.request,
+      exchange.response,
+      413,
+      `the body may have at most ${maxBytes} bytes`,
+    );
+  }
+  return null;
+}
+
+/** cloud-init's phone_home posts a form; anything that fits is taken as it is. */
+async function ready(exchange: Exchange, events: EventLog): Promise<void> {
+  const body = await bodyOf(exchange, MAX_READY_BYTES);
+  if (!body) return;
+  const agent = exchange.request.headers['user-agent'] ?? '';
+  const source = agent.startsWith('Cloud-Init/') ? 'cloud-init' : 'guest';
+  const text = body.toString('utf8').slice(0, 4096);
+  events.append(exchange.instance.view.uuid, { type: 'ready', source, text });
+  sendEmpty(exchange.response, 204);
+}
+
+async function installEvents(exchange: Exchange, events: EventLog): Promise<void> {
+  const { instance, response } = exchange;
+  // The installation that this report belongs to is the one that was going on when the request came.
+  const installId = instance.view.install?.plan.installId;
+  const body = await bodyOf(exchange, MAX_EVENTS_BODY_BYTES);
+  if (!body) return;
+  if (installId === undefined) return sendText(response, 404, 'not found');
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString('utf8'));
+  } catch {
+    return sendText(response, 400, '(top level): not JSON');
+  }
+  const batch = installEventBatch.safeParse(value);
+  if (!batch.success) return sendText(response, 400, describeIssue(batch.error));
+  for (const event of batch.data) {
+    events.append(instance.view.uuid, { type: 'install', installId, event });
+  }
+  sendEmpty(response, 204);
+}
+
+function createToken({ instance, request, response }: Exchange): void {
+  const header = request.headers['x-aws-ec2-metadata-token-ttl-seconds'];
+  const ttl = parseTokenTtl(typeof header === 'string' ? header : undefined);
+  if (ttl === null) {
+    return sendText(
+      response,
+      400,
+      'X-aws-ec2-metadata-token-ttl-seconds: give a whole number from 1 to 21600',
+    );
+  }
+  const token = instance.tokens.create(ttl);
+  response.writeHead(200, [
+    'Content-Type',
+    'text/plain',
+    'Content-Length',
+    String(token.length),
+    'Cache-Control',
+    'no-store',
+    'X-aws-ec2-metadata-token-ttl-seconds',
+    String(ttl),
+  ]);
+  response.end(token);
+}
+
+/** Nova's rule: the first password stays. */
+async function postPassword(exchange: Exchange): Promise<void> {
+  const { instance, response } = exchange;
+  const body = await readBody(exchange.request, MAX_PASSWORD_BYTES);
+  if (body.kind === 'aborted') return;
+  if (body.kind === 'too-large') {
+    sendTextAndClose(exchange.request, response, 400, 'the request is too large');
+    return;
+  }
+  if (instance.password !== '') return sendText(response, 409, 'a password was posted already');
+  instance.setPassword(body.bytes.toString('utf8'));
+  sendEmpty(response, 200, ['Content-Length', '0']);
+}

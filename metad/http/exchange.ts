@@ -1,0 +1,49 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Instance } from '../channel/instance.ts';
+import type { GuardedHeaders } from './request-guard.ts';
+
+/** One request of a known instance, after the guards. */
+export interface Exchange {
+  readonly instance: Instance;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly headers: GuardedHeaders;
+  readonly query: URLSearchParams | null;
+}
+
+/** A signal that fires when the client is gone or the time is over; dispose it when the wait has ended. */
+export function waitingSignal(
+  response: ServerResponse,
+  timeoutMs: number,
+): { readonly signal: AbortSignal; isGone(): boolean; dispose(): void } {
+  const controller = new AbortController();
+  let isGone = response.destroyed;
+  const onClose = (): void => {
+    isGone = true;
+    controller.abort();
+  };
+  response.on('close', onClose);
+  const timer = setTimeout(() => controller.abort(), timeoutMs);
+  if (isGone) controller.abort();
+  return {
+    signal: controller.signal,
+    isGone: () => isGone,
+    dispose: () => {
+      clearTimeout(timer);
+      response.off('close', onClose);
+    },
+  };
+}
+
+/** @returns undefined when absent, null when it is not a whole number within the bounds */
+export function queryInteger(
+  query: URLSearchParams | null,
+  name: string,
+  max: number,
+): number | undefined | null {
+  const text = query?.get(name);
+  if (text === undefined || text === null) return undefined;
+  if (!/^\d{1,15}$/.test(text)) return null;
+  const value = Number(text);
+  return value <= max ? value : null;
+}

@@ -1,0 +1,173 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '#shared/clock/clock.ts';
+import { assertNever, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { EventLog } from '../channel/event-log.ts';
+import type { Instance } from '../channel/instance.ts';
+import { resolveAddress } from '../dialects/address.ts';
+import type { Address } from '../dialects/address.ts';
+import { RenderFailure } from '../dialects/site.ts';
+import type { Resource } from '../dialects/tree.ts';
+import { REFUSAL_DELAY_MS } from '../limits.ts';
+import { findAction } from './actions.ts';
+import type { Action } from './actions.ts';
+import { createAudit } from './audit.ts';
+import type { ServeStream } from './content-proxy.ts';
+import type { Exchange } from './exchange.ts';
+import type { GuestMetrics } from './guest-metrics.ts';
+import { sendText } from './reply.ts';
+import { guardRequest } from './request-guard.ts';
+import { parseRequestTarget } from './request-target.ts';
+import { isWaitForChange, serveAfterChange, serveContent } from './serve-content.ts';
+import { serveQueueRead } from './serve-queue.ts';
+
+/** The guest at the other end of a connection. */
+export interface Peer {
+  readonly instance: Instance;
+  /** Whether the source address is one that this guest may have. */
+  readonly isGenuine: boolean;
+}
+
+export interface GuestHandlerOptions {
+  readonly events: EventLog;
+  readonly serveStream: ServeStream;
+  readonly metrics: GuestMetrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Answers the requests of guests. Everything that comes in here is hostile until the guards say otherwise. */
+export class GuestHandler {
+  readonly #options: GuestHandlerOptions;
+  readonly #audit: ReturnType<typeof createAudit>;
+
+  constructor(options: GuestHandlerOptions) {
+    this.#options = options;
+    this.#audit = createAudit(options.logger, options.clock);
+  }
+
+  /** Never throws and never rejects: whatever goes wrong ends this request only. */
+  handle(peer: Peer, request: IncomingMessage, response: ServerResponse): void {
+    const startedAtMs = this.#options.clock.monotonicMs();
+    const url = request.url ?? '/';
+    response.on('finish', () => {
+      const { statusCode } = response;
+      const question = url.indexOf('?');
+      const path = question === -1 ? url : url.slice(0, question);
+      this.#options.metrics.finished(path, statusCode, startedAtMs);
+      const method = request.method ?? '';
+      this.#audit({ instance: peer.instance, method, path, status: statusCode });
+    });
+    response.on('error', () => undefined);
+    try {
+      const outcome = this.#answer(peer, request, response, url);
+      if (outcome) outcome.catch((error: unknown) => this.#fail(response, error));
+    } catch (error) {
+      this.#fail(response, error);
+    }
+  }
+
+  #answer(
+    { instance, isGenuine }: Peer,
+    request: IncomingMessage,
+    response: ServerResponse,
+    url: string,
+  ): Promise<void> | void {
+    const { metrics, clock } = this.#options;
+    if (!isGenuine) {
+      metrics.refused('source');
+      return sendText(response, 403, 'this source address is not the instance’s');
+    }
+    // The parser takes a line without a version for HTTP/0.9, which has no headers to look at.
+    if (request.httpVersionMajor < 1)
+      return sendText(response, 400, 'HTTP/1.0 or 1.1 is needed', ['Connection', 'close']);
+    const target = parseRequestTarget(url);
+    const guard = guardRequest(request.rawHeaders, target?.authority ?? null);
+    if (!guard.ok) {
+      metrics.refused('guard');
+      // Whoever sends such a thing is not trusted to end it where we think it does.
+      return sendText(response, guard.status, guard.reason, ['Connection', 'close']);
+    }
+    const { limits } = instance.view;
+    const rate = { perSecond: limits.requestsPerSecond, burst: limits.burst };
+    const delayMs = instance.requestBucket.take(rate, clock.monotonicMs());
+    if (delayMs > 0) {
+      metrics.refused('rate');
+      return refuseLater(response, delayMs);
+    }
+    if (!target) return sendText(response, 400, 'malformed request target');
+    const exchange = { instance, request, response, headers: guard.headers, query: target.query };
+    const address = resolveAddress(target.path);
+    if (!address) return sendText(response, 404, 'not found');
+    return this.#dispatch(exchange, address);
+  }
+
+  #dispatch(exchange: Exchange, address: Address): Promise<void> | void {
+    const { instance, request, response } = exchange;
+    const action = findAction(instance.view, address);
+    const resource = instance.find(address);
+    if (!resource && !action) return sendText(response, 404, 'not found');
+    if (action && request.method === action.method) {
+      return action.perform(exchange, this.#options.events);
+    }
+    const isReading = request.method === 'GET' || request.method === 'HEAD';
+    if (!isReading || !resource) return refuseMethod(response, resource, action);
+    if (isTokenMissing(exchange, address)) {
+      this.#options.metrics.refused('token');
+      return sendText(response, 401, 'a valid session token is required');
+    }
+    return this.#serve(exchange, address, resource);
+  }
+
+  #serve(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
+    if (resource.kind === 'content') {
+      if (isWaitForChange(exchange.query)) return serveAfterChange(exchange, address, resource);
+      return serveContent(exchange, resource);
+    }
+    switch (resource.source) {
+      case 'read':
+        return serveQueueRead(exchange.instance.toGuest, exchange.response, exchange.query);
+      case 'image':
+      case 'package':
+      case 'install-package':
+        return this.#options.serveStream(exchange, resource.source);
+      default:
+        return assertNever(resource.source);
+    }
+  }
+
+  #fail(response: ServerResponse, error: unknown): void {
+    const fields = {
+      error: messageOf(error),
+      cause: error instanceof Error ? messageOf(error.cause) : undefined,
+      ...(error instanceof RenderFailure && { dialect: error.dialect }),
+    };
+    this.#options.logger.error('http.failed', fields);
+    if (response.headersSent) response.destroy();
+    else sendText(response, 500, 'the service could not answer this request');
+  }
+}
+
+function isTokenMissing({ instance, headers }: Exchange, address: Address): boolean {
+  if (address.kind !== 'entry' || address.dialect !== 'ec2') return false;
+  if (instance.view.metadataToken !== 'required') return false;
+  return headers.token === undefined || !instance.tokens.isValid(headers.token);
+}
+
+function refuseMethod(
+  response: ServerResponse,
+  resource: Resource | undefined,
+  action: Action | undefined,
+): void {
+  const allowed = [...(resource ? ['GET', 'HEAD'] : []), ...(action ? [action.method] : [])];
+  sendText(response, 405, 'method not allowed', ['Allow', allowed.join(', ')]);
+}
+
+/** The short wait is what a guest pays for asking too often; it bounds what its refusals cost the others. */
+function refuseLater(response: ServerResponse, delayMs: number): void {
+  const retryAfterS = Math.max(1, Math.ceil(delayMs / 1000));
+  setTimeout(() => {
+    if (response.destroyed) return;
+    sendText(response, 429, 'too many requests', ['Retry-After', String(retryAfterS)]);
+  }, REFUSAL_DELAY_MS);
+}

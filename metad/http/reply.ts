@@ -1,0 +1,68 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { DRAIN_TIMEOUT_MS, MAX_DRAINED_BYTES } from '../limits.ts';
+
+/** A short answer in words. */
+export function sendText(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: readonly string[] = [],
+): void {
+  const body = Buffer.from(`${text}\n`);
+  response.writeHead(status, [
+    'Content-Type',
+    'text/plain; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+    ...headers,
+  ]);
+  if (response.req.method === 'HEAD') response.end();
+  else response.end(body);
+}
+
+export function sendEmpty(
+  response: ServerResponse,
+  status: number,
+  headers: readonly string[] = [],
+): void {
+  response.writeHead(status, [...headers]);
+  response.end();
+}
+
+/**
+ * Answers a request whose body was not read to its end. The rest is dropped before the connection is closed, within bounds:
+ * closing with unread bytes would send a reset, which can overtake the answer.
+ */
+export function sendTextAndClose(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: readonly string[] = [],
+): void {
+  const body = Buffer.from(`${text}\n`);
+  response.writeHead(status, [
+    'Content-Type',
+    'text/plain; charset=utf-8',
+    'Content-Length',
+    String(body.length),
+    'Connection',
+    'close',
+    ...headers,
+  ]);
+  response.write(body);
+  let drained = 0;
+  const finish = (): void => {
+    clearTimeout(timer);
+    response.end();
+    if (!request.complete) request.socket.destroySoon();
+  };
+  const timer = setTimeout(finish, DRAIN_TIMEOUT_MS);
+  request.on('data', (chunk: Buffer) => {
+    drained += chunk.length;
+    if (drained > MAX_DRAINED_BYTES) finish();
+  });
+  request.on('end', finish);
+  request.on('close', () => clearTimeout(timer));
+  request.resume();
+}

@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http';
+
+export type BodyResult =
+  | { readonly kind: 'complete'; readonly bytes: Buffer }
+  | { readonly kind: 'too-large' }
+  /** The client went away, or took too long: there is nobody to answer. */
+  | { readonly kind: 'aborted' };
+
+/** Reads a body up to a limit. What is declared or turns out to be longer is not read further. */
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyResult> {
+  const declared = request.headers['content-length'];
+  if (declared !== undefined && Number(declared) > maxBytes) return { kind: 'too-large' };
+  return await new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const finish = (result: BodyResult): void => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+      request.on('error', () => undefined);
+      resolve(result);
+    };
+    const onData = (chunk: Buffer): void => {
+      length += chunk.length;
+      if (length > maxBytes) {
+        request.pause();
+        finish({ kind: 'too-large' });
+      } else {
+        chunks.push(chunk);
+      }
+    };
+    const onEnd = (): void => finish({ kind: 'complete', bytes: Buffer.concat(chunks, length) });
+    const onClose = (): void => finish({ kind: 'aborted' });
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}

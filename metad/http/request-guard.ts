@@ -1,0 +1,54 @@
+/** The headers that decide about a request before anything is looked up. */
+export interface GuardedHeaders {
+  readonly ifNoneMatch: string | undefined;
+  readonly token: string | undefined;
+}
+
+export type GuardResult =
+  | { readonly ok: true; readonly headers: GuardedHeaders }
+  | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
+
+/** What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy that was told to come here. */
+const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
+
+/**
+ * Looks at the raw header list (name and value in turn) once.
+ * @param authority host of an absolute-form target, if it was one
+ */
+export function guardRequest(rawHeaders: readonly string[], authority: string | null): GuardResult {
+  let host: string | undefined;
+  let ifNoneMatch: string | undefined;
+  let token: string | undefined;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const value = rawHeaders[index + 1] ?? '';
+    const name = rawHeaders[index]?.toLowerCase();
+    if (name === 'host') {
+      if (host !== undefined) return refuse(400, 'more than one Host header');
+      host = value;
+    } else if (name === 'x-forwarded-for' || name === 'forwarded') {
+      return refuse(403, 'forwarded requests are not answered');
+    } else if (name === 'if-none-match') {
+      ifNoneMatch = ifNoneMatch === undefined ? value : `${ifNoneMatch},${value}`;
+    } else if (name === 'x-aws-ec2-metadata-token') {
+      token = value;
+    }
+  }
+  const isOurs = isOwnHost(host) && isOwnHost(authority ?? undefined);
+  if (!isOurs) return refuse(403, 'the Host header names somebody else');
+  return { ok: true, headers: { ifNoneMatch, token } };
+}
+
+/** HTTP/1.0 needs no Host at all. */
+function isOwnHost(host: string | undefined): boolean {
+  return host === undefined || OWN_HOST.test(host);
+}
+
+function refuse(status: 400 | 403, reason: string): GuardResult {
+  return { ok: false, status, reason };
+}
+
+/** RFC 9110, 13.1.2: a list of validators, compared weakly, or `*`. */
+export function matchesEtag(header: string, etag: string): boolean {
+  if (header.trim() === '*') return true;
+  return header.split(',').some((candidate) => candidate.trim().replace(/^W\//, '') === etag);
+}

@@ -1,0 +1,51 @@
+/** A request's path, decoded, and its query. */
+export interface RequestTarget {
+  /** Without leading and trailing slash. */
+  readonly path: string;
+  readonly query: URLSearchParams | null;
+  /** Host of an absolute-form target, which counts instead of the Host header (RFC 9112, 3.2.2). */
+  readonly authority: string | null;
+}
+
+/** Control characters, which no path of ours has; NUL above all. */
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * Takes a request target apart. Nothing is normalised: `.`, `..` and empty segments are ordinary names that do not exist.
+ * @returns null when it is malformed
+ */
+export function parseRequestTarget(target: string): RequestTarget | null {
+  let rest = target;
+  let authority: string | null = null;
+  if (!rest.startsWith('/')) {
+    const match = /^http:\/\/([^/?#]*)(.*)$/i.exec(rest);
+    if (!match) return null;
+    authority = match[1] ?? '';
+    rest = match[2]?.startsWith('/') ? match[2] : `/${match[2] ?? ''}`;
+  }
+  const question = rest.indexOf('?');
+  const raw = question === -1 ? rest : rest.slice(0, question);
+  const path = decodePath(raw);
+  if (path === null) return null;
+  const query = question === -1 ? null : new URLSearchParams(rest.slice(question + 1));
+  return { path, query, authority };
+}
+
+function decodePath(raw: string): string | null {
+  const end = raw.length > 1 && raw.endsWith('/') ? raw.length - 1 : raw.length;
+  const path = raw.slice(1, end);
+  if (path.includes('#')) return null;
+  if (!path.includes('%')) return CONTROL.test(path) ? null : path;
+  // An encoded slash is part of a name, not a separator: no name of ours has one.
+  if (/%2f/i.test(path)) return safeDecode(path) === null ? null : '\ufffd';
+  const decoded = safeDecode(path);
+  return decoded === null || CONTROL.test(decoded) ? null : decoded;
+}
+
+function safeDecode(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}

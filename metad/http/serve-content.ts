@@ -1,0 +1,62 @@
+import type { Address } from '../dialects/address.ts';
+import type { ContentResource, Resource } from '../dialects/tree.ts';
+import { DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S } from '../limits.ts';
+import { queryInteger, waitingSignal } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { matchesEtag } from './request-guard.ts';
+import { sendText } from './reply.ts';
+
+/** Answers GET and HEAD of something whose bytes are known. */
+export function serveContent(exchange: Exchange, resource: ContentResource): void {
+  const { request, response, headers } = exchange;
+  if (
+    headers.ifNoneMatch !== undefined &&
+    resource.status === 200 &&
+    matchesEtag(headers.ifNoneMatch, resource.etag)
+  ) {
+    response.writeHead(304, ['ETag', resource.etag]);
+    response.end();
+    return;
+  }
+  // The list is shared by all requests, and Node does not change it.
+  response.writeHead(resource.status, resource.headers as string[]);
+  if (request.method === 'HEAD') response.end();
+  else response.end(resource.body);
+}
+
+export function isWaitForChange(query: URLSearchParams | null): query is URLSearchParams {
+  return query?.get('wait_for_change')?.toLowerCase() === 'true';
+}
+
+/** Waits until a path's content differs from `last_etag` (default: what it is now), or `timeout_sec` is over; then answers. */
+export async function serveAfterChange(
+  exchange: Exchange,
+  address: Address,
+  first: ContentResource,
+): Promise<void> {
+  const { instance, response, query } = exchange;
+  const timeoutS = queryInteger(query, 'timeout_sec', Number.MAX_SAFE_INTEGER);
+  if (timeoutS === null) return sendText(response, 400, 'timeout_sec: not a whole number');
+  const lastEtag = normalizedEtag(query?.get('last_etag')) ?? first.etag;
+  const waitMs = Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
+  const waiting = waitingSignal(response, waitMs);
+  try {
+    let resource: Resource | undefined = first;
+    while (!waiting.signal.aborted && resource?.kind === 'content' && resource.etag === lastEtag) {
+      await instance.waitForChange(waiting.signal);
+      resource = instance.find(address);
+    }
+    if (waiting.isGone()) return;
+    if (resource?.kind === 'content') serveContent(exchange, resource);
+    else sendText(response, 404, 'not found');
+  } finally {
+    waiting.dispose();
+  }
+}
+
+/** Clients send the ETag as they got it, weak, or without its quotes. */
+function normalizedEtag(text: string | null | undefined): string | undefined {
+  if (text === null || text === undefined || text === '') return undefined;
+  const bare = text.replace(/^W\//, '').replace(/^"(.*)"$/, '$1');
+  return `"${bare}"`;
+}

@@ -1,0 +1,44 @@
+/** Limits of what a guest may send or hold. Rates and connection counts are per instance and come with its view. */
+
+/** Request line and headers together; more gets 431. AWS allows 8 KiB as well. */
+export const MAX_HEADER_BYTES = 8 * 1024;
+/** From the connection, or the first byte of a later request, to the end of the headers. */
+export const HEADERS_TIMEOUT_MS = 10_000;
+/** From the first byte of a request to the last byte of its body. */
+export const REQUEST_TIMEOUT_MS = 30_000;
+/** Idle time between two requests of one connection. */
+export const KEEP_ALIVE_TIMEOUT_MS = 60_000;
+/** How often the two timeouts above are looked at. */
+export const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
+/** Body of one POST to the `write` queue. */
+export const MAX_WRITE_BYTES = 64 * 1024;
+/** Bytes waiting in one direction of one instance's channel. */
+export const MAX_QUEUE_BYTES = 1024 * 1024;
+/** Longest `?wait=` of a queue's reader, in seconds. */
+export const MAX_READ_WAIT_S = 60;
+/** `wait_for_change` without `timeout_sec`, and the longest that it may ask for, in seconds. */
+export const DEFAULT_CHANGE_WAIT_S = 300;
+export const MAX_CHANGE_WAIT_S = 3600;
+/** Body of one POST to install/events. */
+export const MAX_EVENTS_BODY_BYTES = 256 * 1024;
+/** Body of one POST to `ready`: phone_home sends four public keys. */
+export const MAX_READY_BYTES = 16 * 1024;
+/** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
+export const MAX_PASSWORD_BYTES = 1020;
+/** A too long body is read and dropped up to here, so that the client sees the answer rather than a reset. */
+export const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
+export const DRAIN_TIMEOUT_MS = 2_000;
+/** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
+export const MAX_EVENTS_KEPT = 8192;
+export const MAX_EVENT_BYTES_KEPT = 4 * 1024 * 1024;
+/** Seconds until a refused writer or reader may try again. */
+export const RETRY_AFTER_S = 1;
+/** DHCP messages of one device that are looked at, per second. */
+export const DHCP_MESSAGES_PER_SECOND = 20;
+/** Audit lines of one instance: a guest's boot at once, then so many per second; the rest is summed up in one line. */
+export const AUDIT_LINES_AT_ONCE = 500;
+export const AUDIT_LINES_PER_SECOND = 20;
+/** An answer that says 429 waits this long, so that a guest at its limit cannot keep the process busy. */
+export const REFUSAL_DELAY_MS = 50;
+/** A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in base64. */
+export const MAX_VIEW_BYTES = 64 * 1024 * 1024;

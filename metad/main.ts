@@ -1,0 +1,49 @@
+import { systemClock } from '#shared/clock/clock.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { errorCodes } from '#shared/errors/codes.ts';
+import { createLogger } from '#shared/log/log.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { USAGE, parseConfig } from './config.ts';
+import type { MetadConfig } from './config.ts';
+import { startDaemon } from './daemon.ts';
+import { startGanetiDaemon } from './ganeti-daemon.ts';
+
+async function main(): Promise<void> {
+  const config = parseConfig(process.argv.slice(2), process.env.GNT_ROOT ?? '/');
+  if (!config) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const logger = createLogger({ program: 'gnt-metad', level: config.logLevel, fd: 2 });
+  const daemon = await start(config, logger);
+  logger.info('metad.ready', { mode: config.kind });
+  const stop = (signal: NodeJS.Signals): void => {
+    logger.info('metad.stopping', { signal });
+    daemon[Symbol.asyncDispose]().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error('metad.stop-failed', { error: messageOf(error) });
+        process.exit(1);
+      },
+    );
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+}
+
+async function start(config: MetadConfig, logger: Logger): Promise<AsyncDisposable> {
+  const clock = systemClock;
+  if (config.kind === 'node') return await startDaemon({ ...config, clock, logger });
+  // Ganeti's scripts look for a process of this name.
+  process.title = 'ganeti-metad';
+  if (process.getuid?.() === 0) logger.warn('metad.runs-as-root', {});
+  return await startGanetiDaemon({ ...config, clock, logger });
+}
+
+main().catch((error: unknown) => {
+  const code = isAppError(error) ? error.code : 'INTERNAL';
+  process.stderr.write(`error[${code}]: ${messageOf(error)}\n`);
+  if (isAppError(error) && error.hint !== undefined) process.stderr.write(`hint: ${error.hint}\n`);
+  // Sockets that are open already would keep the process alive without a use.
+  process.exit(errorCodes[code]);
+});

@@ -1,0 +1,100 @@
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { ViewService } from '#shared/contract/view.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { joinStreams } from '#shared/stream/join-streams.ts';
+import { hasOwnAddress } from '../channel/has-own-address.ts';
+import type { Instance } from '../channel/instance.ts';
+import { createAudit } from '../http/audit.ts';
+import type { GuestMetrics } from '../http/guest-metrics.ts';
+
+/** The node daemon connects to the service meanwhile; it gives up earlier by itself. */
+const OPEN_TIMEOUT_MS = 15_000;
+
+export interface ServiceRelayOptions {
+  /** The node daemon's content socket: only it can leave the channel's namespace. */
+  readonly socketPath: string;
+  readonly metrics: GuestMetrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Hands a guest's connection to the node daemon, which knows where the service is. They count as the guest's connections, and each
+ * as one of its requests. What fails is a reset: the guest sees at once that nobody is there.
+ */
+export function createServiceRelay(
+  options: ServiceRelayOptions,
+): (instance: Instance, service: ViewService, socket: Socket) => void {
+  const { metrics, clock, logger } = options;
+  const audit = createAudit(logger, clock);
+  return (instance, service, socket) => {
+    socket.on('error', () => undefined);
+    const refusal = refusalOf(instance, socket, clock);
+    if (refusal) {
+      metrics.refused(refusal);
+      socket.resetAndDestroy();
+      return;
+    }
+    instance.sockets.add(socket);
+    socket.on('close', () => instance.sockets.delete(socket));
+    const tell = (status: number): void =>
+      audit({ instance, method: 'CONNECT', path: `service ${service.name}`, status });
+    const upstream = request({
+      path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
+      headers: {
+        host: 'noded',
+        connection: 'Upgrade',
+        upgrade: 'tcp',
+        'x-gnt-source-port': String(socket.remotePort ?? 0),
+      },
+      createConnection: () => connect({ path: options.socketPath, allowHalfOpen: true }),
+      timeout: OPEN_TIMEOUT_MS,
+    });
+    const fail = (status: number, reason: string): void => {
+      if (socket.destroyed) return;
+      metrics.refused('service');
+      tell(status);
+      logger.warn('service.failed', {
+        instance: instance.view.name,
+        service: service.name,
+        reason,
+      });
+      socket.resetAndDestroy();
+    };
+    upstream.on('upgrade', (_answer, stream, head) => {
+      // Also before the first byte: a guest that has gone already must not leave the service waiting.
+      if (socket.destroyed) {
+        stream.destroy();
+        return;
+      }
+      stream.setTimeout(0);
+      if (head.length > 0) stream.unshift(head);
+      tell(101);
+      joinStreams(socket, stream);
+    });
+    upstream.on('response', (answer) => {
+      answer.destroy();
+      fail(answer.statusCode ?? 502, `the node daemon answers ${answer.statusCode}`);
+    });
+    upstream.on('timeout', () => upstream.destroy(new Error('no answer in time')));
+    upstream.on('error', (error) => fail(502, messageOf(error)));
+    socket.on('close', () => upstream.destroy());
+    upstream.end();
+  };
+}
+
+function refusalOf(
+  instance: Instance,
+  socket: Socket,
+  clock: Clock,
+): 'source' | 'connections' | 'rate' | null {
+  if (!hasOwnAddress(instance, socket)) return 'source';
+  const { limits } = instance.view;
+  if (instance.sockets.size >= limits.connections) return 'connections';
+  const rate = { perSecond: limits.requestsPerSecond, burst: limits.burst };
+  return instance.requestBucket.take(rate, clock.monotonicMs()) > 0 ? 'rate' : null;
+}

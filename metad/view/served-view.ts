@@ -1,0 +1,66 @@
+import { instanceView } from '#shared/contract/view.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import type { Visibility } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { Secret } from '#shared/secret/secret.ts';
+import type { Leaf } from '../dialects/leaf.ts';
+import { describeIssue } from './validation-message.ts';
+
+/** An OS parameter whose value cannot be printed by accident; null is a secret that the host no longer has. */
+export interface ServedParameter {
+  readonly value: Secret | null;
+  readonly visibility: Visibility;
+}
+
+/** A validated view. Everything that metad serves is a function of this. */
+export interface ServedView extends Omit<InstanceView, 'osParameters'> {
+  readonly osParameters: ReadonlyMap<string, ServedParameter>;
+  /** More of the ganeti dialect, which a view of Ganeti's own making has beside an installation. */
+  readonly extraLeaves?: ReadonlyMap<string, Leaf>;
+}
+
+/** @throws AppError VALIDATION that names the first wrong field and none of the values */
+export function parseView(value: unknown): ServedView {
+  const result = instanceView.safeParse(value);
+  if (!result.success) {
+    throw new AppError('VALIDATION', `malformed view: ${describeIssue(result.error)}`);
+  }
+  const view = result.data;
+  checkView(view);
+  const osParameters = new Map(
+    Object.entries(view.osParameters).map(([name, { value: plain, visibility }]) => [
+      name,
+      { value: plain === null ? null : new Secret(plain), visibility },
+    ]),
+  );
+  return { ...view, osParameters };
+}
+
+/** The same view as an operator may see it: private and secret values are masked. */
+export function redactView(view: ServedView): ServedView {
+  const osParameters = new Map(
+    [...view.osParameters].map(([name, parameter]) => [
+      name,
+      parameter.visibility === 'public' || parameter.value === null
+        ? parameter
+        : { ...parameter, value: new Secret('<redacted>') },
+    ]),
+  );
+  return { ...view, osParameters };
+}
+
+function checkView(view: InstanceView): void {
+  const communication = view.nics.filter((nic) => nic.communication);
+  if (communication.length > 1) {
+    throw new AppError('VALIDATION', 'malformed view: nics: more than one communication NIC');
+  }
+  if (communication[0] && communication[0].mac !== view.channel.mac) {
+    throw new AppError(
+      'VALIDATION',
+      'malformed view: channel.mac: differs from the communication NIC',
+    );
+  }
+  if (view.mode === 'install' && !view.install) {
+    throw new AppError('VALIDATION', 'malformed view: install: missing in mode install');
+  }
+}

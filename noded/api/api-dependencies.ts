@@ -1,0 +1,31 @@
+import type { DoctorReport, NodeInfo } from '#shared/contract/api.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { JobEngine } from '../jobs/job-engine.ts';
+import type { MetadLink } from '../metad-link/metad-link.ts';
+import type { OsRegistry } from '../os/os-registry.ts';
+
+export interface ApiDependencies {
+  readonly version: string;
+  readonly paths: RootPaths;
+  readonly clusters: ClusterRepository;
+  readonly instances: InstanceRepository;
+  readonly disks: InstanceDisks;
+  readonly runner: InstanceRunner;
+  readonly keeper: MachineKeeper;
+  readonly jobs: JobEngine;
+  readonly metad: MetadLink;
+  readonly osRegistry: OsRegistry;
+  readonly describeNode: () => Promise<NodeInfo>;
+  readonly examine: () => Promise<DoctorReport>;
+  /** Prometheus text of this daemon. */
+  readonly metrics: () => Promise<string>;
+  /** For `gnt-cluster info`. */
+  readonly storeDescription: string;
+  readonly logger: Logger;
+}

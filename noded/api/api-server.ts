@@ -1,0 +1,95 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { chmod, mkdir, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { dirname } from 'node:path';
+import type { Duplex } from 'node:stream';
+import Router from '@koa/router';
+import Koa from 'koa';
+import { AppError } from '#shared/errors/app-error.ts';
+import { answerErrors } from './http-errors.ts';
+import type { ApiDependencies } from './api-dependencies.ts';
+import { addInstanceRoutes } from './instance-routes.ts';
+import { addJobRoutes } from './job-routes.ts';
+import { addNodeRoutes } from './node-routes.ts';
+import { openRawStream } from './raw-stream.ts';
+
+export interface ApiServer {
+  close(): Promise<void>;
+}
+
+/** Serves the node's API on its unix socket; file permissions are the only key. */
+export async function startApiServer(
+  path: string,
+  dependencies: ApiDependencies,
+): Promise<ApiServer> {
+  const app = new Koa();
+  app.silent = true;
+  const router = createApiRouter(dependencies);
+  app.use(answerErrors(dependencies.logger));
+  app.use(router.routes());
+  app.use(router.allowedMethods());
+  app.use((context) => {
+    throw new AppError('NOT_FOUND', `there is no ${context.method} ${context.path}`);
+  });
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  // A stream of events may be silent for as long as its job is.
+  server.requestTimeout = 0;
+  // The server itself forgets a connection that is upgraded.
+  const streams = new Set<Duplex>();
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    streams.add(socket);
+    socket.once('close', () => streams.delete(socket));
+    void openRawStream(request, socket, head, dependencies);
+  });
+  await listen(server, path);
+  return {
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      for (const socket of streams) socket.destroy();
+      await closed;
+      await rm(path, { force: true });
+    },
+  };
+}
+
+/** Every route but the raw streams, which are upgrades. */
+export function createApiRouter(dependencies: ApiDependencies): Router {
+  const router = new Router();
+  addNodeRoutes(router, dependencies);
+  addInstanceRoutes(router, dependencies);
+  addJobRoutes(router, dependencies);
+  return router;
+}
+
+async function listen(server: Server, path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  if (await answers(path)) {
+    throw new AppError('CONFLICT', `a node daemon answers on ${path} already`, {
+      hint: 'stop it first, or set GNT_ROOT to another root',
+    });
+  }
+  await rm(path, { force: true });
+  const previousMask = process.umask(0o177);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(path, () => resolve());
+    });
+  } finally {
+    process.umask(previousMask);
+  }
+  await chmod(path, 0o600);
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once('error', () => resolve(false));
+  });
+}

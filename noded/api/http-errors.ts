@@ -1,0 +1,74 @@
+import type { Context, Next } from 'koa';
+import { z } from 'zod';
+import type { ApiError } from '#shared/contract/api.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
+import type { Logger } from '#shared/log/log.ts';
+
+const statusByCode: Partial<Record<ErrorCode, number>> = {
+  NOT_FOUND: 404,
+  INSTANCE_NOT_FOUND: 404,
+  JOB_NOT_FOUND: 404,
+  NODE_NOT_FOUND: 404,
+  OS_NOT_FOUND: 404,
+  REQUEST_TOO_LARGE: 413,
+  CONFLICT: 409,
+  INSTANCE_EXISTS: 409,
+  INSTANCE_STATE: 409,
+  CHANNEL_FULL: 429,
+  METAD_UNAVAILABLE: 503,
+  GUEST_UNREACHABLE: 502,
+};
+
+/** HTTP status of an expected failure: refusals are the client's, failures are ours. */
+export function httpStatusOf(code: ErrorCode): number {
+  return statusByCode[code] ?? (errorCodes[code] === 2 ? 400 : 500);
+}
+
+export function describeApiError(error: AppError): ApiError {
+  return {
+    code: error.code,
+    message: error.message,
+    hint: error.hint ?? null,
+    details: { ...error.details },
+  };
+}
+
+/** The only place that turns a failure into an answer. Our own bugs are logged and told as such, without their text. */
+export function answerErrors(logger: Logger) {
+  return async (context: Context, next: Next): Promise<void> => {
+    try {
+      await next();
+    } catch (error) {
+      const known = toAppError(error, logger);
+      context.status = httpStatusOf(known.code);
+      context.body = describeApiError(known);
+    }
+  };
+}
+
+export function toAppError(error: unknown, logger: Logger): AppError {
+  if (isAppError(error)) return error;
+  logger.error('api.unexpected', { err: error });
+  return new AppError('INTERNAL', 'unexpected failure in the node daemon', {
+    hint: 'this is a bug: the node daemon logged it',
+    cause: error,
+  });
+}
+
+/**
+ * Parses what a client sent.
+ * @throws AppError VALIDATION that names the field; values are never in it, since they may be secrets
+ */
+export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => {
+    const field = issue.path.join('.');
+    return field === '' ? issue.message : `${field}: ${issue.message}`;
+  });
+  throw new AppError('VALIDATION', problems.slice(0, 5).join('; '), {
+    details: { fields: parsed.error.issues.map((issue) => issue.path.join('.')) },
+    cause: parsed.error,
+  });
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '#shared/clock/clock.ts';
+import {
+  clusterRecord,
+  osSettings,
+  type ClusterRecord,
+  type OsSettings,
+} from '#shared/contract/api.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Store } from '#shared/store/store.ts';
+
+const CLUSTER = 'cluster';
+const OS = 'os';
+const NODES = 'nodes';
+
+/** The cluster's own record, its nodes, and what the administrator set per OS definition. */
+export interface ClusterRepository {
+  /** Makes a one-node cluster where there is none, and registers this node. */
+  ensure(nodeName: string): Promise<ClusterRecord>;
+  load(): Promise<ClusterRecord>;
+  update(change: (cluster: ClusterRecord) => ClusterRecord): Promise<ClusterRecord>;
+  nodeNames(): Promise<readonly string[]>;
+  /** By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed. */
+  loadOs(name: string): Promise<OsSettings>;
+  updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
+}
+
+export function createClusterRepository(store: Store, clock: Clock): ClusterRepository {
+  const load = async (): Promise<ClusterRecord> => {
+    const stored = await store.get(CLUSTER, CLUSTER);
+    return clusterRecord.parse(stored?.value);
+  };
+  const loadOs = async (name: string): Promise<OsSettings> => {
+    const stored = await store.get(OS, name);
+    return stored === undefined ? defaultOsSettings(name) : osSettings.parse(stored.value);
+  };
+  return {
+    ensure: async (nodeName) => {
+      const fresh: ClusterRecord = {
+        schema: 1,
+        name: 'gnt-cluster',
+        uuid: randomUUID(),
+        createdAtMs: clock.now(),
+        installTimeoutS: 0,
+        hostScripts: true,
+        exposeServices: {},
+      };
+      try {
+        await store.commit([
+          { collection: CLUSTER, id: CLUSTER, expected: 'absent', value: fresh },
+        ]);
+      } catch (error) {
+        if (!isAppError(error, 'CONFLICT')) throw error;
+      }
+      await store.commit([
+        { collection: NODES, id: nodeName, expected: 'any', value: { name: nodeName } },
+      ]);
+      return load();
+    },
+    load,
+    update: async (change) => {
+      for (;;) {
+        const stored = await store.get(CLUSTER, CLUSTER);
+        const next = change(clusterRecord.parse(stored?.value));
+        if (await tryCommit(store, CLUSTER, CLUSTER, stored?.revision, next)) return next;
+      }
+    },
+    nodeNames: async () => (await store.list(NODES)).map((node) => node.id),
+    loadOs,
+    updateOs: async (name, change) => {
+      for (;;) {
+        const stored = await store.get(OS, name);
+        const current =
+          stored === undefined ? defaultOsSettings(name) : osSettings.parse(stored.value);
+        const next = change(current);
+        if (await tryCommit(store, OS, name, stored?.revision, next)) return next;
+      }
+    },
+  };
+}
+
+function defaultOsSettings(name: string): OsSettings {
+  return {
+    schema: 1,
+    name,
+    trusted: false,
+    hidden: false,
+    blacklisted: false,
+    osParameters: {},
+    osParametersPrivate: {},
+  };
+}
+
+/** @returns false when another writer was faster */
+async function tryCommit(
+  store: Store,
+  collection: string,
+  id: string,
+  revision: number | undefined,
+  value: unknown,
+): Promise<boolean> {
+  try {
+    await store.commit([{ collection, id, expected: revision ?? 'absent', value }]);
+    return true;
+  } catch (error) {
+    if (isAppError(error, 'CONFLICT')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+import { availableParallelism, hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { instanceName } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { LogLevel } from '#shared/log/log.ts';
+import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
+
+/** Names of unix sockets have at most 107 bytes; the longest of ours below the root has 62. */
+const MAX_ROOT_BYTES = 44;
+
+export interface NodedOptions {
+  readonly node?: string | undefined;
+  readonly osSearchPath?: string | undefined;
+  readonly logLevel: string;
+  readonly imageCacheGib: string;
+  readonly maxInstalls?: string | undefined;
+  readonly installReserveMib: string;
+}
+
+export interface NodedConfig {
+  readonly paths: RootPaths;
+  readonly nodeName: string;
+  readonly osSearchPath: readonly string[];
+  readonly logLevel: LogLevel;
+  readonly imageCacheBytes: number;
+  /** Installations at the same time. */
+  readonly maxInstalls: number;
+  /** Memory of the node that installations leave alone. */
+  readonly installReserveMiB: number;
+}
+
+/** On one processor too: an installation from a medium may wait for a person for hours. */
+const MIN_DEFAULT_INSTALLS = 2;
+
+/** @throws AppError USAGE naming the option */
+export function parseConfig(options: NodedOptions, root: string): NodedConfig {
+  const absoluteRoot = resolve(root);
+  if (Buffer.byteLength(absoluteRoot) > MAX_ROOT_BYTES) {
+    throw new AppError('USAGE', `GNT_ROOT is too long: ${absoluteRoot}`, {
+      hint: `sockets are made below it: use a path of at most ${MAX_ROOT_BYTES} bytes`,
+    });
+  }
+  const paths = createRootPaths(absoluteRoot);
+  const level = z.enum(['debug', 'info', 'warn', 'error']).safeParse(options.logLevel);
+  if (!level.success)
+    throw new AppError(
+      'USAGE',
+      `--log-level: '${options.logLevel}' is none of debug, info, warn, error`,
+    );
+  const nodeName = (options.node ?? hostname()).toLowerCase();
+  if (!instanceName.safeParse(nodeName).success) {
+    throw new AppError('USAGE', `--node: '${nodeName}' is not a host name`);
+  }
+  const cacheGib = Number(options.imageCacheGib);
+  if (!(cacheGib > 0))
+    throw new AppError(
+      'USAGE',
+      `--image-cache-gib: '${options.imageCacheGib}' is not a size in GiB`,
+    );
+  return {
+    paths,
+    nodeName,
+    osSearchPath: options.osSearchPath?.split(':').filter(Boolean) ?? paths.osSearchPath,
+    logLevel: level.data,
+    imageCacheBytes: cacheGib * 1024 ** 3,
+    maxInstalls:
+      options.maxInstalls === undefined
+        ? Math.max(MIN_DEFAULT_INSTALLS, availableParallelism())
+        : parseCount('--max-installs', options.maxInstalls, 1),
+    installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
+  };
+}
+
+function parseCount(option: string, text: string, minimum: number): number {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= minimum) return Number(text);
+  throw new AppError('USAGE', `${option}: '${text}' is not a whole number of ${minimum} or more`);
+}

@@ -1,0 +1,91 @@
+import { chmod, mkdir, open, rm, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ActiveDisk } from '#shared/contract/api.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** Less than this on the disks' file system, and an installation is refused rather than tried. */
+const MIN_FREE_BYTES = 64 * 1024 * 1024;
+
+/** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
+export interface InstanceDisks {
+  pathOf(instance: InstanceRecord, index: number): string;
+  /** @throws AppError DISK_SPACE */
+  checkSpace(): Promise<void>;
+  freeBytes(): Promise<number>;
+  /** Makes what is missing and empties what is there: an installation starts from zeros. */
+  createEmpty(instance: InstanceRecord): Promise<void>;
+  /** The files that are there. @throws AppError DISK_MISSING naming the file */
+  activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
+  /** Idempotent. */
+  remove(instance: InstanceRecord): Promise<void>;
+}
+
+export function createInstanceDisks(disksDir: string): InstanceDisks {
+  const dirOf = (instance: InstanceRecord): string => join(disksDir, instance.uuid);
+  const pathOf = (instance: InstanceRecord, index: number): string =>
+    join(dirOf(instance), `disk${index}.raw`);
+  const freeBytes = async (): Promise<number> => {
+    const { bavail, bsize } = await statfs(disksDir);
+    return bavail * bsize;
+  };
+  return {
+    pathOf,
+    freeBytes,
+    checkSpace: async () => {
+      const free = await freeBytes();
+      if (free >= MIN_FREE_BYTES) return;
+      throw new AppError(
+        'DISK_SPACE',
+        `only ${Math.floor(free / 1024 ** 2)} MiB are free on ${disksDir}`,
+        {
+          hint: 'remove instances or images that are not needed, or make the file system larger',
+        },
+      );
+    },
+    createEmpty: async (instance) => {
+      await mkdir(dirOf(instance), { recursive: true, mode: 0o700 });
+      await chmod(dirOf(instance), 0o700);
+      for (const [index, disk] of instance.disks.entries()) {
+        await createSparseFile(pathOf(instance, index), disk.sizeBytes);
+      }
+    },
+    activate: (instance) =>
+      Promise.all(
+        instance.disks.map(async ({ name, sizeBytes }, index) => {
+          const path = pathOf(instance, index);
+          await requireFile(instance, index, path);
+          return { index, name, sizeBytes, path };
+        }),
+      ),
+    remove: (instance) => rm(dirOf(instance), { recursive: true, force: true }),
+  };
+}
+
+async function requireFile(instance: InstanceRecord, index: number, path: string): Promise<void> {
+  try {
+    if ((await stat(path)).isFile()) return;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
+    details: { path },
+    hint: `put the file back, or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
+  });
+}
+
+async function createSparseFile(path: string, sizeBytes: number): Promise<void> {
+  try {
+    await using file = await open(path, 'w', 0o600);
+    await file.truncate(sizeBytes);
+  } catch (error) {
+    throw new AppError(
+      'DISK_FULL',
+      `${path} could not be made with ${sizeBytes} bytes: ${messageOf(error)}`,
+      {
+        hint: 'free space on that file system, or give smaller disks',
+        cause: error,
+      },
+    );
+  }
+}

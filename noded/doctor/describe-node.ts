@@ -1,0 +1,54 @@
+import { availableParallelism, freemem, totalmem } from 'node:os';
+import type { NodeInfo } from '#shared/contract/api.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { ApplianceFiles } from '../install/appliance-files.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { MetadLink } from '../metad-link/metad-link.ts';
+
+export interface DescribeNodeInput {
+  readonly paths: RootPaths;
+  readonly nodeName: string;
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly metad: MetadLink;
+  readonly disks: InstanceDisks;
+  readonly instances: InstanceRepository;
+  readonly keeper: MachineKeeper;
+  readonly applianceFiles: ApplianceFiles;
+}
+
+/** This node as `gnt-node info` shows it. */
+export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> {
+  const { paths, metad, keeper } = input;
+  return {
+    name: input.nodeName,
+    version: input.version,
+    root: paths.root,
+    pid: process.pid,
+    startedAtMs: input.startedAtMs,
+    metad: { pid: metad.pid, restarts: metad.restarts },
+    networkNamespace: paths.networkNamespace,
+    cpus: availableParallelism(),
+    memoryMiB: Math.floor(totalmem() / 1024 ** 2),
+    memoryFreeMiB: Math.floor(freemem() / 1024 ** 2),
+    diskFreeBytes: await input.disks.freeBytes(),
+    instances: (await input.instances.list()).length,
+    instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
+    appliance: await describeAppliance(input.applianceFiles),
+  };
+}
+
+async function describeAppliance(files: ApplianceFiles): Promise<NodeInfo['appliance']> {
+  try {
+    const { manifest } = await files.verify();
+    return { state: 'intact', detail: `kernel ${manifest.kernelVersion}` };
+  } catch (error) {
+    return {
+      state: isAppError(error, 'APPLIANCE_MISSING') ? 'missing' : 'corrupt',
+      detail: messageOf(error),
+    };
+  }
+}

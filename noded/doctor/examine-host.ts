@@ -1,0 +1,228 @@
+import { constants } from 'node:fs';
+import { access, open, statfs } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { run, SYSTEM_PATH } from '#shared/process/run.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import type { ApplianceFiles } from '../install/appliance-files.ts';
+import type { AcceleratorChoice } from '../hypervisor/hypervisor.ts';
+
+/** Command → the Debian package that has it. */
+const neededCommands = {
+  'qemu-system-x86_64': 'qemu-system-x86',
+  'qemu-img': 'qemu-utils',
+  ip: 'iproute2',
+  nft: 'nftables',
+  setpriv: 'util-linux',
+  nsenter: 'util-linux',
+  mcopy: 'mtools',
+} as const;
+/** Only for building the appliance. */
+const buildCommands = {
+  mmdebstrap: 'mmdebstrap',
+  mksquashfs: 'squashfs-tools',
+  cpio: 'cpio',
+} as const;
+
+const COMFORTABLE_FREE_BYTES = 5 * 1024 ** 3;
+const NEEDED_FREE_BYTES = 256 * 1024 ** 2;
+
+export interface DoctorDependencies {
+  readonly paths: RootPaths;
+  readonly applianceFiles: ApplianceFiles;
+  readonly probeAccelerator: () => Promise<AcceleratorChoice>;
+  readonly metadPid: () => number | null;
+}
+
+/** Looks at everything that an installation needs of this host, and says for each finding what to do. */
+export async function examineHost(dependencies: DoctorDependencies): Promise<DoctorReport> {
+  const findings = await Promise.all([
+    checkCommands('packages', neededCommands, 'error'),
+    checkCommands('build-packages', buildCommands, 'warning'),
+    checkTun(),
+    checkAccelerator(dependencies.probeAccelerator),
+    checkNamespace(dependencies.paths.networkNamespace),
+    checkNftables(dependencies.paths.networkNamespace),
+    checkFreeDisk(dependencies.paths.stateDir),
+    checkOwnMetadataAddress(),
+    checkAppliance(dependencies.applianceFiles),
+    checkMetad(dependencies.metadPid()),
+  ]);
+  return { ok: findings.every((finding) => finding.level !== 'error'), findings };
+}
+
+function ok(check: string, message: string): DoctorFinding {
+  return { check, level: 'ok', message, hint: null };
+}
+
+async function checkCommands(
+  check: string,
+  commands: Readonly<Record<string, string>>,
+  level: 'error' | 'warning',
+): Promise<DoctorFinding> {
+  const missing: string[] = [];
+  for (const command of Object.keys(commands)) {
+    if (!(await isInPath(command))) missing.push(command);
+  }
+  if (missing.length === 0) return ok(check, `found ${Object.keys(commands).join(', ')}`);
+  const packages = [...new Set(missing.map((command) => commands[command]))].join(' ');
+  return {
+    check,
+    level,
+    message: `missing: ${missing.join(', ')}`,
+    hint: `apt-get install ${packages}`,
+  };
+}
+
+async function isInPath(command: string): Promise<boolean> {
+  for (const dir of SYSTEM_PATH.split(delimiter)) {
+    try {
+      await access(join(dir, command), constants.X_OK);
+      return true;
+    } catch {
+      // Not in this one.
+    }
+  }
+  return false;
+}
+
+async function checkTun(): Promise<DoctorFinding> {
+  const check = 'tun';
+  try {
+    await using device = await open('/dev/net/tun', 'r+');
+    const { mode } = await device.stat();
+    const octal = (mode & 0o777).toString(8).padStart(4, '0');
+    return ok(
+      check,
+      `/dev/net/tun opens (mode ${octal}; QEMU gets its TAPs as open descriptors, so any mode will do)`,
+    );
+  } catch (error) {
+    return {
+      check,
+      level: 'error',
+      message: `/dev/net/tun does not open: ${messageOf(error)}`,
+      hint:
+        systemCodeOf(error) === 'ENOENT'
+          ? 'modprobe tun'
+          : 'run noded as root, outside of a container',
+    };
+  }
+}
+
+async function checkAccelerator(probe: () => Promise<AcceleratorChoice>): Promise<DoctorFinding> {
+  const check = 'kvm';
+  try {
+    const { accelerator, reason } = await probe();
+    if (accelerator === 'kvm') return ok(check, reason);
+    return {
+      check,
+      level: 'warning',
+      message: `machines run emulated (TCG), which is slow: ${reason}`,
+      hint: 'enable virtualization in the firmware, or nested virtualization on the host of this machine',
+    };
+  } catch (error) {
+    return {
+      check,
+      level: 'error',
+      message: messageOf(error),
+      hint: 'apt-get install qemu-system-x86',
+    };
+  }
+}
+
+async function checkNamespace(name: string): Promise<DoctorFinding> {
+  const check = 'namespace';
+  try {
+    await run('ip', ['netns', 'exec', name, 'true']);
+    return ok(check, `network namespace ${name} is there`);
+  } catch (error) {
+    return {
+      check,
+      level: 'error',
+      message: `network namespace ${name} cannot be entered: ${messageOf(error)}`,
+      hint: 'run noded as root, with CONFIG_NET_NS in the kernel; restarting noded makes the namespace again',
+    };
+  }
+}
+
+async function checkNftables(namespace: string): Promise<DoctorFinding> {
+  const check = 'nftables';
+  try {
+    const { stdout } = await run('ip', ['netns', 'exec', namespace, 'nft', '-j', 'list', 'tables']);
+    const isThere = stdout.includes('"table"');
+    if (isThere) return ok(check, 'the filter of the channel is in place');
+    return {
+      check,
+      level: 'error',
+      message: 'the filter of the channel is missing',
+      hint: 'restart noded',
+    };
+  } catch (error) {
+    return {
+      check,
+      level: 'error',
+      message: `nft does not work: ${messageOf(error)}`,
+      hint: 'apt-get install nftables',
+    };
+  }
+}
+
+async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
+  const check = 'disk';
+  const { bavail, bsize } = await statfs(dir);
+  const free = bavail * bsize;
+  const message = `${(free / 1024 ** 3).toFixed(1)} GiB free below ${dir}`;
+  if (free >= COMFORTABLE_FREE_BYTES) return ok(check, message);
+  return {
+    check,
+    level: free >= NEEDED_FREE_BYTES ? 'warning' : 'error',
+    message,
+    hint: 'remove instances or images that are not needed, or make the file system larger',
+  };
+}
+
+async function checkOwnMetadataAddress(): Promise<DoctorFinding> {
+  const check = 'link-local';
+  try {
+    const { stdout } = await run('ip', ['-j', 'route', 'get', '169.254.169.254']);
+    const [route] = JSON.parse(stdout) as { dev?: string; gateway?: string }[];
+    const via = route?.gateway === undefined ? '' : ` via ${route.gateway}`;
+    return ok(
+      check,
+      `this host itself reaches 169.254.169.254 by ${route?.dev ?? 'no device'}${via}; the channel has its own namespace, so neither disturbs the other`,
+    );
+  } catch {
+    return ok(check, 'this host itself has no route to 169.254.169.254');
+  }
+}
+
+async function checkAppliance(files: ApplianceFiles): Promise<DoctorFinding> {
+  const check = 'appliance';
+  try {
+    const { manifest } = await files.verify();
+    return ok(check, `intact (kernel ${manifest.kernelVersion})`);
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return describeApplianceProblem(check, error);
+  }
+}
+
+function describeApplianceProblem(check: string, error: AppError): DoctorFinding {
+  return {
+    check,
+    level: 'warning',
+    message: `${error.message}; the first install takes one from the build cache or builds it`,
+    hint: 'gnt-appliance build does it ahead of time',
+  };
+}
+
+async function checkMetad(pid: number | null): Promise<DoctorFinding> {
+  if (pid !== null) return ok('metad', `the metadata daemon runs (pid ${pid})`);
+  return {
+    check: 'metad',
+    level: 'error',
+    message: 'the metadata daemon does not run',
+    hint: 'it is started again by itself; var/log/gnt/metad.log says why it ended',
+  };
+}

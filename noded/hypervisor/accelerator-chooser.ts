@@ -1,0 +1,39 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { AcceleratorChoice } from './hypervisor.ts';
+import type { Accelerator } from './machine.ts';
+
+export interface AcceleratorChooser {
+  /** Proved once; the answer does not change while the host runs. */
+  probe(): Promise<AcceleratorChoice>;
+  /** @throws AppError HOST_PREREQUISITE when `kvm` is demanded and does not work */
+  choose(wanted: 'auto' | 'kvm' | 'tcg', context: JobContext | undefined): Promise<Accelerator>;
+}
+
+/** `auto` proves that KVM works before choosing it, and says what it chose. */
+export function createAcceleratorChooser(
+  probe: () => Promise<AcceleratorChoice>,
+): AcceleratorChooser {
+  let known: Promise<AcceleratorChoice> | undefined;
+  const proved = (): Promise<AcceleratorChoice> => {
+    known ??= probe().catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
+    return known;
+  };
+  return {
+    probe: proved,
+    choose: async (wanted, context) => {
+      if (wanted === 'tcg') return 'tcg';
+      const { accelerator, reason } = await proved();
+      if (wanted === 'kvm' && accelerator !== 'kvm') {
+        throw new AppError('HOST_PREREQUISITE', `accel=kvm was asked for, but ${reason}`, {
+          hint: 'use accel=auto or accel=tcg, or mend KVM (gnt-node doctor)',
+        });
+      }
+      if (wanted === 'auto') context?.report.log(`accelerator ${accelerator}: ${reason}`);
+      return accelerator;
+    },
+  };
+}

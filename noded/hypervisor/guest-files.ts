@@ -1,0 +1,89 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { MachineDisk, MachineSpec } from './machine.ts';
+import { QEMU_USER } from './qemu-user.ts';
+import type { QemuUser } from './qemu-user.ts';
+
+/** Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here. */
+export interface GuestFiles extends AsyncDisposable {
+  readonly disks: readonly { readonly handle: FileHandle; readonly direct: boolean }[];
+  readonly cdrom: FileHandle | undefined;
+  readonly kernel: FileHandle | undefined;
+  readonly initrd: FileHandle | undefined;
+}
+
+/** @throws AppError HOST_PREREQUISITE that names the file */
+export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise<GuestFiles> {
+  const opened: FileHandle[] = [];
+  const keep = (handle: FileHandle): FileHandle => {
+    opened.push(handle);
+    return handle;
+  };
+  const closeAll = async (): Promise<void> => {
+    await Promise.all(opened.map((handle) => handle.close()));
+  };
+  try {
+    const disks: { handle: FileHandle; direct: boolean }[] = [];
+    for (const disk of spec.disks) {
+      const { handle, direct } = await openDisk(disk);
+      disks.push({ handle: keep(handle), direct });
+    }
+    const cdrom =
+      spec.cdromPath === undefined ? undefined : keep(await openFile(spec.cdromPath, 'r'));
+    const { kernel } = spec;
+    const open = async (path: string | undefined): Promise<FileHandle | undefined> =>
+      path === undefined ? undefined : keep(await openReadableByQemu(path, user));
+    return {
+      disks,
+      cdrom,
+      kernel: await open(kernel?.kernelPath),
+      initrd: await open(kernel?.initrdPath),
+      [Symbol.asyncDispose]: closeAll,
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** Without the host's page cache where the file system can: two caches of one disk are a waste, and writes are on the disk when they say so. */
+async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct: boolean }> {
+  const mode = disk.readOnly ? constants.O_RDONLY : constants.O_RDWR;
+  if (disk.cache !== 'writeback') {
+    try {
+      const handle = await open(disk.path, mode | constants.O_DIRECT);
+      return { handle, direct: true };
+    } catch (error) {
+      if (systemCodeOf(error) !== 'EINVAL') throw describe(disk.path, error);
+    }
+  }
+  return { handle: await openFile(disk.path, mode), direct: false };
+}
+
+/** QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its folders' do not. */
+async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHandle> {
+  const handle = await openFile(path, 'r');
+  const { mode, uid, gid } = await handle.stat();
+  const readable = uid === user.uid ? 0o400 : gid === user.gid ? 0o040 : 0o004;
+  if ((mode & readable) !== 0) return handle;
+  await handle.close();
+  throw new AppError('HOST_PREREQUISITE', `${path} is not readable by the user ${QEMU_USER}`, {
+    hint: `chmod a+r ${path}`,
+  });
+}
+
+async function openFile(path: string, mode: string | number): Promise<FileHandle> {
+  try {
+    return await open(path, mode);
+  } catch (error) {
+    throw describe(path, error);
+  }
+}
+
+function describe(path: string, error: unknown): AppError {
+  return new AppError('HOST_PREREQUISITE', `cannot open ${path}: ${messageOf(error)}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,281 @@
+import { stat } from 'node:fs/promises';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { probeKvm } from './accelerator-probe.ts';
+import { ConsoleLog } from './console-log.ts';
+import { openGuestFiles } from './guest-files.ts';
+import { launchQemu } from './launch-qemu.ts';
+import type { LaunchedProcess } from './launch-qemu.ts';
+import type { Accelerator, Machine, MachineSpec } from './machine.ts';
+import { isAlive, readBootId, readProcessIdentity, signalProcess } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+import { QemuMachine } from './qemu-machine.ts';
+import { ensureQemuUser } from './qemu-user.ts';
+import type { QemuUser } from './qemu-user.ts';
+import { RunDirectory, listRunDirectories, readTail } from './run-directory.ts';
+import type { MachineRecord } from './run-directory.ts';
+
+/** QEMU greets within a fraction of a second; a host that swaps may take long. */
+const START_TIMEOUT_MS = 60_000;
+const ADOPT_TIMEOUT_MS = 10_000;
+const STDERR_TAIL_BYTES = 4 * 1024;
+
+export interface AcceleratorChoice {
+  readonly accelerator: Accelerator;
+  /** In words, for an operator. */
+  readonly reason: string;
+}
+
+export interface AdoptedMachine {
+  readonly machine: Machine;
+  readonly meta: Readonly<Record<string, string>>;
+}
+
+export interface StartOptions {
+  readonly signal?: AbortSignal;
+  /** Kept in the run directory (root only) and given back by adopt(). Never a secret. */
+  readonly meta?: Readonly<Record<string, string>>;
+}
+
+export interface Hypervisor {
+  /**
+   * Starts QEMU, unprivileged, sandboxed, surviving this process. Resolves when QMP answers: the guest runs.
+   * Descriptors of TAPs may be closed once this settled.
+   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it runs already, QEMU_FAILED, or the signal's reason
+   */
+  start(spec: MachineSpec, options?: StartOptions): Promise<Machine>;
+  /** Machines that survived a restart of noded. Run directories of those that did not are removed. Call it once, before start(). */
+  adopt(): Promise<readonly AdoptedMachine[]>;
+  /** Boots something tiny with KVM, with a deadline. The answer does not change while the host runs: keep it. */
+  probeAccelerator(): Promise<AcceleratorChoice>;
+}
+
+export interface HypervisorOptions {
+  /** `<vmDir>/<uuid>/` is a machine's run directory. */
+  readonly vmDir: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+export function createHypervisor(options: HypervisorOptions): Hypervisor {
+  return new QemuHypervisor(options);
+}
+
+/** INVARIANT: a UUID is in #busy from the first file of its run directory to the last. */
+class QemuHypervisor implements Hypervisor {
+  readonly #vmDir: string;
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #busy = new Set<string>();
+  #user: Promise<QemuUser> | undefined;
+
+  constructor(options: HypervisorOptions) {
+    this.#vmDir = options.vmDir;
+    this.#logger = options.logger;
+    this.#clock = options.clock;
+  }
+
+  async start(spec: MachineSpec, options: StartOptions = {}): Promise<Machine> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const runDirectory = new RunDirectory(this.#vmDir, spec.uuid);
+    if (this.#busy.has(spec.uuid)) throw runsAlready(spec);
+    this.#busy.add(spec.uuid);
+    try {
+      const machine = await this.#start(spec, runDirectory, options);
+      void machine.exited.then(() => this.#busy.delete(spec.uuid));
+      return machine;
+    } catch (error) {
+      this.#busy.delete(spec.uuid);
+      throw error;
+    }
+  }
+
+  async adopt(): Promise<readonly AdoptedMachine[]> {
+    const adopted: AdoptedMachine[] = [];
+    for (const uuid of await listRunDirectories(this.#vmDir)) {
+      if (this.#busy.has(uuid)) continue;
+      const runDirectory = new RunDirectory(this.#vmDir, uuid);
+      const record = await runDirectory.readRecord();
+      const identity = await this.#findAlive(runDirectory, record);
+      if (!record || !identity) {
+        if (!record) await this.#endUnknown(runDirectory);
+        this.#logger.info('machine.leftovers-removed', { uuid });
+        await runDirectory.remove();
+        continue;
+      }
+      adopted.push({
+        machine: await this.#adopt(record, runDirectory, identity),
+        meta: record.meta,
+      });
+    }
+    return adopted;
+  }
+
+  async probeAccelerator(): Promise<AcceleratorChoice> {
+    return probeKvm(await this.#ensureUser());
+  }
+
+  async #start(
+    spec: MachineSpec,
+    runDirectory: RunDirectory,
+    { signal, meta = {} }: StartOptions,
+  ): Promise<Machine> {
+    const user = await this.#ensureUser();
+    if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
+      throw runsAlready(spec);
+    }
+    await runDirectory.remove();
+    await using files = await openGuestFiles(spec, user);
+    const channelNic = spec.nics.find((nic) => nic.kind === 'tap' && nic.channel);
+    const record: MachineRecord = {
+      version: 1,
+      uuid: spec.uuid,
+      name: spec.name,
+      accelerator: spec.accelerator,
+      tap: channelNic?.kind === 'tap' ? channelNic.device : null,
+      startedAtMs: this.#clock.now(),
+      bootId: readBootId(),
+      meta,
+    };
+    let launched: LaunchedProcess | undefined;
+    const consoleLog = ConsoleLog.create();
+    try {
+      await runDirectory.create(record);
+      signal?.throwIfAborted();
+      launched = launchQemu(spec, runDirectory, files, user, consoleLog);
+      return await this.#meet(record, runDirectory, launched, consoleLog, signal);
+    } catch (error) {
+      consoleLog.close();
+      if (launched) await killChild(launched);
+      const failure = await this.#explain(spec, runDirectory, error, signal);
+      await runDirectory.remove();
+      throw failure;
+    }
+  }
+
+  async #meet(
+    record: MachineRecord,
+    runDirectory: RunDirectory,
+    launched: LaunchedProcess,
+    consoleLog: ConsoleLog,
+    signal: AbortSignal | undefined,
+  ): Promise<Machine> {
+    const identity = readProcessIdentity(launched.pid);
+    if (!identity) throw new Error('QEMU ended at once');
+    const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
+    const machine = new QemuMachine({
+      record,
+      runDirectory,
+      identity,
+      childEnd: launched.end,
+      consoleLog,
+      logger,
+    });
+    // Its listening sockets go with QEMU, so an early end closes the connection.
+    await machine.connect(START_TIMEOUT_MS, signal);
+    machine.watch();
+    logger.info('machine.started', { pid: identity.pid, accelerator: record.accelerator });
+    return machine;
+  }
+
+  async #explain(
+    spec: MachineSpec,
+    runDirectory: RunDirectory,
+    error: unknown,
+    signal: AbortSignal | undefined,
+  ): Promise<unknown> {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof AppError && error.code !== 'QMP') return error;
+    const stderr = await readTail(runDirectory.stderrLog, STDERR_TAIL_BYTES);
+    return new AppError(
+      'QEMU_FAILED',
+      `QEMU for ${spec.name} did not start: ${causeIn(stderr) ?? messageOf(error)}`,
+      { details: { stderr }, cause: error },
+    );
+  }
+
+  async #adopt(
+    record: MachineRecord,
+    runDirectory: RunDirectory,
+    identity: ProcessIdentity,
+  ): Promise<Machine> {
+    const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
+    const machine = new QemuMachine({
+      record,
+      runDirectory,
+      identity,
+      childEnd: undefined,
+      consoleLog: ConsoleLog.ofProcess(identity.pid),
+      logger,
+    });
+    this.#busy.add(record.uuid);
+    try {
+      await machine.connect(ADOPT_TIMEOUT_MS);
+    } catch (error) {
+      // It runs, so it is ours to watch and to kill; the conversation is tried again while it does.
+      logger.warn('machine.adopted-without-qmp', { message: messageOf(error) });
+    }
+    machine.watch();
+    void machine.exited.then(() => this.#busy.delete(record.uuid));
+    logger.info('machine.adopted', { pid: identity.pid });
+    return machine;
+  }
+
+  async #findAlive(
+    runDirectory: RunDirectory,
+    record: MachineRecord | undefined,
+  ): Promise<ProcessIdentity | undefined> {
+    if (record?.bootId !== readBootId()) return undefined;
+    const identity = await runDirectory.readIdentity();
+    return identity && isAlive(identity) ? identity : undefined;
+  }
+
+  /** A QEMU whose record cannot be read is nobody's: without it neither its instance nor its TAP are known. */
+  async #endUnknown(runDirectory: RunDirectory): Promise<void> {
+    const identity = await runDirectory.readIdentity();
+    if (!identity || !isAlive(identity)) return;
+    const { uid } = await this.#ensureUser();
+    if (!(await isOwnedBy(identity.pid, uid))) return;
+    this.#logger.warn('machine.unknown-killed', { pid: identity.pid, path: runDirectory.path });
+    signalProcess(identity, 'SIGKILL');
+  }
+
+  async #ensureUser(): Promise<QemuUser> {
+    this.#user ??= ensureQemuUser().catch((error: unknown) => {
+      this.#user = undefined;
+      throw error;
+    });
+    return this.#user;
+  }
+}
+
+/** QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is all there is without one. */
+function causeIn(stderr: string): string | undefined {
+  const lines = stderr.split('\n').filter((line) => line.trim() !== '');
+  const complaint = lines.find((line) => /^qemu-system-\S+: (?!warning:)/.test(line));
+  return complaint?.replace(/^qemu-system-\S+: /, '') ?? lines.at(-1);
+}
+
+async function isOwnedBy(pid: number, uid: number): Promise<boolean> {
+  try {
+    return (await stat(`/proc/${pid}`)).uid === uid;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function killChild(launched: LaunchedProcess): Promise<void> {
+  const identity = readProcessIdentity(launched.pid);
+  // Not reaped yet, as `end` is pending: the number is still its own.
+  if (identity) process.kill(launched.pid, 'SIGKILL');
+  await launched.end;
+}
+
+function runsAlready(spec: MachineSpec): AppError {
+  return new AppError('INSTANCE_STATE', `a machine for ${spec.name} runs already`, {
+    hint: 'shut it down first: gnt-instance shutdown',
+  });
+}

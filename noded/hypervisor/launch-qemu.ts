@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { constants, closeSync, openSync } from 'node:fs';
+import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
+import type { ConsoleLog } from './console-log.ts';
+import type { GuestFiles } from './guest-files.ts';
+import type { MachineSpec } from './machine.ts';
+import { planQemuArguments } from './qemu-arguments.ts';
+import { QEMU_ENVIRONMENT, findQemu, planLaunch, planUnprivileged } from './qemu-command.ts';
+import type { ProcessEnd } from './qemu-machine.ts';
+import type { QemuUser } from './qemu-user.ts';
+import type { RunDirectory } from './run-directory.ts';
+
+export interface LaunchedProcess {
+  readonly pid: number;
+  readonly end: Promise<ProcessEnd>;
+}
+
+/** stdin, stdout and stderr; inherited descriptors are numbered from here on. */
+const STANDARD_DESCRIPTORS = 3;
+
+/**
+ * Starts QEMU in a session of its own. It holds copies of all descriptors; those of its sockets and logs are closed here.
+ * Everything before the spawn is synchronous, so that nothing can fail in between.
+ */
+export function launchQemu(
+  spec: MachineSpec,
+  runDirectory: RunDirectory,
+  files: GuestFiles,
+  user: QemuUser,
+  consoleLog: ConsoleLog,
+): LaunchedProcess {
+  const own: (() => void)[] = [];
+  const inherited: number[] = [];
+  /** @returns the descriptor's number in QEMU */
+  const inherit = (fd: number): number => STANDARD_DESCRIPTORS + inherited.push(fd) - 1;
+  const listen = (path: string): number => {
+    const fd = openUnixListener(path);
+    own.push(() => closeFd(fd));
+    return fd;
+  };
+  const closeLater = (fd: number): number => {
+    own.push(() => closeSync(fd));
+    return fd;
+  };
+  try {
+    const { O_WRONLY, O_CREAT, O_APPEND, O_EXCL } = constants;
+    const flags = O_WRONLY | O_CREAT | O_APPEND | O_EXCL;
+    const stderr = closeLater(openSync(runDirectory.stderrLog, flags, 0o600));
+    const args = planQemuArguments(spec, {
+      qmp: inherit(listen(runDirectory.qmpSocket)),
+      console: inherit(listen(runDirectory.consoleSocket)),
+      consoleLog: inherit(closeLater(consoleLog.openForAppending())),
+      ...(files.kernel && { kernel: inherit(files.kernel.fd) }),
+      ...(files.initrd && { initrd: inherit(files.initrd.fd) }),
+      ...(files.cdrom && { cdrom: inherit(files.cdrom.fd) }),
+      disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
+      taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
+    });
+    const command = [...planUnprivileged(findQemu(), user, spec.accelerator), ...args];
+    return spawnDetached(planLaunch(runDirectory.identityFile, command), [
+      'ignore',
+      stderr,
+      stderr,
+      ...inherited,
+    ]);
+  } finally {
+    for (const close of own) close();
+  }
+}
+
+function spawnDetached(
+  command: readonly string[],
+  stdio: readonly ('ignore' | number)[],
+): LaunchedProcess {
+  const [file = '', ...args] = command;
+  const child = spawn(file, args, {
+    cwd: '/',
+    env: QEMU_ENVIRONMENT,
+    detached: true,
+    stdio: [...stdio],
+  });
+  // The daemon may end before its machines.
+  child.unref();
+  const { promise, resolve } = Promise.withResolvers<ProcessEnd>();
+  child.once('exit', (exitStatus, signal) => resolve({ exitStatus, signal }));
+  // Not started at all (no /bin/sh, no memory): nothing will exit.
+  child.once('error', () => resolve({ exitStatus: 127, signal: null }));
+  return { pid: child.pid ?? 0, end: promise };
+}

@@ -1,0 +1,110 @@
+export type Accelerator = 'kvm' | 'tcg';
+export type BootDevice = 'disk' | 'cdrom' | 'network';
+
+export interface MachineSmbios {
+  /** DMI's system UUID. */
+  readonly uuid: string;
+  readonly manufacturer?: string;
+  readonly product?: string;
+  readonly version?: string;
+  readonly serial?: string;
+  readonly sku?: string;
+  readonly family?: string;
+  /** Type 3, the chassis' asset tag. */
+  readonly chassisAssetTag?: string;
+}
+
+export interface MachineDisk {
+  /** Opened by noded (root) and given to QEMU as a descriptor; always raw. */
+  readonly path: string;
+  /** virtio serial, at most 20 bytes. */
+  readonly serial: string;
+  readonly readOnly: boolean;
+  /** A full host is an I/O error of the guest instead of a pause. */
+  readonly reportsFullHost?: boolean;
+  /** `auto` (default): O_DIRECT where the file system has it. */
+  readonly cache?: 'auto' | 'writeback';
+}
+
+export type MachineNic =
+  | {
+      readonly kind: 'tap';
+      /** Descriptor of the TAP; start() does not close it. */
+      readonly fd: number;
+      /** Name of the TAP, for the record. */
+      readonly device: string;
+      readonly mac: string;
+      /** The channel's NIC: has the last PCI slot of all NICs, whatever their number, and never boots. */
+      readonly channel: boolean;
+    }
+  | { readonly kind: 'user'; readonly mac: string };
+
+export interface MachineSpec {
+  /** The instance's permanent UUID: names the run directory. */
+  readonly uuid: string;
+  /** The instance's name, shown in QEMU's process title. */
+  readonly name: string;
+  readonly smbios: MachineSmbios;
+  readonly memoryMiB: number;
+  readonly vcpus: number;
+  readonly accelerator: Accelerator;
+  /** Direct kernel boot. Files must be readable by QEMU's user (their own mode; folders do not matter). */
+  readonly kernel?: {
+    readonly kernelPath: string;
+    readonly initrdPath?: string;
+    readonly append?: string;
+  };
+  /** Devices to boot from, first to last; default `['disk']`. Ignored with `kernel`. */
+  readonly bootOrder?: readonly BootDevice[];
+  /** In the guest's order: vda, vdb, … */
+  readonly disks: readonly MachineDisk[];
+  /** In the guest's order. */
+  readonly nics: readonly MachineNic[];
+  readonly cdromPath?: string;
+  /** The machine ends when the guest reboots. */
+  readonly noReboot: boolean;
+}
+
+export type MachineExitReason =
+  /** The guest powered itself off (also after powerdown()) and QEMU ended with status 0. */
+  | 'guest-shutdown'
+  /** The guest reset itself in a machine with `noReboot`, and QEMU ended with status 0. */
+  | 'guest-reboot'
+  | 'guest-panic'
+  /** kill(), or a signal that asks QEMU to end. */
+  | 'host-request'
+  | 'crashed'
+  /** An adopted machine that ended without a word. */
+  | 'unknown';
+
+export interface MachineExit {
+  readonly reason: MachineExitReason;
+  /** Null when a signal ended it, and for adopted machines, whose status only their first parent gets. */
+  readonly exitStatus: number | null;
+  readonly signal: string | null;
+  /** Last lines of QEMU's stderr, at most 4 KiB. */
+  readonly stderrTail: string;
+  /** Last output of the guest's serial console, at most 16 KiB. */
+  readonly consoleTail: string;
+}
+
+export interface Machine {
+  readonly uuid: string;
+  readonly pid: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  readonly accelerator: Accelerator;
+  /** Device of the channel's NIC. */
+  readonly tap: string | null;
+  /** Unix socket of ttyS0; one client at a time. */
+  readonly consoleSocket: string;
+  /** Never rejects. The run directory is gone when it resolves. */
+  readonly exited: Promise<MachineExit>;
+  isRunning(): boolean;
+  /** Presses the power button (ACPI). @throws AppError QMP */
+  powerdown(): Promise<void>;
+  /** Presses reset. @throws AppError QMP */
+  reset(): Promise<void>;
+  /** Ends it, first by SIGTERM so that disks are flushed, then by SIGKILL. Idempotent. */
+  kill(): Promise<MachineExit>;
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** A process, whatever becomes of its number: numbers are reused, starts are not (within one boot). */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks after boot, as in /proc/<pid>/stat. */
+  readonly startTicks: string;
+}
+
+/** Of a line of /proc/<pid>/stat (proc(5)); undefined when it is not one, or of a process that has ended. */
+export function parseProcessStat(line: string): ProcessIdentity | undefined {
+  // The name is in parentheses and may contain any character.
+  const pid = /^(\d+) \(/.exec(line)?.[1];
+  const fields = line
+    .slice(line.lastIndexOf(')') + 1)
+    .trim()
+    .split(' ');
+  const [state, startTicks] = [fields[0], fields[19]];
+  if (pid === undefined || startTicks === undefined || !/^\d+$/.test(startTicks)) return undefined;
+  if (state === 'Z' || state === 'X') return undefined;
+  return { pid: Number(pid), startTicks };
+}
+
+export function readProcessIdentity(pid: number): ProcessIdentity | undefined {
+  try {
+    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT' || systemCodeOf(error) === 'ESRCH') return undefined;
+    throw error;
+  }
+}
+
+export function isAlive(identity: ProcessIdentity): boolean {
+  return readProcessIdentity(identity.pid)?.startTicks === identity.startTicks;
+}
+
+/** Sends a signal unless the process has ended. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): void {
+  if (!isAlive(identity)) return;
+  try {
+    process.kill(identity.pid, signal);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ESRCH') throw error;
+  }
+}
+
+export function readBootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}

@@ -1,0 +1,193 @@
+import type { BootDevice, MachineNic, MachineSmbios, MachineSpec } from './machine.ts';
+
+/** Descriptors that QEMU inherits, by their numbers in QEMU. */
+export interface QemuDescriptors {
+  /** Listening unix sockets. */
+  readonly qmp: number;
+  readonly console: number;
+  /** Opened for appending; gets what the guest's console says. */
+  readonly consoleLog: number;
+  readonly kernel?: number;
+  readonly initrd?: number;
+  readonly disks: readonly { readonly fd: number; readonly direct: boolean }[];
+  readonly cdrom?: number;
+  /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
+  readonly taps: readonly (number | null)[];
+}
+
+/**
+ * TCG's cache of translated code, MiB. Its default of 1 GiB becomes resident sooner or later; with 128 a Debian guest with 512 MiB of
+ * memory boots as fast in half of it.
+ */
+const TCG_CACHE_MIB = 128;
+/**
+ * All that TCG has but for "fast string" instructions (ERMS): kernels and C libraries then clear and copy memory with `rep movsb`, which TCG
+ * carries out byte by byte. Without them Node's start in a guest takes a fifth less.
+ */
+const TCG_CPU = 'max,-erms';
+/** PCI slots do not depend on how many devices of a kind there are, so that a guest's interface names stay. */
+const RNG_SLOT = 0x01;
+const FIRST_NIC_SLOT = 0x02;
+const CHANNEL_NIC_SLOT = 0x0f;
+const FIRST_DISK_SLOT = 0x10;
+const FUNCTIONS_PER_SLOT = 8;
+const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
+const PANIC_SLOT = 0x1e;
+
+/**
+ * QEMU's command line for a machine: no default devices, no display, no files of its own, everything it opens is a descriptor.
+ * @throws RangeError when there are more devices than slots
+ */
+export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
+  const boot = planBootIndexes(spec);
+  return [
+    ...['-name', `guest=${quote(spec.name)}`],
+    ...['-uuid', spec.smbios.uuid],
+    ...['-nodefaults', '-no-user-config', '-display', 'none'],
+    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...['-machine', 'q35,dump-guest-core=off'],
+    ...planAccelerator(spec),
+    ...['-smp', String(spec.vcpus), '-m', `${spec.memoryMiB}M`],
+    ...['-rtc', 'base=utc', '-boot', 'strict=on'],
+    ...planSmbios(spec.smbios),
+    ...['-chardev', `socket,id=qmp,fd=${fds.qmp},server=on,wait=off`],
+    ...['-mon', 'chardev=qmp,mode=control'],
+    ...addFd(1, fds.consoleLog),
+    ...[
+      '-chardev',
+      `socket,id=console,fd=${fds.console},server=on,wait=off,logfile=/dev/fdset/1,logappend=on`,
+    ],
+    ...['-serial', 'chardev:console'],
+    ...['-object', 'rng-random,id=rng0,filename=/dev/urandom'],
+    ...['-device', `virtio-rng-pci,rng=rng0,addr=${pciAddress(RNG_SLOT)}`],
+    ...['-device', `pvpanic-pci,addr=${pciAddress(PANIC_SLOT)}`],
+    ...spec.nics.flatMap((nic, index) => planNic(spec, nic, index, fds.taps[index], boot)),
+    ...['-object', 'iothread,id=io0'],
+    ...spec.disks.flatMap((_, index) => planDisk(spec, index, fds, boot)),
+    ...(fds.cdrom === undefined ? [] : planCdrom(fds.cdrom, boot)),
+    ...planKernel(spec, fds),
+    ...(spec.noReboot ? ['-no-reboot'] : []),
+  ];
+}
+
+type BootIndexes = ReadonlyMap<BootDevice, number>;
+
+function planBootIndexes(spec: MachineSpec): BootIndexes {
+  if (spec.kernel) return new Map();
+  return new Map((spec.bootOrder ?? ['disk']).map((device, index) => [device, index + 1]));
+}
+
+function bootIndex(boot: BootIndexes, device: BootDevice): string {
+  const index = boot.get(device);
+  return index === undefined ? '' : `,bootindex=${index}`;
+}
+
+function planAccelerator(spec: MachineSpec): readonly string[] {
+  return spec.accelerator === 'kvm'
+    ? ['-accel', 'kvm', '-cpu', 'host']
+    : ['-accel', `tcg,thread=multi,tb-size=${TCG_CACHE_MIB}`, '-cpu', TCG_CPU];
+}
+
+function planSmbios(smbios: MachineSmbios): readonly string[] {
+  const { uuid, chassisAssetTag, ...texts } = smbios;
+  const fields = Object.entries({ uuid, ...texts })
+    .filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+    .map(([key, value]) => `,${key}=${quote(value)}`);
+  const system = ['-smbios', `type=1${fields.join('')}`];
+  if (chassisAssetTag === undefined) return system;
+  return [...system, '-smbios', `type=3,asset=${quote(chassisAssetTag)}`];
+}
+
+function planNic(
+  spec: MachineSpec,
+  nic: MachineNic,
+  index: number,
+  tap: number | null | undefined,
+  boot: BootIndexes,
+): readonly string[] {
+  const isChannel = nic.kind === 'tap' && nic.channel;
+  const ordinary = spec.nics.filter((other) => !(other.kind === 'tap' && other.channel));
+  const slot = isChannel ? CHANNEL_NIC_SLOT : FIRST_NIC_SLOT + ordinary.indexOf(nic);
+  if (!isChannel && slot >= CHANNEL_NIC_SLOT) throw new RangeError('too many NICs');
+  const boots = boot.has('network') && nic === ordinary[0];
+  const netdev = tap === null || tap === undefined ? 'user' : `tap,fd=${tap}`;
+  return [
+    '-netdev',
+    `${netdev},id=net${index}`,
+    '-device',
+    // Without a boot ROM the firmware does not see it: `romfile=` is no ROM.
+    `virtio-net-pci,netdev=net${index},mac=${nic.mac},addr=${pciAddress(slot)}${boots ? bootIndex(boot, 'network') : ',romfile='}`,
+  ];
+}
+
+function planDisk(
+  spec: MachineSpec,
+  index: number,
+  fds: QemuDescriptors,
+  boot: BootIndexes,
+): readonly string[] {
+  const disk = spec.disks[index];
+  const descriptor = fds.disks[index];
+  if (!disk || !descriptor) throw new Error(`disk ${index} has no descriptor`);
+  if (index >= MAX_DISKS) throw new RangeError('too many disks');
+  const set = 2 + index;
+  const functionNumber = index % FUNCTIONS_PER_SLOT;
+  const address = pciAddress(
+    FIRST_DISK_SLOT + Math.floor(index / FUNCTIONS_PER_SLOT),
+    functionNumber,
+  );
+  const multifunction = functionNumber === 0 ? ',multifunction=on' : '';
+  // By itself QEMU pauses a guest whose write finds the host full; one that must report its failure has to see it.
+  const onFull = disk.reportsFullHost === true ? ',werror=report,rerror=report' : '';
+  const isBoot = index === 0 ? bootIndex(boot, 'disk') : '';
+  return [
+    ...addFd(set, descriptor.fd),
+    '-blockdev',
+    `driver=file,node-name=file${index},filename=/dev/fdset/${set},${access(disk.readOnly)},cache.direct=${descriptor.direct ? 'on' : 'off'},aio=threads,discard=unmap`,
+    '-blockdev',
+    `driver=raw,node-name=disk${index},file=file${index},${access(disk.readOnly)},discard=unmap,detect-zeroes=off`,
+    '-device',
+    `virtio-blk-pci,drive=disk${index},serial=${quote(disk.serial)},iothread=io0,addr=${address}${multifunction}${isBoot}${onFull}`,
+  ];
+}
+
+function planCdrom(fd: number, boot: BootIndexes): readonly string[] {
+  return [
+    ...addFd(2 + MAX_DISKS, fd),
+    '-blockdev',
+    `driver=file,node-name=cdfile,filename=/dev/fdset/${2 + MAX_DISKS},${access(true)}`,
+    '-blockdev',
+    `driver=raw,node-name=cd,file=cdfile,${access(true)}`,
+    '-device',
+    `ide-cd,drive=cd,bus=ide.0${bootIndex(boot, 'cdrom')}`,
+  ];
+}
+
+/** QEMU opens these by name; by the descriptor's name it needs no way through folders that are closed to it. */
+function planKernel(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
+  if (!spec.kernel || fds.kernel === undefined) return [];
+  const { append } = spec.kernel;
+  return [
+    ...['-kernel', `/proc/self/fd/${fds.kernel}`],
+    ...(fds.initrd === undefined ? [] : ['-initrd', `/proc/self/fd/${fds.initrd}`]),
+    ...(append === undefined ? [] : ['-append', append]),
+  ];
+}
+
+function addFd(set: number, fd: number): readonly string[] {
+  return ['-add-fd', `fd=${fd},set=${set}`];
+}
+
+function access(readOnly: boolean): string {
+  return `read-only=${readOnly ? 'on' : 'off'},auto-read-only=off`;
+}
+
+/** As QEMU reads it: hexadecimal slot and function. */
+function pciAddress(slot: number, functionNumber = 0): string {
+  return `${slot.toString(16)}.${functionNumber}`;
+}
+
+/** A comma separates options unless it is doubled. */
+function quote(value: string): string {
+  return value.replaceAll(',', ',,');
+}

@@ -1,0 +1,202 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '#shared/log/log.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { ConsoleLog } from './console-log.ts';
+import { judgeExit } from './judge-exit.ts';
+import type { Machine, MachineExit } from './machine.ts';
+import { isAlive, signalProcess } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+import { QmpClient } from './qmp-client.ts';
+import type { QmpEvent } from './qmp-client.ts';
+import { boundLog, readTail } from './run-directory.ts';
+import type { MachineRecord, RunDirectory } from './run-directory.ts';
+
+/** QEMU flushes its disks on SIGTERM; what has not ended by then never will. */
+const TERM_GRACE_MS = 1_000;
+/** How soon the end of a machine is noticed that is not our child. */
+const WATCH_INTERVAL_MS = 1_000;
+/** After QEMU closed its socket, it is about to end. */
+const ENDING_INTERVAL_MS = 20;
+/** The last events are in the socket when the process has ended; reading them takes no longer. */
+const LAST_EVENTS_MS = 500;
+const QMP_RECONNECT_TIMEOUT_MS = 5_000;
+const MAX_LOG_BYTES = 4 * 1024 * 1024;
+const STDERR_TAIL_BYTES = 4 * 1024;
+const CONSOLE_TAIL_BYTES = 16 * 1024;
+
+export interface ProcessEnd {
+  readonly exitStatus: number | null;
+  readonly signal: string | null;
+}
+
+export interface QemuMachineParts {
+  readonly record: MachineRecord;
+  readonly runDirectory: RunDirectory;
+  readonly identity: ProcessIdentity;
+  /** Of our own child; undefined for an adopted machine. */
+  readonly childEnd: Promise<ProcessEnd> | undefined;
+  /** Closed when the machine has ended. */
+  readonly consoleLog: ConsoleLog | undefined;
+  readonly logger: Logger;
+}
+
+/**
+ * INVARIANTS: `exited` resolves exactly once, after the process is gone and its run directory removed; nothing that QEMU says or does
+ * makes a rejected promise that nobody handles.
+ */
+export class QemuMachine implements Machine {
+  readonly exited: Promise<MachineExit>;
+  readonly #parts: QemuMachineParts;
+  readonly #exit = Promise.withResolvers<MachineExit>();
+  #qmp: QmpClient | undefined;
+  #connecting: Promise<QmpClient> | undefined;
+  #shutdownReason: string | undefined;
+  #isKilled = false;
+  #hasEnded = false;
+
+  constructor(parts: QemuMachineParts) {
+    this.#parts = parts;
+    this.exited = this.#exit.promise;
+  }
+
+  get uuid(): string {
+    return this.#parts.record.uuid;
+  }
+  get pid(): number {
+    return this.#parts.identity.pid;
+  }
+  get startedAtMs(): number {
+    return this.#parts.record.startedAtMs;
+  }
+  get accelerator(): Machine['accelerator'] {
+    return this.#parts.record.accelerator;
+  }
+  get tap(): string | null {
+    return this.#parts.record.tap;
+  }
+  get consoleSocket(): string {
+    return this.#parts.runDirectory.consoleSocket;
+  }
+
+  isRunning(): boolean {
+    return !this.#hasEnded && isAlive(this.#parts.identity);
+  }
+
+  /** Opens the conversation with QEMU. @throws AppError QMP, or the signal's reason */
+  async connect(timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    await this.#connect(timeoutMs, signal);
+  }
+
+  /** Follows the process to its end. Call it once; `exited` tells the end. */
+  watch(): void {
+    const ended = this.#parts.childEnd ?? this.#waitForStranger();
+    const timer = setInterval(() => void this.#tend(), WATCH_INTERVAL_MS);
+    // A daemon that stops leaves its machines running.
+    timer.unref();
+    void ended.then(async (end) => {
+      clearInterval(timer);
+      this.#exit.resolve(await this.#conclude(end));
+    });
+  }
+
+  async powerdown(): Promise<void> {
+    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_powerdown');
+  }
+
+  async reset(): Promise<void> {
+    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_reset');
+  }
+
+  async kill(): Promise<MachineExit> {
+    if (!this.#isKilled) {
+      this.#isKilled = true;
+      signalProcess(this.#parts.identity, 'SIGTERM');
+      const late = setTimeout(() => signalProcess(this.#parts.identity, 'SIGKILL'), TERM_GRACE_MS);
+      void this.exited.then(() => clearTimeout(late));
+    }
+    return this.exited;
+  }
+
+  async #connect(timeoutMs: number, signal?: AbortSignal): Promise<QmpClient> {
+    if (this.#qmp?.isOpen) return this.#qmp;
+    this.#connecting ??= QmpClient.connect({
+      socketPath: this.#parts.runDirectory.qmpSocket,
+      onEvent: (event) => this.#note(event),
+      timeoutMs,
+      ...(signal && { signal }),
+    })
+      .then((client) => {
+        client.unref();
+        this.#qmp = client;
+        return client;
+      })
+      .finally(() => {
+        this.#connecting = undefined;
+      });
+    return this.#connecting;
+  }
+
+  #note(event: QmpEvent): void {
+    if (event.name !== 'SHUTDOWN') return;
+    // The first one is the cause; a later one would be our own `quit` or signal.
+    this.#shutdownReason ??= String(event.data.reason).slice(0, 64);
+  }
+
+  async #waitForStranger(): Promise<ProcessEnd> {
+    const { identity } = this.#parts;
+    while (isAlive(identity)) {
+      const isEnding = this.#qmp !== undefined && !this.#qmp.isOpen;
+      const wait = sleep(isEnding ? ENDING_INTERVAL_MS : WATCH_INTERVAL_MS, undefined, {
+        ref: false,
+      });
+      await (isEnding || !this.#qmp ? wait : Promise.race([wait, this.#qmp.closed]));
+    }
+    return { exitStatus: null, signal: null };
+  }
+
+  /** While it runs: logs stay bounded, a lost conversation is taken up again, so that the cause of the end will be known. */
+  async #tend(): Promise<void> {
+    const { runDirectory, consoleLog, logger } = this.#parts;
+    try {
+      await boundLog(runDirectory.stderrLog, MAX_LOG_BYTES);
+      consoleLog?.bound(MAX_LOG_BYTES);
+      if (this.isRunning()) await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
+    } catch (error) {
+      if (this.isRunning()) logger.debug('machine.qmp-lost', { message: messageOf(error) });
+    }
+  }
+
+  async #conclude(end: ProcessEnd): Promise<MachineExit> {
+    const { runDirectory, consoleLog, logger, childEnd } = this.#parts;
+    if (this.#qmp) {
+      await Promise.race([this.#qmp.closed, sleep(LAST_EVENTS_MS, undefined, { ref: false })]);
+      this.#qmp.close();
+    }
+    this.#hasEnded = true;
+    const reason = judgeExit({
+      end: childEnd ? end : undefined,
+      shutdownReason: this.#shutdownReason,
+      isKilled: this.#isKilled,
+    });
+    const exit = {
+      ...end,
+      reason,
+      stderrTail: await this.#readStderr(),
+      consoleTail: consoleLog?.readTail(CONSOLE_TAIL_BYTES) ?? '',
+    };
+    consoleLog?.close();
+    await runDirectory.remove().catch((error: unknown) => {
+      logger.warn('machine.run-directory-left', { path: runDirectory.path, err: error });
+    });
+    logger.info('machine.ended', { reason, exitStatus: end.exitStatus, signal: end.signal });
+    return exit;
+  }
+
+  async #readStderr(): Promise<string> {
+    try {
+      return await readTail(this.#parts.runDirectory.stderrLog, STDERR_TAIL_BYTES);
+    } catch (error) {
+      return `(not readable: ${messageOf(error)})`;
+    }
+  }
+}

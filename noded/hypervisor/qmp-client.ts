@@ -1,0 +1,171 @@
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { z } from 'zod';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { LineSplitter } from './line-splitter.ts';
+
+/** A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the conversation. */
+const MAX_LINE_BYTES = 1024 * 1024;
+/** QEMU itself limits the events that a guest can cause to one a second for each kind. */
+const MAX_MESSAGES_PER_SECOND = 1000;
+const MAX_ERROR_TEXT = 500;
+const COMMAND_TIMEOUT_MS = 10_000;
+
+const message = z.union([
+  z.object({ QMP: z.object({}).loose() }),
+  z.object({ event: z.string().max(64), data: z.record(z.string(), z.unknown()).optional() }),
+  z.object({ return: z.unknown(), id: z.number().int() }),
+  z.object({
+    error: z.object({ class: z.string(), desc: z.string() }),
+    id: z.number().int().optional(),
+  }),
+]);
+
+export interface QmpEvent {
+  readonly name: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface QmpClientOptions {
+  readonly socketPath: string;
+  readonly onEvent: (event: QmpEvent) => void;
+  /** Milliseconds from connecting to the end of the negotiation. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+interface Pending {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * One conversation with QEMU's machine protocol (docs/interop/qmp-spec.txt).
+ *
+ * INVARIANTS: nothing that QEMU sends throws outside a rejected promise; after `closed` every command is rejected.
+ */
+export class QmpClient {
+  readonly #socket: Socket;
+  readonly #onEvent: (event: QmpEvent) => void;
+  readonly #pending = new Map<number, Pending>();
+  readonly #greeted = Promise.withResolvers<void>();
+  readonly #closed = Promise.withResolvers<void>();
+  #nextId = 1;
+  #isOpen = true;
+  #second = 0;
+  #messagesThisSecond = 0;
+
+  private constructor(socket: Socket, onEvent: (event: QmpEvent) => void) {
+    this.#socket = socket;
+    this.#onEvent = onEvent;
+    // Its rejection is seen by whoever waits for the greeting; later there is nobody.
+    this.#greeted.promise.catch(() => undefined);
+    const splitter = new LineSplitter(MAX_LINE_BYTES);
+    socket.on('data', (chunk: Buffer) => {
+      try {
+        for (const line of splitter.push(chunk)) this.#receive(line);
+      } catch (error) {
+        this.#end(new AppError('QMP', `QEMU breaks its protocol: ${messageOf(error)}`));
+      }
+    });
+    socket.on('error', (error) => this.#end(error));
+    socket.on('close', () => this.#end(new AppError('QMP', 'QEMU closed its control socket')));
+  }
+
+  /** @throws AppError QMP, or the signal's reason */
+  static async connect(options: QmpClientOptions): Promise<QmpClient> {
+    options.signal?.throwIfAborted();
+    const client = new QmpClient(connect(options.socketPath), options.onEvent);
+    const timeout = setTimeout(() => {
+      client.#end(new AppError('QMP', `QEMU did not answer within ${options.timeoutMs / 1000} s`));
+    }, options.timeoutMs);
+    const abort = (): void => client.#end(asError(options.signal?.reason));
+    options.signal?.addEventListener('abort', abort, { once: true });
+    try {
+      await client.#greeted.promise;
+      await client.execute('qmp_capabilities', {}, options.timeoutMs);
+      return client;
+    } catch (error) {
+      client.close();
+      throw error;
+    } finally {
+      clearTimeout(timeout);
+      options.signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Resolves when the conversation is over, whoever ended it; all events that came before were delivered. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** @throws AppError QMP */
+  async execute(
+    command: string,
+    args: Readonly<Record<string, unknown>> = {},
+    timeoutMs = COMMAND_TIMEOUT_MS,
+  ): Promise<unknown> {
+    if (!this.#isOpen) throw new AppError('QMP', `${command}: QEMU's control socket is closed`);
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#pending.set(id, { resolve, reject });
+    const timeout = setTimeout(() => {
+      reject(new AppError('QMP', `${command}: QEMU did not answer within ${timeoutMs / 1000} s`));
+    }, timeoutMs);
+    this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timeout);
+      this.#pending.delete(id);
+    }
+  }
+
+  close(): void {
+    this.#end(new AppError('QMP', 'the conversation with QEMU was ended'));
+  }
+
+  /** Lets the process end while this is open. */
+  unref(): void {
+    this.#socket.unref();
+  }
+
+  #receive(line: string): void {
+    this.#countMessage();
+    const parsed = message.parse(JSON.parse(line));
+    if ('QMP' in parsed) return this.#greeted.resolve();
+    if ('event' in parsed) return this.#onEvent({ name: parsed.event, data: parsed.data ?? {} });
+    const pending = parsed.id === undefined ? undefined : this.#pending.get(parsed.id);
+    if ('error' in parsed) {
+      const text = parsed.error.desc.slice(0, MAX_ERROR_TEXT);
+      return pending?.reject(new AppError('QMP', `QEMU refuses: ${text}`));
+    }
+    pending?.resolve(parsed.return);
+  }
+
+  #countMessage(): void {
+    const second = Math.floor(performance.now() / 1000);
+    if (second !== this.#second) this.#messagesThisSecond = 0;
+    this.#second = second;
+    this.#messagesThisSecond += 1;
+    if (this.#messagesThisSecond > MAX_MESSAGES_PER_SECOND) throw new Error('too many messages');
+  }
+
+  #end(error: Error): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#socket.destroy();
+    this.#greeted.reject(error);
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
+    this.#closed.resolve();
+  }
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

@@ -1,0 +1,134 @@
+import {
+  open,
+  mkdir,
+  readFile,
+  readdir,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MAX_UNIX_PATH_BYTES } from '#shared/sys/libc.ts';
+import { parseProcessStat } from './process-identity.ts';
+import type { ProcessIdentity } from './process-identity.ts';
+
+/** What a later noded must know of a machine that runs. */
+const machineRecord = z.strictObject({
+  version: z.literal(1),
+  uuid: z.uuid(),
+  name: z.string(),
+  accelerator: z.enum(['kvm', 'tcg']),
+  tap: z.string().nullable(),
+  startedAtMs: z.number(),
+  bootId: z.string(),
+  meta: z.record(z.string(), z.string()),
+});
+export type MachineRecord = z.infer<typeof machineRecord>;
+
+const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * `<vmDir>/<uuid>/`, root's alone: QEMU gets its sockets and logs as descriptors and cannot replace them.
+ */
+export class RunDirectory {
+  readonly path: string;
+
+  constructor(vmDir: string, uuid: string) {
+    if (!UUID_PATTERN.test(uuid)) throw new Error(`not a UUID in lower case: ${uuid}`);
+    this.path = join(vmDir, uuid);
+    const length = Buffer.byteLength(this.consoleSocket);
+    if (length > MAX_UNIX_PATH_BYTES) {
+      throw new AppError(
+        'HOST_PREREQUISITE',
+        `${vmDir} is too long a path: sockets below it would have ${length} bytes, the system allows ${MAX_UNIX_PATH_BYTES}`,
+        { hint: 'use a shorter GNT_ROOT' },
+      );
+    }
+  }
+
+  get qmpSocket(): string {
+    return join(this.path, 'qmp');
+  }
+  get consoleSocket(): string {
+    return join(this.path, 'console');
+  }
+  get stderrLog(): string {
+    return join(this.path, 'qemu.log');
+  }
+  get identityFile(): string {
+    return join(this.path, 'process');
+  }
+
+  async create(record: MachineRecord): Promise<void> {
+    await mkdir(this.path, { recursive: true, mode: 0o700 });
+    const temporary = join(this.path, 'machine.json.new');
+    await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
+    await rename(temporary, join(this.path, 'machine.json'));
+  }
+
+  /** Undefined when there is none, or it is not readable as one. */
+  async readRecord(): Promise<MachineRecord | undefined> {
+    const text = await readText(join(this.path, 'machine.json'));
+    if (text === undefined) return undefined;
+    try {
+      return machineRecord.parse(JSON.parse(text));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The process that was launched, alive or not. */
+  async readIdentity(): Promise<ProcessIdentity | undefined> {
+    return parseProcessStat((await readText(this.identityFile)) ?? '');
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.path, { recursive: true, force: true });
+  }
+}
+
+/** UUIDs of the run directories below `vmDir`. */
+export async function listRunDirectories(vmDir: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(vmDir)).filter((name) => UUID_PATTERN.test(name));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** The last `maxBytes` of a file that another process appends to; empty when there is no such file. */
+export async function readTail(path: string, maxBytes: number): Promise<string> {
+  try {
+    await using file = await open(path, 'r');
+    const { size } = await file.stat();
+    const buffer = Buffer.alloc(Math.min(size, maxBytes));
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+    return buffer.subarray(0, bytesRead).toString('utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return '';
+    throw error;
+  }
+}
+
+/** Empties a log that has grown too large; its writer appends, so it goes on at the start. */
+export async function boundLog(path: string, maxBytes: number): Promise<void> {
+  try {
+    if ((await stat(path)).size > maxBytes) await truncate(path);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+import { open, readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { sha256Hex } from '#shared/contract/primitives.ts';
+import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+
+const content = z.object({
+  sizeBytes: z.number().int().nonnegative(),
+  /** Of the file in the cache, to notice that it was touched. */
+  mtimeMs: z.number(),
+  sha512: z.string().nullable(),
+  lastUsedMs: z.number(),
+});
+const location = z.object({
+  /** Without credentials, for people. */
+  url: z.string(),
+  sha256: sha256Hex,
+  etag: z.string().nullable(),
+  lastModified: z.string().nullable(),
+});
+const indexFile = z.object({
+  schema: z.literal(1),
+  /** By SHA-256 of the content. */
+  contents: z.record(sha256Hex, content),
+  /** By `keyOfUrl`. */
+  locations: z.record(sha256Hex, location),
+});
+
+export type CacheIndex = z.infer<typeof indexFile>;
+export type CacheContent = z.infer<typeof content>;
+
+const INDEX_NAME = 'index.json';
+
+/** Whole URL with its credentials, not readable: two logins may see two files. */
+export function keyOfUrl(url: URL): string {
+  const bare = new URL(url);
+  bare.hash = '';
+  return createHash('sha256').update(bare.href).digest('hex');
+}
+
+/** What was damaged or is of another time is forgotten: the cache can be filled again. */
+export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex> {
+  try {
+    return indexFile.parse(JSON.parse(await readFile(join(dir, INDEX_NAME), 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') {
+      logger.warn('images.index-unusable', { reason: messageOf(error).slice(0, 500) });
+    }
+    return { schema: 1, contents: {}, locations: {} };
+  }
+}
+
+/** Whole or not at all. */
+export async function saveIndex(dir: string, index: CacheIndex): Promise<void> {
+  const next = join(dir, `${INDEX_NAME}.next`);
+  const file = await open(next, 'w', 0o600);
+  try {
+    await file.writeFile(JSON.stringify(index));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(next, join(dir, INDEX_NAME));
+}

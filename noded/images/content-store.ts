@@ -1,0 +1,254 @@
+import { mkdir, open, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { type CacheIndex, loadIndex, saveIndex } from './cache-index.ts';
+import {
+  contentName,
+  ensureSpace,
+  evictTo,
+  forget,
+  removePartials,
+  totalSize,
+} from './cache-space.ts';
+import { type Checksum, digestFile } from './digest.ts';
+import type { PartialFile } from './partial-file.ts';
+
+export interface ContentStoreOptions {
+  readonly dir: string;
+  readonly maxBytes: number;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** A download of that key runs: its partial file must stay. */
+  readonly isDownloading: (key: string) => boolean;
+}
+
+/** A content in use. */
+export interface HeldContent {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly sha256: string;
+  verifyUnchanged(): Promise<void>;
+  release(): void;
+}
+
+/** A partial download that nobody continued in a week will not be. */
+const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
+
+/**
+ * `<dir>/sha256-<hex>` are the contents, `partial-<key>` the beginnings, `index.json` says what came from where.
+ *
+ * INVARIANTS: a content is evicted only while nobody uses it; a file named `sha256-…` is whole; whatever adds or removes
+ * files waits for its turn.
+ */
+export class ContentStore {
+  readonly #options: ContentStoreOptions;
+  readonly #uses = new Map<string, number>();
+  #opening: Promise<CacheIndex> | undefined;
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(options: ContentStoreOptions) {
+    this.#options = options;
+  }
+
+  index(): Promise<CacheIndex> {
+    this.#opening ??= this.#open();
+    return this.#opening;
+  }
+
+  /** A content with that checksum, whole, unchanged, and used once more. */
+  async useByChecksum({ algorithm, hex }: Checksum): Promise<string | undefined> {
+    const { contents } = await this.index();
+    const sha256 =
+      algorithm === 'sha256'
+        ? hex
+        : Object.entries(contents).find(([, { sha512 }]) => sha512 === hex)?.[0];
+    return sha256 !== undefined && (await this.useIfIntact(sha256)) ? sha256 : undefined;
+  }
+
+  /** True: it is used once more. Counted before anything is looked at, so that it cannot be evicted in between. */
+  async useIfIntact(sha256: string): Promise<boolean> {
+    this.use(sha256, 1);
+    let isIntact = false;
+    try {
+      isIntact = await this.#isIntact(sha256);
+    } finally {
+      if (!isIntact) this.release(sha256);
+    }
+    return isIntact;
+  }
+
+  /** Same size and time as when it was written; otherwise its bytes are read again, and it is dropped when they differ. */
+  async #isIntact(sha256: string): Promise<boolean> {
+    const index = await this.index();
+    const content = index.contents[sha256];
+    if (!content) return false;
+    const path = this.pathOf(sha256);
+    const found = await statOrUndefined(path);
+    if (found?.size === content.sizeBytes && found.mtimeMs === content.mtimeMs) return true;
+    const isSame =
+      found?.size === content.sizeBytes && (await digestFile(path, 'sha256')) === sha256;
+    if (isSame) {
+      content.mtimeMs = found.mtimeMs;
+      return true;
+    }
+    this.#options.logger.warn('images.damaged', { sha256 });
+    delete index.contents[sha256];
+    return false;
+  }
+
+  pathOf(sha256: string): string {
+    return join(this.#options.dir, contentName(sha256));
+  }
+
+  /** Takes a whole download in, used once. */
+  keep(key: string, url: string, partial: PartialFile): Promise<string> {
+    return this.#inTurn(async () => {
+      const { dir, clock } = this.#options;
+      const { sizeBytes } = partial;
+      const index = await this.index();
+      const validators = partial.validators ?? { etag: null, lastModified: null };
+      const sha256 = await partial.finish((hex) => this.pathOf(hex));
+      this.use(sha256, 1);
+      await syncDirectory(dir);
+      const { mtimeMs } = await stat(this.pathOf(sha256));
+      const sha512 = index.contents[sha256]?.sha512 ?? null;
+      index.contents[sha256] = { sizeBytes, mtimeMs, sha512, lastUsedMs: clock.now() };
+      index.locations[key] = { url, sha256, ...validators };
+      await saveIndex(dir, index);
+      return sha256;
+    });
+  }
+
+  async sha512Of(sha256: string, signal: AbortSignal): Promise<string> {
+    const content = (await this.index()).contents[sha256];
+    const known = content?.sha512 ?? (await digestFile(this.pathOf(sha256), 'sha512', { signal }));
+    if (content) content.sha512 = known;
+    return known;
+  }
+
+  /** Counts as used until as many releases. */
+  use(sha256: string, times: number): void {
+    if (times > 0) this.#uses.set(sha256, (this.#uses.get(sha256) ?? 0) + times);
+  }
+
+  release(sha256: string): void {
+    const left = (this.#uses.get(sha256) ?? 0) - 1;
+    if (left > 0) {
+      this.#uses.set(sha256, left);
+      return;
+    }
+    this.#uses.delete(sha256);
+    // Nobody waits for the eviction.
+    this.#evict().catch((error: unknown) =>
+      this.#options.logger.error('images.evict-failed', { reason: messageOf(error) }),
+    );
+  }
+
+  /** A use that was counted already, as something that can be handed out. */
+  async hold(sha256: string): Promise<HeldContent> {
+    const content = (await this.index()).contents[sha256];
+    if (!content) throw new Error(`content ${sha256} is not in the index`);
+    content.lastUsedMs = this.#options.clock.now();
+    const path = this.pathOf(sha256);
+    let isReleased = false;
+    return {
+      path,
+      sizeBytes: content.sizeBytes,
+      sha256,
+      verifyUnchanged: async () => {
+        const found = await statOrUndefined(path);
+        if (found?.size === content.sizeBytes && found.mtimeMs === content.mtimeMs) return;
+        throw new AppError('IMAGE_UNREADABLE', `${path} in the image cache was changed`, {
+          hint: 'reinstall: it is downloaded again',
+        });
+      },
+      release: () => {
+        if (isReleased) return;
+        isReleased = true;
+        this.release(sha256);
+      },
+    };
+  }
+
+  /** Drops a content that nobody uses. */
+  drop(sha256: string): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#isInUse(contentName(sha256))) return;
+      const index = await this.index();
+      await forget(this.#options.dir, index, sha256);
+      await saveIndex(this.#options.dir, index);
+    });
+  }
+
+  /** @throws AppError DISK_SPACE */
+  makeRoom(missingBytes: number): Promise<void> {
+    return this.#inTurn(async () => {
+      const index = await this.index();
+      await ensureSpace(missingBytes, { dir: this.#options.dir, index, isInUse: this.#isInUse });
+    });
+  }
+
+  async stats(): Promise<{ readonly files: number; readonly sizeBytes: number }> {
+    const index = await this.index();
+    return { files: Object.keys(index.contents).length, sizeBytes: totalSize(index) };
+  }
+
+  async close(): Promise<void> {
+    await this.#turn;
+  }
+
+  #evict(): Promise<void> {
+    return this.#inTurn(async () => {
+      const index = await this.index();
+      const { dir, maxBytes, logger } = this.#options;
+      const freedBytes = await evictTo(maxBytes, { dir, index, isInUse: this.#isInUse });
+      if (freedBytes > 0) logger.info('images.evicted', { freedBytes });
+      await saveIndex(dir, index);
+    });
+  }
+
+  readonly #isInUse = (name: string): boolean => {
+    const [kind, key = ''] = name.split('-');
+    return kind === 'partial' ? this.#options.isDownloading(key) : this.#uses.has(key);
+  };
+
+  async #open(): Promise<CacheIndex> {
+    const { dir, logger, clock } = this.#options;
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await removePartials(dir, this.#isInUse, clock.now() - PARTIAL_LIFETIME_MS);
+    return loadIndex(dir, logger);
+  }
+
+  /** One after the other. A failure is its caller's, not the next one's. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    return done;
+  }
+}
+
+async function statOrUndefined(
+  path: string,
+): Promise<{ readonly size: number; readonly mtimeMs: number } | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** The new name itself must survive a power cut. */
+async function syncDirectory(dir: string): Promise<void> {
+  const handle = await open(dir, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

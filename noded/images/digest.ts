@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { imageChecksum } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
+export type DigestAlgorithm = 'sha256' | 'sha512';
+
+export interface Checksum {
+  readonly algorithm: DigestAlgorithm;
+  readonly hex: string;
+}
+
+/** @throws AppError IMAGE_SOURCE when it is not `sha256:HEX` or `sha512:HEX` */
+export function parseChecksum(text: string): Checksum {
+  if (!imageChecksum.safeParse(text).success) {
+    throw new AppError('IMAGE_SOURCE', `'${text.slice(0, 160)}' is not a checksum`, {
+      hint: 'write sha256:HEX or sha512:HEX, in lower case',
+    });
+  }
+  const [algorithm, hex = ''] = text.split(':');
+  return { algorithm: algorithm === 'sha512' ? 'sha512' : 'sha256', hex };
+}
+
+export interface DigestOptions {
+  readonly signal?: AbortSignal;
+  readonly onBytes?: (doneBytes: number) => void;
+}
+
+/** Hex digest of a file. */
+export async function digestFile(
+  path: string,
+  algorithm: DigestAlgorithm,
+  { signal, onBytes }: DigestOptions = {},
+): Promise<string> {
+  const hash = createHash(algorithm);
+  let doneBytes = 0;
+  // Without an encoding the chunks are Buffers.
+  for await (const chunk of createReadStream(path, {
+    ...(signal && { signal }),
+    highWaterMark: 1024 * 1024,
+  }) as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    doneBytes += chunk.length;
+    onBytes?.(doneBytes);
+  }
+  return hash.digest('hex');
+}
+
+export function checksumMismatch(source: string, expected: Checksum, actual: string): AppError {
+  return new AppError(
+    'IMAGE_CHECKSUM_MISMATCH',
+    `the ${expected.algorithm} of ${source} is ${actual}, expected ${expected.hex}`,
+    {
+      details: { source, algorithm: expected.algorithm, expected: expected.hex, actual },
+      hint: 'compare with the checksum that the publisher gives; the image may have been replaced or damaged',
+    },
+  );
+}

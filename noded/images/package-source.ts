@@ -1,0 +1,162 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { PassThrough, type Readable } from 'node:stream';
+import { once } from 'node:events';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Secret } from '#shared/secret/secret.ts';
+import { refusalOf } from './transfer/address-policy.ts';
+import type { ByteSource } from './transfer/byte-source.ts';
+import { createFtpSource } from './transfer/ftp-source.ts';
+import { createHttpSource } from './transfer/http-source.ts';
+import { readNetrc } from './transfer/netrc.ts';
+import { parseSource, type Source } from './transfer/source-url.ts';
+import { transfer } from './transfer/transfer.ts';
+
+export interface PackageOptions {
+  readonly user?: string;
+  readonly password?: Secret;
+  readonly signal: AbortSignal;
+  /** netrc-style file, for hosts without an explicit user. */
+  readonly netrcFile?: string;
+  /** PEM certificates to trust besides the system's. */
+  readonly certificateAuthority?: string;
+  readonly retryDelayMs?: number;
+}
+
+export interface OpenedPackage {
+  readonly stream: Readable;
+  /** Null when the server does not say. */
+  readonly sizeBytes: number | null;
+}
+
+const DEFAULT_RETRY_DELAY_MS = 500;
+
+/** @throws AppError PACKAGE_SOURCE when it is neither an absolute path nor an http, https or ftp URL of a .tar.gz or .tgz */
+export function validatePackageUrl(url: string): void {
+  parsePackageSource(url);
+}
+
+/**
+ * A personalization package as a stream; nothing is kept of it. A cut connection is continued where the server can.
+ * What goes wrong after the first byte is the stream's error, an AppError too.
+ * @throws AppError PACKAGE_SOURCE, PACKAGE_DOWNLOAD with the server's status; never with a credential
+ */
+export async function openPackage(url: string, options: PackageOptions): Promise<OpenedPackage> {
+  const source = parsePackageSource(url);
+  options.signal.throwIfAborted();
+  return source.kind === 'path'
+    ? openFile(source.path, options.signal)
+    : openRemote(createSource(source.url, options), options);
+}
+
+function parsePackageSource(text: string): Source {
+  const source = parseSource(text);
+  const shown = text.slice(0, 500).replace(/\/\/[^/]*@/, '//');
+  const refuse = (message: string, hint: string): AppError =>
+    new AppError('PACKAGE_SOURCE', message, { details: { source: shown }, hint });
+  if (!source) {
+    throw refuse(
+      `the personalization package must be an absolute path or a URL (http, https, ftp): '${shown}'`,
+      'for example https://example.com/site.tar.gz',
+    );
+  }
+  const name = basename(source.kind === 'path' ? source.path : source.url.pathname);
+  if (!/.\.(tar\.gz|tgz)$/.test(name)) {
+    const extension = /\.[^.]*$/.exec(name)?.[0] ?? 'none';
+    throw refuse(
+      `the personalization package '${shown}' must end in .tar.gz or .tgz, not in '${extension}'`,
+      'pack it with: tar -czf NAME.tar.gz …',
+    );
+  }
+  const refusal = source.kind === 'url' ? refusalOf(source.url) : undefined;
+  if (refusal) throw refuse(`the package ${shown} is refused: ${refusal}`, 'give another host');
+  return source;
+}
+
+async function openFile(path: string, signal: AbortSignal): Promise<OpenedPackage> {
+  try {
+    const found = await stat(path);
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    const stream = createReadStream(path, { signal });
+    await once(stream, 'open');
+    ignoreLateError(stream);
+    return { stream, sizeBytes: found.size };
+  } catch (error) {
+    throw downloadFailure(path, error);
+  }
+}
+
+function createSource(url: URL, options: PackageOptions): ByteSource {
+  const { user, password, certificateAuthority } = options;
+  const login = user !== undefined && password !== undefined ? { user, password } : undefined;
+  const common = { url, netrc: readNetrc(options.netrcFile), ...(login && { login }) };
+  if (url.protocol === 'ftp:') return createFtpSource(common);
+  return createHttpSource({
+    ...common,
+    ...(certificateAuthority !== undefined && { certificateAuthority }),
+  });
+}
+
+/** Resolves with the first answer of the server, so that a refusal is the caller's error and not the reader's. */
+function openRemote(source: ByteSource, options: PackageOptions): Promise<OpenedPackage> {
+  const stream = new PassThrough();
+  ignoreLateError(stream);
+  const gone = new AbortController();
+  // A reader that goes away ends the download.
+  stream.on('close', () => gone.abort(new Error('the reader went away')));
+  return new Promise((resolve, reject) => {
+    let hasBegun = false;
+    transfer({
+      source,
+      offset: 0,
+      validators: null,
+      signal: AbortSignal.any([options.signal, gone.signal]),
+      retryDelayMs: options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
+      onRetry: () => undefined,
+      sink: {
+        async begin(offset, sizeBytes) {
+          if (hasBegun) {
+            throw downloadFailure(source.display, new Error('it cannot be continued after a cut'));
+          }
+          if (offset !== 0) throw new Error('a package starts at its first byte');
+          hasBegun = true;
+          resolve({ stream, sizeBytes });
+        },
+        async write(chunk) {
+          if (!stream.write(chunk)) await once(stream, 'drain', { signal: gone.signal });
+        },
+      },
+    }).then(
+      () => stream.end(),
+      (error: unknown) => {
+        const failure = options.signal.aborted
+          ? toError(options.signal.reason)
+          : downloadFailure(source.display, error);
+        reject(failure);
+        if (hasBegun) stream.destroy(failure);
+      },
+    );
+  });
+}
+
+/** Who reads the stream hears of its error; until somebody does, it must not end the program. */
+function ignoreLateError(stream: Readable): void {
+  stream.on('error', () => undefined);
+}
+
+function downloadFailure(display: string, error: unknown): AppError {
+  if (isAppError(error, 'PACKAGE_DOWNLOAD')) return error;
+  const [reason, details, hint] = isAppError(error)
+    ? [error.message, error.details, error.hint]
+    : [messageOf(error), {}, undefined];
+  return new AppError('PACKAGE_DOWNLOAD', `personalization package ${display}: ${reason}`, {
+    details: { ...details, url: display },
+    hint: hint ?? 'check the URL, and user and password where they are needed',
+    cause: error,
+  });
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

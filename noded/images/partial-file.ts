@@ -1,0 +1,145 @@
+import { createHash, type Hash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { identifiesVersion, type Validators } from './transfer/byte-source.ts';
+import type { TransferSink } from './transfer/transfer.ts';
+
+const savedValidators = z.object({
+  etag: z.string().nullable(),
+  lastModified: z.string().nullable(),
+});
+
+export interface PartialFileOptions {
+  /** `…/partial-<key>`; validators lie beside it in `.json`. */
+  readonly path: string;
+  /** Makes room for so many more bytes, or throws DISK_SPACE. */
+  readonly makeRoom: (missingBytes: number) => Promise<void>;
+  readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
+}
+
+/**
+ * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real name.
+ *
+ * INVARIANT: `#hash` has seen exactly the first `sizeBytes` bytes of the file.
+ */
+export class PartialFile implements TransferSink {
+  readonly #options: PartialFileOptions;
+  #file: FileHandle | undefined;
+  #hash: Hash = createHash('sha256');
+  #totalBytes: number | null = null;
+  #validators: Validators | null = null;
+  sizeBytes = 0;
+
+  constructor(options: PartialFileOptions) {
+    this.#options = options;
+  }
+
+  get validators(): Validators | null {
+    return this.#validators;
+  }
+
+  /** Takes up what an earlier attempt left, when it can be continued. */
+  async resume(signal: AbortSignal): Promise<void> {
+    const validators = await this.#readValidators();
+    if (!validators || !identifiesVersion(validators)) return this.discard();
+    this.#validators = validators;
+    try {
+      // Without an encoding the chunks are Buffers.
+      for await (const chunk of createReadStream(this.#options.path, {
+        signal,
+      }) as AsyncIterable<Buffer>) {
+        this.#hash.update(chunk);
+        this.sizeBytes += chunk.length;
+      }
+    } catch (error) {
+      signal.throwIfAborted();
+      if (systemCodeOf(error) !== 'ENOENT') throw error;
+      this.#validators = null;
+    }
+  }
+
+  async begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void> {
+    await this.#options.makeRoom(totalBytes === null ? 0 : totalBytes - offset);
+    this.#file ??= await open(this.#options.path, 'a', 0o600);
+    if (offset === 0 || offset !== this.sizeBytes) {
+      await this.#file.truncate(0);
+      this.#hash = createHash('sha256');
+      this.sizeBytes = 0;
+    }
+    this.#totalBytes = totalBytes;
+    this.#validators = validators;
+    await writeFile(`${this.#options.path}.json`, JSON.stringify(validators), { mode: 0o600 });
+    this.#options.onProgress(this.sizeBytes, totalBytes);
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    if (!this.#file) throw new Error('write before begin');
+    try {
+      for (let done = 0; done < chunk.length;) {
+        done += (await this.#file.write(chunk, done)).bytesWritten;
+      }
+    } catch (error) {
+      throw diskFailure(this.#options.path, error, this.#totalBytes);
+    }
+    this.#hash.update(chunk);
+    this.sizeBytes += chunk.length;
+    this.#options.onProgress(this.sizeBytes, this.#totalBytes);
+  }
+
+  /** The content's SHA-256; the file is on disk under the name that it gives. */
+  async finish(nameOf: (sha256: string) => string): Promise<string> {
+    if (!this.#file) throw new Error('finish before begin');
+    try {
+      await this.#file.sync();
+    } catch (error) {
+      throw diskFailure(this.#options.path, error, this.#totalBytes);
+    }
+    await this.close();
+    const sha256 = this.#hash.digest('hex');
+    await rename(this.#options.path, nameOf(sha256));
+    await rm(`${this.#options.path}.json`, { force: true });
+    return sha256;
+  }
+
+  async close(): Promise<void> {
+    const file = this.#file;
+    this.#file = undefined;
+    await file?.close();
+  }
+
+  /** True when a later attempt can go on from here. */
+  get isResumable(): boolean {
+    return this.sizeBytes > 0 && this.#validators !== null && identifiesVersion(this.#validators);
+  }
+
+  async discard(): Promise<void> {
+    await this.close();
+    await rm(this.#options.path, { force: true });
+    await rm(`${this.#options.path}.json`, { force: true });
+  }
+
+  async #readValidators(): Promise<Validators | undefined> {
+    try {
+      const text = await readFile(`${this.#options.path}.json`, 'utf8');
+      return savedValidators.parse(JSON.parse(text));
+    } catch {
+      // Absent, cut by a crash, or damaged: in each case there is nothing to go on from.
+      return undefined;
+    }
+  }
+}
+
+function diskFailure(path: string, error: unknown, totalBytes: number | null): unknown {
+  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCodeOf(error) ?? '')) return error;
+  return new AppError(
+    'DISK_FULL',
+    `the disk became full while ${path} was written: ${messageOf(error)}`,
+    {
+      details: { path, totalBytes },
+      hint: 'free space there, then repeat',
+      cause: error,
+    },
+  );
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { Secret } from '#shared/secret/secret.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+
+export interface Login {
+  readonly user: string;
+  readonly password: Secret;
+}
+
+interface Entry extends Login {
+  /** Undefined for `default`. */
+  readonly host: string | undefined;
+}
+
+/** The login for a host from a netrc file (netrc(5)); the first match wins, `default` matches all. */
+export function findLogin(netrc: string, host: string): Login | undefined {
+  return parseNetrc(netrc).find((entry) => entry.host === undefined || entry.host === host);
+}
+
+/** Nothing where there is no such file. @throws AppError FILE_UNREADABLE */
+export function readNetrc(path: string | undefined): string {
+  if (path === undefined) return '';
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return '';
+    throw new AppError('FILE_UNREADABLE', `cannot read ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+function parseNetrc(text: string): readonly Entry[] {
+  // A macro runs from `macdef` to an empty line.
+  const words = text
+    .replaceAll(/^\s*macdef[^]*?(\n\s*\n|$(?![^]))/gm, '\n')
+    .replaceAll(/^\s*#.*$/gm, '')
+    .split(/\s+/);
+  const entries: Entry[] = [];
+  let current: { host: string | undefined; user: string; password: string } | undefined;
+  const finish = (): void => {
+    if (current) entries.push({ ...current, password: new Secret(current.password) });
+  };
+  for (let at = 0; at < words.length; at += 1) {
+    const value = words[at + 1] ?? '';
+    if (words[at] === 'machine' || words[at] === 'default') {
+      finish();
+      const host = words[at] === 'machine' ? value : undefined;
+      current = { host, user: '', password: '' };
+      if (host !== undefined) at += 1;
+    } else if (current && (words[at] === 'login' || words[at] === 'password')) {
+      current[words[at] === 'login' ? 'user' : 'password'] = value;
+      at += 1;
+    }
+  }
+  finish();
+  return entries;
+}

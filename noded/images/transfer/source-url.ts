@@ -1,0 +1,38 @@
+import { isIP } from 'node:net';
+import { isAbsolute } from 'node:path';
+
+/** Where an image or a package comes from. */
+export type Source =
+  { readonly kind: 'path'; readonly path: string } | { readonly kind: 'url'; readonly url: URL };
+
+const PROTOCOLS = ['http:', 'https:', 'ftp:'];
+/** Presigned URLs carry their credentials in the query. */
+const SECRET_QUERY = /(sig|token|key|secret|pass|cred|auth)/i;
+
+/** Undefined when it is neither an absolute path nor an http, https or ftp URL. */
+export function parseSource(text: string): Source | undefined {
+  if (text.includes('\0')) return undefined;
+  if (isAbsolute(text)) return { kind: 'path', path: text };
+  const url = URL.parse(text);
+  // Without `//` the parser takes `http:host` too, which nobody means.
+  if (!url || !PROTOCOLS.includes(url.protocol) || !/^[a-z]+:\/\//i.test(text)) return undefined;
+  return url.hostname === '' ? undefined : { kind: 'url', url };
+}
+
+/** For messages and logs: without user, password, fragment and what looks like a credential in the query. */
+export function formatUrl(url: URL): string {
+  const shown = new URL(url);
+  shown.username = '';
+  shown.password = '';
+  shown.hash = '';
+  for (const name of new Set(shown.searchParams.keys())) {
+    if (SECRET_QUERY.test(name)) shown.searchParams.set(name, 'redacted');
+  }
+  return shown.href;
+}
+
+/** The host as a literal address, or undefined for a name. */
+export function literalAddressOf(url: URL): string | undefined {
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  return isIP(host) === 0 ? undefined : host;
+}

@@ -1,0 +1,168 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import {
+  type ByteSource,
+  identifiesVersion,
+  isSameVersion,
+  type Opened,
+  TruncatedError,
+  type Validators,
+} from './byte-source.ts';
+
+/** Takes the bytes in order. */
+export interface TransferSink {
+  /** Before the first byte, with 0 or the offset resumed from; again with 0 when the file changed and all starts over. */
+  begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void>;
+  write(chunk: Buffer): Promise<void>;
+}
+
+export interface TransferOptions {
+  readonly source: ByteSource;
+  readonly sink: TransferSink;
+  /** Bytes that the sink has already. */
+  readonly offset: number;
+  /** Of these bytes; with offset 0 of the version that need not be fetched again. */
+  readonly validators: Validators | null;
+  readonly signal: AbortSignal;
+  /** First pause; it doubles up to sixteenfold. */
+  readonly retryDelayMs: number;
+  readonly onRetry: (message: string) => void;
+}
+
+/** Attempts in a row that bring no new byte. */
+const MAX_IDLE_ATTEMPTS = 5;
+/** A server that gives a few bytes an attempt is no server. */
+const MAX_ATTEMPTS = 200;
+
+interface Position {
+  offset: number;
+  totalBytes: number | null;
+  validators: Validators | null;
+  hasBegun: boolean;
+}
+
+/**
+ * Brings a remote file whole, over cut connections: by Range and If-Range where the server can, from the start where it cannot.
+ * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, what the sink throws, or the signal's reason
+ */
+export async function transfer(options: TransferOptions): Promise<'not-modified' | 'done'> {
+  const { source, signal, onRetry } = options;
+  const { offset, validators } = options;
+  const position: Position = { offset, totalBytes: null, validators, hasBegun: false };
+  let farthest = position.offset;
+  let idle = 0;
+  for (let attempt = 1; ; attempt += 1) {
+    let failure: unknown;
+    try {
+      const outcome = await tryOnce(options, position);
+      if (outcome !== 'cut') return outcome;
+      failure = new TruncatedError('the connection was closed early');
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof AppError) throw error;
+      failure = error;
+    }
+    // What must be fetched from the start again is no progress.
+    idle = position.offset > farthest && canResume(position) ? 0 : idle + 1;
+    farthest = Math.max(farthest, position.offset);
+    if (idle >= MAX_IDLE_ATTEMPTS || attempt >= MAX_ATTEMPTS) {
+      throw giveUp(source, farthest, position.totalBytes, failure);
+    }
+    onRetry(`${messageOf(failure)}; trying again from byte ${position.offset}`);
+    await pause(options.retryDelayMs * 2 ** Math.max(0, Math.min(idle, 5) - 1), signal);
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch (error) {
+    // The reason itself, not the AbortError around it.
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** Bytes of a version that cannot be named cannot be continued. */
+function canResume({ validators }: Position): boolean {
+  return validators !== null && identifiesVersion(validators);
+}
+
+async function tryOnce(
+  options: TransferOptions,
+  position: Position,
+): Promise<'not-modified' | 'done' | 'cut'> {
+  const { source, sink, signal } = options;
+  const offset = canResume(position) ? position.offset : 0;
+  const isConditional = !position.hasBegun || offset > 0;
+  const validators = isConditional ? position.validators : null;
+  const opened = await source.open({ offset, validators, signal });
+  if (opened.kind === 'not-modified') return 'not-modified';
+  let skip = await placeSink(opened, sink, position);
+  for await (const chunk of opened.body) {
+    signal.throwIfAborted();
+    const fresh = chunk.subarray(Math.min(skip, chunk.length));
+    skip -= chunk.length - fresh.length;
+    if (fresh.length === 0) continue;
+    await sink.write(fresh);
+    position.offset += fresh.length;
+  }
+  signal.throwIfAborted();
+  const { totalBytes } = opened;
+  return skip === 0 && (totalBytes === null || position.offset === totalBytes) ? 'done' : 'cut';
+}
+
+/** Where the body joins what the sink has: how many of its first bytes are known already. */
+async function placeSink(
+  opened: Opened & { kind: 'body' },
+  sink: TransferSink,
+  position: Position,
+): Promise<number> {
+  const known = position.validators;
+  position.totalBytes = opened.totalBytes;
+  position.validators = opened.validators;
+  if (opened.offset > 0 && known && !mayContinue(known, opened.validators)) {
+    position.validators = null;
+    throw new Error('the file was replaced on the server meanwhile');
+  }
+  // The whole of the version that we have the beginning of comes from a server without ranges.
+  const continues =
+    opened.offset === position.offset ||
+    (known !== null && isSameVersion(known, opened.validators));
+  const begin = continues ? position.offset : 0;
+  if (!position.hasBegun || !continues) {
+    await sink.begin(begin, opened.totalBytes, opened.validators);
+  }
+  position.hasBegun = true;
+  position.offset = begin;
+  return begin - opened.offset;
+}
+
+/** A partial answer need not repeat the validators; those that it has must be the same. */
+function mayContinue(known: Validators, now: Validators): boolean {
+  return (
+    (now.etag === null || known.etag === now.etag) &&
+    (now.lastModified === null || known.lastModified === now.lastModified)
+  );
+}
+
+function giveUp(
+  source: ByteSource,
+  doneBytes: number,
+  totalBytes: number | null,
+  failure: unknown,
+): AppError {
+  const details = { url: source.display, doneBytes, totalBytes };
+  if (failure instanceof TruncatedError || (doneBytes > 0 && totalBytes !== null)) {
+    return new AppError(
+      'DOWNLOAD_TRUNCATED',
+      `the download of ${source.display} ended after ${doneBytes} of ${totalBytes ?? 'unknown'} bytes: ${messageOf(failure)}`,
+      { details, cause: failure, hint: 'check the server, or give another URL' },
+    );
+  }
+  return new AppError(
+    'DOWNLOAD_FAILED',
+    `cannot download ${source.display}: ${messageOf(failure)}`,
+    { details, cause: failure, hint: 'check the URL and that the server can be reached' },
+  );
+}

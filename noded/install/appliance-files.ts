@@ -1,0 +1,240 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream/promises';
+import {
+  applianceManifest,
+  buildProgress,
+  type ApplianceManifest,
+} from '#shared/contract/appliance-manifest.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { isErrorCode } from '#shared/errors/codes.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+
+export interface Appliance {
+  readonly manifest: ApplianceManifest;
+  readonly kernelPath: string;
+  readonly initrdPath: string;
+  readonly rootPath: string;
+}
+
+export interface ApplianceFilesOptions {
+  readonly dir: string;
+  /** Command line of `gnt-appliance`; `build --progress-json` is added. */
+  readonly builder: { readonly command: string; readonly args: readonly string[] };
+  /** Environment of the builder: GNT_ROOT, HOME, cache directory. */
+  readonly builderEnvironment: Readonly<Record<string, string>>;
+}
+
+export interface ApplianceFiles {
+  /** Reads the manifest and compares every byte with it. @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT */
+  verify(): Promise<Appliance>;
+  /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
+  memoryMiB(): Promise<number>;
+  /** `verify`, and where there is none, the builder first: from its cache or anew. */
+  ensure(context: JobContext): Promise<Appliance>;
+}
+
+/** Of the machine of an appliance that is yet to be built. */
+const USUAL_MEMORY_MIB = 512;
+const REBUILD_HINT = 'gnt-appliance build makes an intact one';
+
+export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
+  const { dir } = options;
+  const verify = async (): Promise<Appliance> => {
+    const manifest = await readManifest(dir);
+    const files = [manifest.kernel, manifest.initrd, manifest.root];
+    await Promise.all(files.map((file) => verifyFile(dir, file)));
+    return {
+      manifest,
+      kernelPath: join(dir, manifest.kernel.name),
+      initrdPath: join(dir, manifest.initrd.name),
+      rootPath: join(dir, manifest.root.name),
+    };
+  };
+  // Installs that come while one builds, wait for that one build.
+  let building: Promise<void> | undefined;
+  return {
+    verify,
+    memoryMiB: () =>
+      readManifest(dir).then(
+        (manifest) => manifest.memoryMiB,
+        () => USUAL_MEMORY_MIB,
+      ),
+    ensure: async (context) => {
+      for (;;) {
+        const intact = await verifyOrExplain(verify, context);
+        if (intact !== undefined) return intact;
+        const isOwn = building === undefined;
+        building ??= build(options, context).finally(() => {
+          building = undefined;
+        });
+        try {
+          await (isOwn ? building : waitForOther(building, context));
+        } catch (error) {
+          context.signal.throwIfAborted();
+          // The job that built was ended: that says nothing about the appliance, and now it is our turn.
+          const wasEnded =
+            isAppError(error, 'JOB_CANCELED') || isAppError(error, 'JOB_INTERRUPTED');
+          if (isOwn || !wasEnded) throw error;
+          continue;
+        }
+        return await verify();
+      }
+    },
+  };
+}
+
+async function verifyOrExplain(
+  verify: () => Promise<Appliance>,
+  context: JobContext,
+): Promise<Appliance | undefined> {
+  try {
+    return await verify();
+  } catch (error) {
+    if (!isAppError(error, 'APPLIANCE_MISSING') && !isAppError(error, 'APPLIANCE_CORRUPT'))
+      throw error;
+    context.report.log(`${messageOf(error)}; building it`, 'warn');
+    return undefined;
+  }
+}
+
+/** Another job's build; being cancelled ends our waiting, not that build. */
+async function waitForOther(building: Promise<void>, context: JobContext): Promise<void> {
+  context.report.log('another installation is building the appliance, waiting for it');
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = (): void => aborted.reject(context.signal.reason as Error);
+  context.signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    context.signal.throwIfAborted();
+    await Promise.race([building, aborted.promise]);
+  } finally {
+    context.signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function readManifest(dir: string): Promise<ApplianceManifest> {
+  try {
+    return applianceManifest.parse(JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') {
+      throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${dir}`, {
+        hint: REBUILD_HINT,
+        cause: error,
+      });
+    }
+    throw new AppError(
+      'APPLIANCE_CORRUPT',
+      `${dir}/manifest.json cannot be read: ${messageOf(error)}`,
+      {
+        hint: REBUILD_HINT,
+        cause: error,
+      },
+    );
+  }
+}
+
+async function verifyFile(dir: string, expected: ApplianceManifest['root']): Promise<void> {
+  const path = join(dir, expected.name);
+  const corrupt = (what: string, cause?: unknown): AppError =>
+    new AppError('APPLIANCE_CORRUPT', `${path} ${what}`, { hint: REBUILD_HINT, cause });
+  try {
+    const { size } = await stat(path);
+    if (size !== expected.sizeBytes)
+      throw corrupt(`has ${size} bytes, its manifest says ${expected.sizeBytes}`);
+    const hash = createHash('sha256');
+    await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
+    if (hash.digest('hex') !== expected.sha256) throw corrupt('differs from its manifest');
+  } catch (error) {
+    if (isAppError(error)) throw error;
+    throw corrupt(`cannot be read: ${messageOf(error)}`, error);
+  }
+}
+
+/** From SIGTERM to SIGKILL: the builder removes what it unpacked and mounted. */
+const BUILDER_GRACE_MS = 30_000;
+
+/** Runs the builder to its end; cancelling the job that started it ends it, and waits until it has. */
+async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
+  const child = spawn(
+    options.builder.command,
+    [...options.builder.args, 'build', '--progress-json'],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...options.builderEnvironment },
+    },
+  );
+  let failure: AppError | undefined;
+  let stderrTail = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderrTail = (stderrTail + text).slice(-2000);
+  });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+    // A tool that it started may hold its output open: once it is being ended, its own exit is enough.
+    child.once('exit', (status) => {
+      if (context.signal.aborted) resolve(status);
+    });
+  });
+  let killTimer: NodeJS.Timeout | undefined;
+  const stop = (): void => {
+    child.kill('SIGTERM');
+    killTimer = setTimeout(() => child.kill('SIGKILL'), BUILDER_GRACE_MS);
+  };
+  context.signal.addEventListener('abort', stop, { once: true });
+  if (context.signal.aborted) stop();
+  const lines = createInterface({ input: child.stdout });
+  lines.on('line', (line) => {
+    const progress = parseProgress(line);
+    if (progress?.type === 'step') context.report.log(`appliance: ${progress.text}`);
+    if (progress?.type === 'error') {
+      failure = new AppError(
+        isErrorCode(progress.code) ? progress.code : 'APPLIANCE_BUILD',
+        progress.message,
+        {
+          ...(progress.hint !== undefined && { hint: progress.hint }),
+        },
+      );
+    }
+  });
+  let status: number | null;
+  try {
+    status = await ended;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    throw new AppError(
+      'APPLIANCE_BUILD',
+      `the appliance builder did not start: ${messageOf(error)}`,
+      { cause: error },
+    );
+  } finally {
+    context.signal.removeEventListener('abort', stop);
+    clearTimeout(killTimer);
+  }
+  context.signal.throwIfAborted();
+  if (status !== 0) {
+    throw (
+      failure ??
+      new AppError(
+        'APPLIANCE_BUILD',
+        `the appliance builder failed: ${stderrTail.trim().split('\n').at(-1) ?? ''}`,
+        {
+          hint: 'gnt-appliance build shows the whole output',
+        },
+      )
+    );
+  }
+}
+
+function parseProgress(line: string): ReturnType<typeof buildProgress.parse> | undefined {
+  try {
+    return buildProgress.parse(JSON.parse(line));
+  } catch {
+    // The builder's tools may print what is no progress.
+    return undefined;
+  }
+}

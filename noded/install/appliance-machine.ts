@@ -1,0 +1,80 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
+import type { Appliance } from './appliance-files.ts';
+import { planBoot } from '../instances/plan-boot.ts';
+import { planSmbios } from '../instances/cloud-init-datasource.ts';
+import { diskSerial, IMAGE_SERIAL } from './plan-install.ts';
+
+/** Two CPUs: one loads kernel modules while the other reads the agent. */
+const APPLIANCE_VCPUS = 2;
+
+export interface ApplianceMachineInput {
+  readonly instance: InstanceRecord;
+  readonly appliance: Appliance;
+  readonly accelerator: Accelerator;
+  readonly nics: readonly MachineNic[];
+  readonly imagePath: string | null;
+  readonly diskPath: (index: number) => string;
+}
+
+/** The throw-away machine of one installation: the same read-only bytes each time, the instance's disks, the image, the channel. Pure. */
+export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec {
+  const { instance, appliance } = input;
+  const disks: MachineDisk[] = [
+    // The same bytes for every install: the host's page cache has them after the first.
+    { path: appliance.rootPath, serial: 'root', readOnly: true, cache: 'writeback' },
+    ...instance.disks.map((_, index) => ({
+      path: input.diskPath(index),
+      serial: diskSerial(index),
+      readOnly: false,
+      reportsFullHost: true,
+    })),
+  ];
+  if (input.imagePath !== null)
+    disks.push({ path: input.imagePath, serial: IMAGE_SERIAL, readOnly: true });
+  return {
+    uuid: instance.uuid,
+    name: instance.name,
+    smbios: { uuid: instance.instanceId, manufacturer: 'gnt', product: 'gnt appliance' },
+    memoryMiB: appliance.manifest.memoryMiB,
+    vcpus: APPLIANCE_VCPUS,
+    accelerator: input.accelerator,
+    kernel: {
+      kernelPath: appliance.kernelPath,
+      initrdPath: appliance.initrdPath,
+      append: appliance.manifest.kernelArguments,
+    },
+    disks,
+    nics: input.nics,
+    noReboot: true,
+  };
+}
+
+export interface MediumMachineInput {
+  readonly instance: InstanceRecord;
+  readonly accelerator: Accelerator;
+  readonly nics: readonly MachineNic[];
+  readonly diskPath: (index: number) => string;
+}
+
+/** The instance itself, booted once from its installation medium: as in normal runs but for the installation parameters. Pure. */
+export function planMediumMachine(input: MediumMachineInput): MachineSpec {
+  const { instance } = input;
+  const parameters = { ...instance.hvparams, ...instance.installParameters };
+  return {
+    uuid: instance.uuid,
+    name: instance.name,
+    smbios: planSmbios({ ...instance, communication: true, seedDisk: false }),
+    memoryMiB: instance.beparams.memoryMiB,
+    vcpus: instance.beparams.vcpus,
+    accelerator: input.accelerator,
+    disks: instance.disks.map((_, index) => ({
+      path: input.diskPath(index),
+      serial: diskSerial(index),
+      readOnly: false,
+    })),
+    nics: input.nics,
+    noReboot: true,
+    ...planBoot(parameters, 'cdrom,disk'),
+  };
+}

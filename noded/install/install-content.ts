@@ -1,0 +1,100 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallContent } from '../instances/plan-view.ts';
+import type { OsSelection } from '../os/os-registry.ts';
+import { packDefinition } from '../os/pack-definition.ts';
+import { planScriptEnvironment } from '../os/script-environment.ts';
+import { diskSerial, planInstall } from './plan-install.ts';
+
+export interface InstallContentInput {
+  readonly instance: InstanceRecord;
+  readonly os: OsSelection | null;
+  readonly isReinstall: boolean;
+  readonly installId: string;
+  /** Path of the untrusted script within its definition. */
+  readonly script: string | null;
+  readonly imageSizeBytes: number | null;
+  readonly hasPackage: boolean;
+}
+
+/** What one machine of an installation finds under install/ and os/. */
+export async function buildInstallContent(input: InstallContentInput): Promise<InstallContent> {
+  const { instance, os, script } = input;
+  const packed = os !== null && script !== null ? await packDefinition(os.definition) : null;
+  const environment =
+    os === null
+      ? {}
+      : planCreateEnvironment({
+          ...input,
+          os,
+          runsIn: 'appliance',
+          diskPath: (index) => `/dev/disk/by-id/virtio-${diskSerial(index)}`,
+        });
+  return {
+    plan: planInstall({
+      instance,
+      installId: input.installId,
+      imageSizeBytes: input.imageSizeBytes,
+      hasPackage: input.hasPackage,
+      script: script === null ? null : { path: script, environment },
+    }),
+    scripts: new Map(Object.entries(packed?.scripts ?? {})),
+    definitionTar: packed?.tar ?? null,
+    imageSizeBytes: input.imageSizeBytes,
+    hasPackage: input.hasPackage,
+  };
+}
+
+export interface CreateEnvironmentInput {
+  readonly instance: InstanceRecord;
+  readonly os: OsSelection;
+  readonly isReinstall: boolean;
+  readonly runsIn: 'appliance' | 'host';
+  readonly diskPath: (index: number) => string;
+}
+
+/** Ganeti's variables of a create script, without OSP_*. Pure. */
+export function planCreateEnvironment(input: CreateEnvironmentInput): Record<string, string> {
+  const { instance, os } = input;
+  return planScriptEnvironment({
+    instance: {
+      name: instance.name,
+      uuid: instance.uuid,
+      createdAtMs: instance.createdAtMs,
+      modifiedAtMs: instance.modifiedAtMs,
+      primaryNode: instance.primaryNode,
+      osType: instance.osType ?? '',
+      hypervisor: 'kvm',
+      beparams: { memory: instance.beparams.memoryMiB, vcpus: instance.beparams.vcpus },
+      hvparams: scalarsOf(instance.hvparams),
+    },
+    os: {
+      name: os.definition.name,
+      apiVersion: os.definition.apiVersion,
+      variants: os.definition.variants,
+      variant: os.variant,
+    },
+    disks: instance.disks.map((disk, index) => ({
+      path: input.diskPath(index),
+      sizeBytes: disk.sizeBytes,
+      uuid: disk.uuid,
+      name: disk.name,
+      access: 'rw',
+      backend: input.runsIn === 'appliance' ? 'block' : 'file:loop',
+    })),
+    nics: instance.nics,
+    debugLevel: 0,
+    runsIn: input.runsIn,
+    operation: { script: 'create', reinstall: input.isReinstall },
+  });
+}
+
+function scalarsOf(values: Record<string, unknown>): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    Object.entries(values).filter(
+      (entry): entry is [string, string | number | boolean] =>
+        typeof entry[1] === 'string' ||
+        typeof entry[1] === 'number' ||
+        typeof entry[1] === 'boolean',
+    ),
+  );
+}

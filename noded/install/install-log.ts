@@ -1,0 +1,101 @@
+import { createReadStream } from 'node:fs';
+import { open, rm, stat, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** A hostile script may print for ever; what comes after this is counted, not kept. */
+const MAX_LOG_BYTES = 8 * 1024 * 1024;
+const TAIL_LINES = 20;
+const FOLLOW_INTERVAL_MS = 500;
+
+/** The log of one installation: a file that only root reads, with the last lines at hand for an error message. */
+export class InstallLog {
+  readonly path: string;
+  readonly #file: FileHandle;
+  readonly #mask: (text: string) => string;
+  readonly #tail: string[] = [];
+  #writtenBytes = 0;
+  #writing: Promise<unknown> = Promise.resolve();
+
+  private constructor(path: string, file: FileHandle, mask: (text: string) => string) {
+    this.path = path;
+    this.#file = file;
+    this.#mask = mask;
+  }
+
+  /** Starts the file anew: an instance has the log of its last installation. */
+  static async create(path: string, mask: (text: string) => string): Promise<InstallLog> {
+    return new InstallLog(path, await open(path, 'w', 0o600), mask);
+  }
+
+  /** For what is told elsewhere: the same values are hidden there. */
+  mask(text: string): string {
+    return this.#mask(text);
+  }
+
+  append(line: string): void {
+    const text = this.#mask(line);
+    this.#tail.push(text);
+    if (this.#tail.length > TAIL_LINES) this.#tail.shift();
+    if (this.#writtenBytes > MAX_LOG_BYTES) return;
+    const isLast = this.#writtenBytes + text.length > MAX_LOG_BYTES;
+    const bytes = isLast ? '… the log is full: further lines are not kept\n' : `${text}\n`;
+    this.#writtenBytes += isLast ? MAX_LOG_BYTES : Buffer.byteLength(bytes);
+    // A log that cannot be written (full disk) must not end the installation; the tail is kept in memory.
+    this.#writing = this.#writing.then(() => this.#file.write(bytes)).catch(() => undefined);
+  }
+
+  tail(): readonly string[] {
+    return [...this.#tail];
+  }
+
+  /** Resolves when what was appended can be read. */
+  async flush(): Promise<void> {
+    await this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.#writing;
+    await this.#file.close();
+  }
+}
+
+export function installLogPath(logDir: string, uuid: string): string {
+  return join(logDir, `install-${uuid}.log`);
+}
+
+export async function removeInstallLog(logDir: string, uuid: string): Promise<void> {
+  await rm(installLogPath(logDir, uuid), { force: true });
+}
+
+/** The log's bytes, none where it was not begun or is gone; with `isOngoing`, what is added too, until that says no. */
+export async function* readInstallLog(
+  path: string,
+  isOngoing: () => boolean | Promise<boolean>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for (;;) {
+    const goesOn = await isOngoing();
+    const size = await sizeOf(path);
+    if (size < offset) offset = 0;
+    if (size > offset) {
+      for await (const chunk of createReadStream(path, { start: offset, end: size - 1 })) {
+        yield chunk as Buffer;
+      }
+      offset = size;
+    }
+    if (!goesOn || signal.aborted) return;
+    await sleep(FOLLOW_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return 0;
+    throw error;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallStage } from '#shared/contract/primitives.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
+import type { GuestEvents } from '../instances/guest-events.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
+import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { Views } from '../instances/views.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { OsSelection } from '../os/os-registry.ts';
+import type { ApplianceFiles } from './appliance-files.ts';
+import type { ChannelCommandsOptions } from './channel-commands.ts';
+import type { ChosenScripts } from './choose-scripts.ts';
+import type { InstallRoom } from './install-room.ts';
+
+export interface InstallRequest {
+  /** As it is to be after the installation; its disks are emptied. */
+  readonly instance: InstanceRecord;
+  readonly os: OsSelection | null;
+  /** Create scripts that run, by where. */
+  readonly scripts: ChosenScripts;
+  /** Values of the OS definition's defaults, below the instance's own. */
+  readonly osDefaults: Readonly<Record<string, string>>;
+  /** Values of the private ones among these defaults. */
+  readonly privateDefaults: readonly string[];
+  /** The instance boots from `installParameters`' medium and installs itself. */
+  readonly isFromMedium: boolean;
+  readonly secrets: JobSecrets;
+  readonly isReinstall: boolean;
+  /** Seconds for the whole installation; 0 means no limit. */
+  readonly timeoutS: number;
+}
+
+/** What the content socket may hand out while an installation runs. */
+export interface ActiveInstall {
+  readonly instance: InstanceRecord;
+  readonly image: FetchedImage | null;
+  readonly secrets: JobSecrets;
+}
+
+export interface InstallerDependencies {
+  readonly repository: InstanceRepository;
+  readonly disks: InstanceDisks;
+  readonly images: ImageCache;
+  readonly applianceFiles: ApplianceFiles;
+  readonly keeper: MachineKeeper;
+  readonly views: Views;
+  readonly guestEvents: GuestEvents;
+  readonly channelCommands: ChannelCommandsOptions;
+  readonly chooseAccelerator: (
+    wanted: 'auto' | 'kvm' | 'tcg',
+    context: JobContext,
+  ) => Promise<'kvm' | 'tcg'>;
+  readonly room: InstallRoom;
+  readonly logDir: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** For metrics. */
+  readonly onStageEnded: (stage: InstallStage, durationMs: number) => void;
+}

@@ -1,0 +1,139 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import { inStage } from './install-error.ts';
+import { InstallRun } from './install-run.ts';
+import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
+
+/** As these an I/O error of a full host may show itself inside the guest. */
+const possiblyDiskFull = [
+  'IMAGE_DUMP',
+  'SCRIPT_FAILED',
+  'PACKAGE_INVALID',
+  'INTERNAL',
+  'COMMAND_FAILED',
+] as const;
+const FULL_BELOW_BYTES = 1024 * 1024;
+
+/**
+ * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine come from its agent;
+ * both are reported, timed and recorded the same way.
+ */
+export class Installer {
+  readonly #dependencies: InstallerDependencies;
+  readonly #active = new Map<string, ActiveInstall>();
+
+  constructor(dependencies: InstallerDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  activeInstall(uuid: string): ActiveInstall | undefined {
+    return this.#active.get(uuid);
+  }
+
+  /**
+   * Waits until the node has room for an installation of this instance. Disposing of the answer gives the room back.
+   * To be called before anything is changed, by a job that has its locks.
+   */
+  async enterRoom(
+    { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
+    isFromMedium: boolean,
+    context: JobContext,
+  ): Promise<Disposable> {
+    const { room, applianceFiles } = this.#dependencies;
+    const memoryMiB = isFromMedium ? beparams.memoryMiB : await applianceFiles.memoryMiB();
+    return room.enter({ uuid, memoryMiB }, context);
+  }
+
+  /**
+   * @returns the installed instance's record
+   * @throws AppError with `details.stage` and `details.logTail`; the record says `failed` then, and nothing runs
+   */
+  async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
+    const { repository, onStageEnded } = this.#dependencies;
+    const { uuid } = request.instance;
+    using deadline = new Deadline(context.signal, request.timeoutS);
+    const timed: JobContext = { ...context, signal: deadline.signal };
+    const run = new InstallRun(this.#dependencies, request, timed, (active) =>
+      this.#active.set(uuid, active),
+    );
+    try {
+      await run.execute();
+      await run.settle();
+      for (const { stage, durationMs } of run.timings) onStageEnded(stage, durationMs);
+      const install = run.record({ state: 'success', stage: null, error: null });
+      return await repository.update(uuid, (instance) => ({
+        ...instance,
+        installState: 'installed',
+        install,
+      }));
+    } catch (thrown) {
+      await run.settle();
+      // What fails because the job is being ended (a killed child, an AbortError) failed for that reason.
+      const error: unknown =
+        timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
+      const stage = failedStageOf(error) ?? run.stage;
+      const explained = await this.#explainDiskFull(error);
+      // The store is on the same file system: what was half written goes first, so that the failure can be recorded.
+      if (isAppError(explained, 'DISK_FULL'))
+        await this.#dependencies.disks.createEmpty(request.instance).catch(() => undefined);
+      const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
+      const install = run.record({
+        state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',
+        stage,
+        error: { code: failure.code, message: failure.message, hint: failure.hint ?? null },
+      });
+      await repository.update(uuid, (instance) => ({
+        ...instance,
+        installState: 'failed',
+        adminState: 'down',
+        install,
+      }));
+      throw failure;
+    } finally {
+      this.#active.delete(uuid);
+      await run.close();
+    }
+  }
+
+  /** A guest sees a full host as an I/O error: say what it was. */
+  async #explainDiskFull(error: unknown): Promise<unknown> {
+    if (!isAppError(error) || !possiblyDiskFull.some((code) => code === error.code)) return error;
+    const free = await this.#dependencies.disks.freeBytes().catch(() => Number.MAX_SAFE_INTEGER);
+    if (free > FULL_BELOW_BYTES) return error;
+    return new AppError('DISK_FULL', `the node's disk is full: ${error.message}`, {
+      hint: 'free space below var/lib/gnt, then gnt-instance reinstall',
+      details: error.details,
+      cause: error,
+    });
+  }
+}
+
+/** The agent names the stage that failed: by the time it reports, it has unmounted and synced already. */
+function failedStageOf(error: unknown): InstallStage | undefined {
+  return isAppError(error) ? installStage.safeParse(error.details['stage']).data : undefined;
+}
+
+/** The job's signal, and the cluster's install timeout as another reason to end. */
+class Deadline implements Disposable {
+  readonly signal: AbortSignal;
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  /** @param timeoutS seconds, 0 for none */
+  constructor(jobSignal: AbortSignal, timeoutS: number) {
+    const controller = new AbortController();
+    this.signal = AbortSignal.any([jobSignal, controller.signal]);
+    if (timeoutS === 0) return;
+    const reason = new AppError(
+      'INSTALL_TIMEOUT',
+      `the installation did not end within ${timeoutS} s`,
+      { hint: 'gnt-cluster modify --install-timeout SECONDS allows more (0 = no limit)' },
+    );
+    this.#timer = setTimeout(() => controller.abort(reason), timeoutS * 1000);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,48 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+
+/** Serial of the image's disk in the appliance; the instance's own are disk0, disk1, … */
+export const IMAGE_SERIAL = 'image';
+
+export function diskSerial(index: number): string {
+  return `disk${index}`;
+}
+
+export interface InstallPlanInput {
+  readonly instance: InstanceRecord;
+  readonly installId: string;
+  readonly imageSizeBytes: number | null;
+  readonly hasPackage: boolean;
+  /** Path of the script within the packed definition, and its environment without OSP_*. */
+  readonly script: {
+    readonly path: string;
+    readonly environment: Readonly<Record<string, string>>;
+  } | null;
+}
+
+/** What the appliance must do. Pure; holds no OS parameter, so that it can be shown and logged. */
+export function planInstall(input: InstallPlanInput): InstallPlan {
+  const { instance } = input;
+  return {
+    version: 1,
+    installId: input.installId,
+    instance: instance.name,
+    disks: instance.disks.map((disk, index) => ({
+      serial: diskSerial(index),
+      sizeBytes: disk.sizeBytes,
+    })),
+    image:
+      input.imageSizeBytes === null
+        ? null
+        : { serial: IMAGE_SERIAL, fileSizeBytes: input.imageSizeBytes, grow: instance.osImageGrow },
+    scripts:
+      input.script === null
+        ? null
+        : {
+            script: 'create',
+            path: input.script.path,
+            environment: { ...input.script.environment },
+          },
+    personalization: input.hasPackage ? { format: 'tar.gz' } : null,
+  };
+}

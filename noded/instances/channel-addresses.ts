@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+
+/** 169.254.1.0 to 169.254.254.255: RFC 3927 keeps the first and the last 256 addresses of 169.254.0.0/16 for the future. */
+const FIRST = 0x0100;
+const LAST = 0xfeff;
+/** 169.254.169.254 is the service. */
+const SERVICE = 0xa9fe;
+
+/**
+ * Candidates for a channel address, beginning after the one given out last and going round, so that a freed address comes back
+ * as late as possible: whatever still remembers it, has forgotten it by then.
+ * @param lastGiven dotted quad, or undefined for a new cluster
+ */
+export function* channelIpCandidates(lastGiven: string | undefined): Generator<string> {
+  const start = lastGiven === undefined ? LAST : decode(lastGiven);
+  for (let step = 1; step <= LAST - FIRST + 1; step += 1) {
+    const host = FIRST + ((start - FIRST + step) % (LAST - FIRST + 1));
+    if (host !== SERVICE) yield `169.254.${host >> 8}.${host & 0xff}`;
+  }
+}
+
+function decode(ip: string): number {
+  const [, , high = 0, low = 0] = ip.split('.').map(Number);
+  const host = high * 256 + low;
+  return host >= FIRST && host <= LAST ? host : LAST;
+}
+
+/** QEMU's prefix, which Ganeti's communication network uses too. */
+export function randomChannelMac(random: (bytes: number) => Buffer = randomBytes): string {
+  return formatMac([0x52, 0x54, 0x00, ...random(3)]);
+}
+
+/** Ganeti's default prefix for ordinary NICs. */
+export function randomNicMac(random: (bytes: number) => Buffer = randomBytes): string {
+  return formatMac([0xaa, 0x00, 0x00, ...random(3)]);
+}
+
+function formatMac(bytes: readonly number[]): string {
+  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(':');
+}

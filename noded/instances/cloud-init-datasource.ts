@@ -1,0 +1,84 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { Dialect } from '#shared/contract/primitives.ts';
+
+/** What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system labels. */
+export interface Smbios {
+  readonly manufacturer: string;
+  readonly product: string;
+  readonly serial: string;
+  readonly uuid: string;
+}
+
+const MANUFACTURER = 'gnt';
+const PRODUCT = 'KVM instance';
+
+/** The dialect that SMBIOS points a stock cloud-init at: the first of the list that it knows. */
+export function datasourceDialect(
+  dialects: readonly Dialect[],
+): Exclude<Dialect, 'ganeti'> | undefined {
+  return dialects.find((name) => name !== 'ganeti');
+}
+
+/**
+ * SMBIOS strings of an instance: they decide which datasource a stock cloud-init uses.
+ * With a seed disk or without the channel they point nowhere.
+ */
+export function planSmbios(instance: InstanceRecord): Smbios {
+  const plain = {
+    manufacturer: MANUFACTURER,
+    product: PRODUCT,
+    serial: instance.uuid,
+    uuid: instance.instanceId,
+  };
+  if (!instance.communication || instance.seedDisk) return plain;
+  switch (datasourceDialect(instance.dialects)) {
+    case 'ec2':
+      return { ...plain, serial: instance.instanceId };
+    case 'openstack':
+      return { ...plain, product: 'OpenStack Nova' };
+    case 'nocloud':
+      // `nocloud-net`: with plain `nocloud`, cloud-init 22.4 fetches everything and then runs none of the user data.
+      return { ...plain, serial: 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' };
+    case undefined:
+      return plain;
+  }
+}
+
+/** Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`. */
+export function explainDatasource(instance: InstanceRecord): {
+  datasource: string | null;
+  reason: string;
+} {
+  if (!instance.communication) {
+    return { datasource: null, reason: 'communication is off: nothing is served in normal runs' };
+  }
+  if (instance.seedDisk) {
+    return {
+      datasource: 'NoCloud',
+      reason:
+        'the seed disk (label CIDATA) configures every NIC by MAC and includes user data from the service',
+    };
+  }
+  const behindAnother =
+    instance.nics.length > 0
+      ? '; the channel is not the first NIC, so a stock image finds the service only if it configures all NICs by itself'
+      : '';
+  switch (datasourceDialect(instance.dialects)) {
+    case 'ec2':
+      return instance.instanceId.startsWith('ec2')
+        ? { datasource: 'Ec2', reason: `DMI UUID and serial begin with ec2${behindAnother}` }
+        : {
+            datasource: null,
+            reason: 'the DMI UUID does not begin with ec2: reinstall to get one that does',
+          };
+    case 'openstack':
+      return { datasource: 'OpenStack', reason: `DMI product is OpenStack Nova${behindAnother}` };
+    case 'nocloud':
+      return {
+        datasource: 'NoCloud',
+        reason: `DMI serial names the service as seed${behindAnother}`,
+      };
+    case undefined:
+      return { datasource: null, reason: 'no dialect of --dialects is one that cloud-init speaks' };
+  }
+}

@@ -1,0 +1,103 @@
+import type { OsSettings } from '#shared/contract/api.ts';
+import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { explainDatasource } from './cloud-init-datasource.ts';
+
+export interface RunningFacts {
+  readonly pid: number;
+  readonly accelerator: 'kvm' | 'tcg';
+  readonly startedAtMs: number;
+  readonly tap: string | null;
+  readonly readyAtMs: number | null;
+}
+
+/** What an API may say of an instance: private values replaced, secrets by name only. Pure. */
+export function describeInstance(
+  instance: InstanceRecord,
+  running: RunningFacts | null,
+  osSettings: readonly OsSettings[],
+): InstanceInfo {
+  const { osParametersPrivate, userData, vendorData, networkConfig, ...shown } = instance;
+  const status = statusOf(instance, running !== null);
+  return {
+    ...shown,
+    osImage: redactNullable(shown.osImage),
+    personalizationPackage: redactNullable(shown.personalizationPackage),
+    osParametersPrivate: redactAll(osParametersPrivate),
+    osParametersEffective: effectiveParameters(instance, osSettings),
+    hasUserData: userData !== null,
+    hasVendorData: vendorData !== null,
+    hasNetworkConfig: networkConfig !== null,
+    status,
+    running,
+    cloudInit: explainDatasource(instance),
+    explanation: explain(instance, status),
+  };
+}
+
+function redactNullable(source: string | null): string | null {
+  return source === null ? null : redactSource(source);
+}
+
+function redactAll(values: Record<string, string>): Record<string, '<redacted>'> {
+  return Object.fromEntries(Object.keys(values).map((name) => [name, '<redacted>' as const]));
+}
+
+function effectiveParameters(
+  instance: InstanceRecord,
+  osSettings: readonly OsSettings[],
+): InstanceInfo['osParametersEffective'] {
+  const effective: InstanceInfo['osParametersEffective'] = {};
+  for (const settings of osSettings) {
+    for (const [name, value] of Object.entries(settings.osParameters)) {
+      effective[name] = { value, visibility: 'public', source: `os ${settings.name}` };
+    }
+    for (const name of Object.keys(settings.osParametersPrivate)) {
+      effective[name] = {
+        value: '<redacted>',
+        visibility: 'private',
+        source: `os ${settings.name}`,
+      };
+    }
+  }
+  for (const [name, value] of Object.entries(instance.osParameters)) {
+    effective[name] = { value, visibility: 'public', source: 'instance' };
+  }
+  for (const name of Object.keys(instance.osParametersPrivate)) {
+    effective[name] = { value: '<redacted>', visibility: 'private', source: 'instance' };
+  }
+  for (const name of instance.secretNames) {
+    effective[name] = { value: '<redacted>', visibility: 'secret', source: 'instance' };
+  }
+  return effective;
+}
+
+export function statusOf(instance: InstanceRecord, isRunning: boolean): InstanceStatus {
+  if (instance.installState === 'installing') return 'installing';
+  if (instance.installState === 'failed') return 'install_failed';
+  if (isRunning) return instance.adminState === 'up' ? 'running' : 'ERROR_up';
+  return instance.adminState === 'up' ? 'ERROR_down' : 'ADMIN_down';
+}
+
+function explain(instance: InstanceRecord, status: InstanceStatus): string {
+  const { name, install } = instance;
+  switch (status) {
+    case 'running':
+      return 'running';
+    case 'installing':
+      return `being installed by job ${install?.jobId ?? '?'}${install?.stage ? `, at stage ${install.stage}` : ''}: gnt-job watch ${install?.jobId ?? '?'}`;
+    case 'install_failed': {
+      const at = install?.stage ? ` at stage ${install.stage}` : '';
+      const why = install?.error ? `: ${install.error.message}` : '';
+      return `the installation failed${at}${why}; see gnt-instance log ${name}, then gnt-instance reinstall ${name} or gnt-instance remove ${name}`;
+    }
+    case 'ADMIN_down':
+      return instance.installState === 'created'
+        ? `created but not installed: gnt-instance reinstall ${name} installs it`
+        : `stopped: gnt-instance startup ${name} starts it`;
+    case 'ERROR_down':
+      return `should run but does not: the guest powered itself off or its process ended; gnt-instance startup ${name} starts it again`;
+    case 'ERROR_up':
+      return `runs but should not: gnt-instance shutdown ${name} stops it`;
+  }
+}

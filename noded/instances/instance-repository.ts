@@ -1,0 +1,201 @@
+import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
+import { instanceName } from '#shared/contract/primitives.ts';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Store, Write } from '#shared/store/store.ts';
+import { channelIpCandidates, randomChannelMac } from './channel-addresses.ts';
+
+const INSTANCES = 'instances';
+const NAMES = 'claim-name';
+const IPS = 'claim-ip';
+const MACS = 'claim-mac';
+const COUNTERS = 'counters';
+const LAST_IP = 'last-channel-ip';
+
+/** A record without what only the store can give: addresses of the channel. */
+export type NewInstance = Omit<
+  InstanceRecord,
+  'channel' | 'createdAtMs' | 'modifiedAtMs' | 'serialNo'
+> & {
+  readonly channelNicUuid: string;
+};
+
+/** Instances by uuid; their names, channel addresses and MACs are claims of the whole cluster. */
+export interface InstanceRepository {
+  /** @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS */
+  create(instance: NewInstance): Promise<InstanceRecord>;
+  /** @throws AppError INSTANCE_NOT_FOUND */
+  findByName(name: string): Promise<InstanceRecord>;
+  findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
+  list(): Promise<readonly InstanceRecord[]>;
+  /** Re-reads, changes and writes until nobody came between. @throws AppError INSTANCE_NOT_FOUND */
+  update(
+    uuid: string,
+    change: (instance: InstanceRecord) => InstanceRecord,
+  ): Promise<InstanceRecord>;
+  /** @throws AppError INSTANCE_EXISTS */
+  rename(uuid: string, newName: string): Promise<InstanceRecord>;
+  remove(uuid: string): Promise<void>;
+}
+
+export function createInstanceRepository(store: Store, clock: Clock): InstanceRepository {
+  const findByUuid = async (uuid: string): Promise<InstanceRecord | undefined> => {
+    const stored = await store.get(INSTANCES, uuid);
+    return stored === undefined ? undefined : instanceRecord.parse(stored.value);
+  };
+
+  const findByName = async (name: string): Promise<InstanceRecord> => {
+    // What cannot be a name is not looked up: the store takes well-formed ids only.
+    const isName = instanceName.safeParse(name).success;
+    const claim = isName ? await store.get(NAMES, name) : undefined;
+    const found = typeof claim?.value === 'string' ? await findByUuid(claim.value) : undefined;
+    if (found === undefined) {
+      throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${name}'`, {
+        details: { name },
+        hint: 'gnt-instance list shows the instances',
+      });
+    }
+    return found;
+  };
+
+  const commitChange = async (
+    uuid: string,
+    change: (instance: InstanceRecord) => InstanceRecord,
+    extraWrites: (before: InstanceRecord, after: InstanceRecord) => readonly Write[] = () => [],
+  ): Promise<InstanceRecord> => {
+    for (;;) {
+      const stored = await store.get(INSTANCES, uuid);
+      if (stored === undefined)
+        throw new AppError('INSTANCE_NOT_FOUND', `there is no instance ${uuid}`);
+      const before = instanceRecord.parse(stored.value);
+      const changed = change(before);
+      const after: InstanceRecord = {
+        ...changed,
+        modifiedAtMs: clock.now(),
+        serialNo: before.serialNo + 1,
+      };
+      try {
+        await store.commit([
+          { collection: INSTANCES, id: uuid, expected: stored.revision, value: after },
+          ...extraWrites(before, after),
+        ]);
+        return after;
+      } catch (error) {
+        if (!isAppError(error, 'CONFLICT') || error.details['collection'] !== INSTANCES)
+          throw error;
+      }
+    }
+  };
+
+  return {
+    findByName,
+    findByUuid,
+    list: async () => {
+      const records = (await store.list(INSTANCES)).map((stored) =>
+        instanceRecord.parse(stored.value),
+      );
+      return records.sort((a, b) => a.name.localeCompare(b.name));
+    },
+    create: async (instance) => {
+      const { channelNicUuid, ...rest } = instance;
+      const counter = await store.get(COUNTERS, LAST_IP);
+      const taken = new Set((await store.list(IPS)).map((claim) => claim.id));
+      const lastGiven = typeof counter?.value === 'string' ? counter.value : undefined;
+      for (const ip of channelIpCandidates(lastGiven)) {
+        if (taken.has(ip)) continue;
+        const mac = randomChannelMac();
+        const now = clock.now();
+        const record: InstanceRecord = {
+          ...rest,
+          channel: { ip, mac, uuid: channelNicUuid },
+          createdAtMs: now,
+          modifiedAtMs: now,
+          serialNo: 1,
+        };
+        const claim = (collection: string, id: string): Write => ({
+          collection,
+          id,
+          expected: 'absent',
+          value: record.uuid,
+        });
+        try {
+          await store.commit([
+            claim(NAMES, record.name),
+            claim(IPS, ip),
+            claim(MACS, mac),
+            ...record.nics.map((nic) => claim(MACS, nic.mac)),
+            { collection: INSTANCES, id: record.uuid, expected: 'absent', value: record },
+            { collection: COUNTERS, id: LAST_IP, expected: 'any', value: ip },
+          ]);
+          return record;
+        } catch (error) {
+          if (!isAppError(error, 'CONFLICT')) throw error;
+          refuseTakenName(error, record.name);
+          refuseTakenMac(error, record);
+        }
+      }
+      throw new AppError(
+        'NO_FREE_ADDRESS',
+        'all 65,023 channel addresses of the cluster are taken',
+        {
+          hint: 'remove instances that are not needed any more',
+        },
+      );
+    },
+    update: (uuid, change) => commitChange(uuid, change),
+    rename: async (uuid, newName) => {
+      try {
+        return await commitChange(
+          uuid,
+          (instance) => ({ ...instance, name: newName }),
+          (before, after) => [
+            { collection: NAMES, id: before.name, expected: 'any', value: undefined },
+            { collection: NAMES, id: after.name, expected: 'absent', value: uuid },
+          ],
+        );
+      } catch (error) {
+        refuseTakenName(error, newName);
+        throw error;
+      }
+    },
+    remove: async (uuid) => {
+      const record = await findByUuid(uuid);
+      if (record === undefined) return;
+      const drop = (collection: string, id: string): Write => ({
+        collection,
+        id,
+        expected: 'any',
+        value: undefined,
+      });
+      await store.commit([
+        drop(INSTANCES, uuid),
+        drop(NAMES, record.name),
+        drop(IPS, record.channel.ip),
+        drop(MACS, record.channel.mac),
+        ...record.nics.map((nic) => drop(MACS, nic.mac)),
+      ]);
+    },
+  };
+}
+
+function refuseTakenName(error: unknown, name: string): void {
+  if (isAppError(error, 'CONFLICT') && error.details['collection'] === NAMES) {
+    throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
+      details: { name },
+      hint: 'choose another name, or remove that instance first',
+      cause: error,
+    });
+  }
+}
+
+/** A MAC that the operator chose; ours are drawn again. */
+function refuseTakenMac(error: unknown, record: InstanceRecord): void {
+  if (!isAppError(error, 'CONFLICT') || error.details['collection'] !== MACS) return;
+  const taken = record.nics.find((nic) => nic.mac === error.details['id']);
+  if (taken !== undefined) {
+    throw new AppError('CONFLICT', `MAC address ${taken.mac} is in use by another instance`, {
+      hint: 'choose another one, or leave it out',
+      cause: error,
+    });
+  }
+}

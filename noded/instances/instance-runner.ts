@@ -1,0 +1,224 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
+import { writeSeedDisk } from '../disks/seed-disk.ts';
+import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
+import { diskSerial } from '../install/plan-install.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { MetadLink } from '../metad-link/metad-link.ts';
+import { assertBridge } from '../network/bridged-tap.ts';
+import type { GuestEvents } from './guest-events.ts';
+import type { InstanceRepository, NewInstance } from './instance-repository.ts';
+import { noSecrets, type JobSecrets } from './job-secrets.ts';
+import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
+import { planSmbios } from './cloud-init-datasource.ts';
+import { planBoot } from './plan-boot.ts';
+import { readableByAll } from './readable-by-all.ts';
+import type { Views } from './views.ts';
+
+const POLL_MS = 100;
+
+export interface InstanceRunnerDependencies {
+  readonly instances: InstanceRepository;
+  readonly keeper: MachineKeeper;
+  readonly views: Views;
+  readonly metad: MetadLink;
+  readonly disks: InstanceDisks;
+  readonly guestEvents: GuestEvents;
+  readonly chooseAccelerator: (
+    wanted: 'auto' | 'kvm' | 'tcg',
+    context: JobContext | undefined,
+  ) => Promise<Accelerator>;
+  readonly clock: Clock;
+}
+
+/** Starts and stops instances in normal runs. */
+export class InstanceRunner {
+  readonly #dependencies: InstanceRunnerDependencies;
+  readonly #readyAtMs = new Map<string, number>();
+
+  constructor(dependencies: InstanceRunnerDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** A machine of its own, not an appliance. */
+  running(uuid: string): KeptMachine | undefined {
+    const kept = this.#dependencies.keeper.get(uuid);
+    return kept?.kind === 'run' ? kept : undefined;
+  }
+
+  isRunning(uuid: string): boolean {
+    // One that has ended and is only being cleaned up does not run; a start waits for its remains.
+    return this.#dependencies.keeper.get(uuid)?.machine.isRunning() ?? false;
+  }
+
+  /** When the guest of the present run said that it is up. */
+  readyAtMs(uuid: string): number | null {
+    return this.#readyAtMs.get(uuid) ?? null;
+  }
+
+  /** Everything about a start that can be refused beforehand. */
+  async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
+    for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
+    if (instance.hvparams.accel === 'kvm') {
+      await this.#dependencies.chooseAccelerator('kvm', undefined);
+    }
+    for (const parameters of [
+      instance.hvparams,
+      { ...instance.hvparams, ...instance.installParameters },
+    ]) {
+      planBoot(parameters, 'disk');
+      const { kernel_path, initrd_path, cdrom_image_path } = parameters;
+      for (const path of [kernel_path, initrd_path, cdrom_image_path]) {
+        if (path !== undefined) await readableByAll(path);
+      }
+    }
+  }
+
+  async start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
+    const { keeper, views, chooseAccelerator } = this.#dependencies;
+    const { uuid } = instance;
+    const accelerator = await chooseAccelerator(instance.hvparams.accel ?? 'auto', context);
+    await keeper.start({
+      instance,
+      kind: 'run',
+      signal: context.signal,
+      withInstanceNics: true,
+      makeView: instance.communication
+        ? (device, revision) => views.forRun(uuid, device, revision, secrets)
+        : null,
+      makeSpec: (nics) => this.#makeSpec(instance, accelerator, nics),
+    });
+    if (instance.communication) {
+      keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
+    }
+    this.watchReady(uuid);
+    await this.#dependencies.instances.update(uuid, (current) => ({
+      ...current,
+      adminState: 'up',
+    }));
+    context.report.log(`instance ${instance.name} started (${accelerator})`);
+  }
+
+  /** Notes the guest's word that it is up, until the machine is gone. */
+  watchReady(uuid: string): void {
+    this.#readyAtMs.delete(uuid);
+    const unsubscribe = this.#dependencies.guestEvents.subscribe(uuid, (event) => {
+      if (event.type === 'ready') this.#readyAtMs.set(uuid, this.#dependencies.clock.now());
+    });
+    void this.#dependencies.keeper.whenGone(uuid).then(() => {
+      unsubscribe();
+      this.#readyAtMs.delete(uuid);
+    });
+  }
+
+  /** Asks the guest to power off; after the timeout the power is cut. */
+  async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
+    const { keeper, clock, instances } = this.#dependencies;
+    await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
+    const kept = keeper.get(instance.uuid);
+    if (kept === undefined) return;
+    const deadlineMs = clock.monotonicMs() + timeoutS * 1000;
+    if (timeoutS > 0 && kept.kind === 'run') {
+      await kept.machine.powerdown().catch(() => undefined); // a guest that cannot be asked is ended below
+      while (kept.machine.isRunning() && clock.monotonicMs() < deadlineMs) {
+        await sleep(POLL_MS, undefined, { signal: context.signal });
+      }
+    }
+    if (kept.machine.isRunning()) {
+      if (timeoutS > 0)
+        context.report.log(
+          `${instance.name} did not obey within ${timeoutS} s, cutting the power`,
+          'warn',
+        );
+      await keeper.kill(instance.uuid);
+    }
+    await keeper.whenGone(instance.uuid);
+  }
+
+  /** Off and on again; the guest keeps its metadata, secrets included. */
+  async reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
+    await this.#dependencies.keeper.restart(instance.uuid, async () => {
+      await this.stop(instance, timeoutS, context);
+      await this.start(instance, noSecrets, context);
+    });
+  }
+
+  async reset(instance: InstanceRecord): Promise<void> {
+    const kept = this.running(instance.uuid);
+    if (kept === undefined) {
+      throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
+        hint: `gnt-instance startup ${instance.name}`,
+      });
+    }
+    await kept.machine.reset();
+  }
+
+  /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
+  async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {
+    const { keeper, views } = this.#dependencies;
+    const { uuid } = instance;
+    try {
+      await keeper.republish(uuid, (device, revision) =>
+        views.forRun(uuid, device, revision, secrets),
+      );
+    } finally {
+      keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
+    }
+  }
+
+  /** Where the seed disk is while the machine runs. */
+  #seedPath(instance: InstanceRecord): string {
+    return join(this.#dependencies.disks.pathOf(instance, 0), '..', 'seed.img');
+  }
+
+  async #makeSpec(
+    instance: InstanceRecord,
+    accelerator: Accelerator,
+    nics: readonly MachineNic[],
+  ): Promise<MachineSpec> {
+    const { disks } = this.#dependencies;
+    const machineDisks: MachineDisk[] = instance.disks.map((_, index) => ({
+      path: disks.pathOf(instance, index),
+      serial: diskSerial(index),
+      readOnly: false,
+    }));
+    await rm(this.#seedPath(instance), { force: true });
+    if (instance.communication && instance.seedDisk) {
+      await this.#writeSeed(instance);
+      machineDisks.push({ path: this.#seedPath(instance), serial: 'cidata', readOnly: true });
+    }
+    return {
+      uuid: instance.uuid,
+      name: instance.name,
+      smbios: planSmbios(instance),
+      memoryMiB: instance.beparams.memoryMiB,
+      vcpus: instance.beparams.vcpus,
+      accelerator,
+      disks: machineDisks,
+      nics,
+      noReboot: false,
+      ...planBoot(instance.hvparams, 'disk,cdrom'),
+    };
+  }
+
+  /** The documents are metad's own: what the disk says and what the service says cannot differ. */
+  async #writeSeed(instance: InstanceRecord): Promise<void> {
+    const { metad } = this.#dependencies;
+    const [metaData, networkConfig] = await Promise.all(
+      ['nocloud/meta-data', 'nocloud/network-config'].map(async (path) => {
+        const answer = await metad.tree(instance.uuid, path);
+        if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${path}`);
+        return answer.body.toString('utf8');
+      }),
+    );
+    await writeSeedDisk(this.#seedPath(instance), {
+      metaData: metaData ?? '',
+      networkConfig: networkConfig ?? '',
+    });
+  }
+}

@@ -1,0 +1,275 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { Hypervisor } from '../hypervisor/hypervisor.ts';
+import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
+import type { MetadLink } from '../metad-link/metad-link.ts';
+import { openBridgedTap } from '../network/bridged-tap.ts';
+import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
+
+/** What the machine of an instance is running for. */
+export type MachineKind = 'run' | 'appliance';
+
+export interface MachineRequest {
+  readonly instance: InstanceRecord;
+  readonly kind: MachineKind;
+  /** Null leaves the channel off. Called again when metad was restarted, so it must not hold on to what the job forgets. */
+  readonly makeView: ((device: string, revision: number) => Promise<InstanceView>) | null;
+  /** NICs of the instance itself; the appliance has none but the channel. */
+  readonly withInstanceNics: boolean;
+  /** Called when the view is served, so that a seed disk can be made of it. */
+  readonly makeSpec: (nics: readonly MachineNic[]) => Promise<MachineSpec>;
+  readonly signal?: AbortSignal;
+}
+
+export interface KeptMachine {
+  readonly machine: Machine;
+  readonly kind: MachineKind;
+  readonly instanceName: string;
+  /** TAP of the channel. */
+  readonly device: string | null;
+}
+
+interface Entry extends KeptMachine {
+  makeView: MachineRequest['makeView'];
+  readonly cleanedUp: Promise<void>;
+}
+
+export interface MachineKeeperDependencies {
+  readonly hypervisor: Hypervisor;
+  readonly network: ChannelNetwork;
+  readonly metad: MetadLink;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
+}
+
+/**
+ * The machines of this node: each with its TAP, its view in metad and its process, made in this order and undone in reverse.
+ *
+ * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs, is being started or restarted;
+ * when `cleanedUp` resolves, nothing of the machine is left.
+ */
+export class MachineKeeper {
+  readonly #dependencies: MachineKeeperDependencies;
+  readonly #running = new Map<string, Entry>();
+  /** Instances between two machines of one restart, with the device that the first one had. */
+  readonly #restarting = new Map<string, string | null>();
+  /** One after the other on a device, or metad would refuse the one that comes late as older. */
+  readonly #publishing = new Map<string, Promise<void>>();
+  #lastRevision = 0;
+
+  constructor(dependencies: MachineKeeperDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** metad refuses views that are older than its own: a clock that was set back must not make ours so. */
+  continueRevisions(lastRevision: number): void {
+    this.#lastRevision = Math.max(this.#lastRevision, lastRevision);
+  }
+
+  get(uuid: string): KeptMachine | undefined {
+    return this.#running.get(uuid);
+  }
+
+  list(): readonly KeptMachine[] {
+    return [...this.#running.values()];
+  }
+
+  async start(request: MachineRequest): Promise<Machine> {
+    const { network, hypervisor } = this.#dependencies;
+    const { instance } = request;
+    const former = this.#running.get(instance.uuid);
+    if (former?.machine.isRunning() === false) await former.cleanedUp;
+    if (this.#running.has(instance.uuid))
+      throw new Error(`instance ${instance.uuid} has a machine already`);
+    const taps: ChannelTap[] = [];
+    let channel: ChannelTap | null = null;
+    try {
+      const nics: MachineNic[] = [];
+      if (request.withInstanceNics) {
+        for (const nic of instance.nics) {
+          if (nic.mode === 'user') {
+            nics.push({ kind: 'user', mac: nic.mac });
+            continue;
+          }
+          const tap = await openBridgedTap({ link: nic.link ?? 'br0' });
+          taps.push(tap);
+          nics.push({ kind: 'tap', fd: tap.fd, mac: nic.mac, device: tap.device, channel: false });
+        }
+      }
+      if (request.makeView !== null) {
+        await network.ensureNamespace();
+        channel = await network.openTap({ ip: instance.channel.ip, mac: instance.channel.mac });
+        taps.push(channel);
+        nics.push({
+          kind: 'tap',
+          fd: channel.fd,
+          mac: instance.channel.mac,
+          device: channel.device,
+          channel: true,
+        });
+        await this.#publish(channel.device, request.makeView);
+      }
+      const spec = await request.makeSpec(nics);
+      request.signal?.throwIfAborted();
+      const machine = await hypervisor.start(spec, {
+        meta: { kind: request.kind, instance: instance.name, device: channel?.device ?? '' },
+        ...(request.signal && { signal: request.signal }),
+      });
+      this.#keep(machine, request.kind, instance.name, channel?.device ?? null, request.makeView);
+      return machine;
+    } catch (error) {
+      await this.#dropView(instance.uuid);
+      for (const tap of taps) tap.close();
+      if (channel !== null) await network.releaseTap(channel.device);
+      throw error;
+    } finally {
+      for (const tap of taps) tap.close();
+    }
+  }
+
+  /**
+   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any more.
+   * The old TAP's name stays reserved meanwhile: nobody else is bound to it.
+   */
+  async restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void> {
+    this.#restarting.set(uuid, null);
+    try {
+      await stopAndStart();
+    } finally {
+      const formerDevice = this.#restarting.get(uuid) ?? null;
+      this.#restarting.delete(uuid);
+      if (!this.#running.has(uuid)) await this.#dropView(uuid);
+      if (formerDevice !== null) await this.#releaseTap(formerDevice);
+    }
+  }
+
+  /** Takes over a machine that outlived the daemon before this one. */
+  async adopt(
+    machine: Machine,
+    instance: InstanceRecord,
+    device: string | null,
+    makeView: MachineRequest['makeView'],
+  ): Promise<void> {
+    this.#keep(machine, 'run', instance.name, device, makeView);
+    if (device === null || makeView === null) return;
+    await this.#dependencies.network.repairTap(device, {
+      ip: instance.channel.ip,
+      mac: instance.channel.mac,
+    });
+    await this.#publish(device, makeView);
+  }
+
+  /** Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a restarted metad is told. */
+  async republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
+    const entry = this.#running.get(uuid);
+    if (entry?.device == null) return;
+    entry.makeView = makeView;
+    await this.#publish(entry.device, makeView);
+  }
+
+  /** Swaps the source of later views without publishing: the job that knew the secrets has ended. */
+  forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void {
+    const entry = this.#running.get(uuid);
+    if (entry?.makeView != null) entry.makeView = makeView;
+  }
+
+  /** After a restart of metad. */
+  async republishAll(): Promise<void> {
+    for (const entry of this.#running.values()) {
+      if (entry.device === null || entry.makeView === null) continue;
+      try {
+        await this.#publish(entry.device, entry.makeView);
+      } catch (error) {
+        this.#dependencies.logger.error('view.not-published', {
+          instance: entry.instanceName,
+          err: error,
+        });
+      }
+    }
+  }
+
+  /** Ends the machine and waits until nothing of it is left. */
+  async kill(uuid: string): Promise<void> {
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) return;
+    await entry.machine.kill();
+    await entry.cleanedUp;
+  }
+
+  /** Resolves when nothing of the machine is left; at once when there is none. */
+  async whenGone(uuid: string): Promise<void> {
+    await this.#running.get(uuid)?.cleanedUp;
+  }
+
+  #keep(
+    machine: Machine,
+    kind: MachineKind,
+    instanceName: string,
+    device: string | null,
+    makeView: MachineRequest['makeView'],
+  ): void {
+    const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, device, exit));
+    this.#running.set(machine.uuid, { machine, kind, instanceName, device, makeView, cleanedUp });
+    this.#dependencies.logger.info('machine.kept', {
+      instance: instanceName,
+      kind,
+      machine: machine.pid,
+      device,
+    });
+  }
+
+  async #cleanUp(machine: Machine, device: string | null, exit: MachineExit): Promise<void> {
+    const entry = this.#running.get(machine.uuid);
+    const { logger, onExit } = this.#dependencies;
+    logger.info('machine.ended', {
+      instance: entry?.instanceName,
+      kind: entry?.kind,
+      reason: exit.reason,
+    });
+    if (this.#restarting.has(machine.uuid)) {
+      this.#restarting.set(machine.uuid, device);
+    } else {
+      await this.#dropView(machine.uuid);
+      if (device !== null) await this.#releaseTap(device);
+    }
+    this.#running.delete(machine.uuid);
+    if (entry !== undefined) onExit(machine.uuid, entry.kind, exit);
+  }
+
+  async #releaseTap(device: string): Promise<void> {
+    const { network, logger } = this.#dependencies;
+    try {
+      await network.releaseTap(device);
+    } catch (error) {
+      logger.error('tap.not-released', { device, err: error });
+    }
+  }
+
+  async #publish(device: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
+    const publish = async (): Promise<void> => {
+      this.#lastRevision = Math.max(this.#lastRevision + 1, this.#dependencies.clock.now());
+      await this.#dependencies.metad.putView(await makeView(device, this.#lastRevision));
+    };
+    const current = (this.#publishing.get(device) ?? Promise.resolve()).then(publish, publish);
+    this.#publishing.set(device, current);
+    try {
+      await current;
+    } finally {
+      if (this.#publishing.get(device) === current) this.#publishing.delete(device);
+    }
+  }
+
+  async #dropView(uuid: string): Promise<void> {
+    try {
+      await this.#dependencies.metad.deleteView(uuid);
+    } catch (error) {
+      // A metad that is down holds no view; one that is up and refuses is worth a look.
+      const level = isAppError(error, 'METAD_UNAVAILABLE') ? 'debug' : 'error';
+      this.#dependencies.logger[level]('view.not-dropped', { uuid, err: error });
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+
+type Changes<T> = Readonly<Record<string, T | null>>;
+
+/** Values with changes over them; `null` takes a value away. Pure. */
+export function mergeChanges<T>(
+  values: Readonly<Record<string, T>>,
+  changes: Changes<T>,
+): Record<string, T> {
+  const merged = { ...values };
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) delete merged[name];
+    else merged[name] = value;
+  }
+  return merged;
+}
+
+/** The same for parameters with a type of their own: what is not given stays, `null` is left out. Pure. */
+export function mergeSettings<T extends object>(
+  settings: T,
+  changes: { readonly [Key in keyof T]?: T[Key] | null | undefined },
+): T {
+  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const merged = Object.entries({ ...settings, ...Object.fromEntries(given) });
+  // Every key is one of T's, with a value of its type: nulls are left out.
+  return Object.fromEntries(merged.filter(([, value]) => value !== null)) as T;
+}
+
+type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
+
+/** OS parameters of an instance with changes over them. One that is given in a visibility leaves the others. Pure. */
+export function mergeOsParameters(
+  current: OsParameters,
+  changes: {
+    readonly osParameters: Changes<string>;
+    readonly osParametersPrivate: Changes<string>;
+    readonly osParametersSecret: Changes<string>;
+  },
+): OsParameters {
+  const given = {
+    public: givenNames(changes.osParameters),
+    private: givenNames(changes.osParametersPrivate),
+    secret: givenNames(changes.osParametersSecret),
+  };
+  const goneSecrets = new Set([
+    ...given.public,
+    ...given.private,
+    ...Object.keys(changes.osParametersSecret),
+  ]);
+  return {
+    osParameters: mergeChanges(
+      without(current.osParameters, [...given.private, ...given.secret]),
+      changes.osParameters,
+    ),
+    osParametersPrivate: mergeChanges(
+      without(current.osParametersPrivate, [...given.public, ...given.secret]),
+      changes.osParametersPrivate,
+    ),
+    secretNames: [
+      ...current.secretNames.filter((name) => !goneSecrets.has(name)),
+      ...given.secret,
+    ].sort(),
+  };
+}
+
+function givenNames(changes: Changes<string>): readonly string[] {
+  return Object.keys(changes).filter((name) => changes[name] !== null);
+}
+
+function without(values: Record<string, string>, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !names.includes(name)));
+}

@@ -1,0 +1,191 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
+import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { datasourceDialect } from './cloud-init-datasource.ts';
+import type { NewInstance } from './instance-repository.ts';
+import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
+
+/** Ganeti's default is 128; a distribution's own installer or cloud-init needs this much. */
+export const DEFAULT_BACKEND_PARAMETERS: BeParameters = { memoryMiB: 512, vcpus: 1 };
+const DEFAULT_DISK_BYTES = 10 * 1024 ** 3;
+
+export interface RecordContext {
+  readonly nodeName: string;
+  readonly newUuid: () => string;
+  readonly newMac: () => string;
+}
+
+/** The instance id is DMI's UUID too; a stock cloud-init takes a machine for EC2's only if that begins with `ec2`. */
+export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[]): string {
+  return datasourceDialect(dialects) === 'ec2' ? `ec2${newUuid().slice(3)}` : newUuid();
+}
+
+/** The record of a new instance, from what was asked. Pure. */
+export function planNewInstance(
+  opcode: OpcodeOf<'INSTANCE_CREATE'>,
+  context: RecordContext,
+): NewInstance {
+  refuseUnusableMacs(opcode);
+  const isDiskless = opcode.diskTemplate === 'diskless';
+  const disks = isDiskless
+    ? []
+    : (opcode.disks.length > 0 ? opcode.disks : [{ sizeBytes: DEFAULT_DISK_BYTES }]).map(
+        (disk) => ({
+          uuid: context.newUuid(),
+          name: disk.name ?? null,
+          sizeBytes: disk.sizeBytes,
+        }),
+      );
+  return {
+    schema: 1,
+    name: opcode.name,
+    uuid: context.newUuid(),
+    instanceId: newInstanceId(context.newUuid, opcode.dialects ?? DEFAULT_DIALECTS),
+    primaryNode: context.nodeName,
+    osType: opcode.osType ?? null,
+    osImage: opcode.osImage ?? null,
+    osImageChecksum: opcode.osImageChecksum ?? null,
+    osImageGrow: opcode.osImageGrow ?? false,
+    personalizationPackage: opcode.personalizationPackage ?? null,
+    safeInstall: opcode.safeInstall ?? true,
+    installParameters: opcode.installParameters ?? {},
+    osParameters: opcode.osParameters,
+    osParametersPrivate: opcode.osParametersPrivate,
+    secretNames: Object.keys(opcode.osParametersSecret).sort(),
+    packageNeedsPassword: opcode.personalizationPassword !== undefined,
+    communication: opcode.communication,
+    channelNicUuid: context.newUuid(),
+    userData: opcode.userData ?? null,
+    vendorData: opcode.vendorData ?? null,
+    networkConfig: opcode.networkConfig ?? null,
+    sshKeys: opcode.sshKeys,
+    metadata: opcode.metadata,
+    tags: opcode.tags,
+    dialects: opcode.dialects ?? [...DEFAULT_DIALECTS],
+    seedDisk: planSeedDisk(opcode),
+    metadataToken: opcode.metadataToken,
+    diskTemplate: opcode.diskTemplate,
+    disks,
+    nics: opcode.nics.map((nic) => ({
+      uuid: context.newUuid(),
+      mac: nic.mac === 'auto' ? context.newMac() : nic.mac,
+      mode: nic.mode,
+      link: nic.link ?? (nic.mode === 'bridged' ? 'br0' : null),
+      name: nic.name ?? null,
+      ip: nic.ip ?? null,
+    })),
+    beparams: mergeSettings(DEFAULT_BACKEND_PARAMETERS, opcode.beparams),
+    hvparams: opcode.hvparams,
+    adminState: 'down',
+    installState: 'created',
+    install: null,
+  };
+}
+
+/** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */
+function refuseUnusableMacs(opcode: OpcodeOf<'INSTANCE_CREATE'>): void {
+  const macs = opcode.nics.map((nic) => nic.mac).filter((mac) => mac !== 'auto');
+  const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
+  if (twice !== undefined) {
+    throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
+      hint: 'choose another one, or leave it out',
+    });
+  }
+  const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);
+  if (multicast !== undefined) {
+    throw new AppError('VALIDATION', `MAC address ${multicast} is a multicast address`, {
+      hint: 'its first byte must be even, as in 02:00:00:12:34:56',
+    });
+  }
+}
+
+/** With the channel on, and as long as there is the dialect that the seed points at. */
+function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
+  const hasNoCloud = (opcode.dialects ?? DEFAULT_DIALECTS).includes('nocloud');
+  if (opcode.seedDisk === true && !hasNoCloud) {
+    throw new AppError(
+      'VALIDATION',
+      'a seed disk needs the nocloud dialect, which --dialects leaves out',
+      {
+        hint: 'add nocloud to --dialects, or give --seed-disk no',
+      },
+    );
+  }
+  return opcode.seedDisk ?? (opcode.communication && hasNoCloud);
+}
+
+/** The record that a reinstall works with: given values over stored ones; secrets are of this run only. Pure. */
+export function planReinstall(
+  instance: InstanceRecord,
+  opcode: OpcodeOf<'INSTANCE_REINSTALL'>,
+  newUuid: () => string,
+): InstanceRecord {
+  const isOtherPackage = opcode.personalizationPackage !== undefined;
+  return {
+    ...instance,
+    instanceId: newInstanceId(newUuid, instance.dialects),
+    osType: opcode.osType ?? instance.osType,
+    osImage: opcode.osImage ?? instance.osImage,
+    // A checksum is of one image: another image without one has none.
+    osImageChecksum:
+      opcode.osImageChecksum ?? (opcode.osImage === undefined ? instance.osImageChecksum : null),
+    osImageGrow: opcode.osImageGrow ?? instance.osImageGrow,
+    personalizationPackage: opcode.personalizationPackage ?? instance.personalizationPackage,
+    packageNeedsPassword:
+      opcode.personalizationPassword !== undefined ||
+      (!isOtherPackage && instance.packageNeedsPassword),
+    safeInstall: opcode.safeInstall ?? instance.safeInstall,
+    installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
+    ...mergeOsParameters(instance, opcode),
+  };
+}
+
+/** Secrets that an installation needs and was not given, by name. */
+export function missingSecrets(
+  instance: Pick<InstanceRecord, 'secretNames' | 'packageNeedsPassword'>,
+  opcode: {
+    osParametersSecret: Readonly<Record<string, string | null>>;
+    personalizationPassword?: string | undefined;
+  },
+): readonly string[] {
+  const missing = instance.secretNames.filter((name) => !(name in opcode.osParametersSecret));
+  if (instance.packageNeedsPassword && opcode.personalizationPassword === undefined) {
+    missing.push('personalization-password');
+  }
+  return missing;
+}
+
+/** @throws AppError DUPLICATE_OS_PARAMETER naming the parameters; values are never in it */
+export function refuseDuplicateParameters(
+  opcode: Partial<
+    Record<
+      'osParameters' | 'osParametersPrivate' | 'osParametersSecret',
+      Readonly<Record<string, string | null>>
+    >
+  >,
+): void {
+  const seen = new Map<string, number>();
+  const kinds = [
+    opcode.osParameters ?? {},
+    opcode.osParametersPrivate ?? {},
+    opcode.osParametersSecret ?? {},
+  ];
+  // A removal (null) in one visibility and a value in another is how a parameter moves.
+  const given = kinds.flatMap((values) =>
+    Object.entries(values).filter(([, value]) => value !== null),
+  );
+  for (const [name] of given) {
+    seen.set(name, (seen.get(name) ?? 0) + 1);
+  }
+  const duplicates = [...seen].filter(([, count]) => count > 1).map(([name]) => name);
+  if (duplicates.length === 0) return;
+  throw new AppError(
+    'DUPLICATE_OS_PARAMETER',
+    `Cannot assign multiple values to OS parameters. Given in more than one visibility: ${duplicates.join(', ')}`,
+    {
+      details: { names: duplicates },
+      hint: 'give each parameter as public, private or secret, once',
+    },
+  );
+}

@@ -1,0 +1,123 @@
+import type { ClusterRecord } from '#shared/contract/api.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import { DEFAULT_LIMITS, type InstanceView, type ViewOsParameter } from '#shared/contract/view.ts';
+import { reveal, type Secret } from '#shared/secret/secret.ts';
+
+/** Everything that makes up one installation's part of the view. */
+export interface InstallContent {
+  readonly plan: InstallPlan;
+  readonly scripts: ReadonlyMap<string, Buffer>;
+  readonly definitionTar: Buffer | null;
+  readonly imageSizeBytes: number | null;
+  readonly hasPackage: boolean;
+}
+
+export interface ViewInput {
+  readonly instance: InstanceRecord;
+  readonly cluster: ClusterRecord;
+  readonly device: string;
+  readonly revision: number;
+  /** Defaults of the OS definition below the instance's own, by visibility. */
+  readonly defaults: {
+    readonly public: Record<string, string>;
+    readonly private: Record<string, string>;
+  };
+  /** What the running job was given; a secret that is not in it is sent as unknown. */
+  readonly secrets: ReadonlyMap<string, Secret>;
+  readonly install: InstallContent | null;
+}
+
+/** The complete view of an instance, as metad renders it. Pure. */
+export function planView(input: ViewInput): InstanceView {
+  const { instance, cluster } = input;
+  return {
+    version: 1,
+    revision: input.revision,
+    name: instance.name,
+    uuid: instance.uuid,
+    instanceId: instance.instanceId,
+    mode: input.install === null ? 'run' : 'install',
+    os: instance.osType ?? '',
+    hypervisor: 'kvm',
+    beparams: { memory: instance.beparams.memoryMiB, vcpus: instance.beparams.vcpus },
+    nics: [
+      ...instance.nics.map((nic) => ({
+        mac: nic.mac,
+        uuid: nic.uuid,
+        mode: nic.mode,
+        communication: false,
+        ...(nic.name !== null && { name: nic.name }),
+        ...(nic.ip !== null && { ip: nic.ip }),
+        ...(nic.link !== null && { link: nic.link }),
+      })),
+      {
+        mac: instance.channel.mac,
+        uuid: instance.channel.uuid,
+        name: `ganeti:communication:${instance.name}`,
+        ip: instance.channel.ip,
+        mode: 'routed',
+        link: 'communication_rt',
+        communication: true,
+      },
+    ],
+    disks: instance.disks.map((disk) => ({
+      uuid: disk.uuid,
+      sizeBytes: disk.sizeBytes,
+      ...(disk.name !== null && { name: disk.name }),
+    })),
+    tags: instance.tags,
+    metadata: instance.metadata,
+    primaryNode: instance.primaryNode,
+    clusterName: cluster.name,
+    channel: {
+      device: input.device,
+      mac: instance.channel.mac,
+      ip: instance.channel.ip,
+      hopLimit: instance.hvparams.metadata_hop_limit ?? 1,
+    },
+    dialects: instance.dialects,
+    metadataToken: instance.metadataToken,
+    osParameters: planOsParameters(input),
+    userData: instance.userData,
+    vendorData: instance.vendorData,
+    networkConfig: instance.networkConfig,
+    sshKeys: instance.sshKeys,
+    limits: DEFAULT_LIMITS,
+    services: Object.entries(cluster.exposeServices).map(([name, service]) => ({
+      name,
+      ...service,
+    })),
+    install: input.install === null ? null : encodeInstall(input.install),
+    createdAtMs: instance.createdAtMs,
+  };
+}
+
+/** Cluster's and definition's defaults, then the instance's own, then this job's secrets: later ones win, whatever their visibility. */
+function planOsParameters(input: ViewInput): Record<string, ViewOsParameter> {
+  const merged: Record<string, ViewOsParameter> = {};
+  const put = (values: Record<string, string>, visibility: 'public' | 'private'): void => {
+    for (const [name, value] of Object.entries(values)) merged[name] = { value, visibility };
+  };
+  put(input.defaults.public, 'public');
+  put(input.defaults.private, 'private');
+  put(input.instance.osParameters, 'public');
+  put(input.instance.osParametersPrivate, 'private');
+  for (const name of input.instance.secretNames)
+    merged[name] = { value: null, visibility: 'secret' };
+  for (const [name, secret] of input.secrets)
+    merged[name] = { value: reveal(secret), visibility: 'secret' };
+  return merged;
+}
+
+function encodeInstall(install: InstallContent): NonNullable<InstanceView['install']> {
+  return {
+    plan: install.plan,
+    scripts: Object.fromEntries(
+      [...install.scripts].map(([name, bytes]) => [name, bytes.toString('base64')]),
+    ),
+    definitionTar: install.definitionTar?.toString('base64') ?? null,
+    imageSizeBytes: install.imageSizeBytes,
+    hasPackage: install.hasPackage,
+  };
+}

@@ -1,0 +1,27 @@
+import { stat } from 'node:fs/promises';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+
+const OTHERS_MAY_READ = 0o004;
+
+/**
+ * QEMU opens some files by name, as its own user.
+ * @throws AppError HOST_PREREQUISITE naming the file
+ */
+export async function readableByAll(path: string): Promise<void> {
+  try {
+    const found = await stat(path);
+    if (found.isFile() && (found.mode & OTHERS_MAY_READ) !== 0) return;
+  } catch (error) {
+    throw new AppError('HOST_PREREQUISITE', `${path}: ${systemCodeOf(error) ?? 'unreadable'}`, {
+      hint: 'check the path on the node',
+      cause: error,
+    });
+  }
+  throw new AppError(
+    'HOST_PREREQUISITE',
+    `${path} must be a file that every user may read: QEMU runs unprivileged`,
+    {
+      hint: `chmod o+r ${path}`,
+    },
+  );
+}

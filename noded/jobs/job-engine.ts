@@ -1,0 +1,312 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
+import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { handlerOf, summarizeOpcode, type JobContext, type JobHandlers } from './job-handler.ts';
+import type { JobRepository } from './job-repository.ts';
+import { JobStream } from './job-stream.ts';
+import { LockTable } from './lock-table.ts';
+
+/** Lines of a job's own log that are kept with it. */
+const MAX_JOB_LOG_LINES = 2000;
+/** Owner of the locks of a dry run, which is no job. */
+const DRY_RUN = 0;
+
+export interface JobEngineDependencies {
+  readonly repository: JobRepository;
+  readonly handlers: JobHandlers;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Called once per ended job, for metrics. */
+  readonly onEnded?: (job: JobRecord) => void;
+}
+
+interface ActiveJob {
+  record: JobRecord;
+  readonly opcode: Opcode;
+  readonly controller: AbortController;
+  readonly stream: JobStream;
+  /** Nothing changes it any more; its record may still be on its way to the store. */
+  hasEnded: boolean;
+  done: Promise<void>;
+}
+
+/**
+ * Runs operations as jobs: check → lock → prerequisites → execute.
+ *
+ * INVARIANTS: an opcode with its private and secret values is only in `ActiveJob.opcode`, and gone when the job ends;
+ * a job ends exactly once, in `success`, `error` or `canceled`; its locks are free before `end` is told.
+ */
+export class JobEngine {
+  readonly #dependencies: JobEngineDependencies;
+  readonly #locks = new LockTable();
+  readonly #active = new Map<number, ActiveJob>();
+  #isStopping = false;
+
+  constructor(dependencies: JobEngineDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Registers the job and starts it; answers with its id at once. */
+  async submit(opcode: Opcode): Promise<number> {
+    if (this.#isStopping)
+      throw new AppError('CONFLICT', 'the node daemon is stopping', {
+        hint: 'try again when it runs',
+      });
+    const id = await this.#dependencies.repository.nextId();
+    const record: JobRecord = {
+      id,
+      status: 'queued',
+      opcode: opcode.opcode,
+      summary: summarizeOpcode(opcode),
+      input: redactOpcode(opcode),
+      instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
+      waitsFor: [],
+      receivedAtMs: this.#dependencies.clock.now(),
+      startedAtMs: null,
+      endedAtMs: null,
+      log: [],
+      result: null,
+      error: null,
+    };
+    const job: ActiveJob = {
+      record,
+      opcode,
+      controller: new AbortController(),
+      stream: new JobStream(),
+      hasEnded: false,
+      done: Promise.resolve(),
+    };
+    const saved = this.#dependencies.repository.save(record);
+    job.done = saved.then(
+      () => this.#run(job),
+      () => void this.#active.delete(id),
+    );
+    this.#active.set(id, job);
+    await saved;
+    return id;
+  }
+
+  /**
+   * Checks and prerequisites only, under the locks.
+   * @param signal aborted when nobody waits for the answer any more
+   * @throws AppError what the job would be refused with
+   */
+  async dryRun(opcode: Opcode, signal: AbortSignal): Promise<void> {
+    const handler = handlerOf(this.#dependencies.handlers, opcode);
+    const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
+    try {
+      await handler.prepare(opcode, signal);
+    } finally {
+      held.release();
+    }
+  }
+
+  /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */
+  async cancel(id: number): Promise<void> {
+    const job = this.#active.get(id);
+    if (job === undefined || job.hasEnded) {
+      const ended = await this.get(id);
+      throw new AppError('CONFLICT', `job ${id} has ended already (${ended.status})`);
+    }
+    this.#dependencies.logger.info('job.cancel-requested', { job: id });
+    this.#setStatus(job, 'canceling', []);
+    job.controller.abort(new AppError('JOB_CANCELED', `job ${id} was cancelled`));
+  }
+
+  /** @throws AppError JOB_NOT_FOUND */
+  async get(id: number): Promise<JobRecord> {
+    const record = this.#active.get(id)?.record ?? (await this.#dependencies.repository.load(id));
+    if (record === undefined) {
+      throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
+        hint: 'gnt-job list shows the jobs',
+      });
+    }
+    return record;
+  }
+
+  async list(): Promise<readonly JobRecord[]> {
+    const stored = await this.#dependencies.repository.list();
+    return stored.map((record) => this.#active.get(record.id)?.record ?? record);
+  }
+
+  /** Of a job that ended before, only its log and its end are told. */
+  async *watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent> {
+    // Only the stream: a watcher that reads slowly must not keep the opcode in memory.
+    const stream = this.#active.get(id)?.stream;
+    if (stream !== undefined) {
+      yield* stream.watch(signal);
+      return;
+    }
+    const job = await this.get(id);
+    for (const line of job.log)
+      yield { type: 'log', atMs: line.atMs, message: line.message, level: 'info' };
+    yield { type: 'end', atMs: job.endedAtMs ?? job.receivedAtMs, job };
+  }
+
+  /** Cancels what runs and waits for it. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    const reason = new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
+      hint: 'submit the operation again',
+    });
+    const jobs = [...this.#active.values()];
+    for (const job of jobs) job.controller.abort(reason);
+    await Promise.all(jobs.map((job) => job.done));
+  }
+
+  async #run(job: ActiveJob): Promise<void> {
+    const { logger, repository, onEnded } = this.#dependencies;
+    let ending: { status: JobStatus; result: unknown; error: JobError | null };
+    try {
+      ending = { status: 'success', result: await this.#runPhases(job), error: null };
+    } catch (error) {
+      ending = this.#describeFailure(job, error);
+    }
+    job.hasEnded = true;
+    job.record = {
+      ...job.record,
+      ...ending,
+      waitsFor: [],
+      waitsBecause: null,
+      endedAtMs: this.#dependencies.clock.now(),
+    };
+    try {
+      await repository.save(job.record);
+    } catch (error) {
+      logger.error('job.not-saved', { job: job.record.id, err: error });
+    }
+    this.#active.delete(job.record.id);
+    logger.info('job.ended', {
+      job: job.record.id,
+      status: ending.status,
+      code: ending.error?.code,
+    });
+    onEnded?.(job.record);
+    job.stream.push({ type: 'end', atMs: this.#dependencies.clock.now(), job: job.record });
+  }
+
+  async #runPhases(job: ActiveJob): Promise<unknown> {
+    const handler = handlerOf(this.#dependencies.handlers, job.opcode);
+    const names = handler.locks(job.opcode);
+    const blockers = this.#locks.blockersOf(names);
+    if (blockers.length > 0) {
+      this.#setStatus(
+        job,
+        'waiting',
+        blockers.filter((id) => id !== DRY_RUN),
+      );
+    }
+    const held = await this.#locks.acquire(job.record.id, names, job.controller.signal);
+    try {
+      // Cancelled in the moment in which the locks came.
+      job.controller.signal.throwIfAborted();
+      job.record = { ...job.record, startedAtMs: this.#dependencies.clock.now() };
+      this.#setStatus(job, 'running', []);
+      const execution = await this.#asPrerequisite(
+        handler.prepare(job.opcode, job.controller.signal),
+      );
+      job.controller.signal.throwIfAborted();
+      const context: JobContext = {
+        jobId: job.record.id,
+        signal: job.controller.signal,
+        report: this.#createReporter(job),
+      };
+      return await execution(context);
+    } finally {
+      held.release();
+    }
+  }
+
+  async #asPrerequisite<T>(preparation: Promise<T>): Promise<T> {
+    try {
+      return await preparation;
+    } catch (error) {
+      if (isAppError(error, 'JOB_CANCELED') || isAppError(error, 'JOB_INTERRUPTED')) throw error;
+      throw new PrerequisiteFailure(error);
+    }
+  }
+
+  /** While it is canceling, it stays so, whatever it waits for. */
+  #setWaiting(job: ActiveJob, reason: string | null, jobs: readonly number[]): void {
+    job.record = { ...job.record, waitsBecause: reason };
+    if (job.record.status === 'canceling') return;
+    this.#setStatus(job, reason === null ? 'running' : 'waiting', jobs);
+  }
+
+  #createReporter(job: ActiveJob): JobContext['report'] {
+    const now = (): number => this.#dependencies.clock.now();
+    return {
+      log: (message, level = 'info') => {
+        const line = { sequence: job.record.log.length + 1, atMs: now(), message };
+        if (job.record.log.length < MAX_JOB_LOG_LINES) {
+          job.record = { ...job.record, log: [...job.record.log, line] };
+        }
+        job.stream.push({ type: 'log', atMs: now(), message, level });
+      },
+      stageStarted: (stage) => job.stream.push({ type: 'stage-started', atMs: now(), stage }),
+      stageFinished: (stage, durationMs, summary) =>
+        job.stream.push({ type: 'stage-finished', atMs: now(), stage, durationMs, summary }),
+      progress: (activity, doneBytes, totalBytes) =>
+        job.stream.push({ type: 'progress', atMs: now(), activity, doneBytes, totalBytes }),
+      waits: (reason, jobs) => this.#setWaiting(job, reason, jobs),
+      output: (stage, line) => job.stream.push({ type: 'output', atMs: now(), stage, line }),
+    };
+  }
+
+  #setStatus(job: ActiveJob, status: JobStatus, waitsFor: readonly number[]): void {
+    job.record = { ...job.record, status, waitsFor: [...waitsFor] };
+    job.stream.push({
+      type: 'status',
+      atMs: this.#dependencies.clock.now(),
+      status,
+      waitsFor: [...waitsFor],
+      ...(job.record.waitsBecause != null && { waitsBecause: job.record.waitsBecause }),
+    });
+    this.#dependencies.repository.save(job.record).catch((error: unknown) => {
+      this.#dependencies.logger.error('job.not-saved', { job: job.record.id, err: error });
+    });
+  }
+
+  #describeFailure(
+    job: ActiveJob,
+    thrown: unknown,
+  ): { status: JobStatus; result: null; error: JobError } {
+    const isPrerequisite = thrown instanceof PrerequisiteFailure;
+    const error = reasonOf(isPrerequisite ? thrown.cause : thrown, job.controller.signal);
+    const isExpected = isAppError(error);
+    if (!isExpected)
+      this.#dependencies.logger.error('job.failed-unexpectedly', {
+        job: job.record.id,
+        err: error,
+      });
+    const details = isExpected ? error.details : {};
+    return {
+      status: isAppError(error, 'JOB_CANCELED') ? 'canceled' : 'error',
+      result: null,
+      error: {
+        code: isExpected ? error.code : 'INTERNAL',
+        message: isExpected ? error.message : `unexpected failure: ${messageOf(error)}`,
+        hint: isExpected ? (error.hint ?? null) : 'this is a bug: the node daemon logged it',
+        phase: isPrerequisite ? 'prerequisite' : 'execution',
+        stage: (details['stage'] as JobError['stage'] | undefined) ?? null,
+        logTail: (details['logTail'] as string[] | undefined) ?? [],
+      },
+    };
+  }
+}
+
+/** Node's own functions end with an AbortError of theirs when the signal is aborted: what counts is why it was. */
+function reasonOf(error: unknown, signal: AbortSignal): unknown {
+  const isAbort = error instanceof Error && error.name === 'AbortError';
+  return isAbort && signal.aborted ? signal.reason : error;
+}
+
+/** Marks what was thrown before anything changed. */
+class PrerequisiteFailure extends Error {
+  constructor(cause: unknown) {
+    super('prerequisite failed', { cause });
+    this.name = 'PrerequisiteFailure';
+  }
+}

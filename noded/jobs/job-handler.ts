@@ -1,0 +1,44 @@
+import type { InstallStage } from '#shared/contract/primitives.ts';
+import type { Opcode, OpcodeName, OpcodeOf } from '#shared/contract/opcode.ts';
+
+/** What an operation reports while it runs. Nothing that it is given may hold a private or secret value. */
+export interface JobReporter {
+  log(message: string, level?: 'info' | 'warn'): void;
+  stageStarted(stage: InstallStage): void;
+  stageFinished(stage: InstallStage, durationMs: number, summary: string): void;
+  progress(activity: string, doneBytes: number, totalBytes: number | null): void;
+  /** It waits for something other than locks, and for which jobs; null when it goes on. */
+  waits(reason: string | null, jobs: readonly number[]): void;
+  /** A line of a script's output; kept in the install log, not in the job. */
+  output(stage: InstallStage, line: string): void;
+}
+
+export interface JobContext {
+  readonly jobId: number;
+  /** Aborted when the job is cancelled or the daemon stops; the reason is an AppError. */
+  readonly signal: AbortSignal;
+  readonly report: JobReporter;
+}
+
+/** What `check` and `prerequisites` agreed on: run it, and its answer is the job's result (plain JSON, no private values). */
+export type Execution = (context: JobContext) => Promise<unknown>;
+
+/** An operation, in Ganeti's phases. Everything before the execution changes nothing. */
+export interface JobHandler<Op extends Opcode> {
+  /** Resources that the job holds while it runs, as `instance/web1.example.com`. */
+  locks(opcode: Op): readonly string[];
+  /** Under the locks: refuses, or says what to run. @throws AppError */
+  prepare(opcode: Op, signal: AbortSignal): Promise<Execution>;
+}
+
+export type JobHandlers = { readonly [Name in OpcodeName]: JobHandler<OpcodeOf<Name>> };
+
+/** `INSTANCE_CREATE(web1.example.com)` */
+export function summarizeOpcode(opcode: Opcode): string {
+  return 'name' in opcode ? `${opcode.opcode}(${opcode.name})` : opcode.opcode;
+}
+
+/** Looks up the handler of an opcode; the table is typed over the union, so this is where the type is widened again. */
+export function handlerOf(handlers: JobHandlers, opcode: Opcode): JobHandler<Opcode> {
+  return handlers[opcode.opcode];
+}

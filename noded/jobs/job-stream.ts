@@ -1,0 +1,46 @@
+import type { JobEvent } from '#shared/contract/job.ts';
+import { EventBuffer } from './event-buffer.ts';
+
+/** The events of one job: remembered, and handed to whoever watches. Ends with `end`. */
+export class JobStream {
+  readonly #events = new EventBuffer();
+  readonly #watchers = new Set<(event: JobEvent) => void>();
+  #hasEnded = false;
+
+  push(event: JobEvent): void {
+    if (this.#hasEnded) return;
+    this.#events.push(event);
+    if (event.type === 'end') this.#hasEnded = true;
+    for (const watcher of this.#watchers) watcher(event);
+  }
+
+  /** Everything so far, then what comes, until the end or the signal. One that reads slowly misses lines, never the end. */
+  async *watch(signal: AbortSignal): AsyncGenerator<JobEvent> {
+    const pending = new EventBuffer();
+    for (const event of this.#events.list()) pending.push(event);
+    let wake: () => void = () => undefined;
+    const watcher = (event: JobEvent): void => {
+      pending.push(event);
+      wake();
+    };
+    const onAbort = (): void => wake();
+    this.#watchers.add(watcher);
+    signal.addEventListener('abort', onAbort);
+    try {
+      while (!signal.aborted) {
+        const event = pending.shift();
+        if (event === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+          continue;
+        }
+        yield event;
+        if (event.type === 'end') return;
+      }
+    } finally {
+      this.#watchers.delete(watcher);
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+}

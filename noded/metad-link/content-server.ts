@@ -1,0 +1,170 @@
+import { createReadStream, lchownSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { uuid as uuidType } from '#shared/contract/primitives.ts';
+import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { parseRange } from './parse-range.ts';
+import { type FindService, ServiceRelay } from './service-relay.ts';
+
+/** Where metad's bulk content comes from; undefined means that the instance is not being installed with such. */
+export interface ContentProvider {
+  openImage(
+    uuid: string,
+  ): Promise<{ readonly path: string; readonly sizeBytes: number } | undefined>;
+  openPackage(
+    uuid: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly stream: Readable; readonly sizeBytes: number | null } | undefined>;
+  readonly findService: FindService;
+}
+
+export interface ContentServer {
+  close(): Promise<void>;
+}
+
+export interface ContentServerOptions {
+  readonly socketPath: string;
+  /** Group of the one user that may connect besides root. */
+  readonly gid: number;
+  readonly content: ContentProvider;
+  readonly logger: Logger;
+}
+
+/** rw-rw---- */
+const SOCKET_UMASK = 0o117;
+
+/** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
+export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
+  const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
+    answer(request, response, options).catch((error: unknown) =>
+      fail(response, request, error, options.logger),
+    );
+  });
+  const relay = new ServiceRelay({
+    findService: options.content.findService,
+    maxConnections: DEFAULT_LIMITS.connections,
+    logger: options.logger,
+  });
+  // Connections that became streams are no longer the server's own to close.
+  const streams = new Set<Duplex>();
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    streams.add(socket);
+    socket.on('close', () => streams.delete(socket));
+    relay.accept(request, socket, head).catch((error: unknown) => {
+      options.logger.warn('content.failed', { path: request.url, reason: messageOf(error) });
+      socket.destroy();
+    });
+  });
+  await listen(server, options);
+  return {
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+        for (const socket of streams) socket.destroy();
+      }),
+  };
+}
+
+/**
+ * The folder belongs to metad's user: changing mode or owner by name after the fact could be led elsewhere by a link.
+ * Binding is synchronous, so the mask covers it alone.
+ */
+function listen(server: Server, { socketPath, gid }: ContentServerOptions): Promise<void> {
+  rmSync(socketPath, { force: true });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    const mask = process.umask(SOCKET_UMASK);
+    try {
+      server.listen(socketPath, () => resolve());
+    } finally {
+      process.umask(mask);
+    }
+    lchownSync(socketPath, 0, gid);
+  });
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: ContentServerOptions,
+): Promise<void> {
+  const [, uuid = '', kind] =
+    /^\/v1\/instances\/([^/]+)\/(image|package)$/.exec(request.url ?? '') ?? [];
+  if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD');
+    return refuse(response, 405, 'only GET and HEAD');
+  }
+  const send = kind === 'image' ? sendImage : sendPackage;
+  return send(uuid, request, response, options.content);
+}
+
+async function sendImage(
+  uuid: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  content: ContentProvider,
+): Promise<void> {
+  const image = await content.openImage(uuid);
+  if (!image) return refuse(response, 404, 'this instance is not being installed from an image');
+  const range = parseRange(request.headers.range, image.sizeBytes);
+  response.setHeader('accept-ranges', 'bytes');
+  if (range === 'unsatisfiable') {
+    response.setHeader('content-range', `bytes */${image.sizeBytes}`);
+    return refuse(response, 416, `the image has ${image.sizeBytes} bytes`);
+  }
+  const [first, last] = range ?? [0, image.sizeBytes - 1];
+  response.writeHead(range ? 206 : 200, {
+    'content-type': 'application/octet-stream',
+    'content-length': last - first + 1,
+    ...(range && { 'content-range': `bytes ${first}-${last}/${image.sizeBytes}` }),
+  });
+  if (request.method === 'HEAD' || last < first) {
+    response.end();
+    return;
+  }
+  await pipeline(createReadStream(image.path, { start: first, end: last }), response);
+}
+
+async function sendPackage(
+  uuid: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  content: ContentProvider,
+): Promise<void> {
+  const controller = new AbortController();
+  response.on('close', () => controller.abort(new Error('the reader went away')));
+  const found = await content.openPackage(uuid, controller.signal);
+  if (!found) return refuse(response, 404, 'this instance is not being installed with a package');
+  response.writeHead(200, {
+    'content-type': 'application/gzip',
+    ...(found.sizeBytes !== null && { 'content-length': found.sizeBytes }),
+  });
+  if (request.method === 'HEAD') {
+    found.stream.destroy();
+    response.end();
+    return;
+  }
+  await pipeline(found.stream, response);
+}
+
+function refuse(response: ServerResponse, status: number, reason: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(`${reason}\n`);
+}
+
+/** A failure after the first byte can only cut the connection, so that nobody takes it for the end. */
+function fail(
+  response: ServerResponse,
+  request: IncomingMessage,
+  error: unknown,
+  logger: Logger,
+): void {
+  logger.warn('content.failed', { path: request.url, reason: messageOf(error) });
+  if (response.headersSent) response.destroy();
+  else refuse(response, 502, messageOf(error));
+}

@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type MetadEvent, metadEvent } from '#shared/contract/metad-control.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { ControlChannel } from './control-request.ts';
+import { askStatus } from './metad-client.ts';
+
+/** A batch of 256 events with lines of 4096 characters comes one event a line. */
+const MAX_LINE_BYTES = 1024 * 1024;
+const RECONNECT_DELAY_MS = 250;
+/** metad sends an empty line every 15 s. */
+const SILENCE_MS = 60_000;
+
+export interface EventOptions {
+  readonly signal: AbortSignal;
+  /** Events up to this sequence are known. */
+  readonly after?: number;
+}
+
+/**
+ * metad's events, for ever. A new metad counts from 1 again, which its start time tells.
+ * Lines that are no valid events are dropped and logged: a guest's words must not stop the node.
+ */
+export async function* readEvents(
+  channel: ControlChannel,
+  logger: Logger,
+  options: EventOptions,
+): AsyncGenerator<MetadEvent, void> {
+  const { signal } = options;
+  let after = options.after ?? 0;
+  let metadStartedAtMs: number | undefined;
+  while (!signal.aborted) {
+    try {
+      const { startedAtMs } = await askStatus(channel);
+      if (metadStartedAtMs !== undefined && metadStartedAtMs !== startedAtMs) after = 0;
+      metadStartedAtMs = startedAtMs;
+      const path = `/v1/events?after=${after}`;
+      const answer = await channel.stream({ method: 'GET', path, timeoutMs: SILENCE_MS, signal });
+      for await (const event of parseEvents(answer, logger)) {
+        if (event.sequence <= after) continue;
+        after = event.sequence;
+        yield event;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isAppError(error)) logger.debug('metad.events-cut', { reason: messageOf(error) });
+    }
+    await pause(signal);
+  }
+}
+
+async function* parseEvents(
+  answer: IncomingMessage,
+  logger: Logger,
+): AsyncGenerator<MetadEvent, void> {
+  if (answer.statusCode !== 200) {
+    answer.resume();
+    throw new Error(`status ${answer.statusCode ?? 0}`);
+  }
+  for await (const line of readLines(answer)) {
+    const event = parseEvent(line, logger);
+    if (event) yield event;
+  }
+}
+
+/** The log gets where it is wrong, never what: the words are a guest's, and may hold a secret. */
+function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
+  if (line === '') return undefined;
+  const drop = (reason: string): undefined =>
+    void logger.warn('metad.bad-event', { reason, length: line.length });
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    // The parser's message quotes the line.
+    return drop('not JSON');
+  }
+  const parsed = metadEvent.safeParse(value);
+  if (parsed.success) return parsed.data;
+  return drop(parsed.error.issues.map(({ path, code }) => `${path.join('.')}: ${code}`).join('; '));
+}
+
+/** @throws Error when a line is over the limit: the stream cannot be trusted to have an end */
+async function* readLines(stream: IncomingMessage): AsyncGenerator<string, void> {
+  stream.setEncoding('utf8');
+  let rest = '';
+  // setEncoding makes the chunks strings.
+  for await (const chunk of stream as AsyncIterable<string>) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > MAX_LINE_BYTES) throw new Error('an event without end');
+    yield* lines;
+  }
+}
+
+async function pause(signal: AbortSignal): Promise<void> {
+  try {
+    await delay(RECONNECT_DELAY_MS, undefined, { signal });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

@@ -1,0 +1,184 @@
+import { Duplex } from 'node:stream';
+import { z } from 'zod';
+import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { ControlAnswer, ControlChannel } from './control-request.ts';
+
+export interface TreeAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+export interface QueueRead {
+  readonly bytes: Buffer;
+  readonly nextOffset: number;
+}
+
+export interface MetadCalls {
+  /** @throws AppError METAD_REFUSED naming the field, METAD_UNAVAILABLE */
+  putView(view: InstanceView): Promise<void>;
+  deleteView(uuid: string): Promise<void>;
+  status(): Promise<MetadStatus>;
+  /** What the guest would get at a path, secrets redacted. */
+  tree(uuid: string, path: string): Promise<TreeAnswer>;
+  /** Bytes that the guest wrote; null when there are none within `waitS`. */
+  readQueue(
+    uuid: string,
+    options?: { readonly offset?: number; readonly waitS?: number; readonly signal?: AbortSignal },
+  ): Promise<QueueRead | null>;
+  /** @throws AppError CHANNEL_FULL (429 and 413), INSTANCE_NOT_FOUND when metad has no view of it */
+  writeQueue(uuid: string, bytes: Uint8Array): Promise<void>;
+  /** A raw stream to a TCP port of the guest. @throws AppError GUEST_UNREACHABLE, INSTANCE_NOT_FOUND */
+  connect(uuid: string, port: number, signal?: AbortSignal): Promise<Duplex>;
+  /** Ends every session token of the instance's ec2 dialect. @throws AppError INSTANCE_NOT_FOUND when metad has no view of it */
+  replaceTokens(uuid: string): Promise<void>;
+  /** Prometheus text. */
+  metrics(): Promise<string>;
+}
+
+/** A dead-locked metad must not hold a job for long, a loaded machine must not fail one. */
+const STATUS_TIMEOUT_MS = 20_000;
+const refusal = z.object({ code: z.string().max(64), message: z.string().max(4096) });
+
+/** noded's calls of metad (shared/contract/metad-control.ts). */
+export function createMetadCalls(channel: ControlChannel): MetadCalls {
+  return {
+    async putView(view: InstanceView) {
+      const answer = await channel.ask({
+        method: 'PUT',
+        path: instancePath(view.uuid),
+        headers: { 'content-type': 'application/json' },
+        body: Buffer.from(JSON.stringify(view)),
+      });
+      if (answer.status !== 204) throw refused(answer, `the view of ${view.name}`);
+    },
+    async deleteView(uuid) {
+      const answer = await channel.ask({ method: 'DELETE', path: instancePath(uuid) });
+      if (answer.status !== 204) throw refused(answer, `the removal of ${uuid}`);
+    },
+    status: () => askStatus(channel),
+    async tree(uuid, path) {
+      const answer = await channel.ask({ method: 'GET', path: treePath(uuid, path) });
+      const contentType = answer.headers['content-type'] ?? 'text/plain';
+      return { status: answer.status, contentType, body: answer.body };
+    },
+    async readQueue(uuid, { offset, waitS, signal } = {}) {
+      const query = new URLSearchParams();
+      if (offset !== undefined) query.set('offset', String(offset));
+      if (waitS !== undefined) query.set('wait', String(waitS));
+      const answer = await channel.ask({
+        method: 'GET',
+        path: `${instancePath(uuid)}/queue?${query.toString()}`,
+        timeoutMs: STATUS_TIMEOUT_MS + (waitS ?? 0) * 1000,
+        ...(signal && { signal }),
+      });
+      if (answer.status === 204) return null;
+      if (answer.status !== 200) throw failed(answer, uuid, 'the queue');
+      return { bytes: answer.body, nextOffset: Number(answer.headers['x-gnt-offset'] ?? 0) };
+    },
+    async writeQueue(uuid, bytes) {
+      const answer = await channel.ask({
+        method: 'POST',
+        path: `${instancePath(uuid)}/queue`,
+        headers: { 'content-type': 'application/octet-stream' },
+        body: bytes,
+      });
+      if (answer.status === 413 || answer.status === 429) throw channelFull(answer, bytes.length);
+      if (answer.status !== 204) throw failed(answer, uuid, 'the queue');
+    },
+    async connect(uuid, port, signal) {
+      const path = `${instancePath(uuid)}/connect/${port}`;
+      const answer = await channel.upgrade({ method: 'GET', path, ...(signal && { signal }) });
+      if (answer instanceof Duplex) return answer;
+      if (answer.status === 404) throw notFound(uuid);
+      throw new AppError('GUEST_UNREACHABLE', reasonOf(answer) || `port ${port} does not answer`, {
+        details: { port, status: answer.status },
+        hint: 'check that the instance runs and that something listens on that port on its channel address',
+      });
+    },
+    async replaceTokens(uuid) {
+      const answer = await channel.ask({
+        method: 'DELETE',
+        path: `${instancePath(uuid)}/tokens`,
+      });
+      if (answer.status !== 204) throw failed(answer, uuid, 'new tokens');
+    },
+    async metrics() {
+      const answer = await channel.ask({ method: 'GET', path: '/metrics' });
+      if (answer.status !== 200) throw refused(answer, 'its metrics');
+      return answer.body.toString('utf8');
+    },
+  };
+}
+
+/** @throws AppError METAD_UNAVAILABLE, also when what answers is not a metad of our protocol */
+export async function askStatus(
+  channel: ControlChannel,
+  timeoutMs: number = STATUS_TIMEOUT_MS,
+): Promise<MetadStatus> {
+  const answer = await channel.ask({ method: 'GET', path: '/v1/status', timeoutMs });
+  const parsed = metadStatus.safeParse(parseJson(answer.body));
+  if (answer.status === 200 && parsed.success) return parsed.data;
+  throw new AppError(
+    'METAD_UNAVAILABLE',
+    `gnt-metad gave no status that this program understands`,
+    {
+      details: { status: answer.status },
+      hint: 'stop it; gnt-noded starts its own version',
+    },
+  );
+}
+
+function instancePath(uuid: string): string {
+  return `/v1/instances/${encodeURIComponent(uuid)}`;
+}
+
+function treePath(uuid: string, path: string): string {
+  const segments = path.replace(/^\/+/, '').split('/').map(encodeURIComponent);
+  return `${instancePath(uuid)}/tree/${segments.join('/')}`;
+}
+
+function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    // Not JSON is one way of not being what was asked for; the caller's validation says so.
+    return undefined;
+  }
+}
+
+function reasonOf(answer: ControlAnswer): string {
+  const parsed = refusal.safeParse(parseJson(answer.body));
+  return parsed.success ? parsed.data.message : answer.body.toString('utf8').slice(0, 500).trim();
+}
+
+function refused(answer: ControlAnswer, what: string): AppError {
+  return new AppError('METAD_REFUSED', `gnt-metad refused ${what}: ${reasonOf(answer)}`, {
+    details: { status: answer.status },
+  });
+}
+
+function failed(answer: ControlAnswer, uuid: string, what: string): AppError {
+  return answer.status === 404 ? notFound(uuid) : refused(answer, what);
+}
+
+function notFound(uuid: string): AppError {
+  return new AppError('INSTANCE_NOT_FOUND', `gnt-metad serves no instance ${uuid}`, {
+    details: { uuid },
+    hint: 'start the instance with communication enabled',
+  });
+}
+
+function channelFull(answer: ControlAnswer, sizeBytes: number): AppError {
+  const [message, hint] =
+    answer.status === 413
+      ? [`${sizeBytes} bytes are too many for one message`, 'send at most 65536 bytes at a time']
+      : ["the instance's queue is full", 'wait until the guest has read what is there'];
+  const retryAfter = answer.headers['retry-after'] ?? null;
+  return new AppError('CHANNEL_FULL', message, {
+    details: { status: answer.status, retryAfter },
+    hint,
+  });
+}

@@ -1,0 +1,113 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { uuid as uuidType } from '#shared/contract/primitives.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { joinStreams } from '#shared/stream/join-streams.ts';
+import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
+
+/** Where an instance's connections to an exposed service go. */
+export interface ServiceTarget {
+  readonly instance: ProxiedInstance;
+  /** What the guest connected to. */
+  readonly port: number;
+  readonly host: string;
+  readonly hostPort: number;
+}
+
+/** Undefined: this instance has no channel now, or there is no such service. */
+export type FindService = (uuid: string, name: string) => Promise<ServiceTarget | undefined>;
+
+const PATH = /^\/v1\/instances\/([^/]+)\/services\/([a-z][a-z0-9-]{0,31})$/;
+const CONNECT_TIMEOUT_MS = 10_000;
+/** When one direction has ended, nobody may notice that the other one has no reader any more: it must not rest for longer. */
+const HALF_CLOSED_IDLE_MS = 60_000;
+
+export interface ServiceRelayOptions {
+  readonly findService: FindService;
+  /** Of one instance, at a time; metad counts too, but is not trusted with our descriptors. */
+  readonly maxConnections: number;
+  readonly logger: Logger;
+}
+
+/** Answers metad's requests for exposed services. */
+export class ServiceRelay {
+  readonly #options: ServiceRelayOptions;
+  /** Until their connections are closed on both sides; by instance. */
+  readonly #open = new Map<string, number>();
+
+  constructor(options: ServiceRelayOptions) {
+    this.#options = options;
+  }
+
+  /** 101 and the service's own bytes, or a status that says why not. */
+  async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    socket.on('error', () => socket.destroy());
+    const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];
+    const { findService, maxConnections, logger } = this.#options;
+    const target = uuidType.safeParse(uuid).success ? await findService(uuid, name) : undefined;
+    if (target === undefined) return refuse(socket, '404 Not Found', 'no such service');
+    const count = this.#open.get(uuid) ?? 0;
+    if (count >= maxConnections) return refuse(socket, '503 Busy', 'too many connections');
+    this.#open.set(uuid, count + 1);
+    try {
+      const service = await open(target);
+      service.on('close', () => this.#closed(uuid));
+      join(request, socket, head, service, target);
+    } catch (error) {
+      this.#closed(uuid);
+      const { host, hostPort } = target;
+      const reason = messageOf(error);
+      logger.warn('service.unreachable', { service: name, host, hostPort, reason });
+      refuse(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
+    }
+  }
+
+  #closed(uuid: string): void {
+    const rest = (this.#open.get(uuid) ?? 0) - 1;
+    if (rest > 0) this.#open.set(uuid, rest);
+    else this.#open.delete(uuid);
+  }
+}
+
+function join(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  service: Socket,
+  target: ServiceTarget,
+): void {
+  if (socket.destroyed) {
+    service.destroy();
+    return;
+  }
+  const sourcePort = Number(request.headers['x-gnt-source-port']);
+  const isPort = Number.isInteger(sourcePort) && sourcePort >= 0 && sourcePort <= 65_535;
+  service.write(proxyHeader(target.instance, isPort ? sourcePort : 0, target.port));
+  if (head.length > 0) service.write(head);
+  socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
+  joinStreams(socket, service);
+  for (const stream of [socket, service]) {
+    stream.on('end', () => service.setTimeout(HALF_CLOSED_IDLE_MS, () => service.destroy()));
+  }
+}
+
+async function open({ host, hostPort }: ServiceTarget): Promise<Socket> {
+  const service = connect({ host, port: hostPort, allowHalfOpen: true, noDelay: true });
+  try {
+    await once(service, 'connect', { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) });
+    return service;
+  } catch (error) {
+    service.on('error', () => undefined);
+    service.destroy();
+    throw error;
+  }
+}
+
+function refuse(socket: Duplex, status: string, reason: string): void {
+  const body = `${reason}\n`;
+  const lines = [`HTTP/1.1 ${status}`, `Content-Length: ${body.length}`, 'Connection: close'];
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+}

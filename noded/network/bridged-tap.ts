@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { closeFd, openTap } from '#shared/sys/libc.ts';
+import type { ChannelTap } from './channel-network.ts';
+import { explainTunError } from './channel-network.ts';
+import { RouteNetlink } from './rtnetlink.ts';
+
+const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
+
+/**
+ * Creates a TAP in the host's namespace, as a port of an existing bridge, up. It goes with its last descriptor.
+ * @throws AppError HOST_PREREQUISITE when `link` is not a bridge of this host, NETWORK_SETUP
+ */
+export async function openBridgedTap(options: { readonly link: string }): Promise<ChannelTap> {
+  const { link } = options;
+  assertBridge(link);
+  const device = `gnt${randomBytes(5).toString('hex')}`;
+  let fd: number;
+  try {
+    fd = openTap(device);
+  } catch (error) {
+    throw explainTunError(error);
+  }
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) closeFd(fd);
+    isOpen = false;
+  };
+  const netlink = new RouteNetlink();
+  try {
+    await connect(netlink, device, link);
+    return { device, fd, close };
+  } catch (error) {
+    close();
+    if (isAppError(error)) throw error;
+    throw new AppError(
+      'NETWORK_SETUP',
+      `cannot connect ${device} to ${link}: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  } finally {
+    await netlink.close();
+  }
+}
+
+async function connect(netlink: RouteNetlink, device: string, bridge: string): Promise<void> {
+  const links = await netlink.listLinks();
+  const tap = links.find((link) => link.name === device);
+  const master = links.find((link) => link.name === bridge);
+  if (!tap || !master) throw new Error('it disappeared');
+  // The host itself must not speak on the guest's port.
+  const disable = `/proc/sys/net/ipv6/conf/${device}/disable_ipv6`;
+  if (existsSync(disable)) writeFileSync(disable, '1');
+  // A bridge takes its lowest port's MAC: fe: keeps it from changing with every guest.
+  const mac = `fe:${randomBytes(5)
+    .toString('hex')
+    .replaceAll(/(..)(?=.)/g, '$1:')}`;
+  await netlink.enslaveLink(tap.index, master.index, mac);
+  await netlink.setLinkUp(tap.index);
+}
+
+/** @throws AppError HOST_PREREQUISITE */
+export function assertBridge(link: string): void {
+  if (LINK_PATTERN.test(link) && existsSync(`/sys/class/net/${link}/bridge`)) return;
+  throw new AppError('HOST_PREREQUISITE', `no bridge named ${JSON.stringify(link)} on this host`, {
+    hint: `create it (ip link add ${LINK_PATTERN.test(link) ? link : 'br0'} type bridge) or give another link=`,
+  });
+}

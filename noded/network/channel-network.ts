@@ -1,0 +1,291 @@
+import PQueue from 'p-queue';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { closeFd, inNetworkNamespace, openTap as openTapDevice } from '#shared/sys/libc.ts';
+import {
+  applySysctls,
+  hasIpv6,
+  planDeviceSysctls,
+  planNamespaceSysctls,
+  planServicePortSysctls,
+} from './namespace-sysctls.ts';
+import {
+  deleteNetworkNamespace,
+  ensureNetworkNamespace,
+  namespacePathOf,
+  networkNamespaceExists,
+} from './network-namespace.ts';
+import { planBaseRules, planServicePorts, planTapRules, planTapRulesRemoval } from './nft-rules.ts';
+import { applyNftCommands } from './nft.ts';
+import { RouteNetlink } from './rtnetlink.ts';
+import { SERVICE_IPV4, SERVICE_IPV6 } from './service-address.ts';
+
+const TAP_PREFIX = 'gnt.com.';
+const TAP_PATTERN = /^gnt\.com\.(0|[1-9]\d{0,6})$/;
+/** Addresses of a /16: more channels than this cannot be. */
+const MAX_TAPS = 65_536;
+
+export interface ChannelGuest {
+  /** The guest's address in 169.254.0.0/16. */
+  readonly ip: string;
+  /** The guest's MAC, lower case. */
+  readonly mac: string;
+}
+
+export interface ChannelTap {
+  /** `gnt.com.N` in the channel's namespace, or `gnt…` in the host's for a bridged one. */
+  readonly device: string;
+  /** Give it to QEMU, then close(): the TAP lives exactly as long as some process holds its descriptor. */
+  readonly fd: number;
+  /** Closes this process' descriptor. Idempotent. */
+  close(): void;
+}
+
+/** The node's side of the channel: one namespace, one TAP per instance, one wall in front of each. Calls are serialised. */
+export interface ChannelNetwork {
+  /** Path of the namespace, for those who enter it: `/run/netns/<name>`. */
+  readonly namespacePath: string;
+  /** Idempotent. The namespace exists, with lo, sysctls and the nftables base rules. Keeps existing TAPs and their rules. */
+  ensureNamespace(): Promise<void>;
+  /**
+   * Creates the first free gnt.com.N, ready for a guest. Its name stays reserved until releaseTap, also after its QEMU died, so that a
+   * late release never hits a successor. Undoes itself on failure.
+   * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
+   */
+  openTap(guest: ChannelGuest): Promise<ChannelTap>;
+  /** Brings a TAP whose QEMU still runs back to the configured state after a restart, and reserves its name. */
+  repairTap(device: string, guest: ChannelGuest): Promise<void>;
+  /** After its QEMU is gone (or never came): takes the filter and leftovers away and frees the name. Idempotent. */
+  releaseTap(device: string): Promise<void>;
+  /** TAPs that exist now, in order of their numbers. */
+  listTaps(): Promise<readonly string[]>;
+  /** Replaces the set of TCP ports on the service's address, beside 80, that guests may reach. */
+  setServicePorts(ports: readonly number[]): Promise<void>;
+  /** Removes the namespace when no TAP is left. @returns whether it is gone */
+  removeNamespace(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+export interface ChannelNetworkOptions {
+  readonly namespace: string;
+  readonly logger: Logger;
+}
+
+export function createChannelNetwork(options: ChannelNetworkOptions): ChannelNetwork {
+  return new NamespacedChannelNetwork(options);
+}
+
+/**
+ * INVARIANTS: one operation at a time; a TAP is up only after its rules are in place (and without rules the base drops all that it
+ * brings); a name in #reserved is given to nobody else.
+ */
+class NamespacedChannelNetwork implements ChannelNetwork {
+  readonly namespacePath: string;
+  readonly #name: string;
+  readonly #logger: Logger;
+  readonly #queue = new PQueue({ concurrency: 1 });
+  readonly #reserved = new Set<string>();
+  readonly #withIpv6 = hasIpv6();
+  #netlink: RouteNetlink | undefined;
+  /** Unknown until told: what a daemon before this one opened stays open. */
+  #servicePorts: readonly number[] | undefined;
+
+  constructor(options: ChannelNetworkOptions) {
+    this.#name = options.namespace;
+    this.namespacePath = namespacePathOf(options.namespace);
+    this.#logger = options.logger;
+  }
+
+  ensureNamespace(): Promise<void> {
+    return this.#exclusively('prepare the namespace', async () => {
+      if (await ensureNetworkNamespace(this.#name)) {
+        // A socket of an earlier namespace of that name keeps that one alive.
+        await this.#closeNetlink();
+        this.#logger.info('network.namespace-created', { namespace: this.#name });
+      }
+      await this.#setSysctls(planNamespaceSysctls(['lo'], this.#withIpv6));
+      const netlink = await this.#openNetlink();
+      const loopback = await netlink.findLink('lo');
+      if (loopback && !loopback.isUp) await netlink.setLinkUp(loopback.index);
+      await this.#applyRules(planBaseRules());
+      await this.#applyServicePorts();
+    });
+  }
+
+  openTap(guest: ChannelGuest): Promise<ChannelTap> {
+    return this.#exclusively('open a TAP', async () => {
+      const { device, fd } = await this.#createDevice();
+      this.#reserved.add(device);
+      let isOpen = true;
+      const close = (): void => {
+        if (isOpen) closeFd(fd);
+        isOpen = false;
+      };
+      try {
+        await this.#configure(device, guest);
+      } catch (error) {
+        close();
+        await this.#release(device).catch((second: unknown) => {
+          this.#logger.warn('network.tap-undo-failed', { device, message: messageOf(second) });
+        });
+        throw error;
+      }
+      this.#logger.info('network.tap-opened', { device, ip: guest.ip, mac: guest.mac });
+      return { device, fd, close };
+    });
+  }
+
+  repairTap(device: string, guest: ChannelGuest): Promise<void> {
+    assertTapName(device);
+    return this.#exclusively(`repair ${device}`, async () => {
+      this.#reserved.add(device);
+      await this.#configure(device, guest);
+    });
+  }
+
+  releaseTap(device: string): Promise<void> {
+    assertTapName(device);
+    return this.#exclusively(`release ${device}`, () => this.#release(device));
+  }
+
+  listTaps(): Promise<readonly string[]> {
+    return this.#exclusively('list TAPs', () => this.#listTaps());
+  }
+
+  setServicePorts(ports: readonly number[]): Promise<void> {
+    const sorted = [...new Set(ports)].sort((a, b) => a - b);
+    return this.#exclusively('set service ports', async () => {
+      this.#servicePorts = sorted;
+      await this.#applyServicePorts();
+    });
+  }
+
+  removeNamespace(): Promise<boolean> {
+    return this.#exclusively('remove the namespace', async () => {
+      if ((await this.#listTaps()).length > 0) return false;
+      await this.#closeNetlink();
+      await deleteNetworkNamespace(this.#name);
+      return true;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.add(() => this.#closeNetlink());
+  }
+
+  /** First name that is neither there nor reserved. Another process may take it in between: then the next one. */
+  async #createDevice(): Promise<{ device: string; fd: number }> {
+    const taken = new Set([...(await this.#listTaps()), ...this.#reserved]);
+    for (let number = 0; number < MAX_TAPS; number += 1) {
+      const device = `${TAP_PREFIX}${number}`;
+      if (taken.has(device)) continue;
+      try {
+        return { device, fd: inNetworkNamespace(this.namespacePath, () => openTapDevice(device)) };
+      } catch (error) {
+        if (systemCodeOf(error) !== 'EBUSY') throw explainTunError(error);
+      }
+    }
+    throw new AppError('NETWORK_SETUP', `all ${MAX_TAPS} TAPs are in use`);
+  }
+
+  async #configure(device: string, guest: ChannelGuest): Promise<void> {
+    const netlink = await this.#openNetlink();
+    const link = await netlink.findLink(device);
+    if (!link) throw new AppError('NETWORK_SETUP', `TAP ${device} does not exist`);
+    await this.#setSysctls(planDeviceSysctls(device, this.#withIpv6));
+    await this.#applyRules(planTapRules(device, guest));
+    await netlink.ensureAddress(link.index, SERVICE_IPV4, 32);
+    await netlink.setLinkUp(link.index);
+    if (this.#withIpv6) await netlink.ensureAddress(link.index, SERVICE_IPV6, 64);
+    await netlink.replaceHostRoute(link.index, guest.ip, SERVICE_IPV4);
+    await netlink.replacePermanentNeighbour(link.index, guest.ip, guest.mac);
+  }
+
+  async #release(device: string): Promise<void> {
+    if (await networkNamespaceExists(this.#name)) {
+      const netlink = await this.#openNetlink();
+      const link = await netlink.findLink(device);
+      if (link) {
+        this.#logger.warn('network.tap-lingers', { device });
+        await netlink.deleteLink(link.index);
+      }
+      await this.#applyRules(planTapRulesRemoval(device));
+    }
+    this.#reserved.delete(device);
+    this.#logger.info('network.tap-released', { device });
+  }
+
+  async #listTaps(): Promise<readonly string[]> {
+    if (!(await networkNamespaceExists(this.#name))) return [];
+    const links = await (await this.#openNetlink()).listLinks();
+    const numbers = links.flatMap(({ name }) => {
+      const match = TAP_PATTERN.exec(name);
+      return match ? [Number(match[1])] : [];
+    });
+    return numbers.sort((a, b) => a - b).map((number) => `${TAP_PREFIX}${number}`);
+  }
+
+  async #openNetlink(): Promise<RouteNetlink> {
+    if (this.#netlink?.isUsable) return this.#netlink;
+    await this.#closeNetlink();
+    this.#netlink = inNetworkNamespace(this.namespacePath, () => new RouteNetlink());
+    return this.#netlink;
+  }
+
+  async #closeNetlink(): Promise<void> {
+    await this.#netlink?.close();
+    this.#netlink = undefined;
+  }
+
+  async #setSysctls(settings: Readonly<Record<string, string>>): Promise<void> {
+    inNetworkNamespace(this.namespacePath, () => applySysctls(settings));
+  }
+
+  async #applyServicePorts(): Promise<void> {
+    if (this.#servicePorts === undefined) return;
+    await this.#applyRules(planServicePorts(this.#servicePorts));
+    await this.#setSysctls(planServicePortSysctls(this.#servicePorts));
+  }
+
+  #applyRules(commands: string): Promise<void> {
+    return applyNftCommands(this.namespacePath, commands);
+  }
+
+  async #exclusively<T>(activity: string, body: () => Promise<T>): Promise<T> {
+    return this.#queue.add(async () => {
+      try {
+        return await body();
+      } catch (error) {
+        if (isAppError(error, 'HOST_PREREQUISITE') || isAppError(error, 'NETWORK_SETUP'))
+          throw error;
+        throw new AppError(
+          'NETWORK_SETUP',
+          `cannot ${activity} in network namespace ${this.#name}: ${messageOf(error)}`,
+          { cause: error },
+        );
+      }
+    });
+  }
+}
+
+function assertTapName(device: string): void {
+  if (!TAP_PATTERN.test(device)) throw new Error(`not a TAP of the channel: ${device}`);
+}
+
+/** Failures of /dev/net/tun that the operator can do something about. */
+export function explainTunError(error: unknown): unknown {
+  const code = systemCodeOf(error);
+  if (code === 'ENOENT' || code === 'ENODEV' || code === 'ENXIO') {
+    return new AppError('HOST_PREREQUISITE', '/dev/net/tun is missing', {
+      hint: 'load the tun module: modprobe tun',
+      cause: error,
+    });
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    return new AppError('HOST_PREREQUISITE', `/dev/net/tun cannot be used: ${messageOf(error)}`, {
+      hint: 'run gnt-noded as root',
+      cause: error,
+    });
+  }
+  return error;
+}

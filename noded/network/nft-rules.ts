@@ -1,0 +1,149 @@
+import type { ChannelGuest } from './channel-network.ts';
+import {
+  DHCP_CLIENT_PORT,
+  DHCP_SERVER_PORT,
+  HTTP_PORT,
+  SERVICE_IPV4,
+  SERVICE_IPV6,
+  SERVICE_SOLICITED_NODE,
+} from './service-address.ts';
+
+/**
+ * The wall between a guest and the node, in nft's own language; one transaction per function. (Its JSON cannot say `dynamic` before
+ * version 1.0.7.)
+ *
+ * What arrives on a TAP goes to the TAP's own chain, which knows the only MAC and the only source address that may come from it; a
+ * TAP without a chain gets nothing through. What has passed may reach the services and nothing else. Services are not tracked, so
+ * that a guest cannot fill the connection table, which all share; only connections that start in the namespace are.
+ */
+
+/**
+ * Link-local addresses that a guest may use at a time. Each takes a slot in a neighbour table that all namespaces of the host share.
+ * A stock guest has one.
+ */
+const MAX_IPV6_ADDRESSES = 16;
+const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
+const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
+const IPV4_PATTERN = /^\d{1,3}(\.\d{1,3}){3}$/;
+/** The service's IPv6 address as a number, for what nft 1.0.6 has no name for. */
+const SERVICE_IPV6_NUMBER = `0xfe80${'0'.repeat(20)}a9fea9fe`;
+
+/** The rules that do not depend on a guest. Applying them again replaces them and keeps the TAPs' own and the service ports. */
+export function planBaseRules(): string {
+  return `
+add table inet gnt
+add map inet gnt sources { type ifname : verdict; }
+add set inet gnt services { type inet_service; }
+
+add chain inet gnt prerouting { type filter hook prerouting priority raw; policy drop; }
+flush chain inet gnt prerouting
+add rule inet gnt prerouting iifname "lo" accept
+add rule inet gnt prerouting iifname vmap @sources
+
+add chain inet gnt to_service
+flush chain inet gnt to_service
+add rule inet gnt to_service tcp dport ${HTTP_PORT} notrack accept
+add rule inet gnt to_service tcp dport @services notrack accept
+add rule inet gnt to_service udp dport ${DHCP_SERVER_PORT} notrack accept
+add rule inet gnt to_service icmp type echo-request notrack accept
+add rule inet gnt to_service icmpv6 type echo-request notrack accept
+add rule inet gnt to_service meta l4proto { tcp, icmp, ipv6-icmp } accept comment "answers: chain input asks whether we began"
+
+add chain inet gnt input { type filter hook input priority filter; policy drop; }
+flush chain inet gnt input
+add rule inet gnt input iifname "lo" accept
+add rule inet gnt input ct state established accept
+add rule inet gnt input ct state related icmp type { destination-unreachable, time-exceeded } accept
+add rule inet gnt input ct state related icmpv6 type { destination-unreachable, packet-too-big, time-exceeded } accept
+add rule inet gnt input tcp dport ${HTTP_PORT} accept
+add rule inet gnt input tcp dport @services accept
+add rule inet gnt input udp dport ${DHCP_SERVER_PORT} accept
+add rule inet gnt input icmp type echo-request accept
+add rule inet gnt input icmpv6 type { echo-request, nd-neighbor-solicit, nd-neighbor-advert } accept
+
+add chain inet gnt forward { type filter hook forward priority filter; policy drop; }
+flush chain inet gnt forward
+
+add chain inet gnt output { type filter hook output priority raw; policy accept; }
+flush chain inet gnt output
+add rule inet gnt output tcp sport ${HTTP_PORT} notrack
+add rule inet gnt output tcp sport @services notrack
+add rule inet gnt output udp sport ${DHCP_SERVER_PORT} notrack
+add rule inet gnt output icmp type echo-reply notrack
+add rule inet gnt output icmpv6 type echo-reply notrack
+
+add table arp gnt
+add map arp gnt sources { type ifname : verdict; }
+add chain arp gnt input { type filter hook input priority filter; policy drop; }
+flush chain arp gnt input
+add rule arp gnt input iifname vmap @sources
+`;
+}
+
+/** A TAP's own rules, replacing those that it had. */
+export function planTapRules(device: string, guest: ChannelGuest): string {
+  const { mac } = guest;
+  assertMatches(device, DEVICE_PATTERN);
+  assertMatches(guest.ip, IPV4_PATTERN);
+  assertMatches(mac, MAC_PATTERN);
+  const inet = `inet gnt from_${device}`;
+  const arp = `arp gnt from_${device}`;
+  const seen = `update @addresses_${device} { ip6 saddr }`;
+  const isForService = `ip6 daddr ${SERVICE_SOLICITED_NODE} icmpv6 type nd-neighbor-solicit`;
+  return `
+${addressSet(device)}
+add chain ${inet}
+flush chain ${inet}
+add rule ${inet} ether saddr != ${mac} drop
+add rule ${inet} ip saddr ${guest.ip} ip daddr ${SERVICE_IPV4} goto to_service
+add rule ${inet} ip saddr { 0.0.0.0, ${guest.ip} } ip daddr 255.255.255.255 udp sport ${DHCP_CLIENT_PORT} udp dport ${DHCP_SERVER_PORT} notrack accept
+add rule ${inet} ip6 saddr ${SERVICE_IPV6} drop
+add rule ${inet} icmpv6 type nd-neighbor-advert @th,64,128 ${SERVICE_IPV6_NUMBER} drop comment "nobody else has our address"
+add rule ${inet} ip6 saddr fe80::/10 ip6 daddr ${SERVICE_IPV6} ${seen} goto to_service
+add rule ${inet} ip6 saddr fe80::/10 ${isForService} ${seen} accept
+add rule ${inet} ip6 saddr :: ${isForService} accept comment "the kernel defends our address"
+add rule ${inet} drop
+add element inet gnt sources { "${device}" : goto from_${device} }
+
+add chain ${arp}
+flush chain ${arp}
+add rule ${arp} @ll,48,48 0x${mac.replaceAll(':', '')} arp htype 1 arp operation request arp saddr ether ${mac} arp saddr ip { 0.0.0.0, ${guest.ip} } arp daddr ip ${SERVICE_IPV4} accept
+add rule ${arp} drop
+add element arp gnt sources { "${device}" : goto from_${device} }
+`;
+}
+
+/** Takes a TAP's rules away, whether they are all there or not: what is added first can be deleted. */
+export function planTapRulesRemoval(device: string): string {
+  assertMatches(device, DEVICE_PATTERN);
+  const removal = (family: 'inet' | 'arp'): string => `
+add chain ${family} gnt from_${device}
+flush chain ${family} gnt from_${device}
+add element ${family} gnt sources { "${device}" : goto from_${device} }
+delete element ${family} gnt sources { "${device}" }
+delete chain ${family} gnt from_${device}`;
+  return `
+${addressSet(device)}
+${removal('inet')}
+${removal('arp')}
+delete set inet gnt addresses_${device}
+`;
+}
+
+/** Replaces the TCP ports beside 80 that guests may reach. */
+export function planServicePorts(ports: readonly number[]): string {
+  const add = ports.length === 0 ? '' : `add element inet gnt services { ${ports.join(', ')} }`;
+  return `
+flush set inet gnt services
+${add}
+`;
+}
+
+/** A full set ends the rule that adds to it: an address too many is dropped. */
+function addressSet(device: string): string {
+  return `add set inet gnt addresses_${device} { type ipv6_addr; size ${MAX_IPV6_ADDRESSES}; flags dynamic, timeout; timeout 10m; }`;
+}
+
+function assertMatches(value: string, pattern: RegExp): void {
+  if (!pattern.test(value)) throw new Error(`not fit for a rule: ${JSON.stringify(value)}`);
+}

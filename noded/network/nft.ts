@@ -1,0 +1,27 @@
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { run } from '#shared/process/run.ts';
+
+/**
+ * Applies commands as one transaction in the network namespace at `namespacePath`: all of them or none.
+ * They are an argument, not stdin: nft opens /dev/stdin, which fails on the socket that Node makes a child's stdin of. The longest
+ * transaction has some 4 KiB; an argument may have 128.
+ * @throws AppError NETWORK_SETUP with nft's first words, HOST_PREREQUISITE
+ */
+export async function applyNftCommands(namespacePath: string, commands: string): Promise<void> {
+  try {
+    await run('nsenter', [`--net=${namespacePath}`, 'nft', commands]);
+  } catch (error) {
+    if (!isAppError(error, 'COMMAND_FAILED')) throw error;
+    const { stderr: text } = error.details;
+    const stderr = typeof text === 'string' ? text.trim() : '';
+    if (/failed to execute nft/.test(stderr)) {
+      throw new AppError('HOST_PREREQUISITE', 'nft is not installed', {
+        hint: 'apt install nftables',
+        cause: error,
+      });
+    }
+    throw new AppError('NETWORK_SETUP', `nft: ${stderr.split('\n')[0] || error.message}`, {
+      details: { stderr },
+    });
+  }
+}

@@ -1,0 +1,182 @@
+import { createRtNetlink, FlagsNew } from 'netlink';
+import type { RtNetlinkSocket } from 'netlink';
+import PQueue from 'p-queue';
+import { messageOf } from '#shared/errors/app-error.ts';
+
+/** A kernel under load answers in milliseconds; what takes this long never comes. */
+const REQUEST_TIMEOUT_MS = 5_000;
+const AF_INET = 2;
+const AF_INET6 = 10;
+const MAIN_TABLE = 254;
+
+export interface Link {
+  readonly index: number;
+  readonly name: string;
+  readonly isUp: boolean;
+}
+
+/** The kernel's answer to a request, with `code` as in Node's system errors (`EEXIST`). */
+class NetlinkError extends Error {
+  readonly code: string;
+
+  constructor(request: string, code: string, cause: unknown) {
+    super(`${request}: ${code}`, { cause });
+    this.code = code;
+  }
+}
+
+/**
+ * Links, addresses, routes and neighbours of the network namespace in which it was made.
+ *
+ * INVARIANTS: one request at a time (the library mixes up concurrent dumps, and a receive buffer that overflows aborts the process);
+ * no multicast groups, for the same reason.
+ */
+export class RouteNetlink {
+  readonly #socket: RtNetlinkSocket;
+  readonly #queue = new PQueue({ concurrency: 1 });
+  #broken: Error | undefined;
+  #closed = false;
+
+  /** Call it inside the namespace that is meant; the socket stays there. */
+  constructor() {
+    this.#socket = createRtNetlink();
+    this.#socket.socket.on('error', (error) => {
+      this.#broken = error;
+    });
+  }
+
+  /** False after an error of the socket itself: make a new one. */
+  get isUsable(): boolean {
+    return this.#broken === undefined && !this.#closed;
+  }
+
+  async listLinks(): Promise<readonly Link[]> {
+    const links = await this.#request('list links', (options) =>
+      this.#socket.getLinks({}, {}, options),
+    );
+    return links.flatMap(({ data, attrs }) =>
+      data.index === undefined || attrs.ifname === undefined
+        ? []
+        : [{ index: data.index, name: attrs.ifname, isUp: data.flags?.up === true }],
+    );
+  }
+
+  async findLink(name: string): Promise<Link | undefined> {
+    return (await this.listLinks()).find((link) => link.name === name);
+  }
+
+  async setLinkUp(index: number): Promise<void> {
+    await this.#request('set link up', (options) =>
+      this.#socket.setLink({ index, change: { up: true }, flags: { up: true } }, {}, options),
+    );
+  }
+
+  /** Makes a link a port of a bridge, with a hardware address of its own. */
+  async enslaveLink(index: number, bridgeIndex: number, mac: string): Promise<void> {
+    await this.#request('set link master', (options) =>
+      this.#socket.setLink({ index }, { master: bridgeIndex, address: encodeMac(mac) }, options),
+    );
+  }
+
+  async deleteLink(index: number): Promise<void> {
+    await this.#request('delete link', (options) => this.#socket.delLink({ index }, {}, options));
+  }
+
+  /** Adds an address unless it is there. IPv6 ones are usable at once, without duplicate address detection. */
+  async ensureAddress(index: number, address: string, prefixLength: number): Promise<void> {
+    const bytes = encodeAddress(address);
+    const isV6 = address.includes(':');
+    await ignoring(
+      'EEXIST',
+      this.#request(`add address ${address}`, (options) =>
+        this.#socket.newAddress(
+          {
+            family: isV6 ? AF_INET6 : AF_INET,
+            prefixlen: prefixLength,
+            index,
+            flags: isV6 ? { nodad: true } : {},
+          },
+          { local: bytes, address: bytes },
+          { ...options, flags: FlagsNew.CREATE | FlagsNew.EXCL },
+        ),
+      ),
+    );
+  }
+
+  /** `<destination> dev <link> scope link src <source>`, replacing another route to it. IPv4. */
+  async replaceHostRoute(index: number, destination: string, source: string): Promise<void> {
+    await this.#request(`route ${destination}`, (options) =>
+      this.#socket.newRoute(
+        {
+          family: AF_INET,
+          dstLen: 32,
+          table: MAIN_TABLE,
+          protocol: 'STATIC',
+          scope: 'LINK',
+          type: 'UNICAST',
+        },
+        { dst: encodeAddress(destination), oif: index, prefsrc: encodeAddress(source) },
+        { ...options, flags: FlagsNew.CREATE | FlagsNew.REPLACE },
+      ),
+    );
+  }
+
+  /** A neighbour that no ARP reply changes. IPv4. */
+  async replacePermanentNeighbour(index: number, address: string, mac: string): Promise<void> {
+    await this.#request(`neighbour ${address}`, (options) =>
+      this.#socket.newNeighbor(
+        { family: AF_INET, ifindex: index, state: { permanent: true } },
+        { dst: encodeAddress(address), lladdr: encodeMac(mac) },
+        { ...options, flags: FlagsNew.CREATE | FlagsNew.REPLACE },
+      ),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.onIdle();
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#socket.socket.close();
+  }
+
+  async #request<T>(name: string, send: (options: { timeout: number }) => Promise<T>): Promise<T> {
+    return this.#queue.add(async () => {
+      if (this.#broken) throw new NetlinkError(name, 'EPIPE', this.#broken);
+      try {
+        return await send({ timeout: REQUEST_TIMEOUT_MS });
+      } catch (error) {
+        throw new NetlinkError(name, codeOf(error), error);
+      }
+    });
+  }
+}
+
+/** The library has codes in its messages only: "Request rejected: EEXIST". */
+function codeOf(error: unknown): string {
+  const message = messageOf(error);
+  return (
+    /\b(E[A-Z0-9]+)\b/.exec(message)?.[1] ?? (/timeout/i.test(message) ? 'ETIMEDOUT' : 'EPROTO')
+  );
+}
+
+async function ignoring(code: string, request: Promise<unknown>): Promise<void> {
+  try {
+    await request;
+  } catch (error) {
+    if (!(error instanceof NetlinkError) || error.code !== code) throw error;
+  }
+}
+
+function encodeMac(mac: string): Buffer {
+  return Buffer.from(mac.replaceAll(':', ''), 'hex');
+}
+
+function encodeAddress(address: string): Buffer {
+  if (!address.includes(':')) return Buffer.from(address.split('.').map(Number));
+  const [head = '', tail = ''] = address.split('::');
+  const left = head.split(':').filter(Boolean);
+  const right = tail.split(':').filter(Boolean);
+  const zeros = Array<string>(8 - left.length - right.length).fill('0');
+  const groups = [...left, ...zeros, ...right].map((group) => group.padStart(4, '0'));
+  return Buffer.from(groups.join(''), 'hex');
+}

@@ -1,0 +1,65 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { JobRecord } from '#shared/contract/job.ts';
+import type { InstanceStatus } from '#shared/contract/instance.ts';
+
+export interface NodeMetricsSources {
+  readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
+  readonly metadRestarts: () => number;
+  readonly cacheBytes: () => Promise<number>;
+}
+
+export interface NodeMetrics {
+  jobEnded(job: JobRecord): void;
+  stageEnded(stage: string, durationMs: number): void;
+  render(): Promise<string>;
+}
+
+/** Prometheus metrics of the node daemon; metad's own are added by the caller. */
+export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const jobs = new Counter({
+    name: 'gnt_jobs_ended_total',
+    help: 'Jobs that ended, by opcode and status',
+    labelNames: ['opcode', 'status'],
+    registers,
+  });
+  const stages = new Histogram({
+    name: 'gnt_install_stage_seconds',
+    help: 'Duration of installation stages',
+    labelNames: ['stage'],
+    buckets: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900],
+    registers,
+  });
+  new Gauge({
+    name: 'gnt_instances',
+    help: 'Instances of this node by status',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      this.reset();
+      for (const status of await sources.instanceStates()) this.inc({ status });
+    },
+  });
+  new Gauge({
+    name: 'gnt_metad_restarts',
+    help: 'Times that the metadata daemon was started again',
+    registers,
+    collect() {
+      this.set(sources.metadRestarts());
+    },
+  });
+  new Gauge({
+    name: 'gnt_image_cache_bytes',
+    help: 'Bytes of cached images',
+    registers,
+    async collect() {
+      this.set(await sources.cacheBytes());
+    },
+  });
+  return {
+    jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
+    stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
+    render: () => registry.metrics(),
+  };
+}

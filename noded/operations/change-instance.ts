@@ -1,0 +1,134 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { removeInstallLog } from '../install/install-log.ts';
+import { takeSecrets } from '../instances/job-secrets.ts';
+import { mergeChanges, mergeOsParameters, mergeSettings } from '../instances/merge-changes.ts';
+import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+export function removeInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
+  const { instances, runner, disks, logDir } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      return async (context) => {
+        await runner.stop(instance, opcode.shutdownTimeoutS, context);
+        await disks.remove(instance);
+        await removeInstallLog(logDir, instance.uuid);
+        await instances.remove(instance.uuid);
+        return { name: instance.name };
+      };
+    },
+  };
+}
+
+export function renameInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_RENAME'>> {
+  const { instances, runner } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name), instanceLock(opcode.newName)].sort(),
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      if (runner.isRunning(instance.uuid)) {
+        throw new AppError(
+          'INSTANCE_STATE',
+          `instance '${instance.name}' is running, cannot rename it`,
+          {
+            hint: `gnt-instance shutdown ${instance.name} first`,
+          },
+        );
+      }
+      const isTaken = await instances.findByName(opcode.newName).then(
+        () => true,
+        (error: unknown) => {
+          if (isAppError(error, 'INSTANCE_NOT_FOUND')) return false;
+          throw error;
+        },
+      );
+      if (isTaken)
+        throw new AppError('INSTANCE_EXISTS', `there is an instance '${opcode.newName}' already`);
+      return async () => {
+        const renamed = await instances.rename(instance.uuid, opcode.newName);
+        return { name: renamed.name };
+      };
+    },
+  };
+}
+
+export function modifyInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_SET_PARAMS'>> {
+  const { instances, runner } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      refuseDuplicateParameters(opcode);
+      const instance = await instances.findByName(opcode.name);
+      if (opcode.osType !== undefined) await dependencies.osRegistry.find(opcode.osType);
+      const planned = applyChanges(instance, opcode);
+      if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
+        throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
+          hint: 'add nocloud to --dialects, or give --seed-disk no',
+        });
+      }
+      return async (context) => {
+        const changed = await instances.update(instance.uuid, (current) =>
+          applyChanges(current, opcode),
+        );
+        if (runner.running(instance.uuid) !== undefined) {
+          await runner.republish(changed, takeSecrets(opcode));
+          if (instance.communication !== changed.communication) {
+            context.report.log('the channel is switched at the next start of the instance', 'warn');
+          }
+        }
+        return { name: instance.name };
+      };
+    },
+  };
+}
+
+/** Pure. A parameter given in one visibility leaves the others. */
+export function applyChanges(
+  instance: InstanceRecord,
+  opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+): InstanceRecord {
+  return {
+    ...instance,
+    ...definedOf(opcode, [
+      'osType',
+      'communication',
+      'userData',
+      'vendorData',
+      'networkConfig',
+      'sshKeys',
+      'seedDisk',
+      'dialects',
+      'metadataToken',
+      'personalizationPackage',
+      'tags',
+    ]),
+    ...mergeOsParameters(instance, opcode),
+    metadata: mergeChanges(instance.metadata, opcode.metadata),
+    beparams: {
+      ...DEFAULT_BACKEND_PARAMETERS,
+      ...mergeSettings(instance.beparams, opcode.beparams),
+    },
+    hvparams: mergeSettings(instance.hvparams, opcode.hvparams),
+    installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
+  };
+}
+
+/** The given keys as far as they are set: an option that was not given changes nothing. */
+function definedOf<T extends object, Key extends keyof T>(
+  values: T,
+  keys: readonly Key[],
+): { [K in Key]?: Exclude<T[K], undefined> } {
+  const entries = keys.filter((key) => values[key] !== undefined).map((key) => [key, values[key]]);
+  return Object.fromEntries(entries) as { [K in Key]?: Exclude<T[K], undefined> };
+}

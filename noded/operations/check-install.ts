@@ -1,0 +1,139 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { isAbsolute } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { validatePackageUrl } from '../images/package-source.ts';
+import { chooseCreateScripts, type ChosenScripts } from '../install/choose-scripts.ts';
+import { hasMedium } from '../instances/plan-boot.ts';
+import { osLayers } from '../instances/views.ts';
+import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+type Installable = Pick<
+  InstanceRecord,
+  | 'osType'
+  | 'osImage'
+  | 'personalizationPackage'
+  | 'installParameters'
+  | 'safeInstall'
+  | 'osParameters'
+  | 'osParametersPrivate'
+  | 'secretNames'
+  | 'diskTemplate'
+>;
+
+/** How an instance is going to be installed. */
+export interface InstallDecision {
+  readonly os: OsSelection | null;
+  readonly scripts: ChosenScripts;
+  readonly isFromMedium: boolean;
+  readonly osDefaults: Readonly<Record<string, string>>;
+  readonly privateDefaults: readonly string[];
+}
+
+/**
+ * Everything about an installation that can be refused before anything is changed.
+ * @throws AppError of exit status 2
+ */
+export async function checkInstall(
+  instance: Installable,
+  dependencies: OperationDependencies,
+): Promise<InstallDecision> {
+  const isFromMedium = hasMedium(instance.installParameters);
+  if (instance.osType === null && instance.osImage === null && !isFromMedium) {
+    throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
+      hint: 'give --os-type, --os-image, or both, or a medium with --install-parameters; gnt-os list shows the OS definitions',
+    });
+  }
+  if (isFromMedium && instance.osImage !== null) {
+    throw new AppError(
+      'VALIDATION',
+      'an OS image and an installation medium exclude each other: both write the first disk',
+      {
+        hint: 'leave --os-image or --install-parameters out',
+      },
+    );
+  }
+  const decision = await checkOs(instance, isFromMedium, dependencies);
+  if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
+    throw new AppError(
+      'VALIDATION',
+      `an OS image needs a disk, but the disk template is 'diskless'`,
+      {
+        hint: 'leave --os-image out, or use --disk-template file',
+      },
+    );
+  }
+  if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
+  if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
+  if (instance.diskTemplate === 'file') await dependencies.disks.checkSpace();
+  return decision;
+}
+
+async function checkOs(
+  instance: Installable,
+  isFromMedium: boolean,
+  { osRegistry, clusters }: OperationDependencies,
+): Promise<InstallDecision> {
+  const noScripts = { appliance: null, host: null };
+  if (instance.osType === null)
+    return { os: null, scripts: noScripts, isFromMedium, osDefaults: {}, privateDefaults: [] };
+  const os = await osRegistry.find(instance.osType);
+  const layers = await Promise.all(
+    osLayers(instance.osType).map((layer) => clusters.loadOs(layer)),
+  );
+  const blacklisted = layers.find((settings) => settings.blacklisted);
+  if (blacklisted !== undefined) {
+    throw new AppError(
+      'OS_BLACKLISTED',
+      `Guest OS '${instance.osType}' is not allowed for installation`,
+      {
+        hint: `gnt-os modify --blacklisted no ${blacklisted.name}`,
+      },
+    );
+  }
+  checkOsParameters(os.definition, [
+    ...Object.keys(instance.osParameters),
+    ...Object.keys(instance.osParametersPrivate),
+    ...instance.secretNames,
+  ]);
+  const { hostScripts } = await clusters.load();
+  return {
+    os,
+    isFromMedium,
+    osDefaults: Object.fromEntries(
+      layers.flatMap((layer) => [
+        ...Object.entries(layer.osParameters),
+        ...Object.entries(layer.osParametersPrivate),
+      ]),
+    ),
+    privateDefaults: layers.flatMap((layer) => Object.values(layer.osParametersPrivate)),
+    // A medium installs by itself: the definition only says which parameters there are.
+    scripts: isFromMedium
+      ? noScripts
+      : chooseCreateScripts(os.definition, {
+          isTrusted: layers.some((settings) => settings.trusted),
+          allowsHostScripts: hostScripts,
+          isSafeInstall: instance.safeInstall,
+        }),
+  };
+}
+
+async function checkPackage(source: string): Promise<void> {
+  validatePackageUrl(source);
+  if (!isAbsolute(source)) return;
+  try {
+    await access(source, constants.R_OK);
+    if ((await stat(source)).isFile()) return;
+  } catch (error) {
+    throw new AppError(
+      'PACKAGE_SOURCE',
+      `personalization package ${source}: ${systemCodeOf(error) ?? 'unreadable'}`,
+      {
+        hint: 'check the path on the node',
+        cause: error,
+      },
+    );
+  }
+  throw new AppError('PACKAGE_SOURCE', `personalization package ${source} is not a regular file`);
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { beginInstall } from '../install/begin-install.ts';
+import { randomNicMac } from '../instances/channel-addresses.ts';
+import { takeSecrets } from '../instances/job-secrets.ts';
+import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { checkInstall } from './check-install.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+export function createInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_CREATE'>> {
+  const { instances, clusters, disks, installer, runner, nodeName, clock } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      refuseDuplicateParameters(opcode);
+      await refuseTakenName(opcode.name, dependencies);
+      if (opcode.node !== undefined && opcode.node !== nodeName) {
+        throw new AppError('NODE_NOT_FOUND', `there is no node '${opcode.node}' here`, {
+          hint: `this cluster's node is ${nodeName}`,
+        });
+      }
+      const planned = planNewInstance(opcode, {
+        nodeName,
+        newUuid: randomUUID,
+        newMac: randomNicMac,
+      });
+      const decision = await checkInstall(planned, dependencies);
+      await runner.checkRunnable(planned);
+      const { installTimeoutS } = await clusters.load();
+      return async (context) => {
+        using held = new DisposableStack();
+        if (opcode.install)
+          held.use(await installer.enterRoom(planned, decision.isFromMedium, context));
+        // Whatever ends this daemon from here on: an instance that is being installed is never taken for one that can be started.
+        const created = await instances.create({
+          ...planned,
+          ...(opcode.install && beginInstall(context.jobId, clock.now())),
+        });
+        context.report.log(
+          `instance ${created.name} has the channel address ${created.channel.ip}`,
+        );
+        if (!opcode.install) {
+          context.report.log('No-installation mode selected, disabling startup');
+          try {
+            await disks.createEmpty(created);
+          } catch (error) {
+            await disks.remove(created);
+            await instances.remove(created.uuid);
+            throw error;
+          }
+          return { name: created.name, uuid: created.uuid };
+        }
+        const secrets = takeSecrets(opcode);
+        const installed = await installer.install(
+          {
+            instance: created,
+            ...decision,
+            secrets,
+            isReinstall: false,
+            timeoutS: installTimeoutS,
+          },
+          context,
+        );
+        if (opcode.start) await runner.start(installed, secrets, context);
+        return { name: created.name, uuid: created.uuid, stages: installed.install?.stages ?? [] };
+      };
+    },
+  };
+}
+
+async function refuseTakenName(name: string, dependencies: OperationDependencies): Promise<void> {
+  try {
+    await dependencies.instances.findByName(name);
+  } catch (error) {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
+    throw error;
+  }
+  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
+    details: { name },
+    hint: `choose another name, or gnt-instance remove ${name}`,
+  });
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { ImageCache } from '../images/image-cache.ts';
+import type { Installer } from '../install/installer.ts';
+import type { ExposedServices } from '../instances/exposed-services.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { OsRegistry } from '../os/os-registry.ts';
+
+/** What operations work with. */
+export interface OperationDependencies {
+  readonly nodeName: string;
+  readonly clusters: ClusterRepository;
+  readonly instances: InstanceRepository;
+  readonly disks: InstanceDisks;
+  readonly images: ImageCache;
+  readonly osRegistry: OsRegistry;
+  readonly installer: Installer;
+  readonly runner: InstanceRunner;
+  readonly services: ExposedServices;
+  readonly logDir: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The lock of an instance: its name, since that is what an operator asks for. */
+export function instanceLock(name: string): string {
+  return `instance/${name}`;
+}

@@ -1,0 +1,82 @@
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { takeSecrets } from '../instances/job-secrets.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+export function startInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_STARTUP'>> {
+  const { instances, runner } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      if (runner.isRunning(instance.uuid)) {
+        return async (context) => {
+          context.report.log(`instance ${instance.name} is running already`);
+          return { name: instance.name };
+        };
+      }
+      refuseHalfInstalled(instance);
+      await runner.checkRunnable(instance);
+      return async (context) => {
+        await runner.start(instance, takeSecrets(opcode), context);
+        return { name: instance.name };
+      };
+    },
+  };
+}
+
+function refuseHalfInstalled(instance: InstanceRecord): void {
+  if (instance.installState === 'installed' || instance.installState === 'created') return;
+  throw new AppError(
+    'INSTANCE_STATE',
+    `instance '${instance.name}' is not installed (${instance.installState}), not starting it`,
+    {
+      hint: `gnt-instance reinstall ${instance.name}; gnt-instance info ${instance.name} says what went wrong`,
+    },
+  );
+}
+
+export function stopInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_SHUTDOWN'>> {
+  const { instances, runner } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      return async (context) => {
+        await runner.stop(instance, opcode.timeoutS, context);
+        return { name: instance.name };
+      };
+    },
+  };
+}
+
+export function rebootInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {
+  const { instances, runner } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      if (runner.running(instance.uuid) === undefined) {
+        throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
+          hint: `gnt-instance startup ${instance.name}`,
+        });
+      }
+      return async (context) => {
+        if (opcode.kind === 'hard') {
+          await runner.reset(instance);
+        } else {
+          await runner.reboot(instance, opcode.timeoutS, context);
+        }
+        return { name: instance.name };
+      };
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { beginInstall } from '../install/begin-install.ts';
+import { takeSecrets } from '../instances/job-secrets.ts';
+import {
+  missingSecrets,
+  planReinstall,
+  refuseDuplicateParameters,
+} from '../instances/plan-record.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { checkInstall } from './check-install.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+export function reinstallInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_REINSTALL'>> {
+  const { instances, clusters, installer, runner, clock } = dependencies;
+  return {
+    locks: (opcode) => [instanceLock(opcode.name)],
+    prepare: async (opcode) => {
+      refuseDuplicateParameters(opcode);
+      const current = await instances.findByName(opcode.name);
+      if (runner.isRunning(current.uuid)) {
+        throw new AppError(
+          'INSTANCE_STATE',
+          `instance '${current.name}' is running, cannot reinstall it`,
+          {
+            hint: `gnt-instance shutdown ${current.name} first`,
+          },
+        );
+      }
+      const planned = planReinstall(current, opcode, randomUUID);
+      const missing = missingSecrets(planned, opcode);
+      if (missing.length > 0) {
+        throw new AppError(
+          'SECRETS_NEEDED',
+          `the reinstallation of '${current.name}' needs secrets again: ${missing.join(', ')}`,
+          {
+            details: { names: missing },
+            hint: "give them with --os-parameters-secret NAME=@FILE (the package's with --personalization-password @FILE)",
+          },
+        );
+      }
+      const decision = await checkInstall(planned, dependencies);
+      await runner.checkRunnable(planned);
+      const { installTimeoutS } = await clusters.load();
+      return async (context) => {
+        using held = new DisposableStack();
+        held.use(await installer.enterRoom(planned, decision.isFromMedium, context));
+        const updated = await instances.update(current.uuid, (instance) => ({
+          ...planReinstall(instance, opcode, randomUUID),
+          // Drawn once: the stored record gets the very instance id that was planned.
+          instanceId: planned.instanceId,
+          ...beginInstall(context.jobId, clock.now()),
+        }));
+        const secrets = takeSecrets(opcode);
+        const installed = await installer.install(
+          { instance: updated, ...decision, secrets, isReinstall: true, timeoutS: installTimeoutS },
+          context,
+        );
+        if (opcode.start) await runner.start(installed, secrets, context);
+        return { name: updated.name, uuid: updated.uuid, stages: installed.install?.stages ?? [] };
+      };
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** One path segment without a leading dot or dash: an OS name becomes part of paths and of arguments. */
+const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
+const VARIANT = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
+
+export interface OsName {
+  readonly name: string;
+  readonly variant: string | null;
+}
+
+/**
+ * Splits `debootstrap+bookworm`.
+ * @throws AppError OS_NOT_FOUND when no definition can have such a name
+ */
+export function parseOsName(text: string): OsName {
+  const plus = text.indexOf('+');
+  const name = plus === -1 ? text : text.slice(0, plus);
+  const variant = plus === -1 ? null : text.slice(plus + 1);
+  if (!isOsName(name)) {
+    throw new AppError('OS_NOT_FOUND', `'${text.slice(0, 200)}' is not an OS name`, {
+      hint: 'OS names are single directory names such as debootstrap, with +VARIANT where there are variants',
+    });
+  }
+  return { name, variant };
+}
+
+export function isOsName(name: string): boolean {
+  return OS_NAME.test(name);
+}
+
+export function isVariantName(variant: string): boolean {
+  return VARIANT.test(variant);
+}

@@ -1,0 +1,162 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { DefinitionProblem, loadDefinition } from './load-definition.ts';
+import type { OsDefinition } from './os-definition.ts';
+import { isOsName, parseOsName } from './os-name.ts';
+
+/** One definition of the search path, valid or not. */
+export interface OsDiagnosis {
+  readonly name: string;
+  readonly path: string;
+  readonly definition: OsDefinition | null;
+  /** Why it is not valid, in Ganeti's words. */
+  readonly problem: string | null;
+  /** Directories of the same name later in the search path. */
+  readonly shadowed: readonly string[];
+}
+
+export interface OsSelection {
+  readonly definition: OsDefinition;
+  /** The variant asked for; null when the definition has none. */
+  readonly variant: string | null;
+}
+
+export interface OsRegistry {
+  /** Ordered by name; read anew each time. */
+  list(): Promise<readonly OsDiagnosis[]>;
+  /** By name without variant. Undefined when there is no such directory. */
+  diagnose(name: string): Promise<OsDiagnosis | undefined>;
+  /**
+   * @param nameWithVariant `debootstrap+bookworm`
+   * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
+   */
+  find(
+    nameWithVariant: string,
+    options?: {
+      /** Takes a variant that the definition does not list, as `--force-variant`. */
+      readonly forceVariant?: boolean;
+    },
+  ): Promise<OsSelection>;
+}
+
+export interface OsRegistryOptions {
+  /** The first directory that has a name wins. */
+  readonly searchPath: readonly string[];
+}
+
+/** The OS definitions of this node. */
+export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry {
+  const diagnose = async (name: string): Promise<OsDiagnosis | undefined> => {
+    const paths = isOsName(name) ? await findDirectories(searchPath, name) : [];
+    const [path, ...shadowed] = paths;
+    return path === undefined ? undefined : { name, path, shadowed, ...(await tryLoad(path)) };
+  };
+  return {
+    diagnose,
+    async list() {
+      const names = new Set<string>();
+      for (const directory of searchPath) {
+        for (const name of await listNames(directory)) names.add(name);
+      }
+      const found = await Promise.all([...names].sort().map(diagnose));
+      return found.filter((diagnosis) => diagnosis !== undefined);
+    },
+    async find(nameWithVariant, options = {}) {
+      const { name, variant } = parseOsName(nameWithVariant);
+      const diagnosis = await diagnose(name);
+      if (!diagnosis) throw notFound(name, searchPath);
+      if (!diagnosis.definition) {
+        throw new AppError('OS_INVALID', diagnosis.problem ?? `OS '${name}' is not valid`, {
+          details: { os: name, path: diagnosis.path },
+          hint: `correct it, then check with: gnt-os diagnose`,
+        });
+      }
+      if (!options.forceVariant) checkVariant(diagnosis.definition, variant);
+      return { definition: diagnosis.definition, variant };
+    },
+  };
+}
+
+/** @throws AppError OS_PARAMETER in Ganeti's words when the definition does not list a name */
+export function checkOsParameters(definition: OsDefinition, names: Iterable<string>): void {
+  // Before API 20 there is no list, and no parameter either.
+  const known = new Set(definition.parameters.map(({ name }) => name));
+  const unknown = [...names].filter((name) => !known.has(name)).sort();
+  if (unknown.length === 0) return;
+  throw new AppError(
+    'OS_PARAMETER',
+    `The following parameters are not supported by the OS ${definition.name}: ${unknown.join(', ')}`,
+    {
+      details: { os: definition.name, unknown, known: [...known] },
+      hint:
+        known.size === 0
+          ? 'it supports none'
+          : `it supports ${[...known].join(', ')} (see gnt-os info ${definition.name})`,
+    },
+  );
+}
+
+function checkVariant(definition: OsDefinition, variant: string | null): void {
+  const { name, variants } = definition;
+  const refuse = (message: string): AppError =>
+    new AppError('OS_VARIANT', message, {
+      details: { os: name, variant, variants },
+      hint:
+        variants.length === 0
+          ? `use -o ${name}`
+          : `use one of ${variants.map((known) => `${name}+${known}`).join(', ')}`,
+    });
+  if (variants.length === 0) {
+    if (variant === null) return;
+    throw refuse(`OS '${name}' does not support variants ('${variant}' passed)`);
+  }
+  if (variant === null || variant === '') throw refuse(`OS name '${name}' must include a variant`);
+  if (!variants.includes(variant)) {
+    throw refuse(`OS '${name}' does not support variant '${variant}'`);
+  }
+}
+
+function notFound(name: string, searchPath: readonly string[]): AppError {
+  return new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
+    details: { os: name, searchPath },
+    hint: `install its definition below ${searchPath.join(' or ')}; gnt-os list shows what is there`,
+  });
+}
+
+async function tryLoad(path: string): Promise<Pick<OsDiagnosis, 'definition' | 'problem'>> {
+  try {
+    return { definition: await loadDefinition(path), problem: null };
+  } catch (error) {
+    if (error instanceof DefinitionProblem) return { definition: null, problem: error.message };
+    throw error;
+  }
+}
+
+async function findDirectories(searchPath: readonly string[], name: string): Promise<string[]> {
+  const candidates = searchPath.map((directory) => join(directory, name));
+  const found = await Promise.all(candidates.map(isDirectory));
+  return candidates.filter((_, index) => found[index]);
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isAbsence(error)) return false;
+    throw error;
+  }
+}
+
+async function listNames(directory: string): Promise<readonly string[]> {
+  try {
+    return (await readdir(directory)).filter(isOsName);
+  } catch (error) {
+    if (isAbsence(error)) return [];
+    throw error;
+  }
+}
+
+function isAbsence(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCodeOf(error) ?? '');
+}

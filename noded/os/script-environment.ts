@@ -1,0 +1,177 @@
+import { assertNever } from '#shared/errors/app-error.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+
+export interface ScriptDisk {
+  /** Where the script finds it: `/dev/disk/by-id/virtio-disk0` in the appliance, the file or loop device on the host. */
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly uuid: string;
+  readonly name: string | null;
+  readonly access: 'rw' | 'ro';
+  /** `block`, or `file:<driver>`. */
+  readonly backend: string;
+}
+
+export interface ScriptNic {
+  readonly mac: string;
+  readonly uuid: string;
+  readonly name: string | null;
+  readonly ip: string | null;
+  readonly mode: string;
+  readonly link: string | null;
+}
+
+export type ScriptOperation =
+  | { readonly script: 'create'; readonly reinstall: boolean }
+  | { readonly script: 'import' | 'export'; readonly diskIndex: number }
+  | { readonly script: 'rename'; readonly oldName: string };
+
+/** All that a script is told of its instance, but OSP_*. */
+export interface ScriptEnvironmentInput {
+  readonly instance: {
+    readonly name: string;
+    readonly uuid: string;
+    readonly createdAtMs: number;
+    readonly modifiedAtMs: number;
+    readonly primaryNode: string;
+    /** As given: `name+variant`. */
+    readonly osType: string;
+    readonly hypervisor: string;
+    readonly beparams: Readonly<Record<string, string | number | boolean>>;
+    readonly hvparams: Readonly<Record<string, string | number | boolean>>;
+  };
+  readonly os: {
+    readonly name: string;
+    readonly apiVersion: number;
+    readonly variants: readonly string[];
+    readonly variant: string | null;
+  };
+  readonly disks: readonly ScriptDisk[];
+  readonly nics: readonly ScriptNic[];
+  readonly debugLevel: 0 | 1;
+  /** `appliance` adds OS_SCRIPT, as Ganeti's helper VM does. */
+  readonly runsIn: 'appliance' | 'host';
+  readonly operation: ScriptOperation;
+}
+
+/** Ganeti's HOOKS_PATH. */
+export const SCRIPT_PATH = '/sbin:/bin:/usr/sbin:/usr/bin';
+
+/**
+ * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py OSEnvironment).
+ * What Ganeti leaves out when it is empty is left out here.
+ */
+export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<string, string> {
+  const { instance, os } = input;
+  return {
+    PATH: SCRIPT_PATH,
+    OS_API_VERSION: String(os.apiVersion),
+    OS_NAME: os.name,
+    OS_VARIANT: os.apiVersion >= 15 ? (os.variant ?? os.variants[0] ?? '') : '',
+    DEBUG_LEVEL: String(input.debugLevel),
+    INSTANCE_NAME: instance.name,
+    INSTANCE_OS: instance.osType,
+    INSTANCE_UUID: instance.uuid,
+    INSTANCE_CTIME: formatSeconds(instance.createdAtMs),
+    INSTANCE_MTIME: formatSeconds(instance.modifiedAtMs),
+    INSTANCE_PRIMARY_NODE: instance.primaryNode,
+    INSTANCE_SECONDARY_NODES: '',
+    HYPERVISOR: instance.hypervisor,
+    DISK_COUNT: String(input.disks.length),
+    NIC_COUNT: String(input.nics.length),
+    ...numbered('DISK', input.disks.map(diskVariables)),
+    ...numbered('NIC', input.nics.map(nicVariables)),
+    ...prefixed('INSTANCE_BE_', instance.beparams),
+    ...prefixed('INSTANCE_HV_', instance.hvparams),
+    ...(input.runsIn === 'appliance' && { OS_SCRIPT: helperScriptName(input.operation) }),
+    ...operationVariables(input),
+  };
+}
+
+/** OSP_<NAME>: upper case, `-` becomes `_`. */
+export function planOspVariables(
+  parameters: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(parameters).map(([name, value]) => [
+      `OSP_${name.toUpperCase().replaceAll('-', '_')}`,
+      value,
+    ]),
+  );
+}
+
+type Values = Readonly<Record<string, string | number | boolean | null>>;
+
+function diskVariables(disk: ScriptDisk): Values {
+  return {
+    PATH: disk.path,
+    ACCESS: disk.access,
+    SIZE: Math.floor(disk.sizeBytes / BYTES_PER_MIB),
+    UUID: disk.uuid,
+    NAME: disk.name,
+    FRONTEND_TYPE: 'paravirtual',
+    BACKEND_TYPE: disk.backend,
+  };
+}
+
+function nicVariables(nic: ScriptNic): Values {
+  return {
+    MAC: nic.mac,
+    UUID: nic.uuid,
+    NAME: nic.name,
+    IP: nic.ip,
+    MODE: nic.mode,
+    BRIDGE: nic.mode === 'bridged' ? nic.link : null,
+    LINK: nic.link,
+    FRONTEND_TYPE: 'paravirtual',
+  };
+}
+
+function numbered(prefix: string, items: readonly Values[]): Record<string, string> {
+  return Object.assign({}, ...items.map((item, n) => prefixed(`${prefix}_${n}_`, item))) as Record<
+    string,
+    string
+  >;
+}
+
+/** Booleans as Python prints them. Null and empty names are left out. */
+function prefixed(prefix: string, values: Values): Record<string, string> {
+  const variables: Record<string, string> = {};
+  for (const [key, value] of Object.entries(values)) {
+    if (value === null || value === '') continue;
+    variables[prefix + key] =
+      typeof value === 'boolean' ? (value ? 'True' : 'False') : String(value);
+  }
+  return variables;
+}
+
+function helperScriptName(operation: ScriptOperation): string {
+  return operation.script === 'create' ? 'create_untrusted' : operation.script;
+}
+
+function operationVariables({ operation, disks }: ScriptEnvironmentInput): Record<string, string> {
+  switch (operation.script) {
+    case 'create':
+      return operation.reinstall ? { INSTANCE_REINSTALL: '1' } : {};
+    case 'rename':
+      return { OLD_INSTANCE_NAME: operation.oldName };
+    case 'import':
+    case 'export': {
+      const prefix = operation.script.toUpperCase();
+      const path = disks[operation.diskIndex]?.path ?? '';
+      return {
+        [`${prefix}_INDEX`]: String(operation.diskIndex),
+        [`${prefix}_DEVICE`]: path,
+        [`${prefix}_DISK_PATH`]: path,
+      };
+    }
+    default:
+      return assertNever(operation);
+  }
+}
+
+/** Seconds since the epoch with a fraction, as Python prints a float. */
+function formatSeconds(ms: number): string {
+  return Number.isInteger(ms / 1000) ? `${ms / 1000}.0` : String(ms / 1000);
+}

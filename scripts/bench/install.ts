@@ -1,0 +1,166 @@
+import { cp, mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+import { buildGuestImage } from '../guest-image/build.ts';
+import { createLab, type Lab } from '../lab/lab.ts';
+import type { Report } from './support/measurement.ts';
+
+const fixtures = join(import.meta.dirname, '../../fixtures');
+const MEGA = 1e6;
+const COPY_TIMEOUT_MS = 120_000;
+
+interface InstallTiming {
+  readonly wallMs: number;
+  readonly stages: readonly { stage: string; durationMs: number; summary: string }[];
+}
+
+/**
+ * Two installations of the demo's guest image on a node of its own: one with a package, one whose script does qemu-img's part alone.
+ * Takes a minute on a quiet machine, when the images are cached.
+ */
+export async function measure(report: Report): Promise<void> {
+  const image = await buildGuestImage({ log: () => undefined });
+  const lab = await createLab('gnt-bench');
+  const server = await servePackage(lab);
+  try {
+    await must(lab, 'gnt-appliance', ['build']);
+    await installDefinition(lab);
+    await lab.startNode();
+    const address = server.address();
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const overlay = ['--personalization-package', `http://127.0.0.1:${port}/package.tar.gz`];
+    // The first run fills the page cache and writes the disk's blocks for the first time, as every first install does.
+    const whole = await install(lab, 'bench1.example.com', image.path, overlay);
+    reportInstall(report, whole);
+    const bytes = await virtualBytes(image.path);
+    const copyMs = await timeHostCopy(lab, image.path);
+    const dump = dumpRate(whole);
+    const host = { name: 'cp --sparse=always on the host', value: bytes / MEGA / (copyMs / 1000) };
+    report({ name: 'image dump', value: dump, unit: 'MB/s', compared_with: host });
+
+    const alone = await install(lab, 'bench2.example.com', image.path, ['-o', 'qemu-img-speed']);
+    const log = await must(lab, 'gnt-instance', ['log', 'bench2.example.com']);
+    const hundredths = Number(/qemu-img-hundredths (\d+)/.exec(log)?.[1]);
+    report({
+      name: 'image dump, second disk',
+      value: dumpRate(alone),
+      unit: 'MB/s',
+      compared_with: {
+        name: 'qemu-img convert in the same VM',
+        value: bytes / MEGA / (hundredths / 100),
+      },
+    });
+  } finally {
+    server.close();
+    await lab.dispose();
+  }
+}
+
+function reportInstall(report: Report, timing: InstallTiming): void {
+  const stageMs = (name: string): number =>
+    timing.stages.find(({ stage }) => stage === name)?.durationMs ?? NaN;
+  const boot = timing.stages.find(({ stage }) => stage === 'boot-appliance');
+  const [, afterKernel, afterUserSpace] =
+    /agent up ([\d.]+) s after the kernel, ([\d.]+) s after the first process/.exec(
+      boot?.summary ?? '',
+    ) ?? [];
+  const before = timing.stages.slice(
+    0,
+    timing.stages.findIndex(({ stage }) => stage === 'boot-appliance') + 1,
+  );
+  const seconds = (name: string, ms: number): void =>
+    report({ name, value: ms / 1000, unit: 's', compared_with: null });
+  seconds(
+    'add to agent start',
+    before.reduce((sum, { durationMs }) => sum + durationMs, 0),
+  );
+  seconds('kernel start to agent start', Number(afterKernel) * 1000);
+  seconds('first user-space process to agent start', Number(afterUserSpace) * 1000);
+  seconds('image: dump and comparison', stageMs('image'));
+  seconds('total of image and overlay', timing.wallMs);
+}
+
+function dumpRate(timing: InstallTiming): number {
+  const summary = timing.stages.find(({ stage }) => stage === 'image')?.summary ?? '';
+  return Number(/ at (\d+) MB\/s/.exec(summary)?.[1]);
+}
+
+async function install(
+  lab: Lab,
+  name: string,
+  image: string,
+  options: readonly string[],
+): Promise<InstallTiming> {
+  const startedAt = performance.now();
+  await must(lab, 'gnt-instance', [
+    'add',
+    '--os-image',
+    image,
+    ...options,
+    '-s',
+    '2G',
+    '--no-start',
+    name,
+  ]);
+  const wallMs = performance.now() - startedAt;
+  const info = JSON.parse(await must(lab, 'gnt-instance', ['info', '--json', name])) as {
+    install: { stages: InstallTiming['stages'] };
+  };
+  return { wallMs, stages: info.install.stages };
+}
+
+async function installDefinition(lab: Lab): Promise<void> {
+  const [osDir = ''] = lab.paths.osSearchPath;
+  await mkdir(osDir, { recursive: true });
+  await cp(join(fixtures, 'bench/os'), osDir, { recursive: true });
+}
+
+/** The host's own way to copy a sparse file, with what it takes to be on the disk. */
+async function timeHostCopy(lab: Lab, image: string): Promise<number> {
+  const raw = join(lab.paths.root, 'bench.raw');
+  const copy = `${raw}.copy`;
+  const options = { timeoutMs: COPY_TIMEOUT_MS };
+  await run('qemu-img', ['convert', '-O', 'raw', image, raw], options);
+  const startedAt = performance.now();
+  await run('cp', ['--sparse=always', raw, copy], options);
+  await run('sync', [copy], options);
+  const ms = performance.now() - startedAt;
+  await rm(raw);
+  await rm(copy);
+  return ms;
+}
+
+async function virtualBytes(image: string): Promise<number> {
+  const { stdout } = await run('qemu-img', ['info', '--output=json', image]);
+  return (JSON.parse(stdout) as { 'virtual-size': number })['virtual-size'];
+}
+
+async function servePackage(lab: Lab): Promise<Server> {
+  const archive = join(lab.paths.root, 'package.tar.gz');
+  await run('tar', [
+    '-C',
+    join(fixtures, 'demo/package'),
+    '--owner=0',
+    '--group=0',
+    '-czf',
+    archive,
+    '.',
+  ]);
+  const bytes = await readFile(archive);
+  const { size } = await stat(archive);
+  const server = createServer((request, response) => {
+    response.writeHead(request.url === '/package.tar.gz' ? 200 : 404, { 'content-length': size });
+    response.end(bytes);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+async function must(lab: Lab, ...command: Parameters<Lab['run']>): Promise<string> {
+  const result = await lab.run(...command);
+  if (result.status === 0) return result.stdout;
+  throw new Error(
+    `${command[0]} ${command[1].join(' ')} ended with status ${result.status}\n${result.stderr}`,
+  );
+}

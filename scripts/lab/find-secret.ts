@@ -1,0 +1,103 @@
+import { createReadStream } from 'node:fs';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Overlap between chunks, so that a value across their border is found. Longer secrets than this are not looked for. */
+const OVERLAP_BYTES = 4096;
+/** From this length on, a half of a value is unmistakable too. */
+const HALVED_LENGTH = 32;
+/** Deleted files of other programs that are larger are not ours. */
+const MAX_DELETED_BYTES = 1024 ** 3;
+const DELETED = ' (deleted)';
+
+/**
+ * Looks for a value in every file below a root (a store's journals and core files are among them), in deleted files that any process
+ * still holds open, and in the command line and environment of every process.
+ * A long value is also found when it is torn in two, as a store tears records between its pages, and in base64.
+ *
+ * Memory is no place to look: secrets are to be there. That goes for memfds too: they are memory with a descriptor, end with their last
+ * process, and ours holds what a guest itself said on its console.
+ * @param isExcluded paths that may have it: the instance's own disk, the file that the operator gave it in
+ * @returns places, as paths
+ */
+export async function findSecret(
+  value: string,
+  root: string,
+  isExcluded: (path: string) => boolean,
+): Promise<readonly string[]> {
+  const needles = needlesFor(value);
+  const found: string[] = [];
+  for await (const path of walk(root)) {
+    if (!isExcluded(path) && (await contains(path, needles))) found.push(path);
+  }
+  const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
+  for (const pid of pids) {
+    if (Number(pid) !== process.pid) {
+      for (const name of ['cmdline', 'environ']) {
+        const bytes = await readFile(`/proc/${pid}/${name}`).catch(() => Buffer.alloc(0));
+        if (holdsAny(bytes, needles)) found.push(`/proc/${pid}/${name}`);
+      }
+    }
+    for (const { path, target } of await deletedFilesOf(pid)) {
+      if (!isExcluded(target) && (await contains(path, needles))) found.push(target);
+    }
+  }
+  return found;
+}
+
+function needlesFor(value: string): readonly Buffer[] {
+  const bytes = Buffer.from(value);
+  if (bytes.length < HALVED_LENGTH) return [bytes];
+  const middle = bytes.length / 2;
+  // By where the value begins within a group of three; the characters that its neighbours share are left out.
+  const encoded = [0, 1, 2].map((offset) =>
+    Buffer.from(
+      Buffer.concat([Buffer.alloc(offset), bytes])
+        .toString('base64')
+        .slice(4, -4)
+        .slice(0, 32),
+    ),
+  );
+  return [bytes.subarray(0, middle), bytes.subarray(middle), ...encoded];
+}
+
+function holdsAny(bytes: Buffer, needles: readonly Buffer[]): boolean {
+  return needles.some((needle) => bytes.includes(needle));
+}
+
+async function deletedFilesOf(pid: string): Promise<readonly { path: string; target: string }[]> {
+  const files: { path: string; target: string }[] = [];
+  for (const fd of await readdir(`/proc/${pid}/fd`).catch((): string[] => [])) {
+    const path = `/proc/${pid}/fd/${fd}`;
+    const target = await readlink(path).catch(() => '');
+    if (!target.endsWith(DELETED) || target.startsWith('/memfd:')) continue;
+    const found = await stat(path).catch(() => undefined);
+    if (found?.isFile() && found.size <= MAX_DELETED_BYTES)
+      files.push({ path, target: target.slice(0, -DELETED.length) });
+  }
+  return files;
+}
+
+async function* walk(dir: string): AsyncGenerator<string> {
+  for (const entry of await readdir(dir, { withFileTypes: true }).catch(() => [])) {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) yield* walk(path);
+    else if (entry.isFile()) yield path;
+  }
+}
+
+async function contains(path: string, needles: readonly Buffer[]): Promise<boolean> {
+  let tail = Buffer.alloc(0);
+  try {
+    for await (const chunk of createReadStream(path, {
+      highWaterMark: 1024 * 1024,
+    }) as AsyncIterable<Buffer>) {
+      const window = Buffer.concat([tail, chunk]);
+      if (holdsAny(window, needles)) return true;
+      tail = window.subarray(-OVERLAP_BYTES);
+    }
+  } catch {
+    // Gone while we looked.
+  }
+  return false;
+}

@@ -1,0 +1,209 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
+
+const projectDir = join(import.meta.dirname, '../..');
+const READY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 60_000;
+
+export type ProgramName =
+  | 'gnt-instance'
+  | 'gnt-os'
+  | 'gnt-cluster'
+  | 'gnt-node'
+  | 'gnt-job'
+  | 'gnt-appliance'
+  | 'gnt-noded';
+
+export interface ProgramResult {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ProgramOptions {
+  readonly input?: string;
+  /** Shows what the program prints as it prints it, with the reader's own terminal. */
+  readonly isShown?: boolean;
+  readonly timeoutMs?: number;
+}
+
+export interface LabProcess {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** One node under a root of its own, run by the programs of this checkout as an operator would. */
+export interface Lab {
+  readonly paths: RootPaths;
+  /** Starts gnt-noded and waits until the doctor is content. */
+  startNode(): Promise<void>;
+  /** The daemon's process, for those who want to hurt it. */
+  node(): ChildProcess;
+  run(
+    program: ProgramName,
+    args: readonly string[],
+    options?: ProgramOptions,
+  ): Promise<ProgramResult>;
+  /** SIGTERM, and waits. @returns the daemon's exit status */
+  stopNode(): Promise<number | null>;
+  /** Processes that belong to this node's root, their command lines with spaces. */
+  processes(): Promise<readonly LabProcess[]>;
+  /** What a clean node must not leave: processes, the namespace, mounts below the root. */
+  findLeftovers(): Promise<readonly string[]>;
+  /** Ends everything that is still there and removes the root. */
+  dispose(): Promise<void>;
+}
+
+export async function createLab(name: string): Promise<Lab> {
+  const root = await mkdtemp(`/tmp/${name}-`);
+  const paths = createRootPaths(root);
+  const environment = { ...process.env, GNT_ROOT: root };
+  let node: ChildProcess | undefined;
+
+  const launch = (
+    program: ProgramName,
+    args: readonly string[],
+    stdio: 'pipe' | 'inherit',
+  ): ChildProcess =>
+    spawn(join(projectDir, 'node_modules/.bin', program), args, { env: environment, stdio });
+
+  const run: Lab['run'] = async (program, args, options = {}) => {
+    const child = launch(program, args, options.isShown ? 'inherit' : 'pipe');
+    const timer = setTimeout(() => child.kill('SIGKILL'), options.timeoutMs ?? 900_000);
+    let stdout = '';
+    let stderr = '';
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    child.stdin?.on('error', () => undefined); // a program that refuses early does not read its input
+    child.stdin?.end(options.input ?? '');
+    const [status] = (await once(child, 'close')) as [number | null];
+    clearTimeout(timer);
+    return { status, stdout, stderr };
+  };
+
+  const stopNode = async (): Promise<number | null> => {
+    const running = node;
+    node = undefined;
+    if (running === undefined || running.exitCode !== null || running.signalCode !== null)
+      return running?.exitCode ?? null;
+    const ended = once(running, 'exit');
+    running.kill('SIGTERM');
+    const timer = setTimeout(() => running.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    const [status] = (await ended) as [number | null];
+    clearTimeout(timer);
+    return status;
+  };
+
+  return {
+    paths,
+    run,
+    stopNode,
+    node: () => {
+      if (node === undefined) throw new Error('the node is not running');
+      return node;
+    },
+    startNode: async () => {
+      node = spawn(
+        join(projectDir, 'node_modules/.bin/gnt-noded'),
+        ['--node', 'node1.example.com', '--log-level', 'debug'],
+        {
+          env: environment,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        },
+      );
+      node.stderr?.pipe(createWriteStream(join(root, 'noded.log'), { flags: 'a' }));
+      const deadline = Date.now() + READY_TIMEOUT_MS;
+      for (;;) {
+        const doctor = await run('gnt-node', ['doctor']);
+        if (doctor.status === 0) return;
+        if (node.exitCode !== null || Date.now() > deadline) {
+          const log = await readFile(join(root, 'noded.log'), 'utf8').catch(() => '');
+          throw new Error(
+            `gnt-noded is not ready: ${doctor.stdout}${doctor.stderr}${log.slice(-2000)}`,
+          );
+        }
+        await sleep(200);
+      }
+    },
+    processes: () => describeProcesses(root),
+    findLeftovers: () => findLeftovers(paths),
+    dispose: async () => {
+      await stopNode();
+      for (const pid of await processesOf(root)) killQuietly(pid);
+      await removeNamespace(paths.networkNamespace);
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Processes that name the root in their command line, hold a file below it or have mounted it: daemons, QEMU, builders. */
+async function processesOf(root: string): Promise<readonly number[]> {
+  const pids: number[] = [];
+  for (const entry of await readdir('/proc')) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid) || pid === process.pid) continue;
+    const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    const isOurs =
+      commandLine.includes(root) || (await holdsFileBelow(pid, root)) || (await mounts(pid, root));
+    if (isOurs) pids.push(pid);
+  }
+  return pids;
+}
+
+async function holdsFileBelow(pid: number, root: string): Promise<boolean> {
+  const descriptors = await readdir(`/proc/${pid}/fd`).catch((): string[] => []);
+  const targets = await Promise.all(
+    descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')),
+  );
+  return targets.some((target) => target.startsWith(`${root}/`));
+}
+
+/** metad sees nothing but a few folders, under other names. */
+async function mounts(pid: number, root: string): Promise<boolean> {
+  const table = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
+  return table.includes(`/${basename(root)}/`);
+}
+
+async function describeProcesses(root: string): Promise<readonly LabProcess[]> {
+  const processes: LabProcess[] = [];
+  for (const pid of await processesOf(root)) {
+    const commandLine = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    processes.push({ pid, command: commandLine.replaceAll('\0', ' ') });
+  }
+  return processes;
+}
+
+async function findLeftovers(paths: RootPaths): Promise<readonly string[]> {
+  const found = (await describeProcesses(paths.root)).map(
+    ({ pid, command }) => `process ${pid}: ${command.slice(0, 120)}`,
+  );
+  const namespaces = await readdir('/run/netns').catch((): string[] => []);
+  if (namespaces.includes(paths.networkNamespace))
+    found.push(`namespace ${paths.networkNamespace}`);
+  const table = await readFile('/proc/self/mounts', 'utf8');
+  for (const line of table.split('\n')) if (line.includes(paths.root)) found.push(`mount ${line}`);
+  for (const loop of await readdir('/sys/block').catch((): string[] => [])) {
+    const backing = await readFile(`/sys/block/${loop}/loop/backing_file`, 'utf8').catch(() => '');
+    if (backing.includes(paths.root)) found.push(`loop device ${loop}`);
+  }
+  return found;
+}
+
+function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+async function removeNamespace(name: string): Promise<void> {
+  const namespaces = await readdir('/run/netns').catch((): string[] => []);
+  if (!namespaces.includes(name)) return;
+  await once(spawn('ip', ['netns', 'del', name], { stdio: 'ignore' }), 'exit');
+}

@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import { osParameterName, visibility } from './primitives.ts';
+
+/**
+ * noded's API, HTTP + JSON on `run/gnt/noded.sock` (mode 0600, root):
+ *   GET    /v1/node                           NodeInfo
+ *   GET    /v1/nodes                          NodeInfo[]
+ *   GET    /v1/doctor                         DoctorReport
+ *   GET    /v1/cluster                        ClusterInfo
+ *   GET    /v1/instances                      InstanceInfo[]
+ *   GET    /v1/instances/{name}               InstanceInfo
+ *   GET    /v1/instances/{name}/log?follow=1  text/plain, the install log
+ *   GET    /v1/instances/{name}/metadata/{path}   what the guest would get, secrets redacted
+ *   GET    /v1/instances/{name}/queue?wait=S&offset=N   bytes the guest wrote (x-gnt-offset), 204 when none
+ *   POST   /v1/instances/{name}/queue         bytes for the guest → 204 | 413 | 429
+ *   GET    /v1/instances/{name}/disks         ActiveDisk[], where the host finds them
+ *   DELETE /v1/instances/{name}/tokens        204, ends the session tokens of its ec2 dialect
+ *   GET    /v1/instances/{name}/connect/{port}    Upgrade: tcp → 101, raw bytes
+ *   GET    /v1/instances/{name}/console           Upgrade: tcp → 101, raw bytes
+ *   GET    /v1/os                             OsInfo[]
+ *   GET    /v1/os/{name}                      OsInfo
+ *   POST   /v1/jobs                           Opcode → 202 {"id": N}; ?dry-run=1 → 200 {"ok": true} after check and prerequisites
+ *   GET    /v1/jobs                           JobRecord[] (without log)
+ *   GET    /v1/jobs/{id}                      JobRecord
+ *   GET    /v1/jobs/{id}/events               NDJSON of JobEvent
+ *   DELETE /v1/jobs/{id}                      202, cancels
+ *   GET    /v1/openapi.json                   this list with all types, OpenAPI 3.1
+ *   GET    /metrics                           Prometheus text
+ * Every failure: HTTP status 4xx/5xx with ApiError.
+ */
+export const apiError = z.object({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().nullable(),
+  details: z.record(z.string(), z.unknown()),
+});
+export type ApiError = z.infer<typeof apiError>;
+
+export const jobSubmitted = z.object({ id: z.number().int().positive() });
+
+/** A disk of an instance as the host sees it. */
+export const activeDisk = z.object({
+  index: z.number().int().nonnegative(),
+  name: z.string().nullable(),
+  sizeBytes: z.number().int().positive(),
+  path: z.string(),
+});
+export type ActiveDisk = z.infer<typeof activeDisk>;
+
+export const nodeInfo = z.object({
+  name: z.string(),
+  version: z.string(),
+  root: z.string(),
+  pid: z.number().int(),
+  startedAtMs: z.number(),
+  metad: z.object({ pid: z.number().int().nullable(), restarts: z.number().int() }),
+  networkNamespace: z.string(),
+  cpus: z.number().int(),
+  memoryMiB: z.number().int(),
+  memoryFreeMiB: z.number().int(),
+  diskFreeBytes: z.number(),
+  instances: z.number().int(),
+  instancesRunning: z.number().int(),
+  appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
+});
+export type NodeInfo = z.infer<typeof nodeInfo>;
+
+export const doctorFinding = z.object({
+  check: z.string(),
+  level: z.enum(['ok', 'warning', 'error']),
+  message: z.string(),
+  /** What to do, when there is something to do. */
+  hint: z.string().nullable(),
+});
+export const doctorReport = z.object({
+  /** Installs can work: no finding is an error. */
+  ok: z.boolean(),
+  findings: z.array(doctorFinding),
+});
+export type DoctorFinding = z.infer<typeof doctorFinding>;
+export type DoctorReport = z.infer<typeof doctorReport>;
+
+export const exposedService = z.object({
+  port: z.number().int(),
+  host: z.string(),
+  hostPort: z.number().int(),
+});
+
+export const clusterRecord = z.object({
+  schema: z.literal(1),
+  name: z.string(),
+  uuid: z.string(),
+  createdAtMs: z.number(),
+  installTimeoutS: z.number().int().nonnegative(),
+  hostScripts: z.boolean(),
+  exposeServices: z.record(z.string(), exposedService),
+});
+export type ClusterRecord = z.infer<typeof clusterRecord>;
+export const clusterInfo = clusterRecord.extend({
+  store: z.string(),
+  nodes: z.array(z.string()),
+  instances: z.number().int(),
+});
+export type ClusterInfo = z.infer<typeof clusterInfo>;
+
+/** What the administrator set for an OS definition, by OS name or by OS+variant; the definition need not exist. */
+export const osSettings = z.object({
+  schema: z.literal(1),
+  name: z.string(),
+  trusted: z.boolean(),
+  hidden: z.boolean(),
+  blacklisted: z.boolean(),
+  osParameters: z.record(osParameterName, z.string()),
+  osParametersPrivate: z.record(osParameterName, z.string()),
+});
+export type OsSettings = z.infer<typeof osSettings>;
+
+export const osInfo = z.object({
+  name: z.string(),
+  path: z.string().nullable(),
+  valid: z.boolean(),
+  /** Why it is not valid, in Ganeti's words. */
+  problem: z.string().nullable(),
+  apiVersions: z.array(z.number().int()),
+  variants: z.array(z.string()),
+  parameters: z.array(z.object({ name: z.string(), description: z.string() })),
+  /** Scripts by where they run. */
+  hostScripts: z.array(z.string()),
+  applianceScripts: z.array(z.string()),
+  trusted: z.boolean(),
+  hidden: z.boolean(),
+  blacklisted: z.boolean(),
+  /** Defaults by name; private values are `<redacted>`. */
+  defaults: z.record(z.string(), z.object({ value: z.string(), visibility })),
+});
+export type OsInfo = z.infer<typeof osInfo>;

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { fileName, sha256Hex } from './primitives.ts';
+
+const manifestFile = z.strictObject({
+  name: fileName,
+  sizeBytes: z.number().int().positive(),
+  sha256: sha256Hex,
+});
+
+/** `manifest.json` beside the appliance's files. Every install boots the same bytes: they are compared with this before each boot. */
+export const applianceManifest = z.strictObject({
+  version: z.literal(1),
+  /** Hash of everything that the image was made from: builder, agent, package list. The key of the build cache. */
+  inputsHash: sha256Hex,
+  architecture: z.string(),
+  kernelVersion: z.string(),
+  /** Date of the newest package, RFC 3339: nothing in the image depends on the time of the build. */
+  sourceDate: z.string(),
+  /** `-append` of the kernel. */
+  kernelArguments: z.string(),
+  memoryMiB: z.number().int().positive(),
+  kernel: manifestFile,
+  initrd: manifestFile,
+  /** Read-only root file system, first virtio disk (serial `root`). */
+  root: manifestFile,
+  /** `name=version` of every Debian package inside. */
+  packages: z.array(z.string()),
+});
+export type ApplianceManifest = z.infer<typeof applianceManifest>;
+
+/**
+ * What `gnt-appliance build --progress-json` prints, one object a line, for noded to show in a job. Exit status 0 after `done`.
+ */
+export const buildProgress = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('step'), text: z.string() }),
+  z.object({ type: z.literal('done'), directory: z.string() }),
+  z.object({
+    type: z.literal('error'),
+    code: z.string(),
+    message: z.string(),
+    hint: z.string().optional(),
+  }),
+]);
+export type BuildProgress = z.infer<typeof buildProgress>;

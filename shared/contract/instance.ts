@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import { beParameters, hvParameters } from './opcode.ts';
+import {
+  channelIp,
+  dialect,
+  installStage,
+  instanceName,
+  macAddress,
+  tokenPolicy,
+  uuid,
+  visibility,
+} from './primitives.ts';
+
+const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
+export type StageTiming = z.infer<typeof stageTiming>;
+
+/** How the last installation went. */
+export const installRecord = z.object({
+  jobId: z.number().int(),
+  state: z.enum(['installing', 'success', 'failed', 'canceled']),
+  startedAtMs: z.number(),
+  endedAtMs: z.number().nullable(),
+  stage: installStage.nullable(),
+  error: z
+    .object({ code: z.string(), message: z.string(), hint: z.string().nullable() })
+    .nullable(),
+  stages: z.array(stageTiming),
+  logFile: z.string().nullable(),
+});
+export type InstallRecord = z.infer<typeof installRecord>;
+
+export const instanceNic = z.object({
+  uuid,
+  mac: macAddress,
+  mode: z.enum(['bridged', 'user']),
+  link: z.string().nullable(),
+  name: z.string().nullable(),
+  ip: z.string().nullable(),
+});
+export type InstanceNic = z.infer<typeof instanceNic>;
+
+export const instanceDisk = z.object({
+  uuid,
+  name: z.string().nullable(),
+  sizeBytes: z.number().int().positive(),
+});
+export type InstanceDisk = z.infer<typeof instanceDisk>;
+
+/** The channel's address and MAC stay with an instance for life, whether the channel is on or off. */
+export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });
+
+/** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
+export const instanceRecord = z.object({
+  schema: z.literal(1),
+  name: instanceName,
+  uuid,
+  instanceId: uuid,
+  primaryNode: instanceName,
+  osType: z.string().nullable(),
+  osImage: z.string().nullable(),
+  osImageChecksum: z.string().nullable(),
+  osImageGrow: z.boolean(),
+  personalizationPackage: z.string().nullable(),
+  safeInstall: z.boolean(),
+  installParameters: hvParameters.partial(),
+  osParameters: z.record(z.string(), z.string()),
+  osParametersPrivate: z.record(z.string(), z.string()),
+  secretNames: z.array(z.string()),
+  /** Of these secrets the last install was given; whether the package needed a password is remembered, the password is not. */
+  packageNeedsPassword: z.boolean(),
+  communication: z.boolean(),
+  channel: instanceChannel,
+  userData: z.string().nullable(),
+  vendorData: z.string().nullable(),
+  networkConfig: z.string().nullable(),
+  sshKeys: z.array(z.string()),
+  metadata: z.record(z.string(), z.string()),
+  tags: z.array(z.string()),
+  seedDisk: z.boolean(),
+  dialects: z.array(dialect).min(1),
+  metadataToken: tokenPolicy,
+  diskTemplate: z.enum(['file', 'diskless']),
+  disks: z.array(instanceDisk),
+  nics: z.array(instanceNic),
+  beparams: beParameters,
+  hvparams: hvParameters,
+  adminState: z.enum(['up', 'down']),
+  /** `created`: has disks, nothing installed (`--no-install`). */
+  installState: z.enum(['created', 'installing', 'installed', 'failed']),
+  install: installRecord.nullable(),
+  createdAtMs: z.number(),
+  modifiedAtMs: z.number(),
+  serialNo: z.number().int(),
+});
+export type InstanceRecord = z.infer<typeof instanceRecord>;
+
+/** Ganeti's words for what `gnt-instance list` shows, and ours for installations. */
+export const instanceStatus = z.enum([
+  'running',
+  'ADMIN_down',
+  'ERROR_down',
+  'ERROR_up',
+  'installing',
+  'install_failed',
+]);
+export type InstanceStatus = z.infer<typeof instanceStatus>;
+
+/** GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is known of the running machine. */
+export const instanceInfo = instanceRecord
+  .omit({ osParametersPrivate: true, userData: true, vendorData: true, networkConfig: true })
+  .extend({
+    osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
+    /** Values in force, with the cluster's and the OS definition's defaults. */
+    osParametersEffective: z.record(
+      z.string(),
+      z.object({ value: z.string(), visibility, source: z.string() }),
+    ),
+    hasUserData: z.boolean(),
+    hasVendorData: z.boolean(),
+    hasNetworkConfig: z.boolean(),
+    status: instanceStatus,
+    running: z
+      .object({
+        pid: z.number().int(),
+        accelerator: z.enum(['kvm', 'tcg']),
+        startedAtMs: z.number(),
+        tap: z.string().nullable(),
+        /** The guest said that it is up. */
+        readyAtMs: z.number().nullable(),
+      })
+      .nullable(),
+    /** Which datasource a stock cloud-init will use in this instance, and why. */
+    cloudInit: z.object({ datasource: z.string().nullable(), reason: z.string() }),
+    /** One sentence for a person: what state it is in and what to do about it. */
+    explanation: z.string(),
+  });
+export type InstanceInfo = z.infer<typeof instanceInfo>;

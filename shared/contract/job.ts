@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { installStage } from './primitives.ts';
+
+/** Ganeti's job states. */
+export const jobStatus = z.enum([
+  'queued',
+  'waiting',
+  'running',
+  'canceling',
+  'canceled',
+  'success',
+  'error',
+]);
+export type JobStatus = z.infer<typeof jobStatus>;
+
+export const jobError = z.object({
+  code: z.string(),
+  message: z.string(),
+  hint: z.string().nullable(),
+  /** `prerequisite`: nothing was changed. `execution`: it was tried and failed. */
+  phase: z.enum(['prerequisite', 'execution']),
+  /** Stage of the installation, where there was one, and the last lines of its log. */
+  stage: installStage.nullable(),
+  logTail: z.array(z.string()),
+});
+export type JobError = z.infer<typeof jobError>;
+
+export const jobRecord = z.object({
+  id: z.number().int().positive(),
+  status: jobStatus,
+  opcode: z.string(),
+  /** `INSTANCE_CREATE(web1.example.com)`, as Ganeti writes it. */
+  summary: z.string(),
+  /** The opcode with private and secret values replaced. */
+  input: z.record(z.string(), z.unknown()),
+  instance: z.string().nullable(),
+  /** Jobs whose locks this one waits for. */
+  waitsFor: z.array(z.number().int()),
+  /** What it waits for beside locks, in words: room for an installation on the node. */
+  waitsBecause: z.string().nullable().optional(),
+  receivedAtMs: z.number(),
+  startedAtMs: z.number().nullable(),
+  endedAtMs: z.number().nullable(),
+  log: z.array(z.object({ sequence: z.number().int(), atMs: z.number(), message: z.string() })),
+  /** What the operation answers: for an installation, its timings. Plain JSON without private values. */
+  result: z.unknown(),
+  error: jobError.nullable(),
+});
+export type JobRecord = z.infer<typeof jobRecord>;
+
+/** GET /v1/jobs/{id}/events, NDJSON: everything from the start of the job, then as it happens; ends after `end`. */
+export const jobEvent = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('status'),
+    atMs: z.number(),
+    status: jobStatus,
+    waitsFor: z.array(z.number()),
+    waitsBecause: z.string().optional(),
+  }),
+  z.object({
+    type: z.literal('log'),
+    atMs: z.number(),
+    message: z.string(),
+    level: z.enum(['info', 'warn']),
+  }),
+  z.object({ type: z.literal('stage-started'), atMs: z.number(), stage: installStage }),
+  z.object({
+    type: z.literal('stage-finished'),
+    atMs: z.number(),
+    stage: installStage,
+    durationMs: z.number(),
+    summary: z.string(),
+  }),
+  z.object({
+    type: z.literal('progress'),
+    atMs: z.number(),
+    /** An installation's stage, or free text for other long work. */
+    activity: z.string(),
+    doneBytes: z.number(),
+    totalBytes: z.number().nullable(),
+  }),
+  z.object({ type: z.literal('output'), atMs: z.number(), stage: installStage, line: z.string() }),
+  z.object({ type: z.literal('end'), atMs: z.number(), job: jobRecord }),
+]);
+export type JobEvent = z.infer<typeof jobEvent>;

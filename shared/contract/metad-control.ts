@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { installEvent } from './install-event.ts';
+import { uuid } from './primitives.ts';
+
+/**
+ * noded → metad, HTTP on `run/gnt/metad/control.sock`:
+ *   PUT    /v1/instances/{uuid}            body InstanceView → 204; 400 {code,message} names the field, the old view stays
+ *   DELETE /v1/instances/{uuid}            → 204, also when unknown; sockets of its device are closed before the answer
+ *   GET    /v1/status                      → MetadStatus
+ *   GET    /v1/events?after={sequence}     → NDJSON of MetadEvent, open-ended; starts with those kept after `sequence`
+ *   GET    /v1/instances/{uuid}/tree/{path}      → what the guest would get there, secrets redacted; folders as listings
+ *   GET    /v1/instances/{uuid}/queue?offset=N&wait=S  → bytes that the guest wrote (header x-gnt-offset), 204 when none
+ *   POST   /v1/instances/{uuid}/queue      body: bytes for the guest's next `read` → 204, 413, 429
+ *   GET    /v1/instances/{uuid}/connect/{port}   Upgrade: tcp → 101 and a raw stream to that TCP port of the guest
+ *   DELETE /v1/instances/{uuid}/tokens     → 204: every session token of its ec2 dialect has ended; 404 without a view
+ *   GET    /metrics                        → Prometheus text
+ *
+ * metad → noded, HTTP on `run/gnt/metad/content.sock`:
+ *   GET /v1/instances/{uuid}/image (Range) | /v1/instances/{uuid}/package   for instances that are being installed
+ *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
+ *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
+ */
+export const metadStatus = z.object({
+  pid: z.number().int(),
+  protocol: z.literal(1),
+  startedAtMs: z.number(),
+  instances: z.array(
+    z.object({
+      uuid,
+      revision: z.number().int(),
+      device: z.string(),
+      mode: z.enum(['run', 'install']),
+    }),
+  ),
+});
+export type MetadStatus = z.infer<typeof metadStatus>;
+
+/** Everything that comes from a guest carries its instance; noded validates it as if the guest had sent it itself. */
+export const metadEvent = z.object({
+  sequence: z.number().int().positive(),
+  instance: uuid,
+  event: z.discriminatedUnion('type', [
+    z.object({ type: z.literal('install'), installId: uuid, event: installEvent }),
+    /** The guest said that it is up: cloud-init's phone_home or its final stage. */
+    z.object({ type: z.literal('ready'), source: z.string().max(64), text: z.string().max(4096) }),
+    /** The guest wrote into its channel. */
+    z.object({ type: z.literal('written'), bytes: z.number().int().nonnegative() }),
+    z.object({ type: z.literal('gap'), lost: z.number().int() }),
+  ]),
+});
+export type MetadEvent = z.infer<typeof metadEvent>;

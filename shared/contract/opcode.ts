@@ -1,0 +1,254 @@
+import { z } from 'zod';
+import {
+  base64,
+  dialect,
+  instanceName,
+  macAddress,
+  osParameterName,
+  tokenPolicy,
+} from './primitives.ts';
+import { redactSource } from './redact-source.ts';
+
+/**
+ * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
+ * Private and secret OS parameters, and the personalization password, are in the request only: `redactOpcode` is what is kept of it.
+ */
+const MAX_PARAMETER_VALUE_LENGTH = 65_536;
+const osParameterValues = z.record(osParameterName, z.string().max(MAX_PARAMETER_VALUE_LENGTH));
+/** `null` deletes the stored value. */
+const osParameterChanges = z.record(
+  osParameterName,
+  z.string().max(MAX_PARAMETER_VALUE_LENGTH).nullable(),
+);
+/** 1 MiB of content. */
+const document = base64.max(1_400_000);
+const source = z.string().min(1).max(4096);
+
+export const imageChecksum = z
+  .string()
+  .regex(/^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/, 'expected sha256:HEX or sha512:HEX');
+
+export const nicSpec = z.strictObject({
+  mac: z.union([macAddress, z.literal('auto')]).default('auto'),
+  mode: z.enum(['bridged', 'user']).default('bridged'),
+  /** Bridge on the host, for `bridged`. */
+  link: z.string().max(15).optional(),
+  name: z.string().max(255).optional(),
+  ip: z.string().max(64).optional(),
+});
+export const diskSpec = z.strictObject({
+  sizeBytes: z.number().int().positive(),
+  name: z.string().max(255).optional(),
+});
+
+export const beParameters = z.strictObject({
+  memoryMiB: z.number().int().min(16).max(16_777_216),
+  vcpus: z.number().int().min(1).max(255),
+});
+export const hvParameters = z.strictObject({
+  accel: z.enum(['auto', 'kvm', 'tcg']).optional(),
+  boot_order: z.string().max(64).optional(),
+  cdrom_image_path: source.optional(),
+  kernel_path: source.optional(),
+  initrd_path: source.optional(),
+  kernel_args: z.string().max(2048).optional(),
+  /** IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach it. */
+  metadata_hop_limit: z.number().int().min(1).max(255).optional(),
+});
+
+/** The same parameters where some may be reset: `null` takes the default again. */
+const hvParameterChanges = resettable(hvParameters.shape);
+const beParameterChanges = resettable(beParameters.shape);
+
+const reinstallable = {
+  osType: z.string().max(255).optional(),
+  osImage: source.optional(),
+  osImageChecksum: imageChecksum.optional(),
+  osImageGrow: z.boolean().optional(),
+  personalizationPackage: source.optional(),
+  personalizationUser: z.string().max(255).optional(),
+  personalizationPassword: z.string().max(4096).optional(),
+  safeInstall: z.boolean().optional(),
+  installParameters: hvParameters.partial().optional(),
+  osParameters: osParameterValues.default({}),
+  osParametersPrivate: osParameterValues.default({}),
+  osParametersSecret: osParameterValues.default({}),
+  start: z.boolean().default(true),
+} as const;
+
+export const instanceCreate = z.strictObject({
+  opcode: z.literal('INSTANCE_CREATE'),
+  name: instanceName,
+  ...reinstallable,
+  communication: z.boolean().default(false),
+  userData: document.optional(),
+  vendorData: document.optional(),
+  networkConfig: document.optional(),
+  sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
+  metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
+  tags: z.array(z.string().max(128)).max(1000).default([]),
+  seedDisk: z.boolean().optional(),
+  dialects: z.array(dialect).min(1).optional(),
+  metadataToken: tokenPolicy.default('optional'),
+  diskTemplate: z.enum(['file', 'diskless']).default('file'),
+  disks: z.array(diskSpec).max(16).default([]),
+  nics: z.array(nicSpec).max(8).default([]),
+  beparams: beParameters.partial().default({}),
+  hvparams: hvParameters.default({}),
+  node: instanceName.optional(),
+  install: z.boolean().default(true),
+});
+
+export const instanceReinstall = z.strictObject({
+  opcode: z.literal('INSTANCE_REINSTALL'),
+  name: instanceName,
+  ...reinstallable,
+  installParameters: hvParameterChanges.optional(),
+  osParameters: osParameterChanges.default({}),
+  osParametersPrivate: osParameterChanges.default({}),
+  /** `null`: the secret is not needed any more. */
+  osParametersSecret: osParameterChanges.default({}),
+});
+
+export const instanceModify = z.strictObject({
+  opcode: z.literal('INSTANCE_SET_PARAMS'),
+  name: instanceName,
+  osType: z.string().max(255).optional(),
+  osParameters: osParameterChanges.default({}),
+  osParametersPrivate: osParameterChanges.default({}),
+  /** Held in memory for the channel until the next restart of the daemons; never stored. `null`: it is not needed any more. */
+  osParametersSecret: osParameterChanges.default({}),
+  communication: z.boolean().optional(),
+  userData: document.nullable().optional(),
+  vendorData: document.nullable().optional(),
+  networkConfig: document.nullable().optional(),
+  sshKeys: z.array(z.string().max(16_384)).max(100).optional(),
+  metadata: z.record(z.string().max(255), z.string().max(65_536).nullable()).default({}),
+  seedDisk: z.boolean().optional(),
+  dialects: z.array(dialect).min(1).optional(),
+  metadataToken: tokenPolicy.optional(),
+  beparams: beParameterChanges.default({}),
+  hvparams: hvParameterChanges.default({}),
+  installParameters: hvParameterChanges.optional(),
+  personalizationPackage: source.nullable().optional(),
+  tags: z.array(z.string().max(128)).max(1000).optional(),
+});
+
+export const instanceRemove = z.strictObject({
+  opcode: z.literal('INSTANCE_REMOVE'),
+  name: instanceName,
+  shutdownTimeoutS: z.number().nonnegative().default(120),
+});
+export const instanceRename = z.strictObject({
+  opcode: z.literal('INSTANCE_RENAME'),
+  name: instanceName,
+  newName: instanceName,
+});
+export const instanceStartup = z.strictObject({
+  opcode: z.literal('INSTANCE_STARTUP'),
+  name: instanceName,
+  /** Secrets for the channel of this run. */
+  osParametersSecret: osParameterValues.default({}),
+});
+export const instanceShutdown = z.strictObject({
+  opcode: z.literal('INSTANCE_SHUTDOWN'),
+  name: instanceName,
+  /** Seconds for the guest to obey ACPI before it is powered off. */
+  timeoutS: z.number().nonnegative().default(120),
+});
+export const instanceReboot = z.strictObject({
+  opcode: z.literal('INSTANCE_REBOOT'),
+  name: instanceName,
+  kind: z.enum(['soft', 'hard', 'full']).default('soft'),
+  timeoutS: z.number().nonnegative().default(120),
+});
+export const osModify = z.strictObject({
+  opcode: z.literal('OS_SET_PARAMS'),
+  name: z.string().max(255),
+  trusted: z.boolean().optional(),
+  hidden: z.boolean().optional(),
+  blacklisted: z.boolean().optional(),
+  osParameters: osParameterChanges.default({}),
+  osParametersPrivate: osParameterChanges.default({}),
+});
+export const clusterModify = z.strictObject({
+  opcode: z.literal('CLUSTER_SET_PARAMS'),
+  /** Seconds; 0 means none. */
+  installTimeoutS: z.number().int().nonnegative().optional(),
+  hostScripts: z.boolean().optional(),
+  /** NAME=PORT:HOST:PORT; null removes NAME. */
+  exposeServices: z
+    .record(
+      z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
+      z
+        .strictObject({
+          port: z.number().int().min(1).max(65535),
+          host: z.string().min(1).max(253),
+          hostPort: z.number().int().min(1).max(65535),
+        })
+        .nullable(),
+    )
+    .default({}),
+});
+
+export const opcode = z.discriminatedUnion('opcode', [
+  instanceCreate,
+  instanceReinstall,
+  instanceModify,
+  instanceRemove,
+  instanceRename,
+  instanceStartup,
+  instanceShutdown,
+  instanceReboot,
+  osModify,
+  clusterModify,
+]);
+export type Opcode = z.infer<typeof opcode>;
+/** As a client writes it, before defaults. */
+export type OpcodeInput = z.input<typeof opcode>;
+export type OpcodeName = Opcode['opcode'];
+export type OpcodeOf<Name extends OpcodeName> = Extract<Opcode, { opcode: Name }>;
+export type NicSpec = z.infer<typeof nicSpec>;
+export type DiskSpec = z.infer<typeof diskSpec>;
+export type HvParameters = z.infer<typeof hvParameters>;
+export type BeParameters = z.infer<typeof beParameters>;
+
+const REDACTED = '<redacted>';
+
+/** The opcode as it may be stored and shown: private values, secrets, credentials and documents replaced. */
+export function redactOpcode(full: Opcode): Record<string, unknown> {
+  const shown: Record<string, unknown> = { ...full };
+  for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {
+    if (key in full) {
+      const names = Object.keys((full as Record<string, unknown>)[key] as object);
+      shown[key] = Object.fromEntries(names.map((name) => [name, REDACTED]));
+    }
+  }
+  for (const key of [
+    'personalizationUser',
+    'personalizationPassword',
+    'userData',
+    'vendorData',
+    'networkConfig',
+  ]) {
+    if (shown[key] !== undefined && shown[key] !== null) shown[key] = REDACTED;
+  }
+  for (const key of ['osImage', 'personalizationPackage']) {
+    if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
+  }
+  return shown;
+}
+
+type Resettable<Shape extends z.ZodRawShape> = {
+  [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>>;
+};
+
+function resettable<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): z.ZodObject<Resettable<Shape>, z.core.$strict> {
+  const entries = Object.entries(shape).map(([key, type]) => [
+    key,
+    z.nullable(type as z.ZodType).optional(),
+  ]);
+  return z.strictObject(Object.fromEntries(entries) as Resettable<Shape>);
+}

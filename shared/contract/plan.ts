@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { instanceName, uuid } from './primitives.ts';
+
+/** virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of them. */
+const diskSerial = z.string().regex(/^[a-z0-9-]{1,20}$/);
+
+/**
+ * What the appliance must do for one install, in the order of the fields. Served at /ganeti/<v>/install/plan.json.
+ * It holds no OS parameter: values come from /ganeti/<v>/os/parameters.json, so that a plan can be shown and logged.
+ */
+export const installPlan = z.strictObject({
+  version: z.literal(1),
+  installId: uuid,
+  instance: instanceName,
+  /** Disks of the instance, in order; `disks[0]` takes the image. */
+  disks: z
+    .array(
+      z.strictObject({
+        serial: diskSerial,
+        sizeBytes: z.number().int().positive(),
+      }),
+    )
+    .max(16),
+  /** The image is attached as a raw read-only disk; its format is found by content. */
+  image: z
+    .strictObject({
+      serial: diskSerial,
+      /** Bytes of the image file: the attached disk is padded to 512. */
+      fileSizeBytes: z.number().int().positive(),
+      /** Grow the last partition and its file system to the disk. */
+      grow: z.boolean(),
+    })
+    .nullable(),
+  /** Fetch os/definition.tar, run `untrusted/<script>` (or the definition's own spelling, see `path`) as root in the appliance. */
+  scripts: z
+    .strictObject({
+      script: z.enum(['create', 'import', 'export', 'rename', 'verify']),
+      /** Path of the executable within definition.tar, e.g. `untrusted/create` or `create_untrusted`. */
+      path: z.string().max(255),
+      /** Everything but OSP_*, which the agent adds from os/parameters.json. Ganeti's names; INSTANCE_BE_memory ends in lower case. */
+      environment: z.record(z.string().regex(/^[A-Z][A-Za-z0-9_]*$/), z.string()),
+    })
+    .nullable(),
+  /** Fetch os/package and overlay it on the instance's file systems. */
+  personalization: z.strictObject({ format: z.literal('tar.gz') }).nullable(),
+});
+export type InstallPlan = z.infer<typeof installPlan>;

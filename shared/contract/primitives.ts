@@ -1,0 +1,69 @@
+import { z } from 'zod';
+
+/** RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part of file names. */
+export const instanceName = z
+  .string()
+  .max(253)
+  .regex(
+    /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/,
+    {
+      error: 'not a valid instance name: use a lower-case host name such as web1.example.com',
+    },
+  );
+export const nodeName = instanceName;
+export const uuid = z
+  .string()
+  .regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'not a UUID in lower case');
+export const macAddress = z
+  .string()
+  .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a MAC address in lower case');
+
+/** An address for a guest: in 169.254.0.0/16, neither the service's own, nor the network's, nor the broadcast address. */
+export const channelIp = z.ipv4().refine((ip) => {
+  const parts = ip.split('.').map(Number);
+  const rest = `${parts[2]}.${parts[3]}`;
+  return parts[0] === 169 && parts[1] === 254 && !['169.254', '0.0', '255.255'].includes(rest);
+}, 'not a usable address in 169.254.0.0/16');
+/** Linux interface name. */
+export const deviceName = z.string().regex(/^[A-Za-z0-9_.-]{1,15}$/, 'not an interface name');
+
+/** Ganeti's characters for parameter names; they become OSP_<NAME>. */
+export const osParameterName = z
+  .string()
+  .max(128)
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/, 'not a parameter name');
+/** File name of one path segment, without a leading dot. */
+export const fileName = z
+  .string()
+  .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$/, 'not a file name');
+export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
+export const base64 = z.base64();
+export const timestampMs = z.number().nonnegative();
+
+export const visibility = z.enum(['public', 'private', 'secret']);
+export type Visibility = z.infer<typeof visibility>;
+
+export const dialect = z.enum(['ganeti', 'ec2', 'openstack', 'nocloud']);
+export type Dialect = z.infer<typeof dialect>;
+export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack', 'nocloud'];
+
+export const tokenPolicy = z.enum(['optional', 'required']);
+export type TokenPolicy = z.infer<typeof tokenPolicy>;
+
+/** Stages of an installation in the order in which they happen. Host stages and agent stages share one list. */
+export const installStage = z.enum([
+  'create-disks',
+  'fetch-image',
+  'prepare-appliance',
+  'boot-appliance',
+  'wait-disks',
+  'image',
+  'grow',
+  'mount',
+  'os-scripts',
+  'personalize',
+  'unmount',
+  'sync',
+  'shutdown-appliance',
+]);
+export type InstallStage = z.infer<typeof installStage>;

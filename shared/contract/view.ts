@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { installPlan } from './plan.ts';
+import {
+  base64,
+  channelIp,
+  deviceName,
+  dialect,
+  fileName,
+  instanceName,
+  macAddress,
+  nodeName,
+  osParameterName,
+  timestampMs,
+  tokenPolicy,
+  uuid,
+  visibility,
+} from './primitives.ts';
+
+/** Largest user-data, vendor-data or network-config document, in bytes of base64 (1 MiB of content). */
+const MAX_DOCUMENT_BASE64 = 1_400_000;
+/** Largest OS definition archive, in bytes of base64 (16 MiB of content). */
+const MAX_DEFINITION_BASE64 = 22_400_000;
+
+const document = base64.max(MAX_DOCUMENT_BASE64);
+
+export const viewNic = z.strictObject({
+  mac: macAddress,
+  uuid: uuid.optional(),
+  name: z.string().max(255).optional(),
+  ip: z.string().max(64).optional(),
+  mode: z.string().max(32).optional(),
+  link: z.string().max(64).optional(),
+  /** Exactly the channel's NIC has this; it is always the last one. */
+  communication: z.boolean(),
+});
+
+export const viewDisk = z.strictObject({
+  uuid: uuid.optional(),
+  name: z.string().max(255).optional(),
+  sizeBytes: z.number().int().nonnegative(),
+});
+
+/**
+ * `value: null` marks a secret that noded does not have any more. metad goes on serving the one that it was given earlier for the same
+ * installation; where it has none, readers get 410 with a reason, never an empty value.
+ */
+export const viewOsParameter = z.strictObject({ value: z.string().nullable(), visibility });
+
+export const viewChannel = z.strictObject({
+  device: deviceName,
+  mac: macAddress,
+  ip: channelIp,
+  /** IP TTL of replies. 1 keeps them on the link. */
+  hopLimit: z.number().int().min(1).max(255),
+});
+
+export const viewLimits = z.strictObject({
+  requestsPerSecond: z.number().positive(),
+  /** Requests that may come at once before the rate counts. */
+  burst: z.number().int().positive(),
+  connections: z.number().int().positive(),
+});
+export const DEFAULT_LIMITS: ViewLimits = { requestsPerSecond: 200, burst: 400, connections: 64 };
+
+/** Present while installing; everything under `os/scripts`, `os/image`, `os/package`, `install/` comes from here. */
+export const viewInstall = z.strictObject({
+  plan: installPlan,
+  scripts: z.record(fileName, base64.max(MAX_DEFINITION_BASE64)),
+  definitionTar: base64.max(MAX_DEFINITION_BASE64).nullable(),
+  /** Bytes of the image file as fetched; null when there is none. Content comes from noded's content socket. */
+  imageSizeBytes: z.number().int().nonnegative().nullable(),
+  hasPackage: z.boolean(),
+});
+
+/** An operator's service that this instance may reach through the channel: 169.254.169.254:`port` → host:hostPort. */
+export const viewService = z.strictObject({
+  name: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
+  port: z.number().int().min(1).max(65535),
+  host: z.string().max(253),
+  hostPort: z.number().int().min(1).max(65535),
+});
+
+/** The complete, immutable picture of one instance. noded makes it; every dialect is a pure function of it. */
+export const instanceView = z.strictObject({
+  version: z.literal(1),
+  /** Grows with each change that noded makes; metad refuses to go back. */
+  revision: z.number().int().nonnegative(),
+  name: instanceName,
+  uuid,
+  /** New after every installation; what EC2, OpenStack, NoCloud and DMI call the instance. */
+  instanceId: uuid,
+  mode: z.enum(['run', 'install']),
+  os: z.string().max(255),
+  hypervisor: z.string().max(32),
+  beparams: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+  nics: z.array(viewNic).max(32),
+  disks: z.array(viewDisk).max(32),
+  tags: z.array(z.string().max(128)).max(1000),
+  /** The operator's own keys (`--metadata`). */
+  metadata: z.record(z.string().max(255), z.string().max(65_536)),
+  primaryNode: nodeName,
+  /** The cluster's region name in the EC2 tree and zone of the node. */
+  clusterName: z.string().max(253),
+  channel: viewChannel,
+  dialects: z.array(dialect).min(1),
+  metadataToken: tokenPolicy,
+  osParameters: z.record(osParameterName, viewOsParameter),
+  userData: document.nullable(),
+  vendorData: document.nullable(),
+  networkConfig: document.nullable(),
+  sshKeys: z.array(z.string().max(16_384)).max(100),
+  limits: viewLimits,
+  services: z.array(viewService).max(32),
+  install: viewInstall.nullable(),
+  createdAtMs: timestampMs,
+});
+
+export type InstanceView = z.infer<typeof instanceView>;
+export type ViewNic = z.infer<typeof viewNic>;
+export type ViewLimits = z.infer<typeof viewLimits>;
+export type ViewInstall = z.infer<typeof viewInstall>;
+export type ViewService = z.infer<typeof viewService>;
+export type ViewOsParameter = z.infer<typeof viewOsParameter>;

@@ -1,0 +1,49 @@
+import type { ErrorCode } from './codes.ts';
+
+export type JsonValue =
+  string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+export interface AppErrorOptions {
+  /** Plain JSON for machines; never a private or secret value. */
+  readonly details?: { readonly [key: string]: JsonValue };
+  /** The next step, as an imperative sentence. */
+  readonly hint?: string;
+  readonly cause?: unknown;
+}
+
+/** An expected failure: the message names the offending value, the code is public and never reused. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+  readonly details: { readonly [key: string]: JsonValue };
+  readonly hint: string | undefined;
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'AppError';
+    this.code = code;
+    this.details = options.details ?? {};
+    this.hint = options.hint;
+  }
+}
+
+/** Narrows a caught value to an expected failure, of one code when given. */
+export function isAppError(error: unknown, code?: ErrorCode): error is AppError {
+  return error instanceof AppError && (code === undefined || error.code === code);
+}
+
+/** The message of whatever was thrown, for a place that must not throw itself. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The `code` of a Node system error (`ENOENT`), or undefined. */
+export function systemCodeOf(error: unknown): string | undefined {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string')
+    return error.code;
+  return undefined;
+}
+
+/** Ends a `switch` over a union: a new member that is not handled does not compile. */
+export function assertNever(value: never): never {
+  throw new Error(`unexpected value: ${JSON.stringify(value)}`);
+}

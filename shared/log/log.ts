@@ -1,0 +1,63 @@
+import { pino } from 'pino';
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** One JSON record a line. The event is a fixed name (`channel.up`), facts go in fields. */
+export interface Logger {
+  debug(event: string, fields?: LogFields): void;
+  info(event: string, fields?: LogFields): void;
+  warn(event: string, fields?: LogFields): void;
+  error(event: string, fields?: LogFields): void;
+  child(fields: LogFields): Logger;
+}
+
+export interface LogOptions {
+  readonly program: string;
+  readonly level: LogLevel;
+  /** File descriptor to write to; 2 is stderr. */
+  readonly fd: number;
+}
+
+/** The only place that knows the logging library. Writes are synchronous: a record before a crash is not lost. */
+export function createLogger(options: LogOptions): Logger {
+  const root = pino(
+    {
+      level: options.level,
+      base: { program: options.program, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      messageKey: 'event',
+      serializers: { err: pino.stdSerializers.err },
+    },
+    pino.destination({ fd: options.fd, sync: true }),
+  );
+  return wrap(root);
+}
+
+interface PinoLike {
+  debug(fields: object, event: string): void;
+  info(fields: object, event: string): void;
+  warn(fields: object, event: string): void;
+  error(fields: object, event: string): void;
+  child(fields: object): PinoLike;
+}
+
+function wrap(target: PinoLike): Logger {
+  return {
+    debug: (event, fields = {}) => target.debug(fields, event),
+    info: (event, fields = {}) => target.info(fields, event),
+    warn: (event, fields = {}) => target.warn(fields, event),
+    error: (event, fields = {}) => target.error(fields, event),
+    child: (fields) => wrap(target.child(fields)),
+  };
+}
+
+/** For code that is given no logger: tests and one-shot tools. */
+export const silentLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLogger,
+};

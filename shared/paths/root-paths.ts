@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+/** Where everything is, below one root (`GNT_ROOT`). The only place that knows these names. */
+export interface RootPaths {
+  readonly root: string;
+  readonly stateDir: string;
+  readonly storeFile: string;
+  readonly disksDir: string;
+  readonly imageCacheDir: string;
+  readonly applianceDir: string;
+  readonly runDir: string;
+  readonly nodedSocket: string;
+  /** Directory that metad's user may enter: its control socket, and noded's content socket for it. */
+  readonly metadDir: string;
+  readonly metadControlSocket: string;
+  readonly contentSocket: string;
+  readonly vmDir: string;
+  readonly logDir: string;
+  /** Basic auth for image and package servers, by host, in netrc's format. May be missing. */
+  readonly netrcFile: string;
+  readonly osSearchPath: readonly string[];
+  /** Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes fit on one machine. */
+  readonly networkNamespace: string;
+}
+
+export function createRootPaths(root: string): RootPaths {
+  const stateDir = join(root, 'var/lib/gnt');
+  const runDir = join(root, 'run/gnt');
+  const metadDir = join(runDir, 'metad');
+  return {
+    root,
+    stateDir,
+    storeFile: join(stateDir, 'store.sqlite'),
+    disksDir: join(stateDir, 'disks'),
+    imageCacheDir: join(stateDir, 'images'),
+    applianceDir: join(stateDir, 'appliance'),
+    runDir,
+    nodedSocket: join(runDir, 'noded.sock'),
+    metadDir,
+    metadControlSocket: join(metadDir, 'control.sock'),
+    contentSocket: join(metadDir, 'content.sock'),
+    vmDir: join(runDir, 'vm'),
+    logDir: join(root, 'var/log/gnt'),
+    netrcFile: join(root, 'etc/gnt/netrc'),
+    osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
+    networkNamespace: root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`,
+  };
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}

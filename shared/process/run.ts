@@ -1,0 +1,65 @@
+import { execa } from 'execa';
+import { AppError } from '../errors/app-error.ts';
+
+export interface RunOptions {
+  /** Fed to stdin; stdin is empty otherwise. */
+  readonly input?: string;
+  /** Kills the command and its descendants after this many milliseconds. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** The whole environment of the child: nothing is inherited but PATH. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+export interface RunResult {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/**
+ * Runs a host command to its end. Arguments are never given to a shell.
+ * @throws AppError COMMAND_FAILED with the last line of stderr, COMMAND_TIMEOUT, or the signal's reason.
+ */
+export async function run(
+  command: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<RunResult> {
+  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  const result = await execa(command, args, {
+    reject: false,
+    extendEnv: false,
+    env: { PATH: SYSTEM_PATH, LC_ALL: 'C', ...options.env },
+    timeout: timeoutMs,
+    killDescendants: true,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    ...(options.input === undefined ? { stdin: 'ignore' as const } : { input: options.input }),
+    ...(options.signal && { cancelSignal: options.signal }),
+    ...(options.cwd && { cwd: options.cwd }),
+  });
+  options.signal?.throwIfAborted();
+  const { stdout, stderr } = result;
+  if (result.timedOut) {
+    throw new AppError('COMMAND_TIMEOUT', `${command} did not end within ${timeoutMs / 1000} s`, {
+      details: { command, args: [...args] },
+    });
+  }
+  if (result.failed) {
+    const reason = stderr.trim().split('\n').at(-1) || result.shortMessage;
+    throw new AppError('COMMAND_FAILED', `${command} ${args[0] ?? ''}: ${reason}`, {
+      details: {
+        command,
+        args: [...args],
+        exitStatus: result.exitCode ?? null,
+        stderr: stderr.slice(-4000),
+      },
+      cause: result,
+    });
+  }
+  return { stdout, stderr };
+}

@@ -1,0 +1,42 @@
+import { inspect } from 'node:util';
+
+const REDACTED = '<redacted>';
+
+/**
+ * A value that must not be shown. Printing, interpolating, inspecting, cloning or serialising it gives `<redacted>`;
+ * only `reveal` opens it, so a search for that name lists every place where a secret can leave.
+ *
+ * INVARIANT: the value lives in a private field of this object and nowhere else.
+ */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  static reveal(secret: Secret): string {
+    return secret.#value;
+  }
+
+  toString(): string {
+    return REDACTED;
+  }
+
+  toJSON(): string {
+    return REDACTED;
+  }
+
+  [inspect.custom](): string {
+    return REDACTED;
+  }
+
+  [Symbol.toPrimitive](): string {
+    return REDACTED;
+  }
+}
+
+/** Opens a secret. Call it only where the value leaves for its one destination. */
+export function reveal(secret: Secret): string {
+  return Secret.reveal(secret);
+}

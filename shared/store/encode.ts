@@ -1,0 +1,84 @@
+import { AppError } from '../errors/app-error.ts';
+import type { Write } from './store.ts';
+
+/** Version of the layout in which records are kept. Each engine migrates older ones and refuses newer ones. */
+export const STORE_SCHEMA = 1;
+/** Three documents of 1 MiB in base64, keys and metadata fit in four times; more is a mistake. */
+const MAX_VALUE_BYTES = 16 * 1024 * 1024;
+const MAX_ID_BYTES = 512;
+const COLLECTION = /^[a-z][a-z0-9-]{0,63}$/;
+
+export interface EncodedWrite {
+  readonly collection: string;
+  readonly id: string;
+  readonly expected: number | 'absent' | 'any';
+  /** Null deletes. */
+  readonly json: string | null;
+}
+
+/**
+ * Writes as both engines take them.
+ * @throws AppError VALIDATION when a value is too large; plain Error for what only a bug asks for
+ */
+export function encodeWrites(writes: readonly Write[]): readonly EncodedWrite[] {
+  const seen = new Set<string>();
+  return writes.map((write) => {
+    checkKey(write.collection, write.id);
+    const key = `${write.collection}/${write.id}`;
+    if (seen.has(key)) throw new Error(`two writes of ${key} in one commit`);
+    seen.add(key);
+    return {
+      collection: write.collection,
+      id: write.id,
+      expected: write.expected,
+      json: write.value === undefined ? null : encodeValue(key, write.value),
+    };
+  });
+}
+
+export function checkKey(collection: string, id: string): void {
+  checkCollection(collection);
+  const sizeBytes = Buffer.byteLength(id);
+  // Lone surrogates and NULs do not come back from the engines as they went in.
+  if (sizeBytes === 0 || sizeBytes > MAX_ID_BYTES || id.includes('\0') || !id.isWellFormed()) {
+    throw new Error(`not a record id: ${JSON.stringify(id.slice(0, 100))}`);
+  }
+}
+
+export function checkCollection(collection: string): void {
+  if (!COLLECTION.test(collection)) throw new Error(`not a collection: ${collection}`);
+}
+
+export function conflict(collection: string, id: string): AppError {
+  return new AppError('CONFLICT', `${collection}/${id} was changed by somebody else`, {
+    details: { collection, id },
+    hint: 'read it again and repeat the operation',
+  });
+}
+
+export function newerStore(place: string, version: number | string): AppError {
+  return new AppError(
+    'STORE_VERSION',
+    `the store ${place} has schema version ${version}, this program knows up to ${STORE_SCHEMA}`,
+    {
+      details: { place, version, supported: STORE_SCHEMA },
+      hint: 'start the newer program that wrote it, or restore the backup made before the upgrade',
+    },
+  );
+}
+
+/** Order of ids in a listing: that of their UTF-8 bytes. */
+export function compareIds(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+function encodeValue(key: string, value: unknown): string {
+  const json = JSON.stringify(value) as string | undefined;
+  if (json === undefined) throw new Error(`the value of ${key} is not JSON`);
+  if (Buffer.byteLength(json) > MAX_VALUE_BYTES) {
+    throw new AppError('VALIDATION', `the record ${key} is larger than 16 MiB`, {
+      hint: 'shorten its documents and parameters',
+    });
+  }
+  return json;
+}

@@ -1,0 +1,35 @@
+/**
+ * All writes or none, on the server.
+ * KEYS[1] schema version; KEYS[i + 1] hash of write i.
+ * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to write or 0 to delete, JSON.
+ * Answers {done, revision…}, {conflict, index of the write} or {schema, version}.
+ * Values are never decoded: Lua's numbers and empty tables would change them.
+ */
+export const COMMIT_SCRIPT = `
+local schema = redis.call('GET', KEYS[1])
+if schema and tonumber(schema) ~= tonumber(ARGV[1]) then return {'schema', schema} end
+local revisions = {}
+for i = 1, #KEYS - 1 do
+  local at = 2 + (i - 1) * 4
+  local id, expected = ARGV[at], ARGV[at + 1]
+  local current = redis.call('HGET', KEYS[i + 1], id)
+  local revision = current and tonumber(string.match(current, '^(%d+)\\n')) or 0
+  local holds = expected == 'any'
+    or (expected == 'absent' and revision == 0)
+    or (expected ~= 'absent' and revision > 0 and tonumber(expected) == revision)
+  if not holds then return {'conflict', i} end
+  revisions[i] = revision + 1
+end
+local answer = {'done'}
+for i = 1, #KEYS - 1 do
+  local at = 2 + (i - 1) * 4
+  if ARGV[at + 2] == '1' then
+    redis.call('HSET', KEYS[i + 1], ARGV[at], revisions[i] .. '\\n' .. ARGV[at + 3])
+    answer[i + 1] = revisions[i]
+  else
+    redis.call('HDEL', KEYS[i + 1], ARGV[at])
+    answer[i + 1] = 0
+  end
+end
+return answer
+`;

@@ -1,0 +1,170 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { AppError, messageOf } from '../errors/app-error.ts';
+import type { Logger } from '../log/log.ts';
+import {
+  checkCollection,
+  checkKey,
+  compareIds,
+  conflict,
+  encodeWrites,
+  newerStore,
+  STORE_SCHEMA,
+} from './encode.ts';
+import { COMMIT_SCRIPT } from './redis-commit-script.ts';
+import type { Store, StoredRecord } from './store.ts';
+
+export interface RedisStoreOptions {
+  /** `redis://…`, `rediss://…`, `unix:/path`, or sentinels. */
+  readonly server:
+    | { readonly url: string }
+    | {
+        readonly sentinels: readonly { readonly host: string; readonly port: number }[];
+        readonly name: string;
+        readonly password?: string;
+      };
+  /** Keys start with it. The braces make a cluster keep all of them in one slot, as one script needs. */
+  readonly prefix?: string;
+  /** Replicas that must have a commit before it is answered; 0 asks none. */
+  readonly waitReplicas?: number;
+  readonly logger: Logger;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+const COMMAND_TIMEOUT_MS = 10_000;
+/** A replica that does not answer by then is worth a warning, not a failed commit. */
+const REPLICA_WAIT_MS = 2000;
+const MAX_RETRY_DELAY_MS = 2000;
+
+/**
+ * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit is one script on the server.
+ * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server answers
+ */
+export async function createRedisStore(options: RedisStoreOptions): Promise<Store> {
+  const redis = connect(options);
+  redis.on('error', (error: Error) =>
+    options.logger.warn('store.redis-error', { reason: error.message }),
+  );
+  try {
+    await redis.connect();
+    await claimSchema(redis, options);
+    return createStore(redis, options);
+  } catch (error) {
+    redis.disconnect();
+    if (error instanceof AppError) throw error;
+    throw new AppError(
+      'HOST_PREREQUISITE',
+      `the store ${describe(options)} cannot be used: ${messageOf(error)}`,
+      { cause: error, hint: 'start Redis, or correct --store' },
+    );
+  }
+}
+
+function connect(options: RedisStoreOptions): Redis {
+  const common = {
+    lazyConnect: true,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    maxRetriesPerRequest: 5,
+    // A commit that was sent and not answered may have happened: sending it again would be a second one.
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+  } satisfies RedisOptions;
+  const { server } = options;
+  if ('url' in server) {
+    return server.url.startsWith('unix:')
+      ? new Redis({ ...common, path: server.url.slice('unix:'.length).replace(/^\/\//, '') })
+      : new Redis(server.url, common);
+  }
+  return new Redis({
+    ...common,
+    sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
+    name: server.name,
+    ...(server.password !== undefined && { password: server.password }),
+    // Without it a client goes on writing to a deposed master for seconds.
+    failoverDetector: true,
+  });
+}
+
+function describe({ server }: RedisStoreOptions): string {
+  if ('name' in server) return `sentinel:${server.name}`;
+  return server.url.replace(/\/\/[^@/]*@/, '//');
+}
+
+function keyOf(options: RedisStoreOptions, suffix: string): string {
+  return `${options.prefix ?? '{gnt}'}:${suffix}`;
+}
+
+async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<void> {
+  const key = keyOf(options, 'schema');
+  await redis.set(key, String(STORE_SCHEMA), 'NX');
+  const version = (await redis.get(key)) ?? '';
+  if (!/^\d+$/.test(version) || Number(version) > STORE_SCHEMA) {
+    throw newerStore(describe(options), version);
+  }
+}
+
+function parseField(id: string, text: string): StoredRecord {
+  const end = text.indexOf('\n');
+  return { id, revision: Number(text.slice(0, end)), value: JSON.parse(text.slice(end + 1)) };
+}
+
+function createStore(redis: Redis, options: RedisStoreOptions): Store {
+  const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
+  return {
+    async get(collection, id) {
+      checkKey(collection, id);
+      const text = await redis.hget(collectionKey(collection), id);
+      return text === null ? undefined : parseField(id, text);
+    },
+    async list(collection) {
+      checkCollection(collection);
+      const fields = await redis.hgetall(collectionKey(collection));
+      return Object.entries(fields)
+        .map(([id, text]) => parseField(id, text))
+        .sort((a, b) => compareIds(a.id, b.id));
+    },
+    async commit(writes) {
+      const encoded = encodeWrites(writes);
+      const keys = [
+        keyOf(options, 'schema'),
+        ...encoded.map(({ collection }) => collectionKey(collection)),
+      ];
+      const args = encoded.flatMap((write) => [
+        write.id,
+        String(write.expected),
+        write.json === null ? '0' : '1',
+        write.json ?? '',
+      ]);
+      const answer = await redis.eval(COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args);
+      const revisions = parseAnswer(answer, encoded, options);
+      await waitForReplicas(redis, options);
+      return revisions;
+    },
+    async close() {
+      if (redis.status === 'end') return;
+      await redis.quit().catch(() => redis.disconnect());
+    },
+  };
+}
+
+function parseAnswer(
+  answer: unknown,
+  encoded: readonly { readonly collection: string; readonly id: string }[],
+  options: RedisStoreOptions,
+): readonly number[] {
+  if (!Array.isArray(answer)) throw new Error('the commit script gave no list');
+  const [kind, ...rest] = answer as unknown[];
+  if (kind === 'done') return rest.map(Number);
+  if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
+  const write = encoded[Number(rest[0]) - 1];
+  if (kind !== 'conflict' || !write) throw new Error(`the commit script gave ${String(kind)}`);
+  throw conflict(write.collection, write.id);
+}
+
+async function waitForReplicas(redis: Redis, options: RedisStoreOptions): Promise<void> {
+  const wanted = options.waitReplicas ?? 0;
+  if (wanted === 0) return;
+  const reached = await redis.wait(wanted, REPLICA_WAIT_MS);
+  if (reached < wanted) options.logger.warn('store.replicas-behind', { wanted, reached });
+}

@@ -1,0 +1,127 @@
+import { chmodSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { type Clock, systemClock } from '../clock/clock.ts';
+import { AppError, messageOf } from '../errors/app-error.ts';
+import { checkCollection, checkKey, conflict, type EncodedWrite, encodeWrites } from './encode.ts';
+import { migrateSqlite } from './sqlite-schema.ts';
+import type { Store, StoredRecord } from './store.ts';
+
+export interface SqliteStoreOptions {
+  readonly path: string;
+  /** Dates the backup that precedes a migration. */
+  readonly clock?: Clock;
+}
+
+/** Only one process writes; a backup tool may hold the file for a moment. A busy wait blocks the loop, so it is short. */
+const BUSY_TIMEOUT_MS = 250;
+
+/**
+ * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every commit on disk before it is answered.
+ * @throws AppError STORE_VERSION when the file was written by a newer program
+ */
+export function createSqliteStore(options: SqliteStoreOptions): Store {
+  const database = openDatabase(options.path);
+  try {
+    configure(database, options.path);
+    migrateSqlite(database, options.path, options.clock ?? systemClock);
+    return createStore(database);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function openDatabase(path: string): DatabaseSync {
+  // One that is there may be shared with the appliance and others: its mode is its owner's business.
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  // SQLite gives the WAL and its index the mode of the main file.
+  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+  chmodSync(path, 0o600);
+  return database;
+}
+
+function configure(database: DatabaseSync, path: string): void {
+  try {
+    database.exec(
+      'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON',
+    );
+  } catch (error) {
+    throw new AppError('FILE_UNREADABLE', `the store ${path} cannot be used: ${messageOf(error)}`, {
+      cause: error,
+      hint: 'restore it from a backup, or move it away to start an empty cluster',
+    });
+  }
+}
+
+interface Row {
+  readonly id: string;
+  readonly revision: number;
+  readonly value: string;
+}
+
+function toRecord(row: Row): StoredRecord {
+  return { id: row.id, revision: row.revision, value: JSON.parse(row.value) as unknown };
+}
+
+function createStore(database: DatabaseSync): Store {
+  const selectOne = database.prepare(
+    'SELECT id, revision, value FROM records WHERE collection = ? AND id = ?',
+  );
+  const selectAll = database.prepare(
+    'SELECT id, revision, value FROM records WHERE collection = ? ORDER BY id',
+  );
+  const apply = createWriter(database, selectOne);
+  let isOpen = true;
+  return {
+    async get(collection, id) {
+      checkKey(collection, id);
+      // Columns of a STRICT table have the types of Row.
+      const row = selectOne.get(collection, id) as Row | undefined;
+      return row && toRecord(row);
+    },
+    async list(collection) {
+      checkCollection(collection);
+      return (selectAll.all(collection) as unknown as Row[]).map(toRecord);
+    },
+    async commit(writes) {
+      const encoded = encodeWrites(writes);
+      database.exec('BEGIN IMMEDIATE');
+      try {
+        const revisions = encoded.map(apply);
+        database.exec('COMMIT');
+        return revisions;
+      } catch (error) {
+        if (database.isTransaction) database.exec('ROLLBACK');
+        throw error;
+      }
+    },
+    async close() {
+      if (isOpen) database.close();
+      isOpen = false;
+    },
+  };
+}
+
+function createWriter(
+  database: DatabaseSync,
+  selectOne: StatementSync,
+): (write: EncodedWrite) => number {
+  const upsert = database.prepare(
+    `INSERT INTO records (collection, id, revision, value) VALUES (?, ?, ?, ?)
+     ON CONFLICT (collection, id) DO UPDATE SET revision = excluded.revision, value = excluded.value`,
+  );
+  const remove = database.prepare('DELETE FROM records WHERE collection = ? AND id = ?');
+  return ({ collection, id, expected, json }) => {
+    const row = selectOne.get(collection, id) as Row | undefined;
+    const holds = expected === 'any' || expected === (row?.revision ?? 'absent');
+    if (!holds) throw conflict(collection, id);
+    if (json === null) {
+      remove.run(collection, id);
+      return 0;
+    }
+    const revision = (row?.revision ?? 0) + 1;
+    upsert.run(collection, id, revision, json);
+    return revision;
+  };
+}

@@ -1,0 +1,34 @@
+/** A record as it is kept: JSON text with the revision under which it was written. */
+export interface StoredRecord {
+  readonly id: string;
+  /** Grows with each write of this record; starts at 1. */
+  readonly revision: number;
+  readonly value: unknown;
+}
+
+/**
+ * One write of a commit. `expected` is the revision that the writer saw: `absent` claims an id that nobody has.
+ * `value: undefined` deletes.
+ */
+export interface Write {
+  readonly collection: string;
+  readonly id: string;
+  readonly expected: number | 'absent' | 'any';
+  readonly value: unknown;
+}
+
+/**
+ * Where the cluster's records live. Cluster-unique things (names, addresses, MACs) are records of their own collection,
+ * claimed with `absent` in the same commit as their owner, so that two nodes can never take the same one.
+ */
+export interface Store {
+  get(collection: string, id: string): Promise<StoredRecord | undefined>;
+  /** Ordered by id. */
+  list(collection: string): Promise<readonly StoredRecord[]>;
+  /**
+   * All writes or none. On success the new revisions are in the order of the writes (0 for a deletion).
+   * @throws AppError CONFLICT with `details: { collection, id }` of the first write whose expectation does not hold
+   */
+  commit(writes: readonly Write[]): Promise<readonly number[]>;
+  close(): Promise<void>;
+}

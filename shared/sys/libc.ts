@@ -1,0 +1,259 @@
+import { getSystemErrorName } from 'node:util';
+import koffi from 'koffi';
+
+/**
+ * The system calls that Node has no API for: namespaces, TAPs and device-bound sockets. Everything here is synchronous and
+ * returns file descriptors, which the caller owns and closes.
+ */
+const libc = koffi.load('libc.so.6');
+const cOpen = libc.func('int open(const char *path, int flags)');
+const cClose = libc.func('int close(int fd)');
+const cSetns = libc.func('int setns(int fd, int nstype)');
+const cIoctl = libc.func('int ioctl(int fd, unsigned long request, void *argument)');
+const cSocket = libc.func('int socket(int domain, int type, int protocol)');
+const cSetsockopt = libc.func(
+  'int setsockopt(int fd, int level, int name, const void *value, uint32_t length)',
+);
+const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)');
+const cListen = libc.func('int listen(int fd, int backlog)');
+const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
+const cFlock = libc.func('int flock(int fd, int operation)');
+const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)');
+
+const LOCK_EX_NB = 2 | 4;
+const O_RDWR = 0o2;
+const O_CLOEXEC = 0o2000000;
+const CLONE_NEWNET = 0x40000000;
+/** linux/if_tun.h */
+const TUNSETIFF = 0x400454ca;
+const IFF_TAP = 0x0002;
+const IFF_NO_PI = 0x1000;
+const IFF_VNET_HDR = 0x4000;
+const IFREQ_BYTES = 40;
+/** linux/if.h: names have at most 15 bytes and a NUL. */
+export const MAX_INTERFACE_NAME_BYTES = 15;
+const AF_UNIX = 1;
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_STREAM = 1;
+const SOCK_DGRAM = 2;
+const SOCK_FLAGS = 0o2000000 | 0o4000; // SOCK_CLOEXEC | SOCK_NONBLOCK
+const MFD_CLOEXEC = 1;
+const SOL_SOCKET = 1;
+const SO_REUSEADDR = 2;
+const SO_BROADCAST = 6;
+const SO_BINDTODEVICE = 25;
+const IPPROTO_IPV6 = 41;
+const IPV6_V6ONLY = 26;
+const IPV6_UNICAST_HOPS = 16;
+const IPPROTO_IP = 0;
+const IP_TTL = 2;
+const IP_FREEBIND = 15;
+const SO_REUSEPORT = 15;
+
+function checked(call: string, result: number): number {
+  if (result >= 0) return result;
+  const code = getSystemErrorName(-koffi.errno());
+  throw Object.assign(new Error(`${call}: ${code}`), { code, syscall: call });
+}
+
+export function closeFd(fd: number): void {
+  checked('close', cClose(fd) as number);
+}
+
+/**
+ * Locks an open file against every other process that does so, until the descriptor is closed or this process ends, however it ends.
+ * @returns false when another process has the lock
+ */
+export function tryLockFile(fd: number): boolean {
+  const result = cFlock(fd, LOCK_EX_NB) as number;
+  if (result < 0 && getSystemErrorName(-koffi.errno()) === 'EAGAIN') return false;
+  checked('flock', result);
+  return true;
+}
+
+/**
+ * Runs a synchronous function with this thread inside another network namespace: sockets and TAPs that it creates stay there.
+ * @param path of the namespace, as `/run/netns/gnt-com`
+ */
+export function inNetworkNamespace<T>(path: string, body: () => T): T {
+  const own = checked('open', cOpen('/proc/thread-self/ns/net', O_CLOEXEC) as number);
+  try {
+    const other = checked('open', cOpen(path, O_CLOEXEC) as number);
+    try {
+      checked('setns', cSetns(other, CLONE_NEWNET) as number);
+      try {
+        return body();
+      } finally {
+        checked('setns', cSetns(own, CLONE_NEWNET) as number);
+      }
+    } finally {
+      closeFd(other);
+    }
+  } finally {
+    closeFd(own);
+  }
+}
+
+/**
+ * Creates a TAP in the current network namespace. It lives as long as a descriptor of it: whoever holds the last one, holds the TAP.
+ * @returns a descriptor with IFF_VNET_HDR, fit for QEMU's `-netdev tap,fd=`
+ */
+export function openTap(name: string): number {
+  if (Buffer.byteLength(name) > MAX_INTERFACE_NAME_BYTES)
+    throw new RangeError(`TAP name too long: ${name}`);
+  const fd = checked('open', cOpen('/dev/net/tun', O_RDWR | O_CLOEXEC) as number);
+  try {
+    const request = Buffer.alloc(IFREQ_BYTES);
+    request.write(name);
+    request.writeUInt16LE(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, 16);
+    checked('ioctl TUNSETIFF', cIoctl(fd, TUNSETIFF, request) as number);
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+export interface DeviceSocketOptions {
+  /** Null listens on every device; a socket of one device goes before it. */
+  readonly device: string | null;
+  readonly type: 'tcp' | 'udp';
+  /** IPv4 dotted quad, or a link-local IPv6 address (the device gives the zone). */
+  readonly address: string;
+  readonly port: number;
+  readonly backlog?: number;
+  /**
+   * For IPv4: lets a socket of every device and those of single devices share a port, and binds to an address that the host
+   * does not have yet. All of them must be opened so, by one user.
+   */
+  readonly isShared?: boolean;
+}
+
+/**
+ * A socket that hears only what arrives on one device (SO_BINDTODEVICE; unprivileged processes may set it once).
+ * @returns a bound (tcp: listening) non-blocking descriptor for `server.listen({ fd })` or `dgram.bind({ fd })`
+ * @throws Error with `code` ENODEV when there is no such device, EADDRNOTAVAIL when it does not have the address (yet)
+ */
+export function openDeviceSocket(options: DeviceSocketOptions): number {
+  const isV6 = options.address.includes(':');
+  const type = (options.type === 'tcp' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_FLAGS;
+  const fd = checked('socket', cSocket(isV6 ? AF_INET6 : AF_INET, type, 0) as number);
+  const one = Buffer.from([1, 0, 0, 0]);
+  const set = (level: number, name: number, value: Buffer): void => {
+    checked('setsockopt', cSetsockopt(fd, level, name, value, value.length) as number);
+  };
+  try {
+    set(SOL_SOCKET, SO_REUSEADDR, one);
+    if (options.isShared) {
+      set(SOL_SOCKET, SO_REUSEPORT, one);
+      set(IPPROTO_IP, IP_FREEBIND, one);
+    }
+    if (options.device !== null) {
+      set(SOL_SOCKET, SO_BINDTODEVICE, Buffer.from(`${options.device}\0`));
+    }
+    if (options.type === 'udp') set(SOL_SOCKET, SO_BROADCAST, one);
+    if (isV6) set(IPPROTO_IPV6, IPV6_V6ONLY, one);
+    const address = isV6
+      ? encodeSockaddrIn6(
+          options.address,
+          options.port,
+          options.device === null ? 0 : interfaceIndex(options.device),
+        )
+      : encodeSockaddrIn(options.address, options.port);
+    checked('bind', cBind(fd, address, address.length) as number);
+    if (options.type === 'tcp') checked('listen', cListen(fd, options.backlog ?? 511) as number);
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+/**
+ * TTL (IPv4) or hop limit (IPv6) of everything that a socket sends; accepted sockets inherit it from the listening one.
+ * @param hops 1 to 255
+ */
+export function setHopLimit(fd: number, isV6: boolean, hops: number): void {
+  const value = Buffer.alloc(4);
+  value.writeInt32LE(hops);
+  const [level, name] = isV6 ? [IPPROTO_IPV6, IPV6_UNICAST_HOPS] : [IPPROTO_IP, IP_TTL];
+  checked('setsockopt', cSetsockopt(fd, level, name, value, value.length) as number);
+}
+
+/** An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes say. */
+export function openDeviceClientSocket(device: string): number {
+  const fd = checked('socket', cSocket(AF_INET, SOCK_STREAM | SOCK_FLAGS, 0) as number);
+  try {
+    const name = Buffer.from(`${device}\0`);
+    const result = cSetsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length) as number;
+    checked('setsockopt', result);
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+/** An empty file without a path, for reading and writing; its content is in memory and goes with the last descriptor. */
+export function createMemoryFile(name: string): number {
+  return checked('memfd_create', cMemfdCreate(name, MFD_CLOEXEC) as number);
+}
+
+/** sys/un.h: sun_path has 108 bytes and a NUL. */
+export const MAX_UNIX_PATH_BYTES = 107;
+
+/**
+ * A listening unix socket, for a child that is to accept on it without being able to reach its path.
+ * @returns a non-blocking descriptor
+ */
+export function openUnixListener(path: string): number {
+  if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
+    throw new RangeError(`unix socket path too long: ${path}`);
+  const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0) as number);
+  try {
+    const address = Buffer.alloc(2 + MAX_UNIX_PATH_BYTES + 1);
+    address.writeUInt16LE(AF_UNIX, 0);
+    address.write(path, 2);
+    checked('bind', cBind(fd, address, address.length) as number);
+    checked('listen', cListen(fd, 8) as number);
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+/** @throws Error with `code` ENODEV */
+export function interfaceIndex(device: string): number {
+  const index = cIfNametoindex(device) as number;
+  if (index === 0) throw Object.assign(new Error(`no such device: ${device}`), { code: 'ENODEV' });
+  return index;
+}
+
+function encodeSockaddrIn(address: string, port: number): Buffer {
+  const bytes = Buffer.alloc(16);
+  bytes.writeUInt16LE(AF_INET, 0);
+  bytes.writeUInt16BE(port, 2);
+  Buffer.from(address.split('.').map(Number)).copy(bytes, 4);
+  return bytes;
+}
+
+function encodeSockaddrIn6(address: string, port: number, scopeId: number): Buffer {
+  const bytes = Buffer.alloc(28);
+  bytes.writeUInt16LE(AF_INET6, 0);
+  bytes.writeUInt16BE(port, 2);
+  expandIpv6(address).copy(bytes, 8);
+  bytes.writeUInt32LE(scopeId, 24);
+  return bytes;
+}
+
+function expandIpv6(address: string): Buffer {
+  const [head = '', tail] = address.split('::');
+  const left = head.split(':').filter(Boolean);
+  const right = (tail ?? '').split(':').filter(Boolean);
+  const groups = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+  const bytes = Buffer.alloc(16);
+  groups.forEach((group, index) => bytes.writeUInt16BE(Number.parseInt(group, 16), index * 2));
+  return bytes;
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import { readAptSources } from '../../appliance/image/apt-source-files.ts';
+import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { buildAppliance } from '../../appliance/image/build.ts';
+import { bootAppliance } from './support/boot-appliance.ts';
+
+const DISK_BYTES = 128 * 1024 * 1024;
+const SECRET = 'correct-horse-battery';
+let directory = '';
+let applianceDir = '';
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gnt-appliance-test-'));
+  applianceDir = join(directory, 'appliance');
+  await buildAppliance({
+    applianceDir,
+    cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
+    mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
+    nodePath: process.execPath,
+    force: false,
+    step: () => undefined,
+    signal: new AbortController().signal,
+  });
+});
+after(() => rmSync(directory, { recursive: true }));
+
+function shell(command: string): string {
+  return execFileSync('sh', ['-c', command], { cwd: directory, encoding: 'utf8' });
+}
+
+function definition(script: string): Buffer {
+  rmSync(join(directory, 'os'), { recursive: true, force: true });
+  mkdirSync(join(directory, 'os/untrusted'), { recursive: true });
+  writeFileSync(join(directory, 'os/untrusted/create'), script, { mode: 0o755 });
+  shell('tar -C os -cf os.tar .');
+  return readFileSync(join(directory, 'os.tar'));
+}
+
+function plan(imageBytes: number | null): InstallPlan {
+  return {
+    version: 1,
+    installId: '11111111-1111-1111-1111-111111111111',
+    instance: 'test.example.com',
+    disks: [{ serial: 'disk0', sizeBytes: DISK_BYTES }],
+    image: imageBytes === null ? null : { serial: 'image', fileSizeBytes: imageBytes, grow: true },
+    scripts: {
+      script: 'create',
+      path: 'untrusted/create',
+      environment: {
+        INSTANCE_NAME: 'test.example.com',
+        DISK_0_PATH: '/dev/disk/by-id/virtio-disk0',
+      },
+    },
+    personalization: imageBytes === null ? null : { format: 'tar.gz' },
+  };
+}
+
+function resultOf(events: readonly InstallEvent[]): unknown {
+  const last = events.at(-1);
+  return last?.type === 'result' ? last.outcome : last;
+}
+
+test('one boot dumps a partitioned qcow2, grows it, runs the script with its environment alone, overlays the package and reports success', async (t) => {
+  // A GPT disk of 48 MiB with an ext4 root, which the plan grows to 128.
+  shell(`mkdir -p tree/etc && echo ID=test >tree/etc/os-release && echo old >tree/etc/replaced
+    truncate -s 48M image.raw && printf 'label: gpt\\nstart=2048, name=root\\n' | sfdisk -q image.raw
+    mke2fs -q -t ext4 -d tree -E offset=1048576 image.raw 46M && qemu-img convert -O qcow2 image.raw image.qcow2
+    mkdir -p package/etc && echo new >package/etc/replaced && echo added >package/etc/added && tar -C package -czf package.tgz .`);
+  writeFileSync(join(directory, 'disk'), '');
+  truncateSync(join(directory, 'disk'), DISK_BYTES);
+  const image = join(directory, 'image.qcow2');
+  const run = await bootAppliance(
+    applianceDir,
+    [
+      { path: join(directory, 'disk'), serial: 'disk0' },
+      { path: image, serial: 'image', readOnly: true },
+    ],
+    {
+      plan: plan(statSync(image).size),
+      osParameters: { 'root-password': [SECRET, 'secret'], size: ['small', 'public'] },
+      definitionTar: definition(
+        [
+          '#!/bin/sh',
+          'env | sort',
+          'mkdir -p /mnt/new && mount "$DISK_0_PATH-part1" /mnt/new',
+          'echo "from script" >/mnt/new/etc/script; umount /mnt/new',
+          '',
+        ].join('\n'),
+      ),
+      osPackage: readFileSync(join(directory, 'package.tgz')),
+      // A busy host: its refusals must cost neither an event nor the order.
+      eventStatus: (post) => (post === 2 || post === 3 ? 503 : undefined),
+    },
+  );
+  assert.deepEqual(resultOf(run.events), { status: 'success' }, run.console);
+  assert.equal(run.exitStatus, 0);
+  const finished = run.events.flatMap((event) =>
+    event.type === 'stage-finished' ? [event.stage] : [],
+  );
+  assert.deepEqual(finished, [
+    'wait-disks',
+    'image',
+    'grow',
+    'os-scripts',
+    'mount',
+    'personalize',
+    'unmount',
+    'sync',
+  ]);
+  const lines = run.events.flatMap((event) =>
+    event.type === 'log' && event.stream === 'stdout' ? [event.line] : [],
+  );
+  assert.deepEqual(lines, [
+    'DISK_0_PATH=/dev/disk/by-id/virtio-disk0',
+    'INSTANCE_NAME=test.example.com',
+    'OSP_ROOT_PASSWORD=<redacted>',
+    'OSP_SIZE=small',
+    'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    'PWD=/run/gnt/os',
+  ]);
+  assert.ok(!run.console.includes(SECRET), 'the secret is on the serial console');
+  shell('dd if=disk of=part bs=1M skip=1 status=none && e2fsck -fn part >/dev/null 2>&1');
+  const read = (path: string): string => shell(`debugfs -R 'cat ${path}' part 2>/dev/null`);
+  assert.equal(read('/etc/replaced'), 'new\n');
+  assert.equal(read('/etc/added'), 'added\n');
+  assert.equal(read('/etc/script'), 'from script\n');
+  const blocks = /Block count:\s+(\d+)[\s\S]*Block size:\s+(\d+)/.exec(
+    shell('dumpe2fs -h part 2>/dev/null'),
+  );
+  assert.ok(
+    Number(blocks?.[1]) * Number(blocks?.[2]) > 120 * 1024 * 1024,
+    'the file system did not grow',
+  );
+  assert.equal(shell('sgdisk -v disk | grep -c "No problems found"'), '1\n');
+  const started = run.events.find((event) => event.type === 'agent-started');
+  assert.ok(started?.userSpaceAtMs);
+  t.diagnostic(
+    `first process ${started.userSpaceAtMs} ms, agent ${started.atMs} ms after the kernel's start; all in ${Math.round(run.wallMs)} ms`,
+  );
+});
+
+test('a script that fails ends the installation with its status and last lines, and the machine powers off', async () => {
+  const run = await bootAppliance(
+    applianceDir,
+    [{ path: join(directory, 'disk'), serial: 'disk0' }],
+    {
+      plan: plan(null),
+      osParameters: { password: [SECRET, 'private'] },
+      definitionTar: definition(
+        '#!/bin/sh\nsleep 1000 &\necho "cannot use $OSP_PASSWORD" >&2\nexit 7\n',
+      ),
+    },
+  );
+  const outcome = resultOf(run.events) as Record<string, string>;
+  assert.equal(outcome['status'], 'failure', run.console);
+  assert.equal(outcome['code'], 'SCRIPT_FAILED');
+  assert.equal(outcome['stage'], 'os-scripts');
+  assert.match(outcome['message'] ?? '', /status 7\ncannot use <redacted>$/);
+  assert.equal(run.exitStatus, 0);
+  assert.ok(!run.console.includes(SECRET));
+});

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
+import { sampleInstance } from './support/samples.ts';
+import { type ProgramEnd, type ProgramOptions, runProgram } from './support/run-program.ts';
+
+let daemon: DaemonStandIn;
+let folder: string;
+const SECRET = 'correct-horse-battery';
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'gnt-cli-files-'));
+  await writeFile(join(folder, 'secret'), `${SECRET}\n`);
+  await writeFile(join(folder, 'key.pub'), 'ssh-ed25519 AAAA me@host\n');
+  await writeFile(join(folder, 'config.yaml'), '#cloud-config\nruncmd: [ls]\n');
+  await writeFile(join(folder, 'script.sh'), '#!/bin/sh\necho hi\n');
+  await writeFile(join(folder, 'binary'), Buffer.from([0, 255, 1, 254]));
+});
+after(() => rm(folder, { recursive: true }));
+beforeEach(async (context) => {
+  daemon = await startDaemonStandIn();
+  // Registered on the test, so that it closes when the test is over.
+  (context as { after: (fn: () => Promise<void>) => void }).after(() => daemon.close());
+});
+
+function add(args: readonly string[], options: Partial<ProgramOptions> = {}): Promise<ProgramEnd> {
+  return runProgram('gnt-instance', ['add', ...args], { root: daemon.root, ...options });
+}
+function submitted(): OpcodeOf<'INSTANCE_CREATE'> {
+  const [opcode] = daemon.submitted;
+  assert.equal(opcode?.opcode, 'INSTANCE_CREATE');
+  return opcode;
+}
+
+test('every option of add arrives in the opcode as it was meant', async () => {
+  const result = await add([
+    ...['-o', 'debian+bookworm', '--os-image', '/img/disk.qcow2'],
+    ...['--os-image-checksum', `sha256:${'A'.repeat(64)}`, '--os-image-grow=no'],
+    ...['-O', 'a=1,b=x\\,y,no_c', '-O', 'd', '--os-parameters-private', 'p=private'],
+    ...['--os-parameters-secret', `s=@${folder}/secret`, '-c', 'yes'],
+    ...['--personalization-package', 'http://h/x.tar.gz', '--personalization-user', 'u'],
+    ...['--personalization-password', `@${folder}/secret`, '--enable-safe-install=yes'],
+    ...['--install-parameters', 'cdrom_image_path=/iso,boot_order=cdrom'],
+    ...['--user-data', `${folder}/binary`, '--vendor-data', `${folder}/script.sh`],
+    ...['--network-config', `${folder}/config.yaml`, '--ssh-key', `${folder}/key.pub`],
+    ...['--metadata', 'role=web,zone=z', '--seed-disk=no', '--dialects', 'ganeti,ec2'],
+    ...['--metadata-token', 'required', '--disk', '1:size=1G', '--disk', '0:size=512,name=root'],
+    ...['-B', 'memory=1G,vcpus=2', '-H', 'kvm:accel=tcg,kernel_path=/k'],
+    ...['--net', '0:mac=52:54:00:AA:BB:CC,mode=user', '-n', 'node1', '--tags', 'a,b', '--no-start'],
+    'web1.example.com',
+  ]);
+  assert.equal(result.stderr.includes('error'), false, result.stderr);
+  assert.equal(result.status, 0);
+  assert.deepEqual(submitted(), {
+    opcode: 'INSTANCE_CREATE',
+    name: 'web1.example.com',
+    osType: 'debian+bookworm',
+    osImage: '/img/disk.qcow2',
+    osImageChecksum: `sha256:${'a'.repeat(64)}`,
+    osImageGrow: false,
+    personalizationPackage: 'http://h/x.tar.gz',
+    personalizationUser: 'u',
+    personalizationPassword: SECRET,
+    safeInstall: true,
+    installParameters: { cdrom_image_path: '/iso', boot_order: 'cdrom' },
+    osParameters: { a: '1', b: 'x,y', c: 'False', d: 'True' },
+    osParametersPrivate: { p: 'private' },
+    osParametersSecret: { s: SECRET },
+    start: false,
+    communication: true,
+    userData: Buffer.from([0, 255, 1, 254]).toString('base64'),
+    vendorData: Buffer.from('#!/bin/sh\necho hi\n').toString('base64'),
+    networkConfig: Buffer.from('#cloud-config\nruncmd: [ls]\n').toString('base64'),
+    sshKeys: ['ssh-ed25519 AAAA me@host'],
+    metadata: { role: 'web', zone: 'z' },
+    tags: ['a', 'b'],
+    seedDisk: false,
+    dialects: ['ganeti', 'ec2'],
+    metadataToken: 'required',
+    diskTemplate: 'file',
+    disks: [{ sizeBytes: 512 * 2 ** 20, name: 'root' }, { sizeBytes: 2 ** 30 }],
+    nics: [{ mac: '52:54:00:aa:bb:cc', mode: 'user' }],
+    beparams: { memoryMiB: 1024, vcpus: 2 },
+    hvparams: { accel: 'tcg', kernel_path: '/k' },
+    node: 'node1',
+    install: true,
+  });
+});
+
+test('two files of user data arrive as one multi-part document', async () => {
+  const args = ['--user-data', `${folder}/config.yaml`, '--user-data', `${folder}/script.sh`];
+  await add([...args, '--os-image', '/i', 'web1']);
+  const text = Buffer.from(submitted().userData ?? '', 'base64').toString();
+  assert.match(text, /^Content-Type: multipart\/mixed; boundary="MIMEBOUNDARY"\n/);
+  assert.match(text, /^Content-Type: text\/cloud-config$/m);
+  assert.match(text, /^Content-Type: text\/x-shellscript$/m);
+});
+
+test('a secret from stdin arrives without its last newline, and is never printed', async () => {
+  const result = await add(['--os-image', '/i', '--os-parameters-secret', 'pw=@-', 'web1'], {
+    input: `${SECRET}\n`,
+  });
+  assert.deepEqual(submitted().osParametersSecret, { pw: SECRET });
+  assert.equal(`${result.stdout}${result.stderr}`.includes(SECRET), false);
+});
+
+test('a secret in the command line works with a warning, and is wiped from the process title', async () => {
+  let seen = '';
+  daemon.script = async function* (job) {
+    const { readFile, readdir } = await import('node:fs/promises');
+    for (const pid of await readdir('/proc')) {
+      if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
+      seen += await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    }
+    yield end({ ...job, status: 'success' });
+  };
+  const result = await add(['--os-image', '/i', '--os-parameters-secret', `pw=${SECRET}`, 'web1']);
+  assert.equal(result.status, 0);
+  assert.match(result.stderr, /^warning: the secret pw was given on the command line/m);
+  assert.equal(seen.includes('gnt-instance add'), true);
+  assert.equal(seen.includes(SECRET), false);
+});
+
+test('--no-install says that it disables startup, and does', async () => {
+  const result = await add(['--no-install', '--submit', '-s', '1G', 'web1']);
+  assert.match(result.stderr, /^No-installation mode selected, disabling startup$/m);
+  assert.deepEqual([submitted().install, submitted().start], [false, false]);
+});
+
+test('--submit prints the job id and does not wait', async () => {
+  daemon.script = async function* () {
+    await new Promise(() => undefined);
+    yield* [];
+  };
+  const plain = await add(['--submit', '--os-image', '/i', 'web1']);
+  assert.deepEqual([plain.status, plain.stdout], [0, 'JobID: 1\n']);
+  const json = await add(['--submit', '--json', '--os-image', '/i', 'web1']);
+  assert.deepEqual(JSON.parse(json.stdout), { id: 2 });
+});
+
+test('--dry-run submits nothing', async () => {
+  const result = await add(['--dry-run', '--os-image', '/i', 'web1']);
+  assert.equal(result.status, 0);
+  assert.equal(daemon.dryRuns.length, 1);
+  assert.equal(daemon.submitted.length, 0);
+});
+
+test('--wait-ready before the name waits until the guest says that it is up', async () => {
+  daemon.instances.push(sampleInstance({ name: 'web1' }));
+  const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
+  assert.equal(result.status, 0);
+  assert.equal(submitted().name, 'web1');
+  assert.match(result.stderr, /web1 is up, 30\.0 s after its start/);
+});
+
+test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
+  const running = sampleInstance().running;
+  assert.ok(running);
+  daemon.instances.push(
+    sampleInstance({
+      name: 'web1',
+      running: { ...running, readyAtMs: null },
+      explanation: 'cloud-init says: no datasource',
+    }),
+  );
+  const result = await add(['--os-image', '/i', '--wait-ready=1', 'web1']);
+  assert.equal(result.status, 1);
+  assert.match(
+    result.stderr,
+    /^error\[GUEST_NOT_READY\]: web1 did not say within 1 s .*no datasource/m,
+  );
+});

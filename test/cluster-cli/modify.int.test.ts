@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
+import { runProgram } from './support/run-program.ts';
+
+let daemon: DaemonStandIn;
+before(async () => {
+  daemon = await startDaemonStandIn();
+});
+after(() => daemon.close());
+beforeEach(() => daemon.submitted.splice(0));
+
+/** Runs a command and gives the fields of what it submitted. */
+async function submit(program: string, ...args: string[]): Promise<Record<string, unknown>> {
+  const result = await runProgram(program, args, { root: daemon.root });
+  assert.equal(result.status, 0, result.stderr);
+  const [opcode] = daemon.submitted;
+  assert.ok(opcode);
+  return opcode;
+}
+
+test('modify resets parameters by default and by -key, and sets the others', async () => {
+  const opcode = await submit(
+    'gnt-instance',
+    ...['modify', '-B', 'memory=default,vcpus=4', '-H', 'kvm:accel=kvm,-kernel_path'],
+    ...['-H', 'kernel_args=default', '--install-parameters', '-cdrom_image_path,boot_order=disk'],
+    ...['-O', '-color,size=default', '--os-parameters-private', '-licence'],
+    ...['--os-parameters-secret', '-password', 'web1'],
+  );
+  assert.deepEqual(opcode['beparams'], { memoryMiB: null, vcpus: 4 });
+  assert.deepEqual(opcode['hvparams'], { accel: 'kvm', kernel_path: null, kernel_args: null });
+  assert.deepEqual(opcode['installParameters'], { cdrom_image_path: null, boot_order: 'disk' });
+  assert.deepEqual(opcode['osParameters'], { color: null, size: null });
+  assert.deepEqual(opcode['osParametersPrivate'], { licence: null });
+  assert.deepEqual(opcode['osParametersSecret'], { password: null });
+});
+
+test('modify that only resets is a change', async () => {
+  const opcode = await submit('gnt-instance', 'modify', '-B', '-memory', 'web1');
+  assert.deepEqual(opcode['beparams'], { memoryMiB: null });
+});
+
+test('reinstall takes stored parameters back, by -key and by default', async () => {
+  const opcode = await submit(
+    'gnt-instance',
+    ...['reinstall', '-f', '-O', '-color,size=big', '--os-parameters-private', 'licence=default'],
+    ...['--os-parameters-secret', '-password', '--install-parameters', '-boot_order', 'web1'],
+  );
+  assert.deepEqual(opcode['osParameters'], { color: null, size: 'big' });
+  assert.deepEqual(opcode['osParametersPrivate'], { licence: null });
+  assert.deepEqual(opcode['osParametersSecret'], { password: null });
+  assert.deepEqual(opcode['installParameters'], { boot_order: null });
+});
+
+test('a new instance has nothing to reset: the default is what it gets', async () => {
+  const opcode = await submit(
+    'gnt-instance',
+    ...[
+      'add',
+      '-o',
+      'noop',
+      '-B',
+      'memory=default,vcpus=2',
+      '-H',
+      '-accel',
+      '-O',
+      '-color',
+      'web1',
+    ],
+  );
+  assert.deepEqual(opcode['beparams'], { vcpus: 2 });
+  assert.deepEqual([opcode['hvparams'], opcode['osParameters']], [{}, {}]);
+});
+
+for (const removal of ['apt=', '-apt', 'apt=default']) {
+  test(`gnt-cluster modify --expose-service ${removal} takes the service back`, async () => {
+    const opcode = await submit('gnt-cluster', 'modify', '--expose-service', removal);
+    assert.deepEqual(opcode['exposeServices'], { apt: null });
+  });
+}
+
+test('gnt-cluster init sets every option that it is given', async () => {
+  const opcode = await submit(
+    'gnt-cluster',
+    ...['init', '--install-timeout', '600', '--host-scripts=no'],
+    ...['--expose-service', 'apt=3142:127.0.0.1:3142', '--store', daemon.cluster.store],
+  );
+  const { installTimeoutS, hostScripts, exposeServices } = opcode;
+  assert.deepEqual(
+    [installTimeoutS, hostScripts, exposeServices],
+    [600, false, { apt: { port: 3142, host: '127.0.0.1', hostPort: 3142 } }],
+  );
+});

@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runChaos } from '../../scripts/lab/chaos.ts';
+
+/** `npm run chaos -- --installs 200 --seed N` is the same for hours. */
+const INSTALLS = 7;
+const LIMIT_MS = 240_000;
+const SEED = 20261;
+
+test('leaves nothing half done, whatever is killed at whatever moment of an install', async (t) => {
+  const report = await runChaos({
+    installs: INSTALLS,
+    seed: SEED,
+    limitMs: LIMIT_MS,
+    say: (line) => t.diagnostic(line),
+  });
+  assert.deepEqual(report.problems, []);
+  assert.ok(report.installed > 0);
+});

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { jobRecord } from '#shared/contract/job.ts';
+import { run } from '#shared/process/run.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+
+/** Every way in which an installation inside the appliance can fail: what it says, and that nothing is left of it. */
+let lab: Lab;
+let image: string;
+const NAME = 'victim.example.com';
+
+before(async () => {
+  lab = await createLab('gnt-fail');
+  image = join(lab.paths.root, 'small.img');
+  // A whole-disk ext4: enough for scripts and packages to mount.
+  await run('mke2fs', ['-q', '-t', 'ext4', '-d', '/etc/apt', image, '24M']);
+  const [osDir = ''] = lab.paths.osSearchPath;
+  await mkdir(osDir, { recursive: true });
+  for (const name of ['hello', 'failing']) {
+    await cp(join(import.meta.dirname, '../../fixtures/os', name), join(osDir, name), {
+      recursive: true,
+    });
+  }
+  await writeOs(join(osDir, 'sleeper'), '#!/bin/sh\necho sleeping\nexec sleep 600\n');
+  await lab.startNode();
+});
+
+after(async () => {
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+// A failed assertion must not fail the tests after it.
+afterEach(async () => {
+  const { stdout } = await lab.run('gnt-job', ['list', '--json']);
+  for (const { id, status } of jobRecord.array().parse(JSON.parse(stdout || '[]'))) {
+    if (!['success', 'error', 'canceled'].includes(status))
+      await lab.run('gnt-job', ['cancel', String(id)]);
+  }
+  await lab.run('gnt-instance', ['remove', '--force', NAME]);
+});
+
+async function writeOs(dir: string, script: string): Promise<void> {
+  await mkdir(join(dir, 'untrusted'), { recursive: true });
+  await writeFile(join(dir, 'untrusted/create'), script, { mode: 0o755 });
+  await writeFile(join(dir, 'ganeti_api_version'), '20\n');
+  await writeFile(join(dir, 'parameters.list'), '');
+}
+
+async function add(...options: string[]): Promise<ProgramResult> {
+  return lab.run('gnt-instance', ['add', '--no-start', ...options, NAME]);
+}
+
+async function info(): Promise<InstanceInfo> {
+  const { stdout } = await lab.run('gnt-instance', ['info', '--json', NAME]);
+  return instanceInfo.parse(JSON.parse(stdout));
+}
+
+/** The failed instance explains itself, does not run, cannot be started, and goes without a trace. */
+async function assertFailedAndRemove(
+  result: ProgramResult,
+  code: string,
+  stage: string | undefined,
+  text: RegExp,
+): Promise<void> {
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
+  assert.match(result.stderr, text);
+  const shown = await info();
+  assert.equal(shown.status, 'install_failed');
+  if (stage !== undefined) assert.equal(shown.install?.stage, stage);
+  assert.match(result.stderr, new RegExp(shown.install?.stage ?? 'no stage'));
+  assert.equal(shown.install?.error?.code, code);
+  assert.equal(shown.running, null);
+  assert.equal((await lab.run('gnt-instance', ['startup', NAME])).status, 2);
+  assert.equal((await lab.run('gnt-instance', ['log', NAME])).status, 0);
+  await remove();
+}
+
+async function remove(): Promise<void> {
+  const removed = await lab.run('gnt-instance', ['remove', '--force', NAME]);
+  assert.equal(removed.status, 0, removed.stderr);
+  const { stdout } = await run('ip', [
+    'netns',
+    'exec',
+    lab.paths.networkNamespace,
+    'ip',
+    '-br',
+    'link',
+  ]);
+  assert.doesNotMatch(stdout, /gnt\.com/);
+}
+
+/** Waits until the installation is at a stage. */
+async function untilStage(stage: string): Promise<void> {
+  const deadline = Date.now() + 120_000;
+  while (Date.now() < deadline) {
+    const { stdout, status } = await lab.run('gnt-instance', ['info', '--json', NAME]);
+    if (status === 0) {
+      const { install } = instanceInfo.parse(JSON.parse(stdout));
+      if (install?.stage === stage) return;
+      assert.notEqual(
+        install?.state,
+        'failed',
+        `failed before ${stage}: ${install?.error?.message ?? ''}`,
+      );
+    }
+    await sleep(300);
+  }
+  assert.fail(`the installation never came to ${stage}`);
+}
+
+test('installs a small image with a script, so that the failures below are not for another reason', async () => {
+  const result = await add('--os-image', image, '-o', 'hello', '-s', '32M');
+  assert.equal(result.status, 0, result.stderr);
+  const shown = await info();
+  assert.equal(shown.installState, 'installed');
+  const stages = shown.install?.stages.map(({ stage }) => stage);
+  assert.deepEqual(
+    ['boot-appliance', 'image', 'os-scripts', 'shutdown-appliance'].filter(
+      (stage) => !stages?.some((done) => done === stage),
+    ),
+    [],
+  );
+  await remove();
+});
+
+test('refuses an image larger than the disk before the first byte is written, with both sizes', async () => {
+  const result = await add('--os-image', image, '-s', '8M');
+  await assertFailedAndRemove(
+    result,
+    'IMAGE_TOO_LARGE',
+    'image',
+    /25165824[^]*8388608|8388608[^]*25165824/,
+  );
+});
+
+test('fails with the status and the last lines of a script that ends with an error', async () => {
+  const result = await add('--os-image', image, '-o', 'failing', '-s', '32M');
+  await assertFailedAndRemove(result, 'SCRIPT_FAILED', 'os-scripts', /status \d+/);
+});
+
+test('fails on a package that is not a gzip tar', async () => {
+  const broken = join(lab.paths.root, 'broken.tar.gz');
+  await writeFile(broken, 'this is no archive');
+  const result = await add('--os-image', image, '--personalization-package', broken, '-s', '32M');
+  await assertFailedAndRemove(result, 'PACKAGE_INVALID', 'personalize', /gzip|tar/);
+});
+
+test('ends an appliance that takes longer than the install timeout, and says at which stage', async () => {
+  assert.equal((await lab.run('gnt-cluster', ['modify', '--install-timeout', '45'])).status, 0);
+  try {
+    const result = await add('--os-image', image, '-o', 'sleeper', '-s', '32M');
+    // On a busy host the time may be up before the script begins.
+    await assertFailedAndRemove(result, 'INSTALL_TIMEOUT', undefined, /did not end within 45 s/);
+  } finally {
+    await lab.run('gnt-cluster', ['modify', '--install-timeout', '0']);
+  }
+});
+
+test('fails when QEMU is killed in the middle of a script', async () => {
+  const adding = add('--os-image', image, '-o', 'sleeper', '-s', '32M');
+  await untilStage('os-scripts');
+  const { stdout } = await run('pgrep', ['-f', `qemu-system.*${(await info()).instanceId}`]);
+  for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+  await assertFailedAndRemove(await adding, 'APPLIANCE_CRASHED', 'os-scripts', /SIGKILL/);
+});
+
+test('goes on when metad is killed in the middle of a script: cancelling still ends the machine within seconds', async () => {
+  const adding = add('--os-image', image, '-o', 'sleeper', '-s', '32M');
+  await untilStage('os-scripts');
+  const before = JSON.parse((await lab.run('gnt-node', ['info', '--json'])).stdout) as {
+    metad: { pid: number };
+  };
+  process.kill(before.metad.pid, 'SIGKILL');
+  await sleep(3000);
+  assert.equal((await info()).status, 'installing');
+  const jobId = (await info()).install?.jobId;
+  const startedAt = Date.now();
+  assert.equal((await lab.run('gnt-job', ['cancel', String(jobId)])).status, 0);
+  const result = await adding;
+  assert.ok(
+    Date.now() - startedAt < 10_000,
+    'the cancelled job took longer than ten seconds to end',
+  );
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /JOB_CANCELED/);
+  assert.equal((await info()).install?.state, 'canceled');
+  await remove();
+});
+
+test('explains an installation that a kill of noded interrupted, and installs it again', async () => {
+  const adding = add('--os-image', image, '-o', 'sleeper', '-s', '32M');
+  await untilStage('os-scripts');
+  lab.node().kill('SIGKILL');
+  await lab.startNode();
+  // The command waits for the daemon to come back, and hears from it what became of its job.
+  const result = await adding;
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /JOB_INTERRUPTED/);
+  const shown = await info();
+  assert.equal(shown.status, 'install_failed');
+  assert.equal(shown.install?.stage, 'os-scripts');
+  assert.equal(shown.install.error?.code, 'JOB_INTERRUPTED');
+  assert.match(shown.explanation, /reinstall/);
+  const again = await lab.run('gnt-instance', [
+    'reinstall',
+    '--force',
+    '--no-start',
+    '-o',
+    'hello',
+    NAME,
+  ]);
+  assert.equal(again.status, 0, again.stderr);
+  assert.equal((await info()).installState, 'installed');
+  await remove();
+});
+
+test('builds or refuses, but never boots, an appliance whose bytes were changed', async () => {
+  const root = join(lab.paths.applianceDir, 'manifest.json');
+  const manifest = await readFile(root, 'utf8');
+  await rm(root);
+  await writeFile(
+    root,
+    manifest.replace(
+      /"sha256": ?"[0-9a-f]/,
+      (match) => `${match.slice(0, -1)}${match.endsWith('0') ? '1' : '0'}`,
+    ),
+  );
+  const doctor = await lab.run('gnt-node', ['doctor']);
+  assert.equal(doctor.status, 0);
+  assert.match(doctor.stdout, /differs from its manifest/);
+  const result = await add('--os-image', image, '-s', '32M');
+  assert.equal(result.status, 0, result.stderr);
+  await remove();
+});

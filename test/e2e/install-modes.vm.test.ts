@@ -1,0 +1,299 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { encodeCpio } from '../../appliance/image/cpio.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { run } from '#shared/process/run.ts';
+
+/** The ways to install other than image and untrusted script: both worlds at once, on the host, from a medium, later, again. */
+let lab: Lab;
+let osDir: string;
+const NAME = 'modes.example.com';
+const SECRET = `secret-${randomBytes(8).toString('hex')}`;
+const LEAK = 'GNT_TEST_OF_THE_HOST';
+
+before(async () => {
+  process.env[LEAK] = 'leaked';
+  lab = await createLab('gnt-modes');
+  osDir = lab.paths.osSearchPath[0] ?? '';
+  await mkdir(osDir, { recursive: true });
+  for (const name of ['hello', 'two-worlds']) {
+    await cp(join(import.meta.dirname, '../../fixtures/os', name), join(osDir, name), {
+      recursive: true,
+    });
+  }
+  await writeFile(join(lab.paths.root, 'secret'), SECRET, { mode: 0o600 });
+  await lab.startNode();
+});
+
+after(async () => {
+  delete process.env[LEAK];
+  const status = await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.equal(status, 0);
+  assert.deepEqual(leftovers, []);
+});
+
+// A failed assertion must not fail the tests after it.
+afterEach(async () => {
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+});
+
+async function add(...options: string[]): Promise<ProgramResult> {
+  return lab.run('gnt-instance', ['add', '--no-start', ...options, NAME]);
+}
+
+async function reinstall(...options: string[]): Promise<ProgramResult> {
+  return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);
+}
+
+async function must(result: Promise<ProgramResult>): Promise<string> {
+  const { status, stdout, stderr } = await result;
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+async function info(): Promise<InstanceInfo> {
+  return instanceInfo.parse(
+    JSON.parse(await must(lab.run('gnt-instance', ['info', '--json', NAME]))),
+  );
+}
+
+async function firstDisk(): Promise<string> {
+  return join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw');
+}
+
+async function readOnDisk(path: string): Promise<string> {
+  return (await run('debugfs', ['-R', `cat ${path}`, await firstDisk()])).stdout;
+}
+
+function assertRefused(result: ProgramResult, code: string, text: RegExp): void {
+  assert.equal(result.status, 2, result.stderr);
+  assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
+  assert.match(result.stderr, text);
+}
+
+test('runs the trusted script on the host and the untrusted one in the appliance at once, and they talk', async () => {
+  await must(lab.run('gnt-os', ['modify', '--trusted', 'yes', 'two-worlds']));
+  await must(add('-o', 'two-worlds', '-s', '8M'));
+  const log = await must(lab.run('gnt-instance', ['log', NAME]));
+  // Either side goes on only when the other one answered.
+  assert.match(log, /^host heard: which licence\?$/m);
+  assert.match(log, new RegExp(`^appliance heard: a licence for ${NAME}$`, 'm'));
+  assert.match(log, /^host heard: thank you$/m);
+});
+
+test("runs a top-level script on the host only when it is trusted, with Ganeti's environment and nothing else", async () => {
+  const dir = join(osDir, 'bare');
+  await mkdir(dir);
+  await writeFile(join(dir, 'ganeti_api_version'), '20\n');
+  await writeFile(join(dir, 'parameters.list'), 'colour of it\nplace of it\napi-key of it\n');
+  // The environment that the script was started with: a shell adds its own variables.
+  const script = '#!/bin/sh\necho ran on the host with $OSP_API_KEY\ncp /proc/$$/environ environ\n';
+  for (const name of ['create', 'import', 'export', 'rename', 'verify'])
+    await writeFile(join(dir, name), name === 'create' ? script : '#!/bin/sh\n', { mode: 0o755 });
+  const options = [
+    '-o', 'bare', '-s', '8M', '-O', 'colour=blue', '--os-parameters-private', 'place=attic',
+    '--os-parameters-secret', `api-key=@${join(lab.paths.root, 'secret')}`, '--disk', '0:size=8M,name=root',
+    '-B', 'memory=256,vcpus=2', '--net', '0:mac=02:00:00:12:34:56,mode=user',
+  ].filter((word, index, all) => word !== '-s' && all[index - 1] !== '-s'); // prettier-ignore
+
+  assertRefused(
+    await add(...options),
+    'OS_NOT_TRUSTED',
+    /hint: .*gnt-os modify --trusted yes bare/,
+  );
+  assertRefused(await add(...options, '--enable-safe-install=no'), 'OS_NOT_TRUSTED', /bare/);
+  assert.equal((await lab.run('gnt-instance', ['info', NAME])).status, 2);
+  await must(lab.run('gnt-os', ['modify', '--trusted', 'yes', 'bare']));
+  await must(add(...options));
+
+  const text = await readFile(join(dir, 'environ'), 'utf8');
+  const actual = Object.fromEntries(
+    text
+      .split('\0')
+      .filter(Boolean)
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  );
+  const shown = await info();
+  const [disk] = shown.disks;
+  const [nic] = shown.nics;
+  const { PATH: path, INSTANCE_CTIME: created, INSTANCE_MTIME: modified, ...rest } = actual;
+  assert.match(path ?? '', /^\/[^:]+:\/sbin:\/bin:\/usr\/sbin:\/usr\/bin$/);
+  assert.match(created ?? '', /^\d+\.\d+$/);
+  assert.match(modified ?? '', /^\d+\.\d+$/);
+  assert.deepEqual(rest, {
+    OS_API_VERSION: '20',
+    OS_NAME: 'bare',
+    OS_VARIANT: '',
+    DEBUG_LEVEL: '0',
+    INSTANCE_NAME: NAME,
+    INSTANCE_OS: 'bare',
+    INSTANCE_UUID: shown.uuid,
+    INSTANCE_PRIMARY_NODE: 'node1.example.com',
+    INSTANCE_SECONDARY_NODES: '',
+    INSTANCE_BE_memory: '256',
+    INSTANCE_BE_vcpus: '2',
+    HYPERVISOR: 'kvm',
+    DISK_COUNT: '1',
+    DISK_0_PATH: await firstDisk(),
+    DISK_0_ACCESS: 'rw',
+    DISK_0_SIZE: '8',
+    DISK_0_UUID: disk?.uuid,
+    DISK_0_NAME: 'root',
+    DISK_0_FRONTEND_TYPE: 'paravirtual',
+    DISK_0_BACKEND_TYPE: 'file:loop',
+    NIC_COUNT: '1',
+    NIC_0_MAC: '02:00:00:12:34:56',
+    NIC_0_UUID: nic?.uuid,
+    NIC_0_MODE: 'user',
+    NIC_0_FRONTEND_TYPE: 'paravirtual',
+    OSP_COLOUR: 'blue',
+    OSP_PLACE: 'attic',
+    OSP_API_KEY: SECRET,
+  });
+  const log = await must(lab.run('gnt-instance', ['log', NAME]));
+  assert.match(log, /^ran on the host with (?!secret-)/m);
+  await rm(join(dir, 'environ'));
+
+  await must(
+    reinstall(
+      '--enable-safe-install=no',
+      '--os-parameters-secret',
+      `api-key=@${join(lab.paths.root, 'secret')}`,
+    ),
+  );
+  assert.match(await readFile(join(dir, 'environ'), 'utf8'), /\0INSTANCE_REINSTALL=1\0/);
+});
+
+test('refuses safe-install=no with untrusted scripts, and trusted scripts where the cluster forbids them', async () => {
+  const unsafe = await add('-o', 'two-worlds', '-s', '8M', '--enable-safe-install=no');
+  assertRefused(unsafe, 'VALIDATION', /two-worlds[^]*hint: /);
+  await must(lab.run('gnt-cluster', ['modify', '--host-scripts', 'no']));
+  const forbidden = await add('-o', 'bare', '-s', '8M');
+  await must(lab.run('gnt-cluster', ['modify', '--host-scripts', 'yes']));
+  assertRefused(forbidden, 'OS_NOT_TRUSTED', /hint: .*gnt-cluster modify --host-scripts yes/);
+  assert.equal((await lab.run('gnt-instance', ['info', NAME])).status, 2);
+});
+
+/** A medium that knows nothing of us: asks who it is, writes that to its disk, powers off. */
+const MEDIUM_INIT = `#!/bin/busybox sh
+b=/bin/busybox
+$b mount -t proc proc /proc
+$b mount -t sysfs sysfs /sys
+$b mount -t devtmpfs dev /dev
+$b modprobe -a virtio_pci virtio_blk virtio_net
+$b ip link set lo up
+$b ip link set eth0 up
+$b udhcpc -i eth0 -f -q -n -t 60 -T 1 -s /lease
+{ $b cat /proc/cmdline; $b wget -q -O - http://169.254.169.254/ganeti/latest/meta_data.json; } >/report
+$b dd if=/report of=/dev/vda conv=fsync
+$b poweroff -f
+`;
+
+test('lets an instance install itself from a kernel and an initramfs, then runs it from its disk', async () => {
+  const { applianceDir, root } = lab.paths;
+  // Later archives of an initramfs replace files of earlier ones: busybox and modules are the appliance's, the init is ours.
+  const initrd = await readFile(join(applianceDir, 'initrd.img'));
+  const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(MEDIUM_INIT) }]);
+  await writeFile(
+    join(root, 'medium.img'),
+    Buffer.concat([initrd, Buffer.alloc((4 - (initrd.length % 4)) % 4), ours]),
+  );
+  const kernel = join(applianceDir, 'vmlinuz');
+  await must(
+    lab.run('gnt-instance', [
+      'add', '-s', '8M', '-B', 'memory=256', '-C', 'yes', '--install-parameters',
+      `kernel_path=${kernel},initrd_path=${join(root, 'medium.img')},kernel_args=console=ttyS0 run=first`, NAME,
+    ]), // prettier-ignore
+  );
+  const readReport = async (): Promise<string> => {
+    await using disk = await open(await firstDisk());
+    const { buffer } = await disk.read(Buffer.alloc(8192), 0, 8192, 0);
+    return buffer.toString('utf8').replace(/\0+$/, '');
+  };
+  assert.match(await readReport(), /run=first\n[^]*"mode": ?"install"/);
+  const shown = await info();
+  assert.equal(shown.installState, 'installed');
+  assert.equal(shown.status, 'running');
+  const command = await readFile(`/proc/${shown.running?.pid ?? 0}/cmdline`, 'utf8');
+  assert.doesNotMatch(command, /-kernel|run=first/);
+  assert.match(
+    await must(lab.run('gnt-instance', ['metadata', NAME, 'ganeti/latest/meta_data.json'])),
+    /"mode": ?"run"/,
+  );
+  await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', NAME]));
+
+  await must(reinstall('--install-parameters', 'kernel_args=console=ttyS0 run=second'));
+  assert.match(await readReport(), /run=second\n[^]*"mode": ?"install"/);
+  assert.equal((await info()).installParameters.kernel_path, kernel);
+});
+
+test('makes disks now and installs later, from each format, with merged parameters and secrets given again', async () => {
+  const images = await makeImages();
+  // Nobody trusts this definition: only its untrusted script may run.
+  const onHost = join(lab.paths.root, 'ran-on-the-host');
+  await writeFile(join(osDir, 'hello/create'), `#!/bin/sh\ntouch ${onHost}\n`, { mode: 0o755 });
+  const secret = ['--os-parameters-secret', `api-key=@${join(lab.paths.root, 'secret')}`];
+  await must(
+    add(
+      '--no-install', '--os-image', images.qcow2, '-o', 'hello', '-s', '32M', '-O', 'greeting=Hi',
+      '--os-parameters-private', 'owner=the janitor', ...secret,
+    ), // prettier-ignore
+  );
+  const created = await info();
+  assert.equal(created.installState, 'created');
+  assert.equal(created.running, null);
+
+  assertRefused(await reinstall(), 'SECRETS_NEEDED', /api-key/);
+  assert.equal((await info()).instanceId, created.instanceId);
+
+  await must(reinstall('-O', 'greeting=Good evening', ...secret));
+  const installed = await info();
+  assert.equal(installed.installState, 'installed');
+  assert.equal(installed.uuid, created.uuid);
+  assert.notEqual(installed.instanceId, created.instanceId);
+  assert.match(await readOnDisk('/made-for'), /^qcow2$/m);
+  assert.match(await readOnDisk('/etc/motd'), /^Good evening, from/);
+  assert.equal(await readOnDisk('/etc/gnt-owner'), 'the janitor');
+  assert.equal(await readOnDisk('/etc/gnt-api-key'), SECRET);
+
+  for (const [format, algorithm] of [
+    ['zst', 'sha256'],
+    ['xz', 'sha512'],
+  ] as const) {
+    const digest = createHash(algorithm)
+      .update(await readFile(images[format]))
+      .digest('hex');
+    const checksum = `${algorithm}:${digest}`;
+    await must(reinstall('--os-image', images[format], '--os-image-checksum', checksum, ...secret));
+    assert.match(await readOnDisk('/made-for'), new RegExp(`^${format}$`, 'm'));
+    assert.match(await readOnDisk('/etc/motd'), /^Good evening, from/);
+  }
+  await assert.rejects(access(onHost));
+});
+
+/** One small file system per format, each with a file that names it. */
+async function makeImages(): Promise<Record<'qcow2' | 'zst' | 'xz', string>> {
+  const { root } = lab.paths;
+  const make = async (format: string): Promise<string> => {
+    const content = join(root, `content-${format}`);
+    await mkdir(content);
+    await writeFile(join(content, 'made-for'), `${format}\n`);
+    await writeFile(join(content, 'noise'), randomBytes(1024 * 1024));
+    const image = join(root, `${format}.raw`);
+    await run('mke2fs', ['-q', '-t', 'ext4', '-d', content, image, '16M']);
+    return image;
+  };
+  const qcow2 = join(root, 'image.qcow2');
+  await run('qemu-img', ['convert', '-c', '-O', 'qcow2', await make('qcow2'), qcow2]);
+  const zst = await make('zst');
+  await run('zstd', ['-q', '--rm', zst]);
+  const xz = await make('xz');
+  await run('xz', ['-1', xz]);
+  return { qcow2, zst: `${zst}.zst`, xz: `${xz}.xz` };
+}

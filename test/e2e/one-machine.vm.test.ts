@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { buildGuestImage } from '../../scripts/guest-image/build.ts';
+import { findSecret } from '../../scripts/lab/find-secret.ts';
+import { createLab, type Lab } from '../../scripts/lab/lab.ts';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { run } from '#shared/process/run.ts';
+
+/**
+ * The main job on one real guest, in the order in which an operator sees it: each test goes on where the one before it ended, since
+ * an emulated guest takes a minute to boot.
+ */
+const NAME = 'one.example.com';
+const fixtures = join(import.meta.dirname, '../../fixtures/demo');
+const canary = `canary-${randomBytes(12).toString('hex')}`;
+let lab: Lab;
+let packages: Server;
+let secretFile: string;
+let imagePath: string;
+let report = '';
+
+before(async () => {
+  const image = await buildGuestImage({ log: () => undefined });
+  lab = await createLab('gnt-one');
+  secretFile = join(lab.paths.root, 'secret');
+  await writeFile(secretFile, `${canary}\n`, { mode: 0o600 });
+  const [osDir = ''] = lab.paths.osSearchPath;
+  await mkdir(osDir, { recursive: true });
+  await cp(join(fixtures, 'os/personal-debian'), join(osDir, 'personal-debian'), {
+    recursive: true,
+  });
+  const archive = join(lab.paths.root, 'x.tar.gz');
+  await run('tar', [
+    '-C',
+    join(fixtures, 'package'),
+    '--owner=0',
+    '--group=0',
+    '-czf',
+    archive,
+    '.',
+  ]);
+  const archiveBytes = await readFile(archive);
+  packages = createServer((request, response) => {
+    const isAllowed =
+      request.headers.authorization ===
+      `Basic ${Buffer.from('someone:pass-word').toString('base64')}`;
+    response.writeHead(isAllowed ? 200 : 401);
+    response.end(isAllowed ? archiveBytes : 'who are you?');
+  });
+  await new Promise<void>((resolve) => packages.listen(0, '127.0.0.1', resolve));
+  await lab.startNode();
+  imagePath = image.path;
+});
+
+after(async () => {
+  packages.close();
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+  const status = await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.equal(status, 0);
+  assert.deepEqual(leftovers, []);
+});
+
+async function info(): Promise<InstanceInfo> {
+  const { stdout, stderr } = await lab.run('gnt-instance', ['info', '--json', NAME]);
+  return instanceInfo.parse(JSON.parse(stdout || stderr));
+}
+
+test('installs a Debian image with script, parameters of each visibility and a package behind a password', async () => {
+  const address = packages.address();
+  assert.ok(address !== null && typeof address === 'object');
+  const result = await lab.run('gnt-instance', [
+    'add', '--os-image', imagePath, '-o', 'personal-debian', '--communication=yes',
+    '-O', 'greeting=good morning', '--os-parameters-private', 'licence=LIC-PRIVATE-1',
+    '--os-parameters-secret', `root_password=@${secretFile}`,
+    '--personalization-package', `http://127.0.0.1:${address.port}/x.tar.gz`,
+    '--personalization-user', 'someone', '--personalization-password', 'pass-word',
+    '--user-data', join(fixtures, 'user-data.sh'), '-s', '2G', '-B', 'memory=512,vcpus=2',
+    '--net', '0:mode=user', NAME,
+  ]); // prettier-ignore
+  assert.equal(result.status, 0, result.stderr);
+  const { install, status } = await info();
+  assert.equal(status, 'running');
+  assert.deepEqual(
+    install?.stages.map(({ stage }) => stage),
+    [
+      'create-disks', 'fetch-image', 'prepare-appliance', 'boot-appliance', 'wait-disks', 'image', 'os-scripts', 'mount',
+      'personalize', 'unmount', 'sync', 'shutdown-appliance',
+    ], // prettier-ignore
+  );
+});
+
+test('shows private values as redacted and secrets by name only, in text and in JSON', async () => {
+  const text = await lab.run('gnt-instance', ['info', NAME]);
+  const json = await lab.run('gnt-instance', ['info', '--json', NAME]);
+  const log = await lab.run('gnt-instance', ['log', NAME]);
+  const jobs = await lab.run('gnt-job', ['info', '--json', '1']);
+  for (const { stdout, stderr } of [text, json, log, jobs]) {
+    assert.doesNotMatch(stdout + stderr, new RegExp(`${canary}|LIC-PRIVATE-1|pass-word`));
+  }
+  assert.match(text.stdout, /root_password/);
+  assert.match(text.stdout, /<redacted>/);
+});
+
+test('the guest boots from its own disk, finds the service behind a user NIC and runs its user data', async () => {
+  const deadline = Date.now() + 420_000;
+  while (!report.includes('end-of-report') && Date.now() < deadline) {
+    report += (await lab.run('gnt-instance', ['receive', NAME])).stdout;
+    await sleep(1000);
+  }
+  assert.match(report, /^hello from one, Debian GNU\/Linux 12/m);
+  assert.match(report, /^greeting: good morning$/m);
+  assert.match(report, /^package: laid over the disk/m);
+  assert.match(report, /^root has a password: yes$/m);
+  assert.match(report, /^I am .*"name": "one\.example\.com"/m);
+  assert.match(report, /^with X-Forwarded-For I get: 403$/m);
+});
+
+test('QEMU and metad run unprivileged, and metad is alone with the TAPs in its namespace', async () => {
+  const { running } = await info();
+  const node = JSON.parse((await lab.run('gnt-node', ['info', '--json'])).stdout) as {
+    metad: { pid: number };
+  };
+  for (const pid of [running?.pid ?? 0, node.metad.pid]) {
+    const { stdout } = await run('cat', [`/proc/${pid}/status`]);
+    assert.match(stdout, /^Uid:\t(?!0\t)\d+/m);
+    assert.match(stdout, /^CapEff:\t0+$/m);
+    assert.match(stdout, /^NoNewPrivs:\t1$/m);
+  }
+  assert.match((await run('cat', [`/proc/${running?.pid ?? 0}/status`])).stdout, /^Seccomp:\t2$/m);
+  const links = await run('nsenter', [`--net=/proc/${node.metad.pid}/ns/net`, 'ip', '-br', 'link']);
+  assert.deepEqual(
+    links.stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(/[ @]/)[0]),
+    ['lo', running?.tap],
+  );
+});
+
+test('the secret is nowhere on the host but where the operator put it', async () => {
+  const planted = join(lab.paths.root, 'planted');
+  await writeFile(planted, canary);
+  const isExcluded = (path: string): boolean =>
+    path === secretFile || path.startsWith(lab.paths.disksDir);
+  assert.deepEqual(await findSecret(canary, lab.paths.root, isExcluded), [planted]);
+  await rm(planted);
+  const packagePassword = await findSecret('pass-word', lab.paths.root, isExcluded);
+  assert.deepEqual(packagePassword, []);
+});
+
+test('a killed noded finds the running guest again, untouched, and metad kept its secret', async () => {
+  const before = await info();
+  lab.node().kill('SIGKILL');
+  await lab.startNode();
+  const after = await info();
+  assert.equal(after.running?.pid, before.running?.pid);
+  assert.equal(after.status, 'running');
+  const parameters = await lab.run('gnt-instance', [
+    'metadata',
+    NAME,
+    'ganeti/latest/os/parameters.json',
+  ]);
+  assert.match(parameters.stdout, /root_password/);
+  assert.doesNotMatch(parameters.stdout, new RegExp(canary));
+});
+
+test('a reboot gives the guest a new machine and keeps what only metad knows', async () => {
+  const before = await info();
+  const rebooted = await lab.run('gnt-instance', ['reboot', '--shutdown-timeout=0', NAME]);
+  assert.equal(rebooted.status, 0, rebooted.stderr);
+  const after = await info();
+  assert.notEqual(after.running?.pid, before.running?.pid);
+  assert.equal(after.instanceId, before.instanceId);
+  const parameters = await lab.run('gnt-instance', [
+    'metadata',
+    NAME,
+    'ganeti/latest/os/parameters.json',
+  ]);
+  assert.match(parameters.stdout, /root_password/);
+});
+
+test('a killed metad comes back with everything but the secret, which is gone with a reason', async () => {
+  const node = JSON.parse((await lab.run('gnt-node', ['info', '--json'])).stdout) as {
+    metad: { pid: number };
+  };
+  process.kill(node.metad.pid, 'SIGKILL');
+  let shown = await lab.run('gnt-instance', ['metadata', NAME, 'ganeti/latest/meta_data.json']);
+  for (let attempt = 0; attempt < 100 && shown.status !== 0; attempt += 1) {
+    await sleep(200);
+    shown = await lab.run('gnt-instance', ['metadata', NAME, 'ganeti/latest/meta_data.json']);
+  }
+  assert.match(shown.stdout, /"name": ?"one\.example\.com"/);
+  const parameters = await lab.run('gnt-instance', [
+    'metadata',
+    NAME,
+    'ganeti/latest/os/parameters.json',
+  ]);
+  assert.notEqual(parameters.status, 0);
+  assert.match(parameters.stderr + parameters.stdout, /root_password/);
+});
+
+test('a removed instance leaves no process, TAP, disk or log', async () => {
+  const removed = await lab.run('gnt-instance', [
+    'remove',
+    '--force',
+    '--shutdown-timeout=0',
+    NAME,
+  ]);
+  assert.equal(removed.status, 0, removed.stderr);
+  assert.deepEqual(await readdir(lab.paths.disksDir), []);
+  assert.deepEqual(
+    (await readdir(lab.paths.logDir)).filter((name) => name.startsWith('install-')),
+    [],
+  );
+  const links = await run('ip', ['netns', 'exec', lab.paths.networkNamespace, 'ip', '-br', 'link']);
+  assert.doesNotMatch(links.stdout, /gnt\.com/);
+});

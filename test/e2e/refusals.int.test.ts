@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+
+/** What can be refused without a machine: each with its exit status, its code, the offending value, and nothing changed. */
+let lab: Lab;
+
+before(async () => {
+  lab = await createLab('gnt-refuse');
+  await lab.startNode();
+});
+
+after(async () => {
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+function assertRefused(
+  result: ProgramResult,
+  status: number,
+  code: string,
+  offender: RegExp,
+): void {
+  assert.equal(result.status, status, result.stderr);
+  assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
+  assert.match(result.stderr, offender);
+}
+
+async function instanceNames(): Promise<string> {
+  return (await lab.run('gnt-instance', ['list', '--no-headers', '-o', 'name'])).stdout.trim();
+}
+
+test("refuses an instance without OS, image or medium in Ganeti's words", async () => {
+  const result = await lab.run('gnt-instance', ['add', 'a.example.com']);
+  assertRefused(result, 2, 'VALIDATION', /No guest OS or OS image specified/);
+  assert.equal(await instanceNames(), '');
+});
+
+test('refuses an image that is not there by its path', async () => {
+  const result = await lab.run('gnt-instance', [
+    'add',
+    '--os-image',
+    '/no/such.img',
+    'a.example.com',
+  ]);
+  assertRefused(result, 2, 'IMAGE_NOT_FOUND', /\/no\/such\.img/);
+  assert.equal(await instanceNames(), '');
+});
+
+test('refuses an image that is a folder by its path', async () => {
+  const result = await lab.run('gnt-instance', ['add', '--os-image', '/tmp', 'a.example.com']);
+  assertRefused(result, 2, 'IMAGE_UNREADABLE', /\/tmp/);
+});
+
+test("refuses an OS that is in no search path in Ganeti's words", async () => {
+  const result = await lab.run('gnt-instance', ['add', '-o', 'nothing', 'a.example.com']);
+  assertRefused(result, 2, 'OS_NOT_FOUND', /nothing/);
+});
+
+test('refuses one parameter in two visibilities and withholds its values', async () => {
+  const result = await lab.run('gnt-instance', [
+    'add', '--os-image', '/etc/hostname', '-O', 'key=VALUE-A', '--os-parameters-private', 'key=VALUE-B', 'a.example.com',
+  ]); // prettier-ignore
+  assertRefused(
+    result,
+    2,
+    'DUPLICATE_OS_PARAMETER',
+    /Cannot assign multiple values to OS parameters/,
+  );
+  assert.doesNotMatch(result.stderr + result.stdout, /VALUE-/);
+});
+
+test('refuses a package of another extension by name', async () => {
+  const result = await lab.run('gnt-instance', [
+    'add', '--os-image', '/etc/hostname', '--personalization-package', 'http://127.0.0.1/x.zip', 'a.example.com',
+  ]); // prettier-ignore
+  assertRefused(result, 2, 'PACKAGE_SOURCE', /x\.zip/);
+});
+
+test('refuses a name that is taken, and keeps the first instance', async () => {
+  const image = join(lab.paths.root, 'empty.img');
+  await writeFile(image, Buffer.alloc(1024 * 1024));
+  const add = ['add', '--os-image', image, '--no-install', '-s', '8M', 'taken.example.com'];
+  assert.equal((await lab.run('gnt-instance', add)).status, 0);
+  assertRefused(await lab.run('gnt-instance', add), 2, 'INSTANCE_EXISTS', /taken\.example\.com/);
+  assert.equal(await instanceNames(), 'taken.example.com');
+  const info = await lab.run('gnt-instance', ['info', 'taken.example.com']);
+  assert.match(info.stdout, /not installed/);
+  assert.equal(
+    (await lab.run('gnt-instance', ['remove', '--force', 'taken.example.com'])).status,
+    0,
+  );
+  assert.equal(await instanceNames(), '');
+  assert.deepEqual(await readdir(lab.paths.disksDir), []);
+});
+
+test('fails an install whose download is cut short, and starts nothing', async () => {
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-length': 1024 * 1024 });
+    response.write(Buffer.alloc(1000));
+    setTimeout(() => response.destroy(), 50);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  try {
+    const url = `http://127.0.0.1:${address.port}/cut.img`;
+    const result = await lab.run('gnt-instance', [
+      'add',
+      '--os-image',
+      url,
+      '-s',
+      '8M',
+      'cut.example.com',
+    ]);
+    assertRefused(result, 1, 'DOWNLOAD_TRUNCATED', /cut\.img/);
+    assert.match(result.stderr, /fetch-image/);
+    const info = await lab.run('gnt-instance', ['info', 'cut.example.com']);
+    assert.match(info.stdout, /install_failed/);
+    assert.match(info.stdout, /fetch-image/);
+    const start = await lab.run('gnt-instance', ['startup', 'cut.example.com']);
+    assertRefused(start, 2, 'INSTANCE_STATE', /cut\.example\.com/);
+    assert.equal(
+      (await lab.run('gnt-instance', ['remove', '--force', 'cut.example.com'])).status,
+      0,
+    );
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test('fails an install whose checksum differs before the disk is touched', async () => {
+  const image = join(lab.paths.root, 'sum.img');
+  await writeFile(image, Buffer.alloc(1024 * 1024, 7));
+  const result = await lab.run('gnt-instance', [
+    'add', '--os-image', image, '--os-image-checksum', `sha256:${'0'.repeat(64)}`, '-s', '8M', 'sum.example.com',
+  ]); // prettier-ignore
+  assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
+  assert.equal((await lab.run('gnt-instance', ['remove', '--force', 'sum.example.com'])).status, 0);
+});
+
+test('says with status 3 that the daemon is not there, and how to start it', async () => {
+  const other = await createLab('gnt-nobody');
+  try {
+    await mkdir(other.paths.runDir, { recursive: true });
+    assertRefused(
+      await other.run('gnt-instance', ['list']),
+      3,
+      'NODED_UNREACHABLE',
+      /hint: .*gnt-noded/,
+    );
+  } finally {
+    await other.dispose();
+  }
+});

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { cp, mkdir, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { askSocket } from '../../scripts/lab/ask-socket.ts';
+import { findSecret } from '../../scripts/lab/find-secret.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { instanceInfo } from '#shared/contract/instance.ts';
+import { jobRecord } from '#shared/contract/job.ts';
+import { run } from '#shared/process/run.ts';
+
+/**
+ * One instance through failure, crashes, success and change, in this order, with values that are easy to find: after each, the secrets
+ * are in no file, no process and no answer, and the private value is in the store alone.
+ */
+const NAME = 'canary.example.com';
+const secret = randomBytes(20).toString('hex');
+const changedSecret = randomBytes(20).toString('hex');
+const password = randomBytes(20).toString('hex');
+const privateValue = randomBytes(20).toString('hex');
+const secrets = [secret, changedSecret, password];
+const project = join(import.meta.dirname, '../..');
+let lab: Lab;
+let given: string;
+let packages: Server;
+let packageUrl: string;
+let coresBefore: readonly string[];
+/** All that the programs printed. */
+const printed: string[] = [];
+
+before(async () => {
+  lab = await createLab('gnt-canary');
+  // Were a program to leave a core file, it would be allowed to.
+  await run('prlimit', ['--pid', String(process.pid), '--core=unlimited']);
+  coresBefore = await coreFiles();
+  given = join(lab.paths.root, 'given');
+  await mkdir(given, { mode: 0o700 });
+  for (const [name, value] of Object.entries({ secret, changedSecret, password, privateValue }))
+    await writeFile(join(given, name), value);
+  const [osDir = ''] = lab.paths.osSearchPath;
+  await mkdir(osDir, { recursive: true });
+  await cp(join(import.meta.dirname, '../../fixtures/os/hello'), join(osDir, 'hello'), {
+    recursive: true,
+  });
+  // As indiscreet as a script can be.
+  const tell = 'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n';
+  for (const [name, end] of [
+    ['failing', 'exit 9'],
+    ['sleeping', 'exec sleep 600'],
+  ] as const) {
+    await cp(join(osDir, 'hello'), join(osDir, name), { recursive: true });
+    await writeFile(join(osDir, name, 'untrusted/create'), `#!/bin/sh\n${tell}\n${end}\n`);
+  }
+  const archive = join(lab.paths.root, 'x.tar.gz');
+  await run('tar', ['-C', osDir, '-czf', archive, 'hello']);
+  const bytes = await readFile(archive);
+  const login = `Basic ${Buffer.from(`someone:${password}`).toString('base64')}`;
+  packages = createServer((request, response) => {
+    const isKnown = request.headers.authorization === login;
+    response.writeHead(isKnown ? 200 : 401).end(isKnown ? bytes : 'who are you?');
+  });
+  packages.listen(0, '127.0.0.1');
+  await once(packages, 'listening');
+  const address = packages.address();
+  assert.ok(address !== null && typeof address === 'object');
+  packageUrl = `http://127.0.0.1:${address.port}/x.tar.gz`;
+  await lab.startNode();
+});
+
+after(async () => {
+  packages.close();
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+  const status = await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.equal(status, 0);
+  assert.deepEqual(leftovers, []);
+});
+
+async function instance(...words: string[]): Promise<ProgramResult> {
+  const result = await lab.run('gnt-instance', [...words, NAME]);
+  printed.push(result.stdout, result.stderr);
+  return result;
+}
+
+const secretOptions = (): string[] => [
+  '--os-parameters-secret', `api-key=@${join(given, 'secret')}`,
+  '--personalization-password', `@${join(given, 'password')}`, '--personalization-user', 'someone',
+]; // prettier-ignore
+
+const reinstall = (os: string): Promise<ProgramResult> =>
+  instance('reinstall', '--force', '-o', os, ...secretOptions());
+
+async function untilScriptRuns(): Promise<void> {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    const { stdout } = await lab.run('gnt-instance', ['log', NAME]);
+    if (stdout.includes('it is <redacted>')) return;
+    await sleep(300);
+  }
+  assert.fail('the script never ran');
+}
+
+async function killProcess(pattern: RegExp, signal: NodeJS.Signals): Promise<void> {
+  const target = (await lab.processes()).find(({ command }) => pattern.test(command));
+  assert.ok(target, `no process matches ${pattern}`);
+  process.kill(target.pid, signal);
+}
+
+const isAllowed = (path: string): boolean =>
+  path.startsWith(`${given}/`) || path.startsWith(`${lab.paths.disksDir}/`);
+
+async function answers(): Promise<readonly string[]> {
+  const bodies: string[] = [];
+  const jobs = jobRecord.array().parse(JSON.parse((await ask('/v1/jobs')).body));
+  for (const path of [
+    '/v1/node', '/v1/nodes', '/v1/cluster', '/v1/doctor', '/v1/os', '/v1/os/hello', '/metrics', '/v1/jobs', '/v1/instances',
+    ...['', '/log', '/metadata/', '/metadata/ganeti/latest/os/parameters.json', '/metadata/ganeti/latest/meta_data.json'].map(
+      (rest) => `/v1/instances/${NAME}${rest}`,
+    ),
+    ...jobs.flatMap(({ id }) => [`/v1/jobs/${id}`, ...(jobs.at(-1)?.id === id ? [] : [`/v1/jobs/${id}/events`])]),
+  ]) bodies.push((await ask(path)).body); // prettier-ignore
+  return bodies;
+}
+
+const ask = (path: string): ReturnType<typeof askSocket> => askSocket(lab.paths.nodedSocket, path);
+
+/** Where the programs are started, and where they go. */
+async function coreFiles(): Promise<readonly string[]> {
+  const names = await Promise.all([project, '/'].map((dir) => readdir(dir)));
+  return names.flat().filter((name) => /^core(\.\d+)?$/.test(name));
+}
+
+/** The heart of this file. */
+async function assertKept(): Promise<void> {
+  for (const value of secrets)
+    assert.deepEqual(await findSecret(value, lab.paths.root, isAllowed), []);
+  const store = lab.paths.storeFile;
+  const places = await findSecret(privateValue, lab.paths.root, isAllowed);
+  assert.deepEqual(
+    places.filter((path) => ![store, `${store}-wal`, `${store}-shm`].includes(path)),
+    [],
+  );
+  assert.notDeepEqual(places, []);
+  const told = [...(await answers()), ...printed].join('\n');
+  for (const value of [...secrets, privateValue]) assert.ok(!told.includes(value));
+  assert.deepEqual(await coreFiles(), coresBefore);
+}
+
+test('the search finds a planted value in a file, torn, encoded, in a journal, a deleted file, a command line and an environment', async () => {
+  const planted = randomBytes(20).toString('hex');
+  const { root } = lab.paths;
+  const file = join(root, 'planted');
+  const torn = join(root, 'planted-torn');
+  await writeFile(torn, `${planted.slice(0, 25)} ${planted.slice(25)}`);
+  const encoded = join(root, 'planted-encoded');
+  await writeFile(encoded, Buffer.from(`a ${planted}`).toString('base64'));
+  // Across the border of two chunks of the reader.
+  await writeFile(file, `${'x'.repeat(1024 * 1024 - 10)}${planted}`);
+  using database = new DatabaseSync(join(root, 'planted.sqlite'));
+  database.exec(`PRAGMA journal_mode=WAL; CREATE TABLE t (v); INSERT INTO t VALUES ('${planted}')`);
+  const deleted = join(root, 'planted-deleted');
+  await using open_ = await open(deleted, 'w+');
+  await open_.write(planted);
+  await rm(deleted);
+  const child = spawn('sleep', ['60'], { env: { PLANTED: planted }, argv0: `sleep-${planted}` });
+  try {
+    const found = await findSecret(planted, root, isAllowed);
+    assert.deepEqual(
+      new Set(found),
+      new Set([
+        file,
+        torn,
+        encoded,
+        join(root, 'planted.sqlite-wal'),
+        deleted,
+        `/proc/${child.pid}/cmdline`,
+        `/proc/${child.pid}/environ`,
+      ]),
+    );
+  } finally {
+    child.kill();
+    for (const path of [file, torn, encoded]) await rm(path);
+  }
+});
+
+test('keeps secrets through an installation whose script prints them all and fails', async () => {
+  const result = await instance(
+    'add', '-o', 'failing', '-s', '16M', '-C', 'yes', '--os-parameters-private', `owner=@${join(given, 'privateValue')}`,
+    '--personalization-package', packageUrl, ...secretOptions(),
+  ); // prettier-ignore
+  assert.match(result.stderr, /^error\[SCRIPT_FAILED\]/m);
+  const log = await instance('log');
+  assert.match(log.stdout, /^OSP_API_KEY=<redacted>$/m);
+  assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);
+  await assertKept();
+});
+
+test('keeps secrets through a crash of metad and then of noded in the middle of an installation', async () => {
+  const reinstalling = reinstall('sleeping');
+  await untilScriptRuns();
+  await assertKept();
+  await killProcess(/metad\/main\.ts/, 'SIGSEGV');
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    const { body } = await ask('/v1/node');
+    if (/"restarts": ?1/.test(body)) break;
+    await sleep(200);
+  }
+  await assertKept();
+  const ended = once(lab.node(), 'exit');
+  lab.node().kill('SIGSEGV');
+  await ended;
+  await lab.startNode();
+  assert.notEqual((await reinstalling).status, 0);
+  await assertKept();
+});
+
+test('keeps secrets through a crash of QEMU in the middle of an installation', async () => {
+  const reinstalling = reinstall('sleeping');
+  await untilScriptRuns();
+  await killProcess(/qemu-system/, 'SIGSEGV');
+  assert.equal((await reinstalling).status, 1);
+  await assertKept();
+});
+
+test('keeps secrets through a success, in the running instance and through a change of them', async () => {
+  const result = await reinstall('hello');
+  assert.equal(result.status, 0, result.stderr);
+  await assertKept();
+  const changed = await instance(
+    'modify', '--os-parameters-secret', `api-key=@${join(given, 'changedSecret')}`,
+  ); // prettier-ignore
+  assert.equal(changed.status, 0, changed.stderr);
+  assert.equal(
+    instanceInfo.parse(JSON.parse((await instance('info', '--json')).stdout)).status,
+    'running',
+  );
+  await assertKept();
+  await killProcess(/qemu-system/, 'SIGKILL');
+  await assertKept();
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { metadEvent } from '#shared/contract/metad-control.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+
+const A = '6aa7b544-1f3d-49e9-b2b7-73836039b5cf';
+const B = 'c5fe7f7b-3bf8-491f-9c11-e6a91766c40f';
+const written = { type: 'written', bytes: 1 } as const;
+
+test('events of all instances come back in one order, from a position on', () => {
+  const log = new EventLog(100);
+  log.append(A, written);
+  log.append(B, written);
+  log.append(A, written);
+  assert.deepEqual(
+    log.recordsAfter(0).map(({ sequence }) => sequence),
+    [101, 102, 103],
+  );
+  assert.deepEqual(
+    log.recordsAfter(101).map(({ sequence }) => sequence),
+    [102, 103],
+  );
+});
+
+test('every line is an event of the contract', () => {
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  for (let count = 0; count < 5; count++) log.append(A, written);
+  for (const { line, sequence } of log.recordsAfter(0)) {
+    assert.equal(metadEvent.parse(JSON.parse(line)).sequence, sequence);
+  }
+});
+
+test('what was dropped is told once, before what is left, and only to who missed it', () => {
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  for (let count = 0; count < 5; count++) log.append(A, written);
+  const types = (after: number): unknown[] =>
+    log.recordsAfter(after).map(({ line }) => metadEvent.parse(JSON.parse(line)).event);
+  assert.deepEqual(types(0), [{ type: 'gap', lost: 3 }, written, written]);
+  assert.deepEqual(types(3), [written, written]);
+});
+
+test('one instance that floods the log pushes out nothing of another', () => {
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  log.append(B, written);
+  for (let count = 0; count < 50; count++) log.append(A, written);
+  assert.ok(log.recordsAfter(0).some(({ line }) => line.includes(B)));
+});
+
+test('the bytes kept are bounded too', () => {
+  const log = new EventLog(0, { maxEvents: 1000, maxBytes: 5000 });
+  const event = { type: 'ready', source: 'guest', text: 'x'.repeat(1000) } as const;
+  for (let count = 0; count < 50; count++) log.append(A, event);
+  assert.ok(log.recordsAfter(0).length <= 6);
+});
+
+test('events of a removed instance are gone', () => {
+  const log = new EventLog(0);
+  log.append(A, written);
+  log.forget(A);
+  assert.deepEqual(log.recordsAfter(0), []);
+});

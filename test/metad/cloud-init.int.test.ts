@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { afterEach, before, beforeEach, test } from 'node:test';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { ChannelLab } from './support/channel-lab.ts';
+import type { Guest } from './support/channel-lab.ts';
+import { CloudInitGuest, cloudInitTree } from './support/cloud-init-guest.ts';
+import type { Boot } from './support/cloud-init-guest.ts';
+import { eventsAfter } from './support/control-events.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+const USER_DATA = `#!/bin/sh
+echo once >>/var/user-data-ran
+curl -sS -m 10 --data-binary "hello from $(hostname)" http://169.254.169.254/ganeti/latest/write
+`;
+const AWS_UUID = 'ec2a1b2c-0000-4000-8000-000000000001';
+
+let lab: ChannelLab;
+let guest: Guest;
+let cloudInit: CloudInitGuest;
+let view: InstanceView;
+
+before(
+  async () => {
+    await cloudInitTree();
+  },
+  { timeout: 1_200_000 },
+);
+beforeEach(async () => {
+  // One NIC, as in an instance whose only network is the channel.
+  const base = exampleView();
+  view = exampleView({
+    nics: base.nics.filter((nic) => nic.communication),
+    userData: Buffer.from(USER_DATA).toString('base64'),
+  });
+  lab = await ChannelLab.create();
+  guest = await lab.addGuest({ ...view.channel, isUnconfigured: true });
+  assert.equal((await lab.put(view)).status, 204);
+  cloudInit = await CloudInitGuest.create(guest.namespace);
+});
+afterEach(async () => {
+  await cloudInit[Symbol.asyncDispose]();
+  await lab[Symbol.asyncDispose]();
+});
+
+async function assertFirstBoot(boot: Boot, datasource: RegExp): Promise<void> {
+  const { result } = await cloudInit.boot(boot);
+  assert.match(result.datasource, datasource);
+  // The tree has no Perl, which update-locale is written in; every other module has all that it needs.
+  assert.deepEqual(
+    result.errors.filter((error) => !error.startsWith("('locale'")),
+    [],
+  );
+  assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+  assert.equal((await cloudInit.file('var/lib/cloud/data/instance-id'))?.trim(), view.instanceId);
+  const written = await lab.control('GET', `/v1/instances/${view.uuid}/queue`);
+  assert.equal(written.body.toString(), 'hello from web1');
+  const keys = await cloudInit.file('root/.ssh/authorized_keys');
+  assert.match(keys ?? '', /AAAAC3Nza/);
+}
+
+/** A reboot, and a boot after a reinstall: the script must have run again exactly after the latter. */
+async function assertLaterBoots(boot: Boot): Promise<void> {
+  await cloudInit.boot(boot);
+  assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+  view = { ...view, revision: 2, instanceId: 'ec2a1b2c-0000-4000-8000-00000000beef' };
+  await lab.put(view);
+  await cloudInit.boot(boot);
+  assert.equal(await cloudInit.file('var/user-data-ran'), 'once\nonce\n');
+}
+
+const NOCLOUD: Boot = {
+  datasource: 'NoCloud',
+  dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
+};
+const OPENSTACK: Boot = {
+  datasource: 'OpenStack',
+  dmi: { 'system-product-name': 'OpenStack Nova' },
+};
+const BRIGHTBOX: Boot = {
+  datasource: 'Ec2',
+  dmi: { 'system-serial-number': 'srv-x.gnt.brightbox.com' },
+};
+const AWS: Boot = {
+  datasource: 'Ec2',
+  dmi: { 'system-uuid': AWS_UUID, 'system-serial-number': AWS_UUID },
+};
+
+test('stock cloud-init completes all stages with NoCloud, and again only after a reinstall', async () => {
+  await assertFirstBoot(NOCLOUD, /^DataSourceNoCloudNet/);
+  const ready = await eventsAfter(lab, 0, 2);
+  assert.ok(ready.some(({ event }) => event.type === 'ready' && event.source === 'cloud-init'));
+  await assertLaterBoots(NOCLOUD);
+});
+
+test('stock cloud-init completes all stages with OpenStack, and again only after a reinstall', async () => {
+  await assertFirstBoot(OPENSTACK, /^DataSourceOpenStack/);
+  const ready = await eventsAfter(lab, 0, 2);
+  assert.ok(ready.some(({ event }) => event.type === 'ready' && event.source === 'cloud-init'));
+  await assertLaterBoots(OPENSTACK);
+});
+
+test('stock cloud-init completes all stages with EC2 without tokens, and again only after a reinstall', async () => {
+  await assertFirstBoot(BRIGHTBOX, /^DataSourceEc2/);
+  await assertLaterBoots(BRIGHTBOX);
+});
+
+test('stock cloud-init completes all stages with EC2 where tokens are required', async () => {
+  view = { ...view, revision: 2, metadataToken: 'required', instanceId: AWS_UUID };
+  await lab.put(view);
+  await assertFirstBoot(AWS, /^DataSourceEc2/);
+});

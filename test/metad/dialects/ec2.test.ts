@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { renderEc2 } from '../../../metad/dialects/ec2.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+function textAt(path: string, view = exampleView()): string | undefined {
+  const leaf = renderEc2(parseView(view)).get(path);
+  return leaf?.kind === 'fixed' ? leaf.body.toString() : undefined;
+}
+
+test('every NIC is described, or a stock guest leaves it without configuration', () => {
+  const base = 'meta-data/network/interfaces/macs';
+  assert.equal(textAt(`${base}/aa:00:00:85:84:fd/device-number`), '0');
+  assert.equal(textAt(`${base}/52:54:00:e1:a3:45/device-number`), '1');
+  assert.ok(textAt(`${base}/52:54:00:e1:a3:45/vpc-id`));
+  assert.equal(textAt(`${base}/52:54:00:e1:a3:45/local-ipv4s`), '169.254.0.1');
+});
+
+test('the channel is described even when the view lists no NIC', () => {
+  const view = exampleView({ nics: [] });
+  assert.equal(
+    textAt('meta-data/network/interfaces/macs/52:54:00:e1:a3:45/mac', view),
+    '52:54:00:e1:a3:45',
+  );
+});
+
+test('what Kairos and ec2metadata ask for is there', () => {
+  for (const name of [
+    'hostname',
+    'local-ipv4',
+    'placement/availability-zone',
+    'instance-type',
+    'instance-id',
+    'local-hostname',
+    'public-keys/0/openssh-key',
+    'ami-id',
+    'mac',
+    'reservation-id',
+  ]) {
+    assert.ok(textAt(`meta-data/${name}`), name);
+  }
+});
+
+test('user-data that was not given is there and empty', () => {
+  assert.equal(textAt('user-data', exampleView({ userData: null })), '');
+});
+
+test('metadata keys that cannot be one path segment are left out', () => {
+  const view = exampleView({ metadata: { role: 'x', 'a/b': 'y', '..': 'z', '': 'e' } });
+  const paths = [...renderEc2(parseView(view)).keys()].filter((path) => path.includes('tags/'));
+  assert.deepEqual(paths, ['meta-data/tags/instance/role']);
+});
+
+test('no leaf of meta-data has a line break, which a client would take for a list', () => {
+  const view = exampleView({ sshKeys: ['ssh-rsa AAAA x\n'] });
+  for (const [path, leaf] of renderEc2(parseView(view))) {
+    if (!path.startsWith('meta-data/')) continue;
+    assert.ok(leaf.kind === 'fixed' && !leaf.body.includes('\n'), path);
+  }
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { vendorData } from '../../../metad/dialects/vendor-data.ts';
+import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+function vendorDataFor(
+  document: string | Buffer | null,
+  dialects = exampleView().dialects,
+): string {
+  const encoded = document === null ? null : Buffer.from(document).toString('base64');
+  return vendorData(parseView(exampleView({ vendorData: encoded, dialects }))).toString();
+}
+
+test('without an operator’s document it is one cloud-config that phones home', () => {
+  assert.match(
+    vendorDataFor(null),
+    /^#cloud-config\nphone_home:\n {2}url: http:\/\/169\.254\.169\.254\//,
+  );
+});
+
+test('without the ganeti dialect there is nobody to phone, and it is empty', () => {
+  assert.equal(vendorDataFor(null, ['nocloud']), '');
+});
+
+test('an operator’s document follows in a part of its own, of the right type', () => {
+  const types: [string | Buffer, string][] = [
+    ['#cloud-config\nlocale: C\n', 'text/cloud-config'],
+    ['#!/bin/sh\n', 'text/x-shellscript'],
+    ['#include\nhttp://x/\n', 'text/x-include-url'],
+    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), 'application/gzip'],
+  ];
+  for (const [document, type] of types) {
+    const text = vendorDataFor(document);
+    assert.match(text, /^Content-Type: multipart\/mixed; boundary="GNTVENDORDATA"\r\n/);
+    const part = text.split('--GNTVENDORDATA\r\n')[2] ?? '';
+    assert.ok(part.startsWith(`Content-Type: ${type}\r\n`), part);
+    const content = Buffer.from(part.split('\r\n\r\n')[1] ?? '', 'base64');
+    assert.ok(content.equals(Buffer.from(document)), type);
+  }
+});
+
+test('a MIME document is nested as it is, and never meets our boundary', () => {
+  const text = vendorDataFor(
+    'Content-Type: multipart/mixed; boundary="GNTVENDORDATA"\n\n--GNTVENDORDATA--\n',
+  );
+  assert.match(text, /boundary="GNTVENDORDATAX"/);
+});
+
+test('OpenStack’s flavour carries it below the key that cloud-init reads', () => {
+  const leaf = renderOpenstack(parseView(exampleView()), '').get('vendor_data.json');
+  const value = JSON.parse(leaf?.kind === 'fixed' ? leaf.body.toString() : '') as Record<
+    string,
+    string
+  >;
+  assert.match(value['cloud-init'] ?? '', /^#cloud-config/);
+});

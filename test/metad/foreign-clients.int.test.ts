@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { ChannelLab } from './support/channel-lab.ts';
+import type { Guest } from './support/channel-lab.ts';
+import { cloudInitTree } from './support/cloud-init-guest.ts';
+import { foreignClients } from './support/foreign-clients.ts';
+import { askFromGuest } from './support/guest-http.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+const SERVICE = 'http://169.254.169.254';
+const USER_DATA = Buffer.from([0x23, 0x21, 0x0a, 0x00, 0xff, 0xfe, 0x0d, 0x0a]);
+const view = exampleView({ userData: USER_DATA.toString('base64') });
+let clients: string;
+let cloudInit: string;
+let lab: ChannelLab;
+let guest: Guest;
+
+before(
+  async () => {
+    clients = await foreignClients();
+    cloudInit = await cloudInitTree();
+    lab = await ChannelLab.create();
+    guest = await lab.addGuest(view.channel);
+    assert.equal((await lab.put(view)).status, 204);
+  },
+  { timeout: 1_500_000 },
+);
+after(async () => {
+  await lab[Symbol.asyncDispose]();
+});
+
+/** What a program prints as JSON; `print` is at hand for it. */
+async function python(tree: string, program: string, ...args: string[]): Promise<unknown> {
+  const modules = ['usr/share/ganeti/3.0', 'usr/lib/python3/dist-packages'];
+  const output = await guest.run(
+    'env',
+    `PYTHONPATH=${modules.map((path) => join(tree, path)).join(':')}`,
+    `LD_LIBRARY_PATH=${join(clients, 'usr/lib/x86_64-linux-gnu')}`,
+    ...['PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c', program, ...args],
+  );
+  return JSON.parse(output);
+}
+
+test('cloud-guest-utils’ ec2metadata prints what was put in', async () => {
+  const output = await guest.run('/usr/bin/python3', join(clients, 'usr/bin/ec2metadata'));
+  const lines = new Map(
+    output.split('\n').map((line) => line.split(/: (.*)/s) as [string, string]),
+  );
+  assert.equal(lines.get('instance-id'), view.instanceId);
+  assert.equal(lines.get('local-hostname'), view.name);
+  assert.equal(lines.get('local-ipv4'), view.channel.ip);
+  assert.equal(lines.get('availability-zone'), view.primaryNode);
+  assert.match(output, new RegExp(view.sshKeys[0]?.replace('+', '\\+') ?? '-'));
+});
+
+test('botocore gets a session token, the region and the instance id, and takes the missing role well', async () => {
+  const program = `
+import json
+from botocore.utils import IMDSFetcher, InstanceMetadataFetcher, InstanceMetadataRegionFetcher
+fetcher = IMDSFetcher(timeout=5, num_attempts=1)
+token = fetcher._fetch_metadata_token()
+answer = fetcher._get_request('latest/meta-data/instance-id', None, token=token)
+print(json.dumps({
+  'hasToken': bool(token),
+  'id': answer.text,
+  'region': InstanceMetadataRegionFetcher(timeout=5, num_attempts=1).retrieve_region(),
+  'credentials': InstanceMetadataFetcher(timeout=5, num_attempts=1).retrieve_iam_role_credentials(),
+}))`;
+  assert.deepEqual(await python(clients, program), {
+    hasToken: true,
+    id: view.instanceId,
+    // What remains of an availability zone without its last letter.
+    region: view.primaryNode.slice(0, -1),
+    credentials: {},
+  });
+});
+
+test('cloud-init’s own readers give back what was put in, by each dialect and to the byte', async () => {
+  const program = `
+import json, logging
+from cloudinit.sources.helpers import ec2, openstack
+from cloudinit.util import read_seeded
+base = '${SERVICE}'
+tree = ec2.get_instance_metadata('2009-04-04', base)
+stack = openstack.MetadataReader(base).read_v2()
+seed = read_seeded(base + '/nocloud/')
+print(json.dumps({
+  'ec2': [tree['instance-id'], tree['local-hostname'], tree['public-keys']],
+  'ec2UserData': ec2.get_instance_userdata('2009-04-04', base).hex(),
+  'openstack': [stack['metadata']['uuid'], stack['metadata']['hostname'], stack['metadata']['meta']],
+  'openstackUserData': stack['userdata'].hex(),
+  'macs': sorted(link['ethernet_mac_address'] for link in stack['networkdata']['links']),
+  'nocloud': [seed[0]['instance-id'], seed[0]['local-hostname']],
+  'nocloudUserData': seed[1].hex(),
+}))`;
+  const key = view.sshKeys[0];
+  const userData = USER_DATA.toString('hex');
+  assert.deepEqual(await python(cloudInit, program), {
+    ec2: [view.instanceId, view.name, { 'key-0': key }],
+    ec2UserData: userData,
+    openstack: [view.instanceId, view.name, view.metadata],
+    openstackUserData: userData,
+    macs: ['52:54:00:e1:a3:45', 'aa:00:00:85:84:fd'],
+    nocloud: [view.instanceId, view.name],
+    nocloudUserData: userData,
+  });
+});
+
+test('Ganeti’s own client pushes an instance, and its guest reads what Ganeti’s daemon never served', async () => {
+  const requests = JSON.parse(
+    await readFile(join(import.meta.dirname, '../../fixtures/metad/ganeti-requests.json'), 'utf8'),
+  ) as Record<string, { args: [{ name: string }] }>;
+  const instance = requests['add, communication on, one parameter of each visibility']?.args[0];
+  assert.ok(instance);
+  await using ganeti = await ChannelLab.create((directory) => [
+    ...['--ganeti', '--ganeti-socket', join(directory, 'socket/ganeti-metad')],
+  ]);
+  const link = { device: 'gnt.com.0', mac: '52:54:00:e1:a3:45', ip: '169.254.0.1' };
+  const ganetiGuest = await ganeti.addGuest(link);
+  const program = `
+import json, sys
+from ganeti import metad
+metad.Client._GetAddress = lambda self: sys.argv[1]
+client = metad.Client()
+print(json.dumps([client.Echo('hello'), client.UpdateConfig(json.loads(sys.argv[2]))]))`;
+  const socket = join(ganeti.directory, 'socket/ganeti-metad');
+  assert.deepEqual(await python(clients, program, socket, JSON.stringify(instance)), ['hello', []]);
+  const ask = async (path: string): Promise<unknown> => {
+    const answer = await askFromGuest(ganetiGuest.namespace, `/ganeti/latest/${path}`);
+    assert.equal(answer.status, 200, path);
+    return JSON.parse(answer.body.toString());
+  };
+  assert.deepEqual(await ask('os/parameters.json'), {
+    dhcp: ['yes', 'public'],
+    'os-package': ['/srv/packages/pkg.tgz', 'public'],
+    hostkey: ['KEY123', 'private'],
+    rootpw: ['S3CRET', 'secret'],
+  });
+  assert.equal(((await ask('meta_data.json')) as { name: string }).name, instance.name);
+});

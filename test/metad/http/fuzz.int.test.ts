@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+import { Instance } from '../../../metad/channel/instance.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
+import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
+import { sendText } from '../../../metad/http/reply.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { createRandom, generateRequest } from '../support/request-generator.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+const REQUESTS = 100_000;
+const REQUESTS_PER_CONNECTION = 4;
+/** A request whose body never comes is given up by its client. */
+const CLIENT_PATIENCE_MS = 150;
+const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
+const CONNECTIONS_AT_ONCE = 100;
+const EXPECTED = new Set([
+  100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413, 416, 417, 429, 431, 501, 505,
+]);
+const MAX_GROWTH_BYTES = 150 * 1024 * 1024;
+
+test('100,000 generated requests neither break the service, nor let it grow, nor get an unknown answer', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-fuzz-'));
+  const path = join(directory, 'socket');
+  const statuses = new Map<number, number>();
+  let failures = 0;
+  const metrics: GuestMetrics = { finished: () => undefined, refused: () => undefined };
+  const logger = { ...silentLogger, error: () => failures++ };
+  const handler = new GuestHandler({
+    events: new EventLog(0),
+    serveStream: ({ response }) => sendText(response, 502, 'none'),
+    metrics,
+    logger,
+    clock: systemClock,
+  });
+  const limits = { requestsPerSecond: 1e6, burst: 1e6, connections: 1000 };
+  const instance = new Instance(parseView(exampleView({ limits })), systemClock);
+  using guests = new GuestServer(handler, metrics);
+  const server = createServer({ allowHalfOpen: true }, (socket) =>
+    guests.accept(instance, socket, true),
+  );
+  server.listen({ path, backlog: 1024 });
+  await once(server, 'listening');
+
+  const random = createRandom(20_261_121);
+  let answered = 0;
+  const before = process.memoryUsage().rss;
+  const client = async (): Promise<void> => {
+    while (answered < REQUESTS) {
+      const requests = Array.from({ length: REQUESTS_PER_CONNECTION }, () =>
+        generateRequest(random),
+      );
+      const socket = connect(path);
+      let text = '';
+      socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+      socket.on('error', () => undefined);
+      socket.setTimeout(CLIENT_PATIENCE_MS, () => socket.destroy());
+      socket.on('end', () => socket.destroy());
+      socket.write(Buffer.concat([...requests, Buffer.from(LAST)]));
+      await new Promise((resolve) => socket.on('close', resolve));
+      for (const match of text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
+        const status = Number(match[1]);
+        answered++;
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+      // Reading the queues keeps them from filling up and answering 429 from then on.
+      instance.toHost.take();
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS_AT_ONCE }, client));
+  server.close();
+  await rm(directory, { recursive: true });
+
+  assert.equal(failures, 0, 'the handler failed');
+  for (const status of statuses.keys()) assert.ok(EXPECTED.has(status), `status ${status}`);
+  assert.ok(
+    (statuses.get(200) ?? 0) > 20_000,
+    'too few requests were right for the test to mean anything',
+  );
+  while (instance.sockets.size > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(process.memoryUsage().rss - before < MAX_GROWTH_BYTES);
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { chmod } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import { after, before, test } from 'node:test';
+import { ChannelLab } from './support/channel-lab.ts';
+import type { Answer, Guest } from './support/channel-lab.ts';
+import { askFromGuest } from './support/guest-http.ts';
+import type { GuestRequest } from './support/guest-http.ts';
+import { exampleView, installingView } from './support/view-fixture.ts';
+
+const view = installingView();
+const IMAGE = Buffer.from(Array.from({ length: 100_000 }, (_value, index) => index % 251));
+let lab: ChannelLab;
+let guest: Guest;
+let content: Server;
+let isPackageBroken = false;
+
+before(async () => {
+  lab = await ChannelLab.create();
+  content = createServer((request, response) => {
+    assert.match(request.url ?? '', new RegExp(`^/v1/instances/${view.uuid}/(image|package)$`));
+    if (request.url?.endsWith('package')) {
+      if (isPackageBroken) {
+        response.writeHead(500, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ code: 'PACKAGE_DOWNLOAD', message: 'the URL answered 404' }));
+      } else {
+        response.end('package bytes');
+      }
+      return;
+    }
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    if (!range) {
+      response.writeHead(200, { 'content-length': IMAGE.length, etag: '"image-1"' });
+      response.end(IMAGE);
+      return;
+    }
+    const part = IMAGE.subarray(Number(range[1]), Number(range[2]) + 1);
+    response.writeHead(206, {
+      'content-length': part.length,
+      'content-range': `bytes ${range[1]}-${range[2]}/${IMAGE.length}`,
+    });
+    response.end(part);
+  });
+  await new Promise<void>((resolve) => content.listen(lab.contentSocket, () => resolve()));
+  await chmod(lab.contentSocket, 0o666);
+  guest = await lab.addGuest(view.channel);
+  assert.equal((await lab.put(view)).status, 204);
+});
+after(async () => {
+  content.close();
+  content.closeAllConnections();
+  await lab[Symbol.asyncDispose]();
+});
+
+async function ask(path: string, options: GuestRequest = {}): Promise<Answer> {
+  return await askFromGuest(guest.namespace, `/ganeti/latest/${path}`, options);
+}
+
+test('the appliance reads its plan, the scripts and the definition', async () => {
+  assert.deepEqual(
+    JSON.parse((await ask('install/plan.json')).body.toString()),
+    view.install?.plan,
+  );
+  assert.equal((await ask('os/scripts/create')).body.toString(), '#!/bin/sh\nexit 0\n');
+  assert.equal((await ask('os/scripts/none')).status, 404);
+  assert.equal((await ask('os/definition.tar')).body.length, 1024);
+});
+
+test('the image is streamed whole and in ranges, with its validators', async () => {
+  const whole = await ask('os/image');
+  assert.equal(whole.status, 200);
+  assert.ok(whole.body.equals(IMAGE));
+  assert.equal(whole.headers.etag, '"image-1"');
+  const part = await ask('os/image', { headers: { range: 'bytes=10-19' } });
+  assert.equal(part.status, 206);
+  assert.equal(part.headers['content-range'], 'bytes 10-19/100000');
+  assert.deepEqual(part.body, IMAGE.subarray(10, 20));
+});
+
+test('the package has two names, and a failure of the node is passed on in words', async () => {
+  assert.equal((await ask('os/package')).body.toString(), 'package bytes');
+  assert.equal((await ask('os/os-install-package')).body.toString(), 'package bytes');
+  isPackageBroken = true;
+  const answer = await ask('os/package');
+  assert.equal(answer.status, 502);
+  assert.match(answer.body.toString(), /the URL answered 404/);
+});
+
+test('reports are forwarded with the installation they belong to', async () => {
+  const batch = [
+    { type: 'stage-started', atMs: 5, stage: 'image' },
+    { type: 'result', atMs: 9, outcome: { status: 'success' } },
+  ];
+  const answer = await ask('install/events', { method: 'POST', body: JSON.stringify(batch) });
+  assert.equal(answer.status, 204);
+});
+
+test('a malformed report is refused whole by the name of its field', async () => {
+  const batch = [
+    { type: 'stage-started', atMs: 5, stage: 'image' },
+    { type: 'stage-started', atMs: 5, stage: 'dancing' },
+  ];
+  const answer = await ask('install/events', { method: 'POST', body: JSON.stringify(batch) });
+  assert.equal(answer.status, 400);
+  assert.match(answer.body.toString(), /^1\.stage: /);
+  assert.equal((await ask('install/events', { method: 'POST', body: '{' })).status, 400);
+  const large = await ask('install/events', { method: 'POST', body: Buffer.alloc(262_145, 32) });
+  assert.equal(large.status, 413);
+});
+
+test('when the installation is over its paths are gone', async () => {
+  const running = { ...exampleView(), revision: view.revision + 1 };
+  assert.equal((await lab.put(running)).status, 204);
+  for (const path of [
+    'install/plan.json',
+    'install/',
+    'os/scripts/create',
+    'os/scripts',
+    'os/definition.tar',
+    'os/image',
+    'os/package',
+    'os/os-install-package',
+  ]) {
+    assert.equal((await ask(path)).status, 404, path);
+  }
+  assert.equal((await ask('install/events', { method: 'POST', body: '[]' })).status, 404);
+  assert.equal((await ask('os/')).body.toString(), 'parameters.json\n');
+});

@@ -1,0 +1,226 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { request } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { run } from '#shared/process/run.ts';
+
+/** nobody: metad must need nothing but its directory. */
+const METAD_UID = 65_534;
+const READY_TIMEOUT_MS = 20_000;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export interface Guest {
+  readonly namespace: string;
+  /** Runs a command in the guest's network namespace; its output on success. */
+  run(command: string, ...args: string[]): Promise<string>;
+}
+
+export interface GuestLink {
+  readonly device: string;
+  readonly mac: string;
+  readonly ip: string;
+  /** Leave the guest's side without an address, for DHCP clients. */
+  readonly isUnconfigured?: boolean;
+}
+
+let labs = 0;
+
+function contentSocketArguments(directory: string): readonly string[] {
+  return ['--content-socket', join(directory, 'content.sock')];
+}
+
+/** A channel namespace with the real metad in it, and a network namespace per guest, joined by veth pairs. */
+export class ChannelLab implements AsyncDisposable {
+  readonly namespace: string;
+  readonly directory: string;
+  readonly controlSocket: string;
+  readonly contentSocket: string;
+  #log = '';
+  #metad: ChildProcess | undefined;
+  readonly #namespaces: string[] = [];
+
+  readonly #arguments: readonly string[];
+
+  private constructor(name: string, directory: string, programArguments: readonly string[]) {
+    this.#arguments = programArguments;
+    this.namespace = name;
+    this.directory = directory;
+    this.controlSocket = join(directory, 'control.sock');
+    this.contentSocket = join(directory, 'content.sock');
+  }
+
+  /** @param programArguments of metad beside its control socket; by default those that the node daemon gives */
+  static async create(
+    programArguments: (directory: string) => readonly string[] = contentSocketArguments,
+  ): Promise<ChannelLab> {
+    const directory = await mkdtemp(join(tmpdir(), 'gnt-metad-test-'));
+    await chown(directory, METAD_UID, METAD_UID);
+    const lab = new ChannelLab(
+      `gnttest-${process.pid}-${labs++}`,
+      directory,
+      programArguments(directory),
+    );
+    await lab.#addNamespace(lab.namespace);
+    await lab.#inNamespace(
+      lab.namespace,
+      'sysctl',
+      '-qw',
+      'net.ipv4.ip_unprivileged_port_start=67',
+    );
+    await lab.startMetad();
+    return lab;
+  }
+
+  /** Everything that metad logged so far. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** The first whole line that contains a text, as soon as there is one. */
+  async logLine(text: string): Promise<string> {
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    for (;;) {
+      const line = this.#log
+        .split('\n')
+        .slice(0, -1)
+        .find((candidate) => candidate.includes(text));
+      if (line !== undefined) return line;
+      if (Date.now() > deadline) throw new Error(`metad never logged ${text}`);
+      await sleep(20);
+    }
+  }
+
+  get metadPid(): number {
+    return this.#metad?.pid ?? 0;
+  }
+
+  async startMetad(): Promise<void> {
+    const id = String(METAD_UID);
+    const program = [
+      ...['nsenter', `--net=/run/netns/${this.namespace}`, '--'],
+      ...['setpriv', '--reuid', id, '--regid', id, '--clear-groups', '--no-new-privs'],
+      ...['--bounding-set=-all', '--inh-caps=-all', '--'],
+      ...[process.execPath, 'metad/main.ts', '--log-level', 'debug'],
+      ...['--control-socket', this.controlSocket, ...this.#arguments],
+    ];
+    const child = spawn(program[0] ?? '', program.slice(1), {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+    this.#metad = child;
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    for (;;) {
+      const answer = await this.control('GET', '/v1/status').catch(() => null);
+      if (answer?.status === 200) return;
+      if (child.exitCode !== null || Date.now() > deadline) {
+        throw new Error(`metad did not start: ${this.#log}`);
+      }
+      await sleep(50);
+    }
+  }
+
+  /** @returns its exit status, or the signal's name */
+  async stopMetad(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string | null> {
+    const child = this.#metad;
+    this.#metad = undefined;
+    if (!child || child.exitCode !== null) return child?.exitCode ?? null;
+    const ended = new Promise<number | string | null>((resolve) => {
+      child.once('exit', (code, by) => resolve(code ?? by));
+    });
+    child.kill(signal);
+    return await ended;
+  }
+
+  /** A guest's own namespace, with `eth0` as the other end of a device in the channel's namespace. */
+  async addGuest(link: GuestLink): Promise<Guest> {
+    const namespace = `${this.namespace}-g${this.#namespaces.length}`;
+    await this.#addNamespace(namespace);
+    await this.connect(namespace, link);
+    return {
+      namespace,
+      run: async (command, ...args) => await this.#inNamespace(namespace, command, ...args),
+    };
+  }
+
+  async connect(namespace: string, link: GuestLink): Promise<void> {
+    const { device, mac, ip } = link;
+    const host = this.namespace;
+    await run('ip', [
+      ...['-n', host, 'link', 'add', device, 'type', 'veth'],
+      ...['peer', 'name', 'eth0', 'address', mac, 'netns', namespace],
+    ]);
+    await run('ip', ['-n', host, 'addr', 'add', '169.254.169.254/32', 'dev', device]);
+    await run('ip', ['-n', host, 'addr', 'add', 'fe80::a9fe:a9fe/64', 'dev', device, 'nodad']);
+    await run('ip', ['-n', host, 'link', 'set', device, 'up']);
+    await run('ip', ['-n', host, 'route', 'append', `${ip}/32`, 'dev', device]);
+    // A guest's link-local address would be tentative for seconds, and unusable for its own requests.
+    await this.#inNamespace(namespace, 'sysctl', '-qw', 'net.ipv6.conf.eth0.accept_dad=0');
+    await run('ip', ['-n', namespace, 'link', 'set', 'eth0', 'up']);
+    if (link.isUnconfigured) return;
+    await run('ip', ['-n', namespace, 'addr', 'add', `${ip}/16`, 'dev', 'eth0']);
+  }
+
+  /** `ip` in the channel's namespace. */
+  async ip(...args: string[]): Promise<void> {
+    await run('ip', ['-n', this.namespace, ...args]);
+  }
+
+  async disconnect(device: string): Promise<void> {
+    await run('ip', ['-n', this.namespace, 'link', 'del', device]);
+  }
+
+  async control(
+    method: string,
+    path: string,
+    body?: string | Buffer,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    return await new Promise((resolve, reject) => {
+      const outgoing = request(
+        { socketPath: this.controlSocket, method, path, headers, agent: false },
+        (incoming) => {
+          const chunks: Buffer[] = [];
+          incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+          incoming.on('error', reject);
+          incoming.on('end', () => {
+            const status = incoming.statusCode ?? 0;
+            resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks) });
+          });
+        },
+      );
+      outgoing.on('error', reject);
+      outgoing.end(body);
+    });
+  }
+
+  async put(view: InstanceView): Promise<Answer> {
+    return await this.control('PUT', `/v1/instances/${view.uuid}`, JSON.stringify(view));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopMetad();
+    for (const namespace of this.#namespaces) await run('ip', ['netns', 'del', namespace]);
+    await rm(this.directory, { recursive: true });
+  }
+
+  async #addNamespace(name: string): Promise<void> {
+    await run('ip', ['netns', 'add', name]);
+    this.#namespaces.push(name);
+    await run('ip', ['-n', name, 'link', 'set', 'lo', 'up']);
+  }
+
+  async #inNamespace(namespace: string, command: string, ...args: string[]): Promise<string> {
+    const { stdout } = await run('ip', ['netns', 'exec', namespace, command, ...args]);
+    return stdout;
+  }
+}

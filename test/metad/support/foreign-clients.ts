@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto';
+import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+
+/** Clients of metadata services, and the Python modules that they load. */
+const PACKAGES = [
+  ...['cloud-guest-utils', 'ganeti-3.0', 'libcurl3-gnutls', 'python3-bitarray', 'python3-botocore'],
+  ...['python3-cffi-backend', 'python3-cryptography', 'python3-dateutil', 'python3-jmespath'],
+  ...['python3-openssl', 'python3-pycurl', 'python3-pyinotify', 'python3-pyparsing'],
+  ...[
+    'python3-simplejson',
+    'python3-six',
+    'python3-urllib3',
+    'python3-requests',
+    'python3-certifi',
+    'python3-chardet',
+    'python3-idna',
+  ],
+];
+const DOWNLOAD_TIMEOUT_MS = 10 * 60_000;
+
+/**
+ * Debian's packages of foreign clients, unpacked and not installed; fetched once and kept in the build cache.
+ * @returns the folder that stands for `/`; nothing may be written below it
+ */
+export async function foreignClients(): Promise<string> {
+  const hash = createHash('sha256').update(PACKAGES.join()).digest('hex').slice(0, 16);
+  const cache = join(homedir(), '.cache/gnt');
+  const tree = join(cache, `foreign-clients-${hash}`);
+  const isThere = await access(tree).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return tree;
+  await mkdir(cache, { recursive: true });
+  const unfinished = await mkdtemp(`${tree}.`);
+  try {
+    const download = async (): Promise<unknown> =>
+      await run('apt-get', ['download', '-qq', ...PACKAGES], {
+        cwd: unfinished,
+        timeoutMs: DOWNLOAD_TIMEOUT_MS,
+      });
+    // The lists may be older than what the mirror has.
+    await download().catch(async () => {
+      await run('apt-get', ['update', '-qq'], { timeoutMs: DOWNLOAD_TIMEOUT_MS });
+      await download();
+    });
+    const root = join(unfinished, 'root');
+    for (const name of await readdir(unfinished)) {
+      if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(unfinished, name), root]);
+    }
+    // Another process may have been faster; its tree is as good.
+    await rename(root, tree).catch(() => undefined);
+  } finally {
+    await rm(unfinished, { recursive: true, force: true });
+  }
+  return tree;
+}

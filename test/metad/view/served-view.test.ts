@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inspect } from 'node:util';
+import { parseView, redactView } from '../../../metad/view/served-view.ts';
+import { renderGaneti } from '../../../metad/dialects/ganeti.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+test('a malformed view is refused with the path of the field and without its value', () => {
+  const cases: [unknown, RegExp][] = [
+    [
+      { ...exampleView(), osParameters: { a: { value: 5, visibility: 'public' } } },
+      /osParameters\.a\.value:/,
+    ],
+    [
+      { ...exampleView(), osParameters: { a: { value: 'TOPSECRET', visibility: 'x' } } },
+      /osParameters\.a\.visibility:/,
+    ],
+    [{ ...exampleView(), userData: '!TOPSECRET!' }, /userData:/],
+    [{ ...exampleView(), extra: 'TOPSECRET' }, /extra/],
+    [{ ...exampleView(), mode: 'install' }, /install:/],
+    ['TOPSECRET', /top level/],
+    [null, /top level/],
+  ];
+  for (const [value, expected] of cases) {
+    assert.throws(
+      () => parseView(value),
+      (error: Error & { code?: string }) => {
+        assert.equal(error.code, 'VALIDATION');
+        assert.match(error.message, expected);
+        assert.doesNotMatch(error.message, /TOPSECRET/);
+        return true;
+      },
+    );
+  }
+});
+
+test('a channel that is not the communication NIC is refused', () => {
+  const view = exampleView();
+  view.channel = { ...view.channel, mac: '52:54:00:00:00:99' };
+  assert.throws(() => parseView(view), /channel\.mac/);
+});
+
+test('parameter values cannot be printed by accident', () => {
+  const view = parseView(exampleView());
+  assert.doesNotMatch(inspect(view, { depth: 10 }), /S3CRET|KEY123/);
+  assert.doesNotMatch(JSON.stringify([...view.osParameters]), /S3CRET|KEY123/);
+});
+
+test('the redacted view renders public values only', () => {
+  const leaf = renderGaneti(redactView(parseView(exampleView()))).get('os/parameters.json');
+  assert.equal(leaf?.kind, 'fixed');
+  assert.deepEqual(JSON.parse(leaf?.kind === 'fixed' ? leaf.body.toString() : ''), {
+    dhcp: ['yes', 'public'],
+    hostkey: ['<redacted>', 'private'],
+    rootpw: ['<redacted>', 'secret'],
+  });
+});

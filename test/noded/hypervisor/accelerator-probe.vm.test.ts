@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { probeKvm } from '../../../noded/hypervisor/accelerator-probe.ts';
+import {
+  PROBE_EXIT_SUCCESS,
+  createProbeFirmware,
+} from '../../../noded/hypervisor/probe-firmware.ts';
+import { ensureQemuUser } from '../../../noded/hypervisor/qemu-user.ts';
+
+function ownChildren(): string {
+  return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8');
+}
+
+test('the test guest succeeds where guests work', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-test-probe-'));
+  try {
+    const firmware = join(directory, 'firmware');
+    await writeFile(firmware, createProbeFirmware());
+    const { status } = spawnSync(
+      'qemu-system-x86_64',
+      [
+        ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
+        ...['-machine', 'q35', '-accel', 'tcg', '-cpu', 'max', '-m', '16M'],
+        ...['-bios', firmware, '-device', 'isa-debug-exit,iobase=0xf4,iosize=1'],
+      ],
+      { timeout: 60_000 },
+    );
+    assert.equal(status, PROBE_EXIT_SUCCESS);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+});
+
+test('a host without the device uses TCG and names what is missing', async () => {
+  assert.deepEqual(await probeKvm(await ensureQemuUser(), '/dev/gnt-no-kvm'), {
+    accelerator: 'tcg',
+    reason: '/dev/gnt-no-kvm does not exist',
+  });
+});
+
+test('the probe ends in time with a reason and without leftovers, whatever KVM does', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-test-probe-'));
+  await chmod(directory, 0o755);
+  const formerTmpdir = process.env.TMPDIR;
+  process.env.TMPDIR = directory;
+  try {
+    const before = ownChildren();
+    const root = { uid: 0, gid: 0, kvmGid: null };
+    for (const user of [await ensureQemuUser(), root]) {
+      const startedAtMs = performance.now();
+      const choice = await probeKvm(user);
+      assert.ok(performance.now() - startedAtMs < 10_000);
+      assert.match(choice.reason, choice.accelerator === 'kvm' ? /ran in KVM/ : /kvm|KVM/);
+    }
+    assert.equal(ownChildren(), before);
+    assert.deepEqual(await readdir(directory), []);
+  } finally {
+    if (formerTmpdir === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = formerTmpdir;
+    await rm(directory, { recursive: true });
+  }
+});

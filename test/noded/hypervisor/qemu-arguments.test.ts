@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { MachineNic, MachineSpec } from '../../../noded/hypervisor/machine.ts';
+import { planQemuArguments } from '../../../noded/hypervisor/qemu-arguments.ts';
+
+const channel: MachineNic = {
+  kind: 'tap',
+  fd: 40,
+  device: 'gnt.com.0',
+  mac: 'aa:00:00:00:00:01',
+  channel: true,
+};
+const bridged: MachineNic = {
+  ...channel,
+  device: 'gnt1',
+  mac: 'aa:00:00:00:00:02',
+  channel: false,
+};
+const user: MachineNic = { kind: 'user', mac: 'aa:00:00:00:00:03' };
+
+function spec(changes: Partial<MachineSpec> = {}): MachineSpec {
+  return {
+    uuid: '00000000-0000-4000-8000-000000000001',
+    name: 'web1.example.com',
+    smbios: { uuid: '00000000-0000-4000-8000-000000000002' },
+    memoryMiB: 512,
+    vcpus: 2,
+    accelerator: 'tcg',
+    disks: [{ path: '/d/0', serial: 'disk-0', readOnly: false }],
+    nics: [channel],
+    noReboot: false,
+    ...changes,
+  };
+}
+
+function plan(machine: MachineSpec): readonly string[] {
+  return planQemuArguments(machine, {
+    qmp: 3,
+    console: 4,
+    consoleLog: 5,
+    ...(machine.kernel && { kernel: 6 }),
+    ...(machine.kernel?.initrdPath !== undefined && { initrd: 7 }),
+    ...(machine.cdromPath !== undefined && { cdrom: 8 }),
+    disks: machine.disks.map((_, index) => ({ fd: 10 + index, direct: index === 0 })),
+    taps: machine.nics.map((nic, index) => (nic.kind === 'tap' ? 100 + index : null)),
+  });
+}
+
+function valuesOf(args: readonly string[], option: string): readonly string[] {
+  return args.flatMap((arg, index) => (args[index - 1] === option ? [arg] : []));
+}
+function devices(machine: MachineSpec, kind: string): readonly string[] {
+  return valuesOf(plan(machine), '-device').filter((value) => value.startsWith(kind));
+}
+function address(device: string | undefined): string | undefined {
+  return /addr=([0-9a-f.]+)/.exec(device ?? '')?.[1];
+}
+
+test('QEMU gets the whole sandbox, no default devices and nothing to open but public files', () => {
+  const machine = spec({
+    kernel: { kernelPath: '/secret/kernel', initrdPath: '/secret/initrd', append: 'quiet' },
+    cdromPath: '/secret/cd.iso',
+    nics: [user, bridged, channel],
+  });
+  const args = plan(machine);
+  assert.deepEqual(valuesOf(args, '-sandbox'), [
+    'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny',
+  ]);
+  for (const flag of ['-nodefaults', '-no-user-config']) assert.ok(args.includes(flag), flag);
+  assert.doesNotMatch(args.join(' '), /\/secret|\/d\/0/);
+  const paths = args.join(' ').match(/\/[^\s,]*/g);
+  for (const path of paths ?? [])
+    assert.match(path, /^\/(dev\/(fdset|urandom)|proc\/self\/fd\/[67]$)/);
+});
+
+test("a guest's NICs keep their PCI slots when others come and go, and the channel's is the last", () => {
+  const alone = devices(spec({ nics: [channel] }), 'virtio-net-pci');
+  const all = devices(spec({ nics: [user, bridged, channel] }), 'virtio-net-pci');
+  const two = devices(spec({ nics: [user, channel] }), 'virtio-net-pci');
+  assert.deepEqual(all.map(address), ['2.0', '3.0', 'f.0']);
+  assert.deepEqual(two.map(address), ['2.0', 'f.0']);
+  assert.deepEqual(alone.map(address), ['f.0']);
+});
+
+test('disks keep their slots too, eight to a slot, and no two devices share an address', () => {
+  const disks = Array.from({ length: 18 }, (_, index) => ({
+    path: `/d/${index}`,
+    serial: `disk-${index}`,
+    readOnly: false,
+  }));
+  const planned = devices(spec({ disks }), 'virtio-blk-pci');
+  assert.deepEqual(
+    [0, 7, 8, 17].map((index) => address(planned[index])),
+    ['10.0', '10.7', '11.0', '12.1'],
+  );
+  assert.deepEqual(
+    planned.map((device) => device.includes('multifunction=on')),
+    planned.map((_, index) => index % 8 === 0),
+  );
+  const every = devices(spec({ disks, nics: [user, bridged, channel] }), '').map(address);
+  assert.equal(new Set(every).size, every.length);
+});
+
+test('a disk is raw, of the access asked for, without the page cache only where it can be', () => {
+  const args = plan(
+    spec({
+      disks: [
+        { path: '/d/0', serial: 'disk-0', readOnly: false },
+        { path: '/d/1', serial: 'image', readOnly: true },
+      ],
+    }),
+  );
+  const files = valuesOf(args, '-blockdev').filter((value) => value.startsWith('driver=file'));
+  assert.match(files[0] ?? '', /\/dev\/fdset\/2,read-only=off,auto-read-only=off,cache\.direct=on/);
+  assert.match(files[1] ?? '', /\/dev\/fdset\/3,read-only=on,auto-read-only=off,cache\.direct=off/);
+  const formats = valuesOf(args, '-blockdev').map((value) => /driver=(\w+)/.exec(value)?.[1]);
+  assert.deepEqual(new Set(formats), new Set(['file', 'raw']));
+  assert.deepEqual(valuesOf(args, '-add-fd'), ['fd=5,set=1', 'fd=10,set=2', 'fd=11,set=3']);
+});
+
+test('the boot order names one device each, and the channel never boots', () => {
+  const args = plan(
+    spec({ nics: [user, channel], cdromPath: '/cd', bootOrder: ['cdrom', 'network', 'disk'] }),
+  ).filter((arg) => arg.includes('bootindex='));
+  assert.deepEqual(
+    args.map((arg) => [/^[\w-]+/.exec(arg)?.[0], /bootindex=(\d)/.exec(arg)?.[1]]),
+    [
+      ['virtio-net-pci', '2'],
+      ['virtio-blk-pci', '3'],
+      ['ide-cd', '1'],
+    ],
+  );
+  const [onlyChannel] = devices(spec({ bootOrder: ['network'] }), 'virtio-net-pci');
+  assert.match(onlyChannel ?? '', /,romfile=$/);
+});
+
+test('with a kernel nothing else boots', () => {
+  const args = plan(spec({ kernel: { kernelPath: '/k', append: 'a=1,b' }, bootOrder: ['disk'] }));
+  assert.deepEqual(valuesOf(args, '-kernel'), ['/proc/self/fd/6']);
+  assert.deepEqual(valuesOf(args, '-append'), ['a=1,b']);
+  assert.doesNotMatch(args.join(' '), /bootindex|-initrd/);
+});
+
+test('a comma in a name or in SMBIOS cannot start another option', () => {
+  const args = plan(
+    spec({
+      name: 'a,debug-threads=on',
+      smbios: {
+        uuid: '00000000-0000-4000-8000-000000000002',
+        serial: 'ds=nocloud-net;s=http://169.254.169.254/nocloud/,x=y',
+        product: 'OpenStack Nova',
+        chassisAssetTag: 'tag,1',
+      },
+    }),
+  );
+  assert.deepEqual(valuesOf(args, '-name'), ['guest=a,,debug-threads=on']);
+  const [system = '', chassis = ''] = valuesOf(args, '-smbios');
+  assert.match(system, /^type=1,uuid=00000000-0000-4000-8000-000000000002,/);
+  assert.match(system, /,serial=ds=nocloud-net;s=http:\/\/169\.254\.169\.254\/nocloud\/,,x=y/);
+  assert.match(system, /,product=OpenStack Nova/);
+  assert.equal(chassis, 'type=3,asset=tag,,1');
+});
+
+test('KVM and TCG get their own processor models', () => {
+  assert.deepEqual(valuesOf(plan(spec({ accelerator: 'kvm' })), '-cpu'), ['host']);
+  assert.deepEqual(valuesOf(plan(spec()), '-cpu'), ['max,-erms']);
+  assert.match(valuesOf(plan(spec()), '-accel')[0] ?? '', /^tcg,thread=multi,tb-size=\d+$/);
+});
+
+test('more NICs or disks than slots are refused', () => {
+  const nics = Array.from({ length: 14 }, () => ({ ...user }));
+  assert.throws(() => plan(spec({ nics })), RangeError);
+  const disk = { path: '/d', serial: 's', readOnly: true };
+  assert.throws(() => plan(spec({ disks: Array.from({ length: 65 }, () => disk) })), RangeError);
+});

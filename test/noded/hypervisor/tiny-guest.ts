@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
+
+/**
+ * A guest of 512 bytes. Booted by the BIOS it says "up" on ttyS0, then powers off when its power button is pressed, and obeys letters
+ * from ttyS0: `o` powers off, `r` resets, `f` floods ttyS0 with "x" for ever; others come back.
+ */
+const INSTRUCTIONS = [
+  // cli; %ds = %ss = 0; %sp = 0x7c00; sti
+  'fa 31c0 8ed8 8ed0 bc007c fb',
+  // port 0x602 (PM1_EN) = power button
+  'ba0206 b80001 ef',
+  // write the text
+  'be6f7c ac 84c0 7405 e84100 ebf6',
+  // loop: hlt; power button in 0x600 (PM1_STS)? -> off; a byte in 0x3fd? -> read it from 0x3f8
+  'f4 ba0006 ed f6c401 751d bafd03 ec a801 74ee baf803 ec',
+  // 'o' -> off; 'r' -> reset; 'f' -> flood; else write it; loop
+  '3c6f 740d 3c72 7412 3c66 7416 e81a00 ebd9',
+  // off: 0x604 (PM1_CNT) = sleep; reset: 0xcf9 = 6; flood: write x
+  'ba0406 b80020 ef ebd0 baf90c b006 ee ebc8 b078 e80200 ebf9',
+  // write: wait for 0x3fd to be ready, byte to 0x3f8
+  '52 50 bafd03 ec a820 74fb 58 baf803 ee 5a c3',
+  // "up\r\n\0"
+  '75700d0a00',
+];
+
+export async function writeTinyDisk(path: string): Promise<void> {
+  const disk = Buffer.alloc(1024 * 1024);
+  Buffer.from(INSTRUCTIONS.join('').replaceAll(' ', ''), 'hex').copy(disk);
+  disk.writeUInt16BE(0x55aa, 510);
+  await writeFile(path, disk, { mode: 0o600 });
+}
+
+export function tinySpec(diskPath: string, changes: Partial<MachineSpec> = {}): MachineSpec {
+  return {
+    uuid: randomUUID(),
+    name: 'tiny.example.com',
+    smbios: { uuid: randomUUID() },
+    memoryMiB: 32,
+    vcpus: 1,
+    accelerator: 'tcg',
+    disks: [{ path: diskPath, serial: 'tiny', readOnly: false }],
+    nics: [],
+    noReboot: false,
+    ...changes,
+  };
+}
+
+/** A client of the guest's console. */
+export interface TinyConsole extends Disposable {
+  write(text: string): void;
+  /** Resolves when the guest has said `text`, now or before. */
+  sees(text: string): Promise<void>;
+}
+
+export async function openConsole(machine: Machine): Promise<TinyConsole> {
+  const socket: Socket = connect(machine.consoleSocket);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  let said = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    said = (said + chunk).slice(-65_536);
+  });
+  return {
+    write: (text) => socket.write(text),
+    sees: async (text) => {
+      while (!said.includes(text))
+        await once(socket, 'data', { signal: AbortSignal.timeout(60_000) });
+    },
+    [Symbol.dispose]: () => socket.destroy(),
+  };
+}

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { Secret } from '#shared/secret/secret.ts';
+import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { GuestEvents } from '../../../noded/instances/guest-events.ts';
+import type { InstanceRepository } from '../../../noded/instances/instance-repository.ts';
+import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { planView } from '../../../noded/instances/plan-view.ts';
+import type { Views } from '../../../noded/instances/views.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { clusterRecord, instanceRecord } from '../support/records.ts';
+
+const record = instanceRecord({
+  communication: true,
+  seedDisk: false,
+  osParametersSecret: { rootpw: 'x' },
+  diskTemplate: 'diskless',
+});
+const secrets = {
+  osParameters: new Map([['rootpw', new Secret('s3cret')]]),
+  packageUser: undefined,
+  packagePassword: undefined,
+};
+const context = {
+  jobId: 1,
+  signal: new AbortController().signal,
+  report: {
+    log: () => undefined,
+    waits: () => undefined,
+    stageStarted: () => undefined,
+    stageFinished: () => undefined,
+    progress: () => undefined,
+    output: () => undefined,
+  },
+};
+
+function createRunner() {
+  const metad = new FakeMetad();
+  const hypervisor = new FakeHypervisor();
+  const clock = new ManualClock();
+  const guestEvents = new GuestEvents();
+  const keeper = new MachineKeeper({
+    hypervisor,
+    network: new FakeNetwork(),
+    metad,
+    logger: silentLogger,
+    clock,
+    onExit: () => undefined,
+  });
+  const views: Views = {
+    forRun: (_uuid, device, revision, given) =>
+      Promise.resolve(
+        planView({
+          instance: record,
+          cluster: clusterRecord,
+          device,
+          revision,
+          defaults: { public: {}, private: {} },
+          secrets: given?.osParameters ?? new Map<string, Secret>(),
+          install: null,
+        }),
+      ),
+    forInstall: () => Promise.reject(new Error('no installation here')),
+  };
+  const runner = new InstanceRunner({
+    // What else a repository does, no start asks for.
+    instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,
+    keeper,
+    views,
+    metad,
+    disks: createInstanceDisks('/nonexistent'),
+    guestEvents,
+    clock,
+    chooseAccelerator: (wanted) =>
+      wanted === 'kvm'
+        ? Promise.reject(new AppError('HOST_PREREQUISITE', 'KVM does not work'))
+        : Promise.resolve('tcg'),
+  });
+  const shown = () => metad.views.get(record.uuid)?.osParameters['rootpw']?.value;
+  return { runner, keeper, metad, hypervisor, clock, guestEvents, shown };
+}
+
+test('a secret is shown to the guest, and is not told again to a metad that was restarted', async () => {
+  const { runner, keeper, metad, shown } = createRunner();
+  await runner.start(record, secrets, context);
+  assert.equal(shown(), 's3cret');
+  metad.views.clear();
+  await keeper.republishAll();
+  assert.equal(shown(), null);
+});
+
+test('a secret whose telling failed is forgotten all the same', async () => {
+  const { runner, keeper, metad, shown } = createRunner();
+  await runner.start(record, secrets, context);
+  metad.isDown = true;
+  await assert.rejects(runner.republish(record, secrets), { code: 'METAD_UNAVAILABLE' });
+  metad.isDown = false;
+  await keeper.republishAll();
+  assert.equal(shown(), null);
+});
+
+test('an instance whose guest has powered itself off does not count as running, and starts again', async () => {
+  const { runner, hypervisor } = createRunner();
+  await runner.start(record, secrets, context);
+  hypervisor.machines[0]?.end('guest-shutdown');
+  assert.equal(runner.isRunning(record.uuid), false);
+  await runner.start(record, secrets, context);
+  assert.equal(runner.isRunning(record.uuid), true);
+});
+
+test("the guest's word that it is up counts for the present run only", async () => {
+  const { runner, guestEvents, keeper } = createRunner();
+  await runner.start(record, secrets, context);
+  assert.equal(runner.readyAtMs(record.uuid), null);
+  guestEvents.dispatch({
+    sequence: 1,
+    instance: record.uuid,
+    event: { type: 'ready', source: 'phone-home', text: '' },
+  });
+  assert.equal(runner.readyAtMs(record.uuid), 1000);
+  await keeper.kill(record.uuid);
+  assert.equal(runner.readyAtMs(record.uuid), null);
+});
+
+test('what would keep the instance from starting is refused before it is installed', async () => {
+  const { runner } = createRunner();
+  const refused = [
+    instanceRecord({ nics: [{ link: 'gnt-no-bridge' }] }),
+    instanceRecord({ hvparams: { accel: 'kvm' } }),
+    instanceRecord({ hvparams: { kernel_path: '/nonexistent/vmlinuz' } }),
+  ];
+  for (const instance of refused)
+    await assert.rejects(runner.checkRunnable(instance), { code: 'HOST_PREREQUISITE' });
+  await assert.rejects(
+    runner.checkRunnable(instanceRecord({ hvparams: { boot_order: 'floppy' } })),
+    {
+      code: 'VALIDATION',
+    },
+  );
+  await runner.checkRunnable(instanceRecord({ nics: [{ mode: 'user' }] }));
+});

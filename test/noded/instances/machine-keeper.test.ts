@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { setImmediate as turn } from 'node:timers/promises';
+import { test } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { Secret } from '#shared/secret/secret.ts';
+import type { MachineNic, MachineSpec } from '../../../noded/hypervisor/machine.ts';
+import { MachineKeeper, type MachineRequest } from '../../../noded/instances/machine-keeper.ts';
+import { planView } from '../../../noded/instances/plan-view.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { clusterRecord, instanceRecord } from '../support/records.ts';
+
+function createKeeper() {
+  const hypervisor = new FakeHypervisor();
+  const network = new FakeNetwork();
+  const metad = new FakeMetad();
+  const exits: string[] = [];
+  const keeper = new MachineKeeper({
+    hypervisor,
+    network,
+    metad,
+    logger: silentLogger,
+    clock: new ManualClock(),
+    onExit: (uuid, kind, exit) => exits.push(`${uuid} ${kind} ${exit.reason}`),
+  });
+  return { keeper, hypervisor, network, metad, exits };
+}
+
+const record = instanceRecord({
+  communication: true,
+  osParametersSecret: { rootpw: 'x' },
+  nics: [{ mode: 'user' }],
+});
+
+function viewOf(instance: InstanceRecord, secret?: string) {
+  return (device: string, revision: number): Promise<InstanceView> =>
+    Promise.resolve(
+      planView({
+        instance,
+        cluster: clusterRecord,
+        device,
+        revision,
+        defaults: { public: {}, private: {} },
+        secrets: new Map(secret === undefined ? [] : [['rootpw', new Secret(secret)]]),
+        install: null,
+      }),
+    );
+}
+
+function specOf(instance: InstanceRecord, nics: readonly MachineNic[]): MachineSpec {
+  return {
+    uuid: instance.uuid,
+    name: instance.name,
+    smbios: { uuid: instance.instanceId },
+    memoryMiB: 64,
+    vcpus: 1,
+    accelerator: 'tcg',
+    disks: [],
+    nics,
+    noReboot: false,
+  };
+}
+
+function request(overrides: Partial<MachineRequest> = {}): MachineRequest {
+  return {
+    instance: record,
+    kind: 'run',
+    makeView: viewOf(record, 's3cret'),
+    withInstanceNics: true,
+    makeSpec: (nics) => Promise.resolve(specOf(record, nics)),
+    ...overrides,
+  };
+}
+
+test('a started machine has its view and its TAP, the channel as the last NIC, and no descriptor stays open here', async () => {
+  const { keeper, hypervisor, network, metad } = createKeeper();
+  await keeper.start(request());
+  const [spec] = hypervisor.specs;
+  assert.deepEqual(
+    spec?.nics.map((nic) => (nic.kind === 'tap' ? nic.channel : nic.kind)),
+    ['user', true],
+  );
+  assert.equal(metad.views.get(record.uuid)?.channel.device, 'gnt.com.0');
+  assert.deepEqual(hypervisor.metas, [{ kind: 'run', instance: record.name, device: 'gnt.com.0' }]);
+  assert.equal(network.openDescriptors, 0);
+  assert.deepEqual([...network.taps], ['gnt.com.0']);
+});
+
+test('the view is served before the machine is described', async () => {
+  const { keeper, metad } = createKeeper();
+  let wasServed = false;
+  await keeper.start(
+    request({
+      makeSpec: (nics) => {
+        wasServed = metad.views.has(record.uuid);
+        return Promise.resolve(specOf(record, nics));
+      },
+    }),
+  );
+  assert.ok(wasServed);
+});
+
+test('without the channel there is neither TAP nor view', async () => {
+  const { keeper, network, metad } = createKeeper();
+  await keeper.start(request({ makeView: null }));
+  assert.equal(network.taps.size, 0);
+  assert.equal(metad.views.size, 0);
+  assert.equal(keeper.get(record.uuid)?.device, null);
+});
+
+test('a machine that ends takes its view and its TAP with it, then whoever waits is told', async () => {
+  const { keeper, hypervisor, network, metad, exits } = createKeeper();
+  await keeper.start(request());
+  hypervisor.machines[0]?.end('guest-shutdown');
+  await keeper.whenGone(record.uuid);
+  assert.equal(keeper.get(record.uuid), undefined);
+  assert.equal(metad.views.size, 0);
+  assert.equal(network.taps.size, 0);
+  assert.deepEqual(exits, [`${record.uuid} run guest-shutdown`]);
+});
+
+test('killing waits until nothing is left, and is nothing for a machine that is not there', async () => {
+  const { keeper, network } = createKeeper();
+  await keeper.kill(record.uuid);
+  await keeper.start(request());
+  await keeper.kill(record.uuid);
+  assert.equal(keeper.get(record.uuid), undefined);
+  assert.equal(network.taps.size, 0);
+});
+
+for (const [what, prepare] of [
+  ['the hypervisor', (lab) => (lab.hypervisor.failure = new AppError('QEMU_FAILED', 'no'))],
+  ['metad', (lab) => (lab.metad.isDown = true)],
+] satisfies [string, (lab: ReturnType<typeof createKeeper>) => unknown][]) {
+  test(`a start that fails in ${what} leaves no TAP, no descriptor, no view and no machine`, async () => {
+    const lab = createKeeper();
+    prepare(lab);
+    await assert.rejects(lab.keeper.start(request()), AppError);
+    assert.equal(lab.network.taps.size, 0);
+    assert.equal(lab.network.openDescriptors, 0);
+    assert.equal(lab.metad.views.size, 0);
+    assert.equal(lab.keeper.get(record.uuid), undefined);
+  });
+}
+
+test('a start that is cancelled while the machine is described starts nothing', async () => {
+  const { keeper, hypervisor, network } = createKeeper();
+  const controller = new AbortController();
+  const starting = keeper.start(
+    request({
+      signal: controller.signal,
+      makeSpec: (nics) => {
+        controller.abort(new AppError('JOB_CANCELED', 'cancelled'));
+        return Promise.resolve(specOf(record, nics));
+      },
+    }),
+  );
+  await assert.rejects(starting, { code: 'JOB_CANCELED' });
+  assert.equal(hypervisor.machines.length, 0);
+  assert.equal(network.taps.size, 0);
+});
+
+test('an instance never has two machines', async () => {
+  const { keeper, hypervisor } = createKeeper();
+  await keeper.start(request());
+  await assert.rejects(keeper.start(request()), /has a machine already/);
+  assert.equal(hypervisor.machines.length, 1);
+});
+
+test('a start waits for the remains of a machine that has just ended', async () => {
+  const { keeper, hypervisor } = createKeeper();
+  await keeper.start(request());
+  hypervisor.machines[0]?.end('guest-shutdown');
+  await keeper.start(request());
+  await turn();
+  assert.equal(keeper.get(record.uuid)?.machine, hypervisor.machines[1]);
+});
+
+test('a restarted metad is told every view again, but no secret that the job has forgotten', async () => {
+  const { keeper, metad } = createKeeper();
+  await keeper.start(request());
+  assert.deepEqual(metad.views.get(record.uuid)?.osParameters['rootpw'], {
+    value: 's3cret',
+    visibility: 'secret',
+  });
+  keeper.forgetSecrets(record.uuid, viewOf(record));
+  metad.views.clear();
+  await keeper.republishAll();
+  assert.deepEqual(metad.views.get(record.uuid)?.osParameters['rootpw'], {
+    value: null,
+    visibility: 'secret',
+  });
+});
+
+test('one view that cannot be told does not keep the others from metad', async () => {
+  const { keeper, metad } = createKeeper();
+  const other = instanceRecord(
+    { name: 'web2.example.com', communication: true },
+    { uuid: '00000000-0000-4000-8000-0000000000ff' },
+  );
+  await keeper.start(request());
+  await keeper.start(
+    request({
+      instance: other,
+      makeView: viewOf(other),
+      makeSpec: (nics) => Promise.resolve(specOf(other, nics)),
+    }),
+  );
+  keeper.forgetSecrets(record.uuid, () => Promise.reject(new Error('instance is gone')));
+  metad.views.clear();
+  await keeper.republishAll();
+  assert.deepEqual([...metad.views.keys()], [other.uuid]);
+});
+
+test('each view that is told is newer than the one before, whatever the clock says', async () => {
+  const { keeper, metad } = createKeeper();
+  await keeper.start(request());
+  const first = metad.views.get(record.uuid)?.revision ?? 0;
+  await keeper.republish(record.uuid, viewOf(record));
+  assert.ok((metad.views.get(record.uuid)?.revision ?? 0) > first);
+});
+
+test('a keeper that begins anew goes on from the revisions that metad has', async () => {
+  const { keeper, metad } = createKeeper();
+  metad.views.set(record.uuid, await viewOf(record)('gnt.com.0', 5_000_000));
+  keeper.continueRevisions(5_000_000);
+  await keeper.start(request());
+  assert.equal(metad.views.get(record.uuid)?.revision, 5_000_001);
+});

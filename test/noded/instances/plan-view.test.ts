@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { instanceView } from '#shared/contract/view.ts';
+import { Secret } from '#shared/secret/secret.ts';
+import { planInstall } from '../../../noded/install/plan-install.ts';
+import { describeInstance } from '../../../noded/instances/describe-instance.ts';
+import { explainDatasource, planSmbios } from '../../../noded/instances/cloud-init-datasource.ts';
+import { planView, type ViewInput } from '../../../noded/instances/plan-view.ts';
+import { clusterRecord, instanceRecord } from '../support/records.ts';
+
+const installId = '11111111-2222-4333-8444-555555555555';
+
+function view(overrides: Partial<ViewInput> = {}) {
+  return planView({
+    instance: instanceRecord({ communication: true, nics: [{}] }),
+    cluster: clusterRecord,
+    device: 'gnt.com.3',
+    revision: 7,
+    defaults: { public: {}, private: {} },
+    secrets: new Map(),
+    install: null,
+    ...overrides,
+  });
+}
+
+test('a view is what metad accepts, with the channel as the last NIC and as its own', () => {
+  const planned = instanceView.parse(view());
+  assert.deepEqual(
+    planned.nics.map((nic) => nic.communication),
+    [false, true],
+  );
+  assert.equal(planned.nics.at(-1)?.mac, planned.channel.mac);
+  assert.equal(planned.channel.device, 'gnt.com.3');
+  assert.equal(planned.mode, 'run');
+});
+
+test("the instance's own parameters win over the definition's defaults, whatever their visibility", () => {
+  const instance = instanceRecord({
+    osParameters: { a: 'own' },
+    osParametersPrivate: { b: 'own' },
+  });
+  const { osParameters } = view({
+    instance,
+    defaults: { public: { b: 'default', c: 'default' }, private: { a: 'default', d: 'default' } },
+  });
+  assert.deepEqual(osParameters, {
+    a: { value: 'own', visibility: 'public' },
+    b: { value: 'own', visibility: 'private' },
+    c: { value: 'default', visibility: 'public' },
+    d: { value: 'default', visibility: 'private' },
+  });
+});
+
+test('a secret that the job was given is sent, one that it was not is sent as unknown', () => {
+  const instance = instanceRecord({ osParametersSecret: { known: 'x', lost: 'x' } });
+  const { osParameters } = view({ instance, secrets: new Map([['known', new Secret('value')]]) });
+  assert.deepEqual(osParameters, {
+    known: { value: 'value', visibility: 'secret' },
+    lost: { value: null, visibility: 'secret' },
+  });
+});
+
+test('while installing, the view has the plan and the scripts, and is valid', () => {
+  const instance = instanceRecord({ communication: true, osImage: '/a.raw', osImageGrow: true });
+  const plan = planInstall({
+    instance,
+    installId,
+    imageSizeBytes: 1234,
+    hasPackage: true,
+    script: { path: 'untrusted/create', environment: { OS_API_VERSION: '20' } },
+  });
+  const planned = instanceView.parse(
+    view({
+      instance,
+      install: {
+        plan,
+        scripts: new Map([['create', Buffer.from('#!/bin/sh\n')]]),
+        definitionTar: Buffer.from('tar'),
+        imageSizeBytes: 1234,
+        hasPackage: true,
+      },
+    }),
+  );
+  assert.equal(planned.mode, 'install');
+  assert.equal(
+    Buffer.from(planned.install?.scripts['create'] ?? '', 'base64').toString(),
+    '#!/bin/sh\n',
+  );
+  assert.deepEqual(planned.install?.plan.image, {
+    serial: 'image',
+    fileSizeBytes: 1234,
+    grow: true,
+  });
+  assert.deepEqual(planned.install.plan.disks[0]?.serial, 'disk0');
+  assert.deepEqual(planned.install.plan.personalization, { format: 'tar.gz' });
+});
+
+test('a plan holds no OS parameter, public ones neither', () => {
+  const instance = instanceRecord({
+    osParameters: { a: 'VALUE' },
+    osParametersPrivate: { b: 'VALUE' },
+    osParametersSecret: { c: 'VALUE' },
+  });
+  const plan = planInstall({
+    instance,
+    installId,
+    imageSizeBytes: null,
+    hasPackage: false,
+    script: null,
+  });
+  assert.ok(!JSON.stringify(plan).includes('VALUE'));
+  assert.deepEqual([plan.image, plan.scripts, plan.personalization], [null, null, null]);
+});
+
+test('what an API shows of an instance has no private value, no secret and no document', () => {
+  const document = Buffer.from('DOCUMENT').toString('base64');
+  const instance = instanceRecord({
+    osParameters: { a: 'shown' },
+    osParametersPrivate: { b: 'HIDDEN' },
+    osParametersSecret: { c: 'HIDDEN' },
+    userData: document,
+    vendorData: document,
+    networkConfig: document,
+    osImage: 'http://me:HIDDEN@host/a.raw',
+  });
+  const info = describeInstance(instance, null, [
+    {
+      schema: 1,
+      name: 'debian',
+      trusted: false,
+      hidden: false,
+      blacklisted: false,
+      osParameters: { d: 'default' },
+      osParametersPrivate: { e: 'HIDDEN' },
+    },
+  ]);
+  const shown = JSON.stringify(info);
+  assert.ok(!shown.includes('HIDDEN') && !shown.includes(document), shown);
+  assert.deepEqual(info.osParametersEffective['a'], {
+    value: 'shown',
+    visibility: 'public',
+    source: 'instance',
+  });
+  assert.equal(info.osParametersEffective['e']?.source, 'os debian');
+  assert.deepEqual([info.hasUserData, info.secretNames], [true, ['c']]);
+});
+
+test('the status tells what is wanted from what is', () => {
+  const running = {
+    pid: 1,
+    accelerator: 'tcg',
+    startedAtMs: 0,
+    tap: null,
+    readyAtMs: null,
+  } as const;
+  const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
+    describeInstance(instanceRecord({}, overrides), isRunning ? running : null, []).status;
+  assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');
+  assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');
+  assert.equal(status({ adminState: 'down', installState: 'installed' }, true), 'ERROR_up');
+  assert.equal(status({ adminState: 'down', installState: 'installed' }, false), 'ADMIN_down');
+  assert.equal(status({ installState: 'installing' }, false), 'installing');
+  assert.equal(status({ installState: 'failed' }, false), 'install_failed');
+});
+
+test('DMI points a stock cloud-init at the first dialect that it speaks', () => {
+  const smbios = (input: Parameters<typeof instanceRecord>[0]) =>
+    planSmbios(instanceRecord({ communication: true, seedDisk: false, ...input }));
+  assert.match(smbios({ dialects: ['ganeti', 'ec2'] }).uuid, /^ec2/);
+  assert.match(smbios({ dialects: ['ganeti', 'ec2'] }).serial, /^ec2/);
+  assert.equal(smbios({ dialects: ['openstack', 'ec2'] }).product, 'OpenStack Nova');
+  assert.equal(
+    smbios({ dialects: ['nocloud'] }).serial,
+    'ds=nocloud-net;s=http://169.254.169.254/nocloud/',
+  );
+});
+
+test('with a seed disk, or without the channel, DMI points nowhere', () => {
+  for (const input of [
+    { seedDisk: true },
+    { communication: false, dialects: ['openstack' as const] },
+  ]) {
+    const { product, serial } = planSmbios(instanceRecord({ communication: true, ...input }));
+    assert.deepEqual([product, serial.includes('ds=')], ['KVM instance', false]);
+  }
+});
+
+test('info says which datasource a stock image will use, or why none', () => {
+  const datasource = (input: Parameters<typeof instanceRecord>[0]) =>
+    explainDatasource(instanceRecord({ communication: true, ...input })).datasource;
+  assert.equal(datasource({}), 'NoCloud');
+  assert.equal(datasource({ communication: false }), null);
+  assert.equal(datasource({ dialects: ['ec2'] }), 'Ec2');
+  assert.equal(datasource({ dialects: ['openstack'] }), 'OpenStack');
+  assert.equal(datasource({ dialects: ['ganeti'] }), null);
+});

@@ -1,0 +1,317 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { createChannelNetwork } from '../../../noded/network/channel-network.ts';
+import type { ChannelNetwork, ChannelTap } from '../../../noded/network/channel-network.ts';
+import {
+  SERVICE_IPV4,
+  SERVICE_IPV6,
+  SERVICE_SOLICITED_NODE,
+} from '../../../noded/network/service-address.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import {
+  BROADCAST_MAC,
+  neighbourAdvertisement,
+  neighbourSolicitation,
+  ping,
+  tcp,
+  udp,
+} from './frames.ts';
+import type { Seen } from './frames.ts';
+import { HIDDEN_PORT, attacks } from './attacks.ts';
+import { attackTable } from './attack-table.ts';
+import type { AttackOutcome } from './attack-table.ts';
+import { RawGuest } from './raw-guest.ts';
+
+const namespace = `gnt-test-filter-${process.pid}`;
+const aliceGuest = { ip: '169.254.9.1', mac: 'aa:00:00:00:09:01' };
+const bobGuest = { ip: '169.254.9.2', mac: 'aa:00:00:00:09:02' };
+const aliceIpv6 = 'fe80::a800:ff:fe00:901';
+const EXPOSED_PORT = 8080;
+const SYN_ACK = 0x12;
+const ECHO_REPLY_V6 = 129;
+const SOLICITATION = 135;
+const ADVERTISEMENT = 136;
+
+function inNamespace(command: string, ...args: readonly string[]): string {
+  return execFileSync('ip', ['netns', 'exec', namespace, command, ...args], { encoding: 'utf8' });
+}
+
+/** Two guests of one node, and everything a careless host might have listening. */
+describe("the channel's filter", () => {
+  let network: ChannelNetwork;
+  let alice: RawGuest;
+  let bob: RawGuest;
+  const taps: ChannelTap[] = [];
+  const servers: Server[] = [];
+  const datagrams: string[] = [];
+  const outcomes: AttackOutcome[] = [];
+  const udpSockets: ReturnType<typeof createSocket>[] = [];
+
+  const listen = async (device: string, address: string, port: number): Promise<void> => {
+    const fd = inNetworkNamespace(network.namespacePath, () =>
+      openDeviceSocket({ device, type: 'tcp', address, port }),
+    );
+    const server = createServer((socket) => socket.on('error', () => undefined));
+    const listening = once(server, 'listening');
+    server.listen({ fd });
+    await listening;
+    servers.push(server);
+  };
+  const receive = async (device: string, port: number): Promise<void> => {
+    const fd = inNetworkNamespace(network.namespacePath, () =>
+      openDeviceSocket({ device, type: 'udp', address: '0.0.0.0', port }),
+    );
+    const socket = createSocket('udp4');
+    const listening = once(socket, 'listening');
+    socket.on('message', (message) => datagrams.push(`${device}:${port} ${message.toString()}`));
+    socket.bind({ fd });
+    await listening;
+    udpSockets.push(socket);
+  };
+
+  before(async () => {
+    network = createChannelNetwork({ namespace, logger: silentLogger });
+    await network.ensureNamespace();
+    const [tapA, tapB] = [await network.openTap(aliceGuest), await network.openTap(bobGuest)];
+    taps.push(tapA, tapB);
+    alice = new RawGuest(tapA, aliceGuest);
+    bob = new RawGuest(tapB, bobGuest);
+    for (const { device } of taps) {
+      for (const port of [80, EXPOSED_PORT, HIDDEN_PORT]) {
+        await listen(device, SERVICE_IPV4, port);
+        await listen(device, SERVICE_IPV6, port);
+      }
+      await receive(device, 67);
+      await receive(device, 53);
+    }
+    await alice.meetHost();
+    await bob.meetHost();
+  });
+
+  after(async () => {
+    for (const server of servers) server.close();
+    for (const socket of udpSockets) socket.close();
+    for (const tap of taps) {
+      tap.close();
+      await network.releaseTap(tap.device);
+    }
+    assert.equal(await network.removeNamespace(), true);
+    await network.close();
+  });
+
+  const own = { source: aliceGuest.ip, destination: SERVICE_IPV4 };
+  const own6 = { source: aliceIpv6, destination: SERVICE_IPV6 };
+  const http = { from: 30_000, to: 80 };
+  const isSynAck = (seen: Seen): boolean => seen.kind === 'tcp' && seen.detail === SYN_ACK;
+
+  describe('lets a guest', () => {
+    test('open HTTP connections over IPv4 and IPv6', async () => {
+      alice.send(tcp(alice.link, own, http, 'syn'));
+      assert.equal((await alice.waitFor(isSynAck)).source, SERVICE_IPV4);
+      await alice.settle();
+      alice.send(neighbourAdvertisement(alice.link, own6, aliceIpv6));
+      alice.send(tcp(alice.link, own6, http, 'syn'));
+      const asked = await alice.waitFor((seen) => seen.kind === 'icmpv6' || isSynAck(seen));
+      if (!isSynAck(asked)) {
+        // The host asks where the guest is before it answers.
+        alice.send(neighbourAdvertisement(alice.link, own6, aliceIpv6));
+        await alice.waitFor(isSynAck);
+      }
+      await alice.settle();
+    });
+
+    test('find the service by ARP and by neighbour discovery, on its own TAP', async () => {
+      const solicited = { source: aliceIpv6, destination: SERVICE_SOLICITED_NODE };
+      const toGroup = { from: alice.mac, to: '33:33:ff:fe:a9:fe' };
+      alice.send(neighbourSolicitation(toGroup, solicited, SERVICE_IPV6));
+      const answer = await alice.waitFor(
+        (seen) => seen.kind === 'icmpv6' && seen.detail === ADVERTISEMENT,
+      );
+      assert.equal(answer.from, alice.hostMac);
+      assert.notEqual(alice.hostMac, bob.hostMac);
+      alice.send(ping(alice.link, own6, 7));
+      await alice.waitFor((seen) => seen.kind === 'icmpv6' && seen.detail === ECHO_REPLY_V6);
+      await alice.settle();
+    });
+
+    test('ask for its address by DHCP without one and with its own', async () => {
+      const ports = { from: 68, to: 67 };
+      const everybody = { from: alice.mac, to: BROADCAST_MAC };
+      datagrams.length = 0;
+      const arrived = Promise.all(
+        [0, 1, 2].map(() => once(udpSockets[0] ?? assert.fail(), 'message')),
+      );
+      alice.send(
+        udp(everybody, { source: '0.0.0.0', destination: '255.255.255.255' }, ports, 'discover'),
+        udp(everybody, { source: aliceGuest.ip, destination: '255.255.255.255' }, ports, 'rebind'),
+        udp(alice.link, own, ports, 'renew'),
+      );
+      await arrived;
+      await waitForDatagrams(3);
+      assert.deepEqual(datagrams.sort(), [
+        'gnt.com.0:67 discover',
+        'gnt.com.0:67 rebind',
+        'gnt.com.0:67 renew',
+      ]);
+      datagrams.length = 0;
+    });
+
+    test('reach an exposed service only while it is exposed', async () => {
+      const ports = { from: 30_001, to: EXPOSED_PORT };
+      alice.send(tcp(alice.link, own, ports, 'syn'));
+      assert.deepEqual(await alice.settle(), []);
+      await network.setServicePorts([EXPOSED_PORT]);
+      alice.send(tcp(alice.link, own, ports, 'syn'));
+      await alice.waitFor(isSynAck);
+      await network.setServicePorts([]);
+      await alice.settle();
+      alice.send(tcp(alice.link, own, { from: 30_002, to: EXPOSED_PORT }, 'syn'));
+      assert.deepEqual(withoutNoise(await alice.settle()), []);
+    });
+
+    test('be called by the host', async () => {
+      const client = ['nsenter', `--net=${network.namespacePath}`, 'bash', '-c'];
+      const [command = '', ...args] = [...client, `exec 3<>/dev/tcp/${aliceGuest.ip}/2222`];
+      const connected = new Promise<number | null>((resolve) => {
+        execFile(command, args).once('exit', resolve);
+      });
+      const call = await alice.waitFor((seen) => seen.kind === 'tcp' && seen.ports[1] === 2222);
+      assert.equal(call.to, alice.mac);
+      const back = { from: 2222, to: call.ports[0] };
+      alice.send(tcp(alice.link, own, back, 'syn-ack', call.sequence + 1));
+      assert.equal(await connected, 0);
+      await alice.settle();
+    });
+
+    test('send no more than honest amounts into the connection table', async () => {
+      for (let port = 1; port <= 200; port += 1) {
+        alice.send(tcp(alice.link, own, { from: 40_000 + port, to: 80 }, 'syn'));
+        alice.send(tcp(alice.link, own, { from: 40_000 + port, to: HIDDEN_PORT }, 'syn'));
+        alice.send(tcp(alice.link, own, { from: 40_000 + port, to: 5000 + port }, 'ack'));
+      }
+      await alice.settle();
+      const count = inNamespace('sysctl', '-n', 'net.netfilter.nf_conntrack_count');
+      assert.ok(Number(count) <= 2, `connections tracked: ${count}`);
+    });
+  });
+
+  /** What the host says unasked: of its multicast groups, to neighbours it has known, for connections that tests left half open. */
+  const isNoise = (seen: Seen): boolean =>
+    seen.to === '33:33:00:00:00:16' ||
+    (seen.kind === 'icmpv6' && seen.detail === SOLICITATION && isOfAlice(seen.destination)) ||
+    (seen.kind === 'tcp' && ([80, EXPOSED_PORT].includes(seen.ports[0]) || seen.ports[1] === 2222));
+  /** Her address, or the group where one asks for it: both end in 0:901. */
+  const isOfAlice = (address: string): boolean => address.endsWith(':00:09:01');
+  const withoutNoise = (seen: readonly Seen[]): readonly Seen[] =>
+    seen.filter(
+      (one) => !isNoise(one) || (isSynAck(one) && one.ports[1] >= 31_000 && one.ports[1] < 32_000),
+    );
+
+  /** A datagram that the kernel has accepted is read in the next turn. */
+  async function eventLoopTurns(count: number): Promise<void> {
+    for (let turn = 0; turn < count; turn += 1)
+      await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async function waitForDatagrams(count: number): Promise<void> {
+    while (datagrams.length < count) await eventLoopTurns(1);
+  }
+
+  describe('answers no guest, and passes nothing to its neighbour, when it sends', () => {
+    for (const [name, frames] of attacks) {
+      test(name, async () => {
+        await alice.settle();
+        await bob.settle();
+        datagrams.length = 0;
+        const before = hostState();
+        alice.send(...frames({ alice, bob, own, own6 }));
+        const [answers, passed] = [await alice.settle(), await bob.settle()].map(withoutNoise);
+        await eventLoopTurns(3);
+        const isHostSame = hostState() === before;
+        outcomes.push({
+          attack: name,
+          answers: answers?.length ?? 0,
+          framesToNeighbour: passed?.length ?? 0,
+          datagrams: datagrams.length,
+          isHostSame,
+        });
+        assert.deepEqual(answers, [], 'the attacker gets an answer');
+        assert.deepEqual(passed, [], 'the neighbour gets a frame');
+        assert.deepEqual(datagrams, [], 'a service gets a datagram');
+        assert.ok(isHostSame, "the host's addresses, routes or neighbours change");
+      });
+    }
+
+    test('all of these, and noded/network/ATTACKS.md tells the outcomes as they are', async () => {
+      const table = attackTable(outcomes);
+      const path = join(tmpdir(), 'ATTACKS.md');
+      const committed = await readFile('noded/network/ATTACKS.md', 'utf8').catch(() => '');
+      if (committed !== table) await writeFile(path, table);
+      assert.ok(committed === table, `what was measured is in ${path}: look at it, then commit it`);
+    });
+
+    test('more IPv6 addresses than a guest needs', async () => {
+      const isAdvertised = (seen: Seen): boolean =>
+        seen.kind === 'icmpv6' && seen.detail === ADVERTISEMENT;
+      let answered = 0;
+      for (let number = 1; number <= 100; number += 1) {
+        const source = `fe80::bad:${number.toString(16)}`;
+        alice.send(
+          neighbourSolicitation(
+            { from: alice.mac, to: '33:33:ff:fe:a9:fe' },
+            { source, destination: SERVICE_SOLICITED_NODE },
+            SERVICE_IPV6,
+          ),
+        );
+        answered += (await alice.settle()).filter(isAdvertised).length;
+      }
+      assert.ok(answered > 0 && answered <= 16, `${answered} of 100 addresses were answered`);
+      // Its neighbour has a limit of its own.
+      bob.send(
+        neighbourSolicitation(
+          { from: bob.mac, to: '33:33:ff:fe:a9:fe' },
+          { source: 'fe80::b0b', destination: SERVICE_SOLICITED_NODE },
+          SERVICE_IPV6,
+        ),
+      );
+      await bob.waitFor(isAdvertised);
+    });
+  });
+
+  function hostState(): string {
+    const commands = [
+      ['-4', 'addr'],
+      ['-4', 'route', 'show', 'table', 'all'],
+      ['-6', 'route', 'show', 'table', 'all'],
+      ['-4', 'neigh'],
+      ['-o', '-6', 'addr'],
+    ];
+    return commands.map((args) => inNamespace('ip', ...args)).join('');
+  }
+
+  test('lets nothing through from a TAP that has no rules', async () => {
+    const stranger = { ip: '169.254.9.3', mac: 'aa:00:00:00:09:03' };
+    const tap = await network.openTap(stranger);
+    const guest = new RawGuest(tap, stranger);
+    try {
+      await guest.meetHost();
+      const rules = `delete element inet gnt sources { "${tap.device}" }; delete element arp gnt sources { "${tap.device}" }`;
+      inNamespace('nft', rules);
+      guest.send(tcp(guest.link, { source: stranger.ip, destination: SERVICE_IPV4 }, http, 'syn'));
+      await alice.settle();
+      assert.deepEqual(withoutNoise(guest.takeSeen()), []);
+    } finally {
+      tap.close();
+      await network.releaseTap(tap.device);
+    }
+  });
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  planBaseRules,
+  planServicePorts,
+  planTapRules,
+  planTapRulesRemoval,
+} from '../../../noded/network/nft-rules.ts';
+
+const guest = { ip: '169.254.1.2', mac: 'aa:00:00:00:00:01' };
+const lines = (text: string): readonly string[] => text.split('\n').filter(Boolean);
+
+test('what comes in is dropped unless a rule says otherwise, and nothing is forwarded', () => {
+  const chains = lines(planBaseRules()).filter((line) => line.includes(' hook '));
+  assert.deepEqual(
+    chains.map((line) => /hook (\w+) .*policy (\w+)/.exec(line)?.slice(1)),
+    [
+      ['prerouting', 'drop'],
+      ['input', 'drop'],
+      ['forward', 'drop'],
+      ['output', 'accept'],
+      ['input', 'drop'],
+    ],
+  );
+});
+
+test('the base rules replace each chain that they fill, so that they can be applied again', () => {
+  const text = lines(planBaseRules());
+  const filled = new Set(text.flatMap((line) => /^add rule (\w+ \w+ \w+)/.exec(line)?.[1] ?? []));
+  for (const chain of filled) assert.ok(text.includes(`flush chain ${chain}`), chain);
+});
+
+test("a TAP's chain ends by dropping, and drops a foreign MAC first", () => {
+  const rules = lines(planTapRules('gnt.com.3', guest)).filter((line) =>
+    line.startsWith('add rule inet gnt from_gnt.com.3'),
+  );
+  assert.match(rules[0] ?? '', /ether saddr != aa:00:00:00:00:01 drop$/);
+  assert.match(rules.at(-1) ?? '', /from_gnt\.com\.3 drop$/);
+});
+
+test('every IPv4 source that a TAP accepts is the guest itself or unspecified', () => {
+  const accepted = lines(planTapRules('gnt.com.3', guest)).flatMap(
+    (line) => /\bip saddr (\{[^}]*\}|\S+).*(?:accept|goto)/.exec(line)?.[1] ?? [],
+  );
+  assert.deepEqual(accepted, ['169.254.1.2', '{ 0.0.0.0, 169.254.1.2 }']);
+});
+
+test('what the rules are made of cannot be a rule itself', () => {
+  const bad = [
+    () => planTapRules('gnt.com.0"; flush ruleset', guest),
+    () => planTapRules('gnt.com.0', { ...guest, ip: '169.254.1.2 accept' }),
+    () => planTapRules('gnt.com.0', { ...guest, mac: 'aa:00:00:00:00:01\naccept' }),
+    () => planTapRulesRemoval('gnt.com.0 }'),
+  ];
+  for (const plan of bad) assert.throws(plan, /not fit for a rule/);
+});
+
+test('no service ports is an empty set, not a syntax error', () => {
+  assert.deepEqual(lines(planServicePorts([])), ['flush set inet gnt services']);
+  assert.deepEqual(lines(planServicePorts([53, 8080])), [
+    'flush set inet gnt services',
+    'add element inet gnt services { 53, 8080 }',
+  ]);
+});

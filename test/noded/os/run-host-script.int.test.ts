@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { type HostScriptOptions, runHostScript } from '../../../noded/os/run-host-script.ts';
+
+let directory = '';
+let count = 0;
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gnt-script-'));
+});
+after(() => rm(directory, { recursive: true }));
+
+async function runScript(
+  body: string,
+  options: Partial<HostScriptOptions> = {},
+): Promise<{ stdout: string[]; stderr: string[] }> {
+  const path = join(directory, `script${++count}`);
+  await writeFile(path, `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+  const lines = { stdout: [] as string[], stderr: [] as string[] };
+  await runHostScript({
+    path,
+    environment: { PATH: '/sbin:/bin:/usr/sbin:/usr/bin' },
+    cwd: directory,
+    onLine: (stream, line) => lines[stream].push(line),
+    signal: new AbortController().signal,
+    ...options,
+  });
+  return lines;
+}
+
+test('a script gets its environment, its directory and nothing of ours', async () => {
+  process.env['GNT_TEST_LEAK'] = 'leak';
+  const { stdout, stderr } = await runScript('cat /proc/self/environ | tr "\\0" "\\n"; pwd >&2', {
+    environment: { PATH: '/usr/bin:/bin', OSP_KEY: 'v=1', INSTANCE_NAME: 'x' },
+    extraPath: ['/opt/gnt/bin'],
+  });
+  delete process.env['GNT_TEST_LEAK'];
+  assert.deepEqual(stdout.filter((line) => !/^(PWD|_|OLDPWD)=/.test(line)).sort(), [
+    'INSTANCE_NAME=x',
+    'OSP_KEY=v=1',
+    'PATH=/opt/gnt/bin:/usr/bin:/bin',
+  ]);
+  assert.equal(stderr[0], directory);
+});
+
+test('a failing script is named with its status and last lines', async () => {
+  await assert.rejects(
+    runScript('seq 1 100; echo why >&2; exit 17'),
+    (error) =>
+      isAppError(error, 'SCRIPT_FAILED') &&
+      error.message.includes('status 17') &&
+      (error.details['logTail'] as string[]).includes('why') &&
+      (error.details['logTail'] as string[]).length === 10,
+  );
+  await assert.rejects(
+    runScript('kill -9 $$'),
+    (error) => isAppError(error, 'SCRIPT_FAILED') && error.message.includes('SIGKILL'),
+  );
+  await assert.rejects(
+    runHostScript({
+      path: join(directory, 'missing'),
+      environment: {},
+      cwd: directory,
+      onLine: () => undefined,
+      signal: new AbortController().signal,
+    }),
+    (error) => isAppError(error, 'SCRIPT_FAILED') && error.message.includes('cannot be run'),
+  );
+});
+
+test('aborting kills the script and its children', async () => {
+  const controller = new AbortController();
+  const reason = new Error('canceled');
+  const pids: number[] = [];
+  const running = runScript('sleep 300 & echo $!; echo $$; wait', {
+    signal: controller.signal,
+    onLine: (_, line) => {
+      pids.push(Number(line));
+      if (pids.length === 2) controller.abort(reason);
+    },
+  });
+  await assert.rejects(running, reason);
+  for (const pid of pids) assert.equal(await isAlive(pid), false, `process ${pid} lives`);
+});
+
+test('what a script leaves in the background does not outlive it or hold it open', async () => {
+  const { stdout } = await runScript('sleep 300 & echo $!; exit 0');
+  assert.equal(await isAlive(Number(stdout[0])), false);
+});
+
+test('a daemon that left the group does not hold the job', async () => {
+  const { stdout } = await runScript('setsid sh -c "echo \\$\\$; exec sleep 300" & sleep 1');
+  const pid = Number(stdout[0]);
+  assert.ok(await isAlive(pid));
+  process.kill(pid, 'SIGKILL');
+});
+
+test('a line without end is cut, not kept', async () => {
+  const { stdout } = await runScript('head -c 50000000 /dev/zero | tr "\\0" x; echo; echo end');
+  assert.deepEqual(
+    stdout.map((line) => line.length),
+    [4096, 3],
+  );
+});
+
+test('import reads the dump on stdin, export writes it on stdout', async () => {
+  const copy = join(directory, 'copy');
+  await runScript(`cat > ${copy}`, { stdin: Readable.from(['dump ', 'bytes']) });
+  assert.equal(await readFile(copy, 'utf8'), 'dump bytes');
+  const sink = new PassThrough();
+  const [dump] = await Promise.all([
+    text(sink),
+    runScript('printf "binary\\nbytes"; echo log >&2', { stdout: sink }),
+  ]);
+  assert.equal(dump, 'binary\nbytes');
+  await runScript('exit 0', { stdin: Readable.from([Buffer.alloc(10_000_000)]) });
+});
+
+/** Waits for the reaper: a killed process is a zombie for a moment. */
+async function isAlive(pid: number): Promise<boolean> {
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    if (!existsSync(`/proc/${pid}/stat`)) return false;
+    const state = (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')).split(') ')[1];
+    if (state?.startsWith('Z')) return false;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return true;
+}

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createClusterRepository } from '../../noded/cluster/cluster-repository.ts';
+import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
+import { beginInstall } from '../../noded/install/begin-install.ts';
+import { GuestEvents } from '../../noded/instances/guest-events.ts';
+import { createInstanceRepository } from '../../noded/instances/instance-repository.ts';
+import { InstanceRunner } from '../../noded/instances/instance-runner.ts';
+import { MachineKeeper } from '../../noded/instances/machine-keeper.ts';
+import { planNewInstance } from '../../noded/instances/plan-record.ts';
+import { createViews } from '../../noded/instances/views.ts';
+import { createJobRepository } from '../../noded/jobs/job-repository.ts';
+import { recover } from '../../noded/recover.ts';
+import { FakeMachine } from './support/fake-machine.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
+import { ManualClock } from './support/manual-clock.ts';
+import { createOpcode } from './support/opcodes.ts';
+import { randomUUID } from 'node:crypto';
+
+let dir = '';
+let stores = 0;
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'gnt-recover-'));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+/** A node whose daemon was killed: what it left in the store, in metad and in the process table is the test's choice. */
+async function createNode(t: TestContext) {
+  stores += 1;
+  const clock = new ManualClock(50_000);
+  const store = createSqliteStore({ path: join(dir, `store-${stores}.sqlite`), clock });
+  t.after(() => store.close());
+  const clusters = createClusterRepository(store, clock);
+  await clusters.ensure('node1.example.com');
+  const instances = createInstanceRepository(store, clock);
+  const jobs = createJobRepository(store);
+  const hypervisor = new FakeHypervisor();
+  const network = new FakeNetwork();
+  const metad = new FakeMetad();
+  const views = createViews(instances, clusters);
+  const logger = silentLogger;
+  const keeper = new MachineKeeper({
+    hypervisor,
+    network,
+    metad,
+    logger,
+    clock,
+    onExit: () => undefined,
+  });
+  const runner = new InstanceRunner({
+    instances,
+    keeper,
+    views,
+    metad,
+    disks: createInstanceDisks(dir),
+    guestEvents: new GuestEvents(),
+    chooseAccelerator: () => Promise.resolve('tcg'),
+    clock,
+  });
+  return {
+    hypervisor,
+    network,
+    metad,
+    views,
+    keeper,
+    runner,
+    instances,
+    jobs,
+    logger,
+    clock,
+    create: (name: string) =>
+      instances.create(
+        planNewInstance(createOpcode({ name, communication: true }), {
+          nodeName: 'node1.example.com',
+          newUuid: randomUUID,
+          newMac: () => 'aa:00:00:00:00:01',
+        }),
+      ),
+  };
+}
+
+const runningJob: JobRecord = {
+  id: 1,
+  status: 'running',
+  opcode: 'INSTANCE_CREATE',
+  summary: 'INSTANCE_CREATE(web1)',
+  input: {},
+  instance: 'web1',
+  waitsFor: [],
+  receivedAtMs: 1,
+  startedAtMs: 2,
+  endedAtMs: null,
+  log: [],
+  result: null,
+  error: null,
+};
+
+test('jobs that were running are told as interrupted, ended ones stay as they are', async (t) => {
+  const node = await createNode(t);
+  await node.jobs.save(runningJob);
+  const done: JobRecord = { ...runningJob, id: 2, status: 'success', endedAtMs: 3 };
+  await node.jobs.save(done);
+  await recover(node);
+  const interrupted = await node.jobs.load(1);
+  assert.equal(interrupted?.status, 'error');
+  assert.equal(interrupted.error?.code, 'JOB_INTERRUPTED');
+  assert.equal(interrupted.endedAtMs, 50_000);
+  assert.deepEqual(await node.jobs.load(2), done);
+});
+
+test('a running instance is taken over with its TAP, and its view is told again', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1.example.com');
+  const machine = new FakeMachine(web1.uuid);
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: 'gnt.com.4' } }];
+  await recover(node);
+  assert.equal(machine.isRunning(), true);
+  assert.deepEqual(node.network.repaired, ['gnt.com.4']);
+  assert.equal(node.keeper.get(web1.uuid)?.device, 'gnt.com.4');
+  assert.equal(node.metad.views.get(web1.uuid)?.mode, 'run');
+});
+
+test('an interrupted installation is ended and told as failed, not started', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1.example.com');
+  await node.instances.update(web1.uuid, (instance) => ({
+    ...instance,
+    installState: 'installing',
+    adminState: 'up',
+    install: { ...beginInstall(1, 1).install, stage: 'image' },
+  }));
+  const machine = new FakeMachine(web1.uuid);
+  node.network.taps.add('gnt.com.0');
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'appliance', device: 'gnt.com.0' } }];
+  await recover(node);
+  assert.equal(machine.isRunning(), false);
+  assert.equal(node.network.taps.size, 0);
+  const found = await node.instances.findByUuid(web1.uuid);
+  assert.equal(found?.installState, 'failed');
+  assert.equal(found.adminState, 'down');
+  assert.equal(found.install?.state, 'failed');
+  assert.equal(found.install.stage, 'image');
+  assert.equal(found.install.error?.code, 'JOB_INTERRUPTED');
+});
+
+test('an installation that was killed before its first stage says so', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1.example.com');
+  await node.instances.update(web1.uuid, (instance) => ({ ...instance, ...beginInstall(7, 1) }));
+  await recover(node);
+  const found = await node.instances.findByUuid(web1.uuid);
+  assert.equal(found?.installState, 'failed');
+  assert.equal(found.install?.jobId, 7);
+  assert.equal(found.install.stage, 'create-disks');
+  assert.equal(found.install.error?.code, 'JOB_INTERRUPTED');
+});
+
+test('a machine of an instance that is no more is ended', async (t) => {
+  const node = await createNode(t);
+  const machine = new FakeMachine(randomUUID());
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: '' } }];
+  await recover(node);
+  assert.equal(machine.isRunning(), false);
+});
+
+test('a machine that cannot be taken over does not keep the daemon from starting', async (t) => {
+  const node = await createNode(t);
+  const [web1, web2] = [await node.create('web1'), await node.create('web2')];
+  node.network.failure = new Error('its TAP is gone');
+  node.hypervisor.survivors = [
+    { machine: new FakeMachine(web1.uuid), meta: { kind: 'run', device: 'gnt.com.0' } },
+    { machine: new FakeMachine(web2.uuid), meta: { kind: 'run', device: '' } },
+  ];
+  await recover(node);
+  assert.ok(node.keeper.get(web2.uuid));
+});
+
+test('views of machines that are no more are dropped, those of running ones stay', async (t) => {
+  const node = await createNode(t);
+  const [web1, web2] = [await node.create('web1'), await node.create('web2')];
+  for (const { uuid } of [web1, web2]) {
+    await node.metad.putView(await node.views.forRun(uuid, 'gnt.com.0', 1));
+  }
+  node.hypervisor.survivors = [
+    { machine: new FakeMachine(web1.uuid), meta: { kind: 'run', device: 'gnt.com.0' } },
+  ];
+  await recover(node);
+  assert.deepEqual([...node.metad.views.keys()], [web1.uuid]);
+});
+
+test('a clock that was set back does not keep metad from taking the view', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1');
+  await node.metad.putView(await node.views.forRun(web1.uuid, 'gnt.com.0', 9_000_000));
+  node.hypervisor.survivors = [
+    { machine: new FakeMachine(web1.uuid), meta: { kind: 'run', device: 'gnt.com.0' } },
+  ];
+  await recover(node);
+  assert.equal(node.metad.views.get(web1.uuid)?.revision, 9_000_001);
+});

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, type TestContext } from 'node:test';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import type { ApiDependencies } from '../../../noded/api/api-dependencies.ts';
+import { startApiServer } from '../../../noded/api/api-server.ts';
+import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
+import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { GuestEvents } from '../../../noded/instances/guest-events.ts';
+import { createInstanceRepository } from '../../../noded/instances/instance-repository.ts';
+import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { createViews } from '../../../noded/instances/views.ts';
+import { JobEngine } from '../../../noded/jobs/job-engine.ts';
+import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
+import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
+import { createOsRegistry } from '../../../noded/os/os-registry.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
+import { ManualClock } from './manual-clock.ts';
+import { createOpcode } from './opcodes.ts';
+
+let top = '';
+let count = 0;
+before(async () => {
+  top = await mkdtemp(join(tmpdir(), 'gnt-api-'));
+});
+after(() => rm(top, { recursive: true, force: true }));
+
+/** The node's API with real repositories on a store of its own, and machines that run nothing. */
+export async function createApiLab(t: TestContext, overrides: Partial<ApiDependencies> = {}) {
+  count += 1;
+  const paths = createRootPaths(join(top, String(count)));
+  const clock = new ManualClock();
+  const logger = silentLogger;
+  const store = createSqliteStore({ path: paths.storeFile, clock });
+  t.after(() => store.close());
+  const clusters = createClusterRepository(store, clock);
+  await clusters.ensure('node1');
+  const instances = createInstanceRepository(store, clock);
+  const views = createViews(instances, clusters);
+  const hypervisor = new FakeHypervisor();
+  const metad = new FakeMetad();
+  const keeper = new MachineKeeper({
+    hypervisor,
+    network: new FakeNetwork(),
+    metad,
+    logger,
+    clock,
+    onExit: () => undefined,
+  });
+  const disks = createInstanceDisks(paths.disksDir);
+  const runner = new InstanceRunner({
+    instances,
+    keeper,
+    views,
+    metad,
+    disks,
+    guestEvents: new GuestEvents(),
+    chooseAccelerator: () => Promise.resolve('tcg'),
+    clock,
+  });
+  const handler = {
+    locks: () => [],
+    prepare: () =>
+      Promise.resolve((context: { report: { log(line: string): void } }) => {
+        context.report.log('done');
+        return Promise.resolve({ fine: true });
+      }),
+  };
+  const jobs = new JobEngine({
+    repository: createJobRepository(store),
+    logger,
+    clock,
+    handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,
+  });
+  const dependencies: ApiDependencies = {
+    version: '0.0.0',
+    paths,
+    clusters,
+    instances,
+    disks,
+    runner,
+    keeper,
+    jobs,
+    metad,
+    osRegistry: createOsRegistry({ searchPath: [] }),
+    describeNode: () => Promise.reject(new Error('internal detail of a bug')),
+    examine: () => Promise.resolve({ ok: true, findings: [] }),
+    metrics: () => Promise.resolve('gnt_up 1\n'),
+    storeDescription: 'sqlite',
+    logger,
+    ...overrides,
+  };
+  const server = await startApiServer(paths.nodedSocket, dependencies);
+  let isOpen = true;
+  const close = async (): Promise<void> => {
+    if (isOpen) await server.close();
+    isOpen = false;
+  };
+  t.after(close);
+  const start = async (communication: boolean): Promise<{ name: string; uuid: string }> => {
+    const name = `web${randomUUID().slice(0, 8)}`;
+    const record = await instances.create(
+      planNewInstance(createOpcode({ name, communication }), {
+        nodeName: 'node1',
+        newUuid: randomUUID,
+        newMac: () => 'aa:00:00:00:00:01',
+      }),
+    );
+    await keeper.start({
+      instance: record,
+      kind: 'run',
+      withInstanceNics: false,
+      makeView: communication
+        ? (device, revision) => views.forRun(record.uuid, device, revision)
+        : null,
+      makeSpec: (nics) =>
+        Promise.resolve({
+          uuid: record.uuid,
+          name,
+          smbios: { uuid: record.instanceId },
+          memoryMiB: 64,
+          vcpus: 1,
+          accelerator: 'tcg',
+          disks: [],
+          nics,
+          noReboot: false,
+        }),
+    });
+    return { name, uuid: record.uuid };
+  };
+  return { path: paths.nodedSocket, dependencies, metad, hypervisor, close, start };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** One request, whole. */
+export function ask(
+  socketPath: string,
+  method: string,
+  path: string,
+  body?: string | Buffer,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ socketPath, method, path }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          text: Buffer.concat(chunks).toString(),
+        }),
+      );
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Asks for a raw stream; resolves with the status line and the socket. */
+export function upgrade(
+  socketPath: string,
+  path: string,
+): Promise<{ head: string; socket: Socket }> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(socketPath);
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: noded\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n`,
+    );
+    socket.once('data', (bytes: Buffer) => resolve({ head: bytes.toString(), socket }));
+    socket.once('error', reject);
+  });
+}

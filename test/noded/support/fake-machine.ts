@@ -1,0 +1,56 @@
+import type { Machine, MachineExit, MachineExitReason } from '../../../noded/hypervisor/machine.ts';
+
+/** A machine that ends when a test says so, or when it is killed. */
+export class FakeMachine implements Machine {
+  readonly uuid: string;
+  readonly pid = 4242;
+  readonly startedAtMs = 0;
+  readonly accelerator = 'tcg';
+  readonly tap = 'gnt.com.0';
+  readonly consoleSocket: string;
+  readonly #exited = Promise.withResolvers<MachineExit>();
+  #isRunning = true;
+  kills = 0;
+
+  constructor(
+    uuid = 'f6a7c1f6-7f0f-4c1e-9df6-3a5a6fd1a001',
+    consoleSocket = '/nowhere/console.sock',
+  ) {
+    this.uuid = uuid;
+    this.consoleSocket = consoleSocket;
+  }
+
+  get exited(): Promise<MachineExit> {
+    return this.#exited.promise;
+  }
+
+  end(reason: MachineExitReason, details: Partial<MachineExit> = {}): void {
+    this.#isRunning = false;
+    this.#exited.resolve({
+      reason,
+      exitStatus: reason === 'crashed' ? 1 : 0,
+      signal: null,
+      stderrTail: '',
+      consoleTail: '',
+      ...details,
+    });
+  }
+
+  isRunning(): boolean {
+    return this.#isRunning;
+  }
+
+  powerdown(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  reset(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  kill(): Promise<MachineExit> {
+    this.kills += 1;
+    this.end('host-request');
+    return this.exited;
+  }
+}

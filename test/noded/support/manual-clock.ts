@@ -1,0 +1,22 @@
+import type { Clock } from '#shared/clock/clock.ts';
+
+/** Both times are what a test sets them to. */
+export class ManualClock implements Clock {
+  #nowMs: number;
+
+  constructor(nowMs = 1_000) {
+    this.#nowMs = nowMs;
+  }
+
+  advance(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+}

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { access, cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { run, type RunResult } from '#shared/process/run.ts';
+import { readAptSources } from '../../appliance/image/apt-source-files.ts';
+import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+
+const top = join(import.meta.dirname, '../..');
+const SUITE = 'bookworm';
+const PACKAGES = ['bash-completion', 'libatomic1', 'logrotate', 'systemd'];
+const BUILD_TIMEOUT_MS = 15 * 60_000;
+const START_LIMIT_MS = 60_000;
+
+let work = '';
+let root = '';
+let deb = '';
+let clean: readonly string[] = [];
+
+before(async () => {
+  work = await mkdtemp('/tmp/gp');
+  await run(process.execPath, [join(top, 'scripts/package.ts'), work], {
+    timeoutMs: BUILD_TIMEOUT_MS,
+    env: { PATH: process.env['PATH'] ?? '' },
+  });
+  const made = (await readdir(work)).find((name) => name.endsWith('.deb'));
+  assert.ok(made);
+  root = join(work, 'root');
+  // cp(1): of a whole root, with its owners, links and modes.
+  await run('cp', ['-a', await debianTree(), root]);
+  deb = join(root, made);
+  await rename(join(work, made), deb);
+  clean = await listFiles();
+});
+after(() => rm(work, { recursive: true, force: true }));
+
+/** A minimal Debian, made once and kept in the build cache; nothing is written below it. */
+async function debianTree(): Promise<string> {
+  const inputs = JSON.stringify([SUITE, PACKAGES]);
+  const hash = createHash('sha256').update(inputs).digest('hex').slice(0, 16);
+  const cache = join(homedir(), '.cache/gnt');
+  const tree = join(cache, `debian-minimal-${hash}`);
+  const isThere = await access(tree).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return tree;
+  await mkdir(cache, { recursive: true });
+  const unfinished = await mkdtemp(`${tree}.`);
+  await run(
+    'mmdebstrap',
+    [
+      ...['--mode=root', '--variant=minbase', '--format=directory'],
+      `--include=${PACKAGES.join(',')}`,
+      '--aptopt=APT::Install-Recommends "false"',
+      ...[SUITE, join(unfinished, 'root'), ...chooseAptSources(readAptSources())],
+    ],
+    { timeoutMs: BUILD_TIMEOUT_MS },
+  );
+  // Another process may have been faster; its tree is as good.
+  await rename(join(unfinished, 'root'), tree).catch(() => undefined);
+  await rm(unfinished, { recursive: true, force: true });
+  return tree;
+}
+
+/** In the root, in namespaces of their own: no process and no mount is left. */
+function inRoot(...command: readonly string[]): Promise<RunResult> {
+  const contained = ['--mount', '--net', '--pid', '--fork', '--kill-child=KILL'];
+  const enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"';
+  return run('unshare', [...contained, 'sh', '-c', enter, root, ...command], {
+    timeoutMs: 120_000,
+    env: { HOME: '/root' },
+  });
+}
+
+/** Every path below the root with its mode and owner, but for dpkg's own books. */
+async function listFiles(): Promise<readonly string[]> {
+  const books = /^\.\/var\/(lib\/dpkg|log|cache)\b|^\.\/etc\/(passwd|group|shadow|gshadow)-/;
+  const { stdout } = await run('find', ['.', '-printf', '%p %m %u:%g\n'], { cwd: root });
+  return stdout
+    .split('\n')
+    .filter((line) => !books.test(line))
+    .sort();
+}
+
+test('the package asks for what a checkout asks for, and for nothing that Debian does not have', async () => {
+  const { stdout } = await run('dpkg-deb', ['--field', deb, 'Depends']);
+  const needed = stdout.trim().split(', ');
+  assert.ok(needed.includes('qemu-system-x86') && needed.includes('nftables'), stdout);
+  for (const name of needed) {
+    const { stdout: state } = await run('dpkg-query', ['-W', '-f', '${Status}', name]);
+    assert.match(state, /ok installed/, name);
+  }
+});
+
+test('on a clean Debian it installs, its programs run, and what it ships is accepted', async () => {
+  // What it depends on is large, and nothing of it is needed for what is looked at here.
+  await inRoot('dpkg', '--force-depends', '--install', `/${deb.slice(root.length + 1)}`);
+  assert.equal((await stat(root)).mode & 0o777, 0o755, 'the mode of / is none of its business');
+  assert.match((await inRoot('gnt-instance', '--help')).stdout, /^Usage: gnt-instance/);
+  for (const program of ['gnt-noded', 'gnt-instance', 'gnt-os', 'gnt-cluster', 'gnt-job']) {
+    assert.match((await inRoot(program, '--version')).stdout, /^\d+\.\d+\.\d+$/, program);
+  }
+  await assert.rejects(inRoot('gnt-instance', 'list'), (error: Error) => {
+    assert.match(JSON.stringify(error), /NODED_UNREACHABLE/);
+    return true;
+  });
+  await inRoot('bash', '-n', '/usr/share/bash-completion/completions/gnt-instance');
+  await inRoot('gzip', '-t', '/usr/share/man/man8/gnt-instance.8.gz');
+  await inRoot('logrotate', '--debug', '/etc/logrotate.d/gnt');
+  const { stdout } = await inRoot('getent', 'passwd', 'gnt-metad', 'gnt-qemu');
+  assert.equal(stdout.split('\n').length, 2, 'its users are there');
+  const verified = await inRoot('dpkg', '--verify', 'gnt');
+  assert.equal(verified.stdout, '');
+});
+
+test('the installed daemon works: doctor, add, startup, remove', async () => {
+  const nodeRoot = await mkdtemp('/tmp/gq');
+  const env = { GNT_ROOT: nodeRoot };
+  const gnt = (program: string, ...args: string[]): Promise<RunResult> =>
+    run(join(root, 'usr/sbin', program), args, { env, timeoutMs: 120_000 });
+  const noded = spawn(join(root, 'usr/sbin/gnt-noded'), ['--node', 'node1'], {
+    env: { PATH: process.env['PATH'], HOME: homedir(), ...env },
+    stdio: 'ignore',
+  });
+  const ended = once(noded, 'exit');
+  try {
+    const deadlineMs = performance.now() + START_LIMIT_MS;
+    const socket = createRootPaths(nodeRoot).nodedSocket;
+    for (;;) {
+      assert.equal(noded.exitCode, null, 'gnt-noded ended');
+      assert.ok(performance.now() < deadlineMs, 'gnt-noded did not start');
+      if ((await stat(socket).catch(() => null)) !== null) break;
+      await sleep(200);
+    }
+    await gnt('gnt-node', 'doctor');
+    const image = join(nodeRoot, 'image.raw');
+    await writeFile(image, Buffer.alloc(1024 * 1024));
+    const add = ['add', '--no-install', '--os-image', image, '-s', '8M', '-B', 'memory=64M'];
+    await gnt('gnt-instance', ...add, '-C', 'yes', '-H', 'accel=tcg', 'p1');
+    await gnt('gnt-instance', 'startup', 'p1');
+    const listed = await gnt('gnt-instance', 'list', '--no-headers', '-o', 'status');
+    assert.equal(listed.stdout, 'running');
+    await gnt('gnt-instance', 'remove', '-f', '--shutdown-timeout', '0', 'p1');
+  } finally {
+    // A guest outlives the daemon: after a failure it is still there.
+    await gnt('gnt-instance', 'remove', '-f', '--shutdown-timeout', '0', 'p1').catch(() => null);
+    noded.kill('SIGTERM');
+    await ended;
+    await rm(nodeRoot, { recursive: true, force: true });
+  }
+});
+
+test('it is not removed from under running instances', async () => {
+  const machine = join(root, 'run/gnt/vm/00000000-0000-4000-8000-000000000000');
+  await mkdir(machine, { recursive: true });
+  await assert.rejects(inRoot('dpkg', '--remove', 'gnt'));
+  await inRoot('gnt-instance', '--version');
+  await rm(join(root, 'run/gnt/vm'), { recursive: true });
+});
+
+test('purge leaves nothing, not even what the daemon made', async () => {
+  await cp(join(root, 'etc/hostname'), join(root, 'var/lib/gnt/store.sqlite'));
+  await writeFile(join(root, 'var/log/gnt/metad.log'), 'line\n');
+  await inRoot('dpkg', '--purge', 'gnt');
+  assert.deepEqual(await listFiles(), clean);
+});

@@ -1,0 +1,50 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export interface RedisServer {
+  readonly socket: string;
+  /** SIGKILL and start over the same data. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A real redis-server on a unix socket of its own. */
+export async function startRedis(
+  options: { readonly appendOnly?: boolean } = {},
+): Promise<RedisServer> {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-redis-'));
+  const socket = join(directory, 'redis.sock');
+  const args = ['--port', '0', '--unixsocket', socket, '--dir', directory, '--save', ''];
+  if (options.appendOnly) args.push('--appendonly', 'yes', '--appendfsync', 'always');
+  let child = await launch(args);
+  return {
+    socket,
+    restart: async () => {
+      await kill(child, 'SIGKILL');
+      child = await launch(args);
+    },
+    stop: async () => {
+      await kill(child, 'SIGTERM');
+      await rm(directory, { recursive: true });
+    },
+  };
+}
+
+async function launch(args: readonly string[]): Promise<ChildProcess> {
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.includes('ready to accept connections') || line.includes('connections at')) break;
+  }
+  child.stdout.resume();
+  return child;
+}
+
+async function kill(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, 'exit');
+}

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Store } from '#shared/store/store.ts';
+
+export interface StoreEngine {
+  readonly name: string;
+  /** A store over data of its own; `reopen` gives another client of the same data. */
+  open(): Promise<{ store: Store; reopen(): Promise<Store> }>;
+}
+
+const conflictAt = (collection: string, id: string) => (error: unknown) =>
+  isAppError(error, 'CONFLICT') &&
+  error.details['collection'] === collection &&
+  error.details['id'] === id;
+
+/** What every engine promises. */
+export function testStoreContract(engine: StoreEngine): void {
+  const storeTest = (
+    title: string,
+    body: (context: { store: Store; reopen(): Promise<Store> }) => Promise<void>,
+  ): void => {
+    test(`${engine.name}: ${title}`, async () => {
+      const context = await engine.open();
+      try {
+        await body(context);
+      } finally {
+        await context.store.close();
+      }
+    });
+  };
+
+  storeTest('an id that nobody wrote is undefined, its collection empty', async ({ store }) => {
+    assert.equal(await store.get('instances', 'web1'), undefined);
+    assert.deepEqual(await store.list('instances'), []);
+  });
+
+  storeTest('a record comes back as it went in, with revision 1', async ({ store }) => {
+    const value = {
+      text: 'ü €\n\0 \u2028"\\',
+      list: [],
+      map: {},
+      zero: 0,
+      big: 2 ** 53,
+      tiny: 1e-7,
+      no: null,
+    };
+    assert.deepEqual(
+      await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value }]),
+      [1],
+    );
+    assert.deepEqual(await store.get('a', 'x'), { id: 'x', revision: 1, value });
+  });
+
+  storeTest('any JSON value survives the way there and back', async ({ store }) => {
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue({ noUnicodeString: false }), async (value) => {
+        const normal: unknown = JSON.parse(JSON.stringify(value));
+        await store.commit([{ collection: 'a', id: 'x', expected: 'any', value }]);
+        assert.deepEqual((await store.get('a', 'x'))?.value, normal);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  storeTest('each write of a record raises its revision by one', async ({ store }) => {
+    await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
+    assert.deepEqual(
+      await store.commit([{ collection: 'a', id: 'x', expected: 1, value: 2 }]),
+      [2],
+    );
+    assert.deepEqual(
+      await store.commit([{ collection: 'a', id: 'x', expected: 'any', value: 3 }]),
+      [3],
+    );
+    assert.deepEqual(await store.get('a', 'x'), { id: 'x', revision: 3, value: 3 });
+  });
+
+  storeTest('a writer that saw an older revision is refused by name', async ({ store }) => {
+    await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
+    await store.commit([{ collection: 'a', id: 'x', expected: 1, value: 2 }]);
+    await assert.rejects(
+      store.commit([{ collection: 'a', id: 'x', expected: 1, value: 9 }]),
+      conflictAt('a', 'x'),
+    );
+    assert.equal((await store.get('a', 'x'))?.value, 2);
+  });
+
+  storeTest(
+    'an id that exists cannot be claimed, one that does not cannot be updated',
+    async ({ store }) => {
+      await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
+      await assert.rejects(
+        store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 2 }]),
+        conflictAt('a', 'x'),
+      );
+      await assert.rejects(
+        store.commit([{ collection: 'a', id: 'y', expected: 1, value: 2 }]),
+        conflictAt('a', 'y'),
+      );
+    },
+  );
+
+  storeTest('one failing write undoes the whole commit', async ({ store }) => {
+    await store.commit([{ collection: 'ips', id: '169.254.0.5', expected: 'absent', value: 'a' }]);
+    await assert.rejects(
+      store.commit([
+        { collection: 'instances', id: 'b', expected: 'absent', value: {} },
+        { collection: 'instances', id: 'zz', expected: 'any', value: undefined },
+        { collection: 'ips', id: '169.254.0.5', expected: 'absent', value: 'b' },
+        { collection: 'macs', id: 'm', expected: 'absent', value: 'b' },
+      ]),
+      conflictAt('ips', '169.254.0.5'),
+    );
+    assert.deepEqual(await store.list('instances'), []);
+    assert.deepEqual(await store.list('macs'), []);
+    assert.equal((await store.get('ips', '169.254.0.5'))?.value, 'a');
+  });
+
+  storeTest('a deletion answers 0, and the id can be claimed again', async ({ store }) => {
+    await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
+    const revisions = await store.commit([
+      { collection: 'a', id: 'x', expected: 1, value: undefined },
+      { collection: 'a', id: 'y', expected: 'absent', value: 1 },
+      { collection: 'a', id: 'never', expected: 'any', value: undefined },
+    ]);
+    assert.deepEqual(revisions, [0, 1, 0]);
+    assert.equal(await store.get('a', 'x'), undefined);
+    await assert.rejects(
+      store.commit([{ collection: 'a', id: 'x', expected: 1, value: undefined }]),
+      conflictAt('a', 'x'),
+    );
+    await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 2 }]);
+    assert.equal((await store.get('a', 'x'))?.value, 2);
+  });
+
+  storeTest('a listing is ordered by id and holds its own collection only', async ({ store }) => {
+    const ids = ['b', 'a', '10', '9', 'ä', 'a.b', 'Z', '1'];
+    await store.commit(
+      ids.map((id) => ({ collection: 'a', id, expected: 'absent' as const, value: id })),
+    );
+    await store.commit([{ collection: 'ab', id: 'other', expected: 'absent', value: 1 }]);
+    const expected = ['1', '10', '9', 'Z', 'a', 'a.b', 'b', 'ä'];
+    assert.deepEqual(
+      (await store.list('a')).map(({ id }) => id),
+      expected,
+    );
+  });
+
+  storeTest('of many writers that claim one id at once exactly one wins', async (context) => {
+    const { store } = context;
+    const other = await context.reopen();
+    try {
+      const claims = Array.from({ length: 40 }, (_, index) =>
+        (index % 2 === 0 ? store : other).commit([
+          { collection: 'ips', id: '169.254.1.1', expected: 'absent', value: index },
+          { collection: 'instances', id: `i${index}`, expected: 'absent', value: index },
+        ]),
+      );
+      const results = await Promise.allSettled(claims);
+      const winners = results.flatMap((result, index) =>
+        result.status === 'fulfilled' ? [index] : [],
+      );
+      assert.equal(winners.length, 1);
+      assert.equal((await other.get('ips', '169.254.1.1'))?.value, winners[0]);
+      assert.deepEqual(
+        (await store.list('instances')).map(({ value }) => value),
+        winners,
+      );
+      for (const result of results) {
+        if (result.status === 'rejected')
+          assert.ok(conflictAt('ips', '169.254.1.1')(result.reason));
+      }
+    } finally {
+      await other.close();
+    }
+  });
+
+  storeTest('compare-and-set loops of two clients lose no update', async (context) => {
+    const { store } = context;
+    const other = await context.reopen();
+    try {
+      await store.commit([{ collection: 'a', id: 'count', expected: 'absent', value: 0 }]);
+      const add = async (client: Store): Promise<void> => {
+        for (let done = 0; done < 25;) {
+          const seen = await client.get('a', 'count');
+          assert.ok(seen);
+          const value = (seen.value as number) + 1;
+          try {
+            await client.commit([{ collection: 'a', id: 'count', expected: seen.revision, value }]);
+            done += 1;
+          } catch (error) {
+            if (!isAppError(error, 'CONFLICT')) throw error;
+          }
+        }
+      };
+      await Promise.all([add(store), add(other)]);
+      assert.deepEqual(await store.get('a', 'count'), { id: 'count', revision: 51, value: 50 });
+    } finally {
+      await other.close();
+    }
+  });
+
+  storeTest('a value over the limit is refused and changes nothing', async ({ store }) => {
+    const value = 'x'.repeat(16 * 1024 * 1024);
+    await assert.rejects(
+      store.commit([
+        { collection: 'a', id: 'small', expected: 'absent', value: 1 },
+        { collection: 'a', id: 'huge', expected: 'absent', value },
+      ]),
+      (error: unknown) => isAppError(error, 'VALIDATION') && error.message.includes('a/huge'),
+    );
+    assert.deepEqual(await store.list('a'), []);
+  });
+
+  storeTest('a commit with one id twice, and a bad id, are bugs', async ({ store }) => {
+    const write = { collection: 'a', id: 'x', expected: 'any', value: 1 } as const;
+    await assert.rejects(store.commit([write, write]), /two writes of a\/x/);
+    await assert.rejects(store.get('a', ''), /not a record id/);
+    await assert.rejects(store.list('A b'), /not a collection/);
+    assert.deepEqual(await store.commit([]), []);
+  });
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Redis } from 'ioredis';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRedisStore } from '#shared/store/redis-store.ts';
+import { startRedis, type RedisServer } from './redis-server.ts';
+import { testStoreContract } from './store-contract.ts';
+
+let server: RedisServer;
+let count = 0;
+before(async () => {
+  server = await startRedis();
+});
+after(() => server.stop());
+
+const open = (prefix: string) =>
+  createRedisStore({ server: { url: `unix:${server.socket}` }, prefix, logger: silentLogger });
+
+testStoreContract({
+  name: 'redis',
+  open: async () => {
+    const prefix = `{t${++count}}`;
+    return { store: await open(prefix), reopen: () => open(prefix) };
+  },
+});
+
+test('redis: data of a newer schema is refused by name, also when it changes under us', async () => {
+  const store = await open('{newer}');
+  const redis = new Redis({ path: server.socket });
+  await redis.set('{newer}:schema', '7');
+  const isRefusal = (error: unknown): boolean =>
+    isAppError(error, 'STORE_VERSION') && error.message.includes('7');
+  await assert.rejects(
+    store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]),
+    isRefusal,
+  );
+  await assert.rejects(open('{newer}'), isRefusal);
+  redis.disconnect();
+  await store.close();
+});
+
+test('redis: a server that is not there is named, without its password', async () => {
+  const url = 'redis://user:hunter22@127.0.0.1:1/0';
+  await assert.rejects(
+    createRedisStore({ server: { url }, logger: silentLogger }),
+    (error) =>
+      isAppError(error, 'HOST_PREREQUISITE') &&
+      error.message.includes('127.0.0.1:1') &&
+      !error.message.includes('hunter22'),
+  );
+});
+
+test('redis: a client goes on after the server was killed and started again', async () => {
+  const own = await startRedis({ appendOnly: true });
+  const store = await createRedisStore({
+    server: { url: `unix:${own.socket}` },
+    logger: silentLogger,
+  });
+  try {
+    await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 'kept' }]);
+    await own.restart();
+    assert.equal((await store.get('a', 'x'))?.value, 'kept');
+    assert.deepEqual(
+      await store.commit([{ collection: 'a', id: 'x', expected: 1, value: 'new' }]),
+      [2],
+    );
+  } finally {
+    await store.close();
+    await own.stop();
+  }
+});
