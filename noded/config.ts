@@ -16,6 +16,7 @@ export interface NodedOptions {
   readonly imageCacheGib: string;
   readonly maxInstalls?: string | undefined;
   readonly installReserveMib: string;
+  readonly applianceBootTimeout: string;
 }
 
 export interface NodedConfig {
@@ -28,6 +29,8 @@ export interface NodedConfig {
   readonly maxInstalls: number;
   /** Memory of the node that installations leave alone. */
   readonly installReserveMiB: number;
+  /** From power-on of an appliance to its agent's first word. */
+  readonly applianceBootTimeoutMs: number;
 }
 
 /** On one processor too: an installation from a medium may wait for a person for hours. */
@@ -69,6 +72,8 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
         ? Math.max(MIN_DEFAULT_INSTALLS, availableParallelism())
         : parseCount('--max-installs', options.maxInstalls, 1),
     installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
+    applianceBootTimeoutMs:
+      parseCount('--appliance-boot-timeout', options.applianceBootTimeout, 1) * 1000,
   };
 }
 

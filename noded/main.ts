@@ -165,6 +165,7 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
       command: [process.execPath, ...nodeOptions, join(projectDir, 'cluster-cli/main.ts')],
     },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
+    bootTimeoutMs: config.applianceBootTimeoutMs,
     logDir: paths.logDir,
     logger,
     clock,
@@ -315,6 +316,11 @@ async function main(): Promise<number> {
       'installations at the same time, the others wait (default: processors, at least 2)',
     )
     .option('--install-reserve-mib <mib>', 'memory that installations leave to others', '256')
+    .option(
+      '--appliance-boot-timeout <seconds>',
+      'for an appliance to report; one that does not is booted once more',
+      '120',
+    )
     .option('--log-level <level>', 'debug, info, warn or error', 'info')
     .version(VERSION)
     .exitOverride()

@@ -3,7 +3,7 @@ const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0
 
 /**
  * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine powers off. The network comes up
- * beside it, on the other processor, while Node starts.
+ * beside it, on the other processor, while Node starts; so nothing that it uses may be moved away.
  */
 export const INIT = `#!/bin/busybox sh
 b=/bin/busybox
@@ -24,9 +24,9 @@ fi
 $b sh /network &
 $b mount -t tmpfs -o mode=755 run /root/run
 $b mount -t tmpfs -o mode=1777 tmp /root/tmp
-$b mount --move /dev /root/dev
-$b mount --move /sys /root/sys
-$b mount --move /proc /root/proc
+$b mount -t devtmpfs dev /root/dev
+$b mount -t sysfs sysfs /root/sys
+$b mount -t proc proc /root/proc
 export GNT_USER_SPACE_AT=$user_space_at PATH=/usr/sbin:/usr/bin:/sbin:/bin
 $b chroot /root /opt/gnt/node ${NODE_FLAGS} --snapshot-blob /opt/gnt/agent.blob
 echo "gnt-appliance: agent ended with status $?"

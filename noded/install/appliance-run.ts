@@ -3,18 +3,18 @@ import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Machine, MachineExit } from '../hypervisor/machine.ts';
 import { agentCode } from './agent-code.ts';
 import type { InstallLog } from './install-log.ts';
 
-/** From power-on to the agent's first word; a loaded host under TCG needs most of it. */
-const BOOT_TIMEOUT_MS = 240_000;
 /** From the result to the end of the machine: the agent powers off at once. */
 const SHUTDOWN_TIMEOUT_MS = 60_000;
 /** A result may still be on its way when the machine has ended already. */
 const LATE_RESULT_MS = 3_000;
+/** What of its console is kept with a failure that the appliance did not explain. */
+const CONSOLE_LINES = 30;
 
 /** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
 const agentStages: ReadonlySet<InstallStage> = new Set([
@@ -34,6 +34,8 @@ export interface ApplianceRunInput {
   readonly log: InstallLog;
   readonly context: JobContext;
   readonly clock: Clock;
+  /** From power-on to the agent's first word. */
+  readonly bootTimeoutMs: number;
   /** Subscribes to what this instance's guest reports. */
   readonly subscribe: (listener: (event: MetadEvent['event']) => void) => () => void;
   readonly onStage: (stage: InstallStage) => void;
@@ -50,12 +52,28 @@ type Outcome = Extract<InstallEvent, { type: 'result' }>['outcome'];
 export async function followAppliance(input: ApplianceRunInput): Promise<void> {
   const follower = new Follower(input);
   const unsubscribe = input.subscribe((event) => follower.take(event));
+  let isUnexplained = false;
   try {
     await follower.follow();
+  } catch (error) {
+    isUnexplained =
+      isAppError(error, 'APPLIANCE_NO_RESULT') || isAppError(error, 'APPLIANCE_CRASHED');
+    throw error;
   } finally {
     unsubscribe();
-    await input.machine.kill();
+    const { consoleTail } = await input.machine.kill();
+    if (isUnexplained) keepConsole(consoleTail, input.log);
   }
+}
+
+/** Whether the machine hung or died before its agent ran: nothing of the instance was touched then, and another boot may go well. */
+export function hasNeverComeUp(error: unknown): boolean {
+  return isAppError(error) && error.details['neverCameUp'] === true;
+}
+
+function keepConsole(consoleTail: string, log: InstallLog): void {
+  for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
+    log.append(`console: ${line.trimEnd()}`);
 }
 
 /**
@@ -84,19 +102,20 @@ class Follower {
   }
 
   async follow(): Promise<void> {
-    const { context, machine } = this.#input;
+    const { context, machine, bootTimeoutMs } = this.#input;
     using alarms = new AlarmSet();
     const interrupted = Promise.withResolvers<never>();
     const onAbort = (): void => interrupted.reject(context.signal.reason as Error);
     context.signal.addEventListener('abort', onAbort, { once: true });
     if (context.signal.aborted) onAbort();
-    const bootAlarm = alarms.set(BOOT_TIMEOUT_MS, () =>
+    const bootAlarm = alarms.set(bootTimeoutMs, () =>
       interrupted.reject(
         new AppError(
           'APPLIANCE_NO_RESULT',
-          `the appliance did not report within ${BOOT_TIMEOUT_MS / 1000} s`,
+          `the appliance did not report within ${bootTimeoutMs / 1000} s`,
           {
-            hint: 'gnt-instance log shows its console; gnt-appliance verify checks its files',
+            hint: 'gnt-instance log shows its console; a slow host needs a longer --appliance-boot-timeout of gnt-noded',
+            details: { neverCameUp: true },
           },
         ),
       ),
@@ -179,8 +198,6 @@ class Follower {
     alarms.set(LATE_RESULT_MS, () => none.resolve(undefined));
     const outcome = await Promise.race([this.#result.promise, none.promise]);
     if (outcome !== undefined) return outcome;
-    for (const line of exit.consoleTail.split('\n').slice(-30))
-      this.#input.log.append(`console: ${line.trimEnd()}`);
     if (exit.reason === 'guest-shutdown') {
       throw new AppError(
         'APPLIANCE_NO_RESULT',
@@ -214,7 +231,10 @@ class Follower {
       `the appliance ended ${when} (${exit.reason}, ${how})`,
       {
         hint: 'gnt-instance log shows the last lines of its console; reinstall tries again',
-        details: { stderr: exit.stderrTail },
+        details: {
+          stderr: exit.stderrTail,
+          neverCameUp: !this.#finished.has('boot-appliance') && this.stage === 'boot-appliance',
+        },
       },
     );
   }

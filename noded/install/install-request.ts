@@ -55,6 +55,8 @@ export interface InstallerDependencies {
     context: JobContext,
   ) => Promise<'kvm' | 'tcg'>;
   readonly room: InstallRoom;
+  /** From power-on of an appliance to its agent's first word. */
+  readonly bootTimeoutMs: number;
   readonly logDir: string;
   readonly logger: Logger;
   readonly clock: Clock;

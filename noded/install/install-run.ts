@@ -2,22 +2,28 @@ import { randomUUID } from 'node:crypto';
 import type { InstallRecord, InstanceRecord, StageTiming } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
+import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
-import type { GuestEvents } from '../instances/guest-events.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { runHostScript } from '../os/run-host-script.ts';
 import { planOspVariables } from '../os/script-environment.ts';
+import { AlongsideScript } from './alongside-script.ts';
+import type { Appliance } from './appliance-files.ts';
 import { planApplianceMachine, planMediumMachine } from './appliance-machine.ts';
-import { followAppliance } from './appliance-run.ts';
+import { followAppliance, hasNeverComeUp } from './appliance-run.ts';
 import { createChannelCommands } from './channel-commands.ts';
 import { buildInstallContent, planCreateEnvironment } from './install-content.ts';
 import { InstallLog, installLogPath } from './install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 import { followMedium } from './medium-run.ts';
 import { planPhases, type InstallPhase } from './plan-phases.ts';
+
+/** An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next boot goes well. */
+const MAX_BOOTS = 2;
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 
@@ -108,23 +114,42 @@ export class InstallRun {
   }
 
   async #runAppliance(phase: AppliancePhase): Promise<void> {
-    const { keeper, views, clock, disks, applianceFiles } = this.#dependencies;
-    const { instance, secrets } = this.#request;
+    const { applianceFiles } = this.#dependencies;
+    const { report } = this.#context;
     const appliance = await this.#timed('prepare-appliance', async () => {
       const verified = await applianceFiles.ensure(this.#context);
       return [`kernel ${verified.manifest.kernelVersion}, intact`, verified] as const;
     });
+    this.#enter('boot-appliance');
+    report.stageStarted('boot-appliance');
+    const accelerator = await this.#chooseAccelerator();
+    for (let boot = 1; ; boot += 1) {
+      try {
+        return await this.#bootAppliance(phase, appliance, accelerator);
+      } catch (error) {
+        if (boot === MAX_BOOTS || !hasNeverComeUp(error)) throw error;
+        this.#dependencies.logger.warn('appliance.booted-again', { err: error });
+        report.log(`${messageOf(error)}; nothing was written yet: it is booted once more`);
+      }
+    }
+  }
+
+  /** One machine from power-on to power-off. */
+  async #bootAppliance(
+    phase: AppliancePhase,
+    appliance: Appliance,
+    accelerator: Accelerator,
+  ): Promise<void> {
+    const { keeper, views, clock, disks, guestEvents, bootTimeoutMs } = this.#dependencies;
+    const { instance, secrets } = this.#request;
     const installId = randomUUID();
     const content = await this.#buildContent(installId, phase);
-    this.#enter('boot-appliance');
-    this.#context.report.stageStarted('boot-appliance');
-    const accelerator = await this.#chooseAccelerator();
     const imagePath = phase.image ? (this.#image?.path ?? null) : null;
     if (phase.image) await this.#image?.verifyUnchanged();
     const alongside = new AlongsideScript(phase.alongside, this.#context.signal, (path, signal) =>
       this.#runHostScript(path, signal),
     );
-    const heard = this.#listenEarly();
+    const heard = guestEvents.listenEarly(instance.uuid);
     try {
       const machine = await keeper.start({
         instance,
@@ -148,6 +173,7 @@ export class InstallRun {
         machine,
         log: this.#openLog(),
         clock,
+        bootTimeoutMs,
         context: { ...this.#context, signal: alongside.signal },
         subscribe: heard.handOver,
         onStage: (stage) => {
@@ -166,7 +192,7 @@ export class InstallRun {
 
   /** The instance installs itself from a medium; then it is as if it had always been there. */
   async #runMedium(): Promise<void> {
-    const { keeper, views, disks } = this.#dependencies;
+    const { keeper, views, disks, guestEvents } = this.#dependencies;
     const { instance, secrets } = this.#request;
     const installId = randomUUID();
     const content = await this.#buildContent(installId, {
@@ -175,7 +201,7 @@ export class InstallRun {
       personalization: true,
     });
     const accelerator = await this.#chooseAccelerator();
-    const heard = this.#listenEarly();
+    const heard = guestEvents.listenEarly(instance.uuid);
     try {
       await this.#timed('os-scripts', async () => {
         const machine = await keeper.start({
@@ -257,30 +283,11 @@ export class InstallRun {
     });
   }
 
-  #chooseAccelerator(): Promise<'kvm' | 'tcg'> {
+  #chooseAccelerator(): Promise<Accelerator> {
     return this.#dependencies.chooseAccelerator(
       this.#request.instance.hvparams.accel ?? 'auto',
       this.#context,
     );
-  }
-
-  /** A guest may report before the start of its machine returns: what it says meanwhile is kept and handed over. */
-  #listenEarly(): {
-    handOver: (listener: Parameters<GuestEvents['subscribe']>[1]) => () => void;
-    stop: () => void;
-  } {
-    const { guestEvents } = this.#dependencies;
-    const { uuid } = this.#request.instance;
-    const early: Parameters<Parameters<GuestEvents['subscribe']>[1]>[0][] = [];
-    const stop = guestEvents.subscribe(uuid, (event) => early.push(event));
-    return {
-      stop,
-      handOver: (listener) => {
-        stop();
-        for (const event of early) listener(event);
-        return guestEvents.subscribe(uuid, listener);
-      },
-    };
   }
 
   #openLog(): InstallLog {
@@ -329,51 +336,6 @@ function hiddenValues({ instance, secrets, privateDefaults }: InstallRequest): r
   const values = [...secrets.osParameters.values()].map(reveal);
   if (secrets.packagePassword !== undefined) values.push(reveal(secrets.packagePassword));
   return [...values, ...Object.values(instance.osParametersPrivate), ...privateDefaults];
-}
-
-/**
- * A host script that runs while the appliance's does. When it fails, the appliance's run is ended too, with its error as the reason.
- *
- * INVARIANT: after `abandon`, it does not run.
- */
-class AlongsideScript {
-  readonly #path: string | null;
-  readonly #run: (path: string, signal: AbortSignal) => Promise<string>;
-  readonly #controller = new AbortController();
-  /** Aborted with the job, or by the script's failure. */
-  readonly signal: AbortSignal;
-  #running: Promise<unknown> | undefined;
-
-  constructor(
-    path: string | null,
-    jobSignal: AbortSignal,
-    run: (path: string, signal: AbortSignal) => Promise<string>,
-  ) {
-    this.#path = path;
-    this.#run = run;
-    this.signal = AbortSignal.any([jobSignal, this.#controller.signal]);
-  }
-
-  start(): void {
-    if (this.#path === null || this.#running !== undefined) return;
-    this.#running = this.#run(this.#path, this.signal).catch((error: unknown) => {
-      this.#controller.abort(error);
-      throw error;
-    });
-    // Its failure is told through the signal meanwhile, and by `finish`.
-    this.#running.catch(() => undefined);
-  }
-
-  /** Waits for the script. @throws AppError SCRIPT_FAILED */
-  async finish(): Promise<void> {
-    await this.#running;
-  }
-
-  async abandon(): Promise<void> {
-    if (this.#running === undefined) return;
-    this.#controller.abort();
-    await this.#running.catch(() => undefined);
-  }
 }
 
 function formatGiB(disks: InstanceRecord['disks']): string {

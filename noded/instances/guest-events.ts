@@ -2,6 +2,11 @@ import type { MetadEvent } from '#shared/contract/metad-control.ts';
 
 type Listener = (event: MetadEvent['event']) => void;
 
+export interface EarlyListening {
+  readonly handOver: (listener: Listener) => () => void;
+  readonly stop: () => void;
+}
+
 /** Hands what guests said to whoever waits for it, by instance. */
 export class GuestEvents {
   readonly #listeners = new Map<string, Set<Listener>>();
@@ -14,6 +19,23 @@ export class GuestEvents {
     return () => {
       listeners.delete(listener);
       if (listeners.size === 0) this.#listeners.delete(uuid);
+    };
+  }
+
+  /**
+   * Keeps what a guest says until somebody can listen: it may report before the start of its machine returns.
+   * @returns `handOver` to the listener, who gets all of it in order; `stop` when none comes
+   */
+  listenEarly(uuid: string): EarlyListening {
+    const early: MetadEvent['event'][] = [];
+    const stop = this.subscribe(uuid, (event) => early.push(event));
+    return {
+      stop,
+      handOver: (listener) => {
+        stop();
+        for (const event of early) listener(event);
+        return this.subscribe(uuid, listener);
+      },
     };
   }
 

@@ -40,8 +40,8 @@ export interface LabProcess {
 /** One node under a root of its own, run by the programs of this checkout as an operator would. */
 export interface Lab {
   readonly paths: RootPaths;
-  /** Starts gnt-noded and waits until the doctor is content. */
-  startNode(): Promise<void>;
+  /** Starts gnt-noded, with further options, and waits until the doctor is content. */
+  startNode(...options: readonly string[]): Promise<void>;
   /** The daemon's process, for those who want to hurt it. */
   node(): ChildProcess;
   run(
@@ -107,10 +107,10 @@ export async function createLab(name: string): Promise<Lab> {
       if (node === undefined) throw new Error('the node is not running');
       return node;
     },
-    startNode: async () => {
+    startNode: async (...options) => {
       node = spawn(
         join(projectDir, 'node_modules/.bin/gnt-noded'),
-        ['--node', 'node1.example.com', '--log-level', 'debug'],
+        ['--node', 'node1.example.com', '--log-level', 'debug', ...options],
         {
           env: environment,
           stdio: ['ignore', 'ignore', 'pipe'],

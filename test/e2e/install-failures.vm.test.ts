@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -220,6 +221,57 @@ test('explains an installation that a kill of noded interrupted, and installs it
   assert.equal(again.status, 0, again.stderr);
   assert.equal((await info()).installState, 'installed');
   await remove();
+});
+
+test('says that the host is full, gives back what was half written, and installs again when there is room', async () => {
+  await lab.stopNode();
+  // The store, the disks and the appliance are on one small file system.
+  const { stateDir } = lab.paths;
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=2g', 'gnt-small', stateDir]);
+  try {
+    await lab.startNode();
+    assert.equal((await lab.run('gnt-appliance', ['build'])).status, 0);
+    const { bsize, blocks, bavail } = await statfs(stateDir);
+    const usedMiB = Math.ceil(((blocks - bavail) * bsize) / 1024 ** 2);
+    await run('mount', ['-o', `remount,size=${usedMiB + 80}m`, stateDir]);
+    const large = join(lab.paths.root, 'large.img');
+    await writeFile(large, randomBytes(128 * 1024 ** 2));
+    const result = await add('--os-image', large, '-s', '128M');
+    assert.equal(result.status, 1, result.stderr);
+    assert.match(result.stderr, /^error\[DISK_FULL\]: /m);
+    assert.match(result.stderr, /^hint: free space below/m);
+    const shown = await info();
+    assert.deepEqual([shown.status, shown.install?.stage], ['install_failed', 'image']);
+    const { bavail: freeBlocks } = await statfs(stateDir);
+    assert.ok(freeBlocks * bsize > 64 * 1024 ** 2, 'what was half written is still there');
+    await run('mount', ['-o', 'remount,size=2g', stateDir]);
+    const again = await lab.run('gnt-instance', ['reinstall', '--force', '--no-start', NAME]);
+    assert.equal(again.status, 0, again.stderr);
+    await remove();
+  } finally {
+    await lab.stopNode();
+    await run('umount', [stateDir]);
+    await lab.startNode();
+  }
+});
+
+test('ends an appliance that does not say a word, after a second try', async () => {
+  await lab.stopNode();
+  // No machine boots that fast under emulation.
+  await lab.startNode('--appliance-boot-timeout', '1');
+  const result = await add('--os-image', image, '-o', 'hello', '-s', '32M', '-H', 'kvm:accel=tcg');
+  assert.match(
+    result.stderr,
+    /did not report within 1 s; nothing was written yet: it is booted once more/,
+  );
+  await assertFailedAndRemove(
+    result,
+    'APPLIANCE_NO_RESULT',
+    'boot-appliance',
+    /--appliance-boot-timeout/,
+  );
+  await lab.stopNode();
+  await lab.startNode();
 });
 
 test('builds or refuses, but never boots, an appliance whose bytes were changed', async () => {

@@ -9,7 +9,7 @@ import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { followAppliance } from '../../../noded/install/appliance-run.ts';
+import { followAppliance, hasNeverComeUp } from '../../../noded/install/appliance-run.ts';
 import { InstallLog } from '../../../noded/install/install-log.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
@@ -56,6 +56,7 @@ function follow(options: { signal?: AbortSignal } = {}) {
     machine,
     log,
     clock,
+    bootTimeoutMs: 120_000,
     context: {
       jobId: 1,
       signal: options.signal ?? new AbortController().signal,
@@ -199,10 +200,42 @@ test('a code that would make the host look cancelled, or not there at all, is no
 test('an appliance that never reports ends after the boot timeout', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const run = follow();
-  t.mock.timers.tick(240_000);
+  run.machine.consoleTail = 'Booting SMP configuration';
+  t.mock.timers.tick(119_999);
+  await settle();
+  assert.equal(run.machine.kills, 0);
+  t.mock.timers.tick(1);
   const error = await rejected(run.running);
   assert.equal(error.code, 'APPLIANCE_NO_RESULT');
   assert.equal(run.machine.kills, 1);
+  assert.deepEqual(log.tail(), ['console: Booting SMP configuration']);
+});
+
+test('only a machine that hung or died before its agent ran has never come up', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const silent = follow();
+  t.mock.timers.tick(120_000);
+  assert.ok(hasNeverComeUp(await rejected(silent.running)));
+  for (const [spoken, expected] of [
+    [[], true],
+    [[agentStarted], false],
+  ] as const) {
+    const died = follow();
+    for (const event of spoken) died.say(event);
+    died.machine.end('crashed', { exitStatus: null, signal: 'SIGSEGV' });
+    await settle();
+    t.mock.timers.tick(10_000);
+    assert.equal(hasNeverComeUp(await rejected(died.running)), expected);
+  }
+  const poweredOff = follow();
+  poweredOff.machine.end('guest-shutdown');
+  await settle();
+  t.mock.timers.tick(10_000);
+  assert.ok(!hasNeverComeUp(await rejected(poweredOff.running)));
+  const cancelled = follow({
+    signal: AbortSignal.abort(new AppError('JOB_CANCELED', 'cancelled')),
+  });
+  assert.ok(!hasNeverComeUp(await rejected(cancelled.running)));
 });
 
 test('once the agent has spoken, the boot timeout no longer counts', async (t) => {

@@ -11,6 +11,8 @@ export class FakeMachine implements Machine {
   readonly #exited = Promise.withResolvers<MachineExit>();
   #isRunning = true;
   kills = 0;
+  /** What its console says when it ends. */
+  consoleTail = '';
 
   constructor(
     uuid = 'f6a7c1f6-7f0f-4c1e-9df6-3a5a6fd1a001',
@@ -31,7 +33,7 @@ export class FakeMachine implements Machine {
       exitStatus: reason === 'crashed' ? 1 : 0,
       signal: null,
       stderrTail: '',
-      consoleTail: '',
+      consoleTail: this.consoleTail,
       ...details,
     });
   }

@@ -1,0 +1,44 @@
+/**
+ * A host script that runs while the appliance's does. When it fails, the appliance's run is ended too, with its error as the reason.
+ *
+ * INVARIANT: after `abandon`, it does not run.
+ */
+export class AlongsideScript {
+  readonly #path: string | null;
+  readonly #run: (path: string, signal: AbortSignal) => Promise<string>;
+  readonly #controller = new AbortController();
+  /** Aborted with the job, or by the script's failure. */
+  readonly signal: AbortSignal;
+  #running: Promise<unknown> | undefined;
+
+  constructor(
+    path: string | null,
+    jobSignal: AbortSignal,
+    run: (path: string, signal: AbortSignal) => Promise<string>,
+  ) {
+    this.#path = path;
+    this.#run = run;
+    this.signal = AbortSignal.any([jobSignal, this.#controller.signal]);
+  }
+
+  start(): void {
+    if (this.#path === null || this.#running !== undefined) return;
+    this.#running = this.#run(this.#path, this.signal).catch((error: unknown) => {
+      this.#controller.abort(error);
+      throw error;
+    });
+    // Its failure is told through the signal meanwhile, and by `finish`.
+    this.#running.catch(() => undefined);
+  }
+
+  /** Waits for the script. @throws AppError SCRIPT_FAILED */
+  async finish(): Promise<void> {
+    await this.#running;
+  }
+
+  async abandon(): Promise<void> {
+    if (this.#running === undefined) return;
+    this.#controller.abort();
+    await this.#running.catch(() => undefined);
+  }
+}
