@@ -1,10 +1,9 @@
 import { Readable } from 'node:stream';
 import type Router from '@koa/router';
-import type { InstanceInfo, InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { installLogPath, readInstallLog } from '../install/install-log.ts';
-import { describeInstance } from '../instances/describe-instance.ts';
-import { osLayers } from '../instances/views.ts';
+import { loadInstanceInfo } from '../instances/instance-info.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { readBody } from './read-body.ts';
 
@@ -20,10 +19,12 @@ export function addInstanceRoutes(router: Router, dependencies: ApiDependencies)
 
   router.get('/v1/instances', async (context) => {
     const records = await instances.list();
-    context.body = await Promise.all(records.map((record) => describe(record, dependencies)));
+    context.body = await Promise.all(
+      records.map((record) => loadInstanceInfo(record, dependencies)),
+    );
   });
   router.get('/v1/instances/:name', async (context) => {
-    context.body = await describe(await find(context.params['name']), dependencies);
+    context.body = await loadInstanceInfo(await find(context.params['name']), dependencies);
   });
   router.get('/v1/instances/:name/log', async (context) => {
     const { uuid, name, install } = await find(context.params['name']);
@@ -91,27 +92,6 @@ export function addInstanceRoutes(router: Router, dependencies: ApiDependencies)
     await metad.writeQueue(uuid, await readBody(context.req, MAX_MESSAGE_BYTES));
     context.status = 204;
   });
-}
-
-async function describe(
-  record: InstanceRecord,
-  dependencies: ApiDependencies,
-): Promise<InstanceInfo> {
-  const kept = dependencies.runner.running(record.uuid);
-  const settings = await Promise.all(
-    osLayers(record.osType).map((layer) => dependencies.clusters.loadOs(layer)),
-  );
-  const running =
-    kept === undefined
-      ? null
-      : {
-          pid: kept.machine.pid,
-          accelerator: kept.machine.accelerator,
-          startedAtMs: kept.machine.startedAtMs,
-          tap: kept.device,
-          readyAtMs: dependencies.runner.readyAtMs(record.uuid),
-        };
-  return describeInstance(record, running, settings);
 }
 
 function requireChannel(name: string, uuid: string, { keeper }: ApiDependencies): void {

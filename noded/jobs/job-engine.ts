@@ -25,6 +25,7 @@ export interface JobEngineDependencies {
 interface ActiveJob {
   record: JobRecord;
   readonly opcode: Opcode;
+  readonly isDryRun: boolean;
   readonly controller: AbortController;
   readonly stream: JobStream;
   /** Nothing changes it any more; its record may still be on its way to the store. */
@@ -48,8 +49,11 @@ export class JobEngine {
     this.#dependencies = dependencies;
   }
 
-  /** Registers the job and starts it; answers with its id at once. */
-  async submit(opcode: Opcode): Promise<number> {
+  /**
+   * Registers the job and starts it; answers with its id at once.
+   * @param options `isDryRun`: a job that ends, well or not, before anything is changed
+   */
+  async submit(opcode: Opcode, options: { readonly isDryRun?: boolean } = {}): Promise<number> {
     if (this.#isStopping)
       throw new AppError('CONFLICT', 'the node daemon is stopping', {
         hint: 'try again when it runs',
@@ -60,7 +64,7 @@ export class JobEngine {
       status: 'queued',
       opcode: opcode.opcode,
       summary: summarizeOpcode(opcode),
-      input: redactOpcode(opcode),
+      input: { ...redactOpcode(opcode), ...(options.isDryRun === true && { isDryRun: true }) },
       instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
       waitsFor: [],
       receivedAtMs: this.#dependencies.clock.now(),
@@ -73,6 +77,7 @@ export class JobEngine {
     const job: ActiveJob = {
       record,
       opcode,
+      isDryRun: options.isDryRun ?? false,
       controller: new AbortController(),
       stream: new JobStream(),
       hasEnded: false,
@@ -208,6 +213,7 @@ export class JobEngine {
         handler.prepare(job.opcode, job.controller.signal),
       );
       job.controller.signal.throwIfAborted();
+      if (job.isDryRun) return null;
       const context: JobContext = {
         jobId: job.record.id,
         signal: job.controller.signal,

@@ -111,9 +111,9 @@ export function applyChanges(
       'dialects',
       'metadataToken',
       'personalizationPackage',
-      'tags',
     ]),
     ...mergeOsParameters(instance, opcode),
+    tags: changeTags(opcode.tags ?? instance.tags, opcode),
     metadata: mergeChanges(instance.metadata, opcode.metadata),
     beparams: {
       ...DEFAULT_BACKEND_PARAMETERS,
@@ -122,6 +122,13 @@ export function applyChanges(
     hvparams: mergeSettings(instance.hvparams, opcode.hvparams),
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
   };
+}
+
+function changeTags(
+  tags: readonly string[],
+  { addTags = [], removeTags = [] }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+): string[] {
+  return [...new Set([...tags, ...addTags])].filter((tag) => !removeTags.includes(tag));
 }
 
 /** The given keys as far as they are set: an option that was not given changes nothing. */

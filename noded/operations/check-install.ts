@@ -1,9 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { validatePackageUrl } from '../images/package-source.ts';
 import { chooseCreateScripts, type ChosenScripts } from '../install/choose-scripts.ts';
+import { collectHooks } from '../install/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import { osLayers } from '../instances/views.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
@@ -20,6 +22,7 @@ type Installable = Pick<
   | 'osParametersPrivate'
   | 'secretNames'
   | 'diskTemplate'
+  | 'hooks'
 >;
 
 /** How an instance is going to be installed. */
@@ -29,6 +32,7 @@ export interface InstallDecision {
   readonly isFromMedium: boolean;
   readonly osDefaults: Readonly<Record<string, string>>;
   readonly privateDefaults: readonly string[];
+  readonly hooks: readonly HookDocument[];
 }
 
 /**
@@ -54,6 +58,11 @@ export async function checkInstall(
       },
     );
   }
+  if (isFromMedium && instance.hooks.length > 0) {
+    throw new AppError('VALIDATION', 'hooks are run in the appliance, and a medium needs none', {
+      hint: 'leave --hooks or --install-parameters out (in a reinstallation, --hooks default)',
+    });
+  }
   const decision = await checkOs(instance, isFromMedium, dependencies);
   if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
     throw new AppError(
@@ -67,14 +76,19 @@ export async function checkInstall(
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate === 'file') await dependencies.disks.checkSpace();
-  return decision;
+  const hooks = await collectHooks({
+    clusterDir: dependencies.hooksDir,
+    osPath: decision.os?.definition.path ?? null,
+    instance: instance.hooks,
+  });
+  return { ...decision, hooks };
 }
 
 async function checkOs(
   instance: Installable,
   isFromMedium: boolean,
   { osRegistry, clusters }: OperationDependencies,
-): Promise<InstallDecision> {
+): Promise<Omit<InstallDecision, 'hooks'>> {
   const noScripts = { appliance: null, host: null };
   if (instance.osType === null)
     return { os: null, scripts: noScripts, isFromMedium, osDefaults: {}, privateDefaults: [] };

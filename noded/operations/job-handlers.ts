@@ -8,6 +8,7 @@ import {
 import { createInstanceHandler } from './create-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
+import { queryInstanceHandler } from './query-instance.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
 /** Every opcode has its handler: a missing one does not compile. */
@@ -16,6 +17,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_CREATE: createInstanceHandler(dependencies),
     INSTANCE_REINSTALL: reinstallInstanceHandler(dependencies),
     INSTANCE_SET_PARAMS: modifyInstanceHandler(dependencies),
+    INSTANCE_QUERY_DATA: queryInstanceHandler(dependencies),
     INSTANCE_REMOVE: removeInstanceHandler(dependencies),
     INSTANCE_RENAME: renameInstanceHandler(dependencies),
     INSTANCE_STARTUP: startInstanceHandler(dependencies),

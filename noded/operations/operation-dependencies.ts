@@ -21,6 +21,8 @@ export interface OperationDependencies {
   readonly runner: InstanceRunner;
   readonly services: ExposedServices;
   readonly logDir: string;
+  /** The cluster's hooks. */
+  readonly hooksDir: string;
   readonly logger: Logger;
   readonly clock: Clock;
 }

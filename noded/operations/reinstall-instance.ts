@@ -21,7 +21,7 @@ export function reinstallInstanceHandler(
     prepare: async (opcode) => {
       refuseDuplicateParameters(opcode);
       const current = await instances.findByName(opcode.name);
-      if (runner.isRunning(current.uuid)) {
+      if (runner.isRunning(current.uuid) && opcode.shutdownTimeoutS === undefined) {
         throw new AppError(
           'INSTANCE_STATE',
           `instance '${current.name}' is running, cannot reinstall it`,
@@ -46,6 +46,9 @@ export function reinstallInstanceHandler(
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
+        // First, since its memory may be the room that is waited for.
+        if (opcode.shutdownTimeoutS !== undefined)
+          await runner.stop(current, opcode.shutdownTimeoutS, context);
         using held = new DisposableStack();
         held.use(await installer.enterRoom(planned, decision.isFromMedium, context));
         const updated = await instances.update(current.uuid, (instance) => ({

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hookFiles } from './hooks.ts';
 import {
   base64,
   dialect,
@@ -23,6 +24,7 @@ const osParameterChanges = z.record(
 /** 1 MiB of content. */
 const document = base64.max(1_400_000);
 const source = z.string().min(1).max(4096);
+const tags = z.array(z.string().max(128)).max(1000);
 
 export const imageChecksum = z
   .string()
@@ -70,6 +72,8 @@ const reinstallable = {
   personalizationPassword: z.string().max(4096).optional(),
   safeInstall: z.boolean().optional(),
   installParameters: hvParameters.partial().optional(),
+  /** Hooks of the instance, in place of stored ones. */
+  hooks: hookFiles.optional(),
   osParameters: osParameterValues.default({}),
   osParametersPrivate: osParameterValues.default({}),
   osParametersSecret: osParameterValues.default({}),
@@ -86,7 +90,7 @@ export const instanceCreate = z.strictObject({
   networkConfig: document.optional(),
   sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
   metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
-  tags: z.array(z.string().max(128)).max(1000).default([]),
+  tags: tags.default([]),
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.default('optional'),
@@ -103,6 +107,8 @@ export const instanceReinstall = z.strictObject({
   opcode: z.literal('INSTANCE_REINSTALL'),
   name: instanceName,
   ...reinstallable,
+  /** A running instance is stopped first, with this many seconds to obey; without it, it is refused. */
+  shutdownTimeoutS: z.number().nonnegative().optional(),
   installParameters: hvParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
@@ -131,7 +137,15 @@ export const instanceModify = z.strictObject({
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
   personalizationPackage: source.nullable().optional(),
-  tags: z.array(z.string().max(128)).max(1000).optional(),
+  tags: tags.optional(),
+  /** Put to the tags that there are, or taken from them. */
+  addTags: tags.optional(),
+  removeTags: tags.optional(),
+});
+/** Changes nothing: its result is an InstanceInfo, as Ganeti tells it by a job. */
+export const instanceQuery = z.strictObject({
+  opcode: z.literal('INSTANCE_QUERY_DATA'),
+  name: instanceName,
 });
 
 export const instanceRemove = z.strictObject({
@@ -195,6 +209,7 @@ export const opcode = z.discriminatedUnion('opcode', [
   instanceCreate,
   instanceReinstall,
   instanceModify,
+  instanceQuery,
   instanceRemove,
   instanceRename,
   instanceStartup,
@@ -233,6 +248,8 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   ]) {
     if (shown[key] !== undefined && shown[key] !== null) shown[key] = REDACTED;
   }
+  if ('hooks' in full && full.hooks !== undefined)
+    shown['hooks'] = full.hooks.map(({ name }) => ({ name, content: REDACTED }));
   for (const key of ['osImage', 'personalizationPackage']) {
     if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
   }

@@ -116,6 +116,13 @@ function createGate() {
   };
 }
 
+test('a job that is a dry run ends after its prerequisites, and says what it was', async () => {
+  const { engine } = createEngine({ execute: () => Promise.reject(new Error('executed')) });
+  const ended = await endOf(engine, await engine.submit(shutdown(), { isDryRun: true }));
+  assert.deepEqual([ended.status, ended.result], ['success', null]);
+  assert.equal(ended.input['isDryRun'], true);
+});
+
 test('a job goes from queued through running to success and keeps what the operation answered', async () => {
   const { engine, repository } = createEngine({
     execute: () => Promise.resolve({ name: 'web1' }),

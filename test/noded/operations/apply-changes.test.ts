@@ -122,3 +122,10 @@ test("a definition's default moves to the visibility in which it is given", () =
   assert.deepEqual(change({ osParameters: { pub: null } }).osParametersPrivate, { priv: '2' });
   assert.equal(change({ trusted: true }).trusted, true);
 });
+
+test('tags are replaced, added once each, and removed', () => {
+  const tagged = applyChanges(before, modifyOpcode({ tags: ['a', 'b'] }));
+  assert.deepEqual(tagged.tags, ['a', 'b']);
+  const changed = applyChanges(tagged, modifyOpcode({ addTags: ['b', 'c'], removeTags: ['a'] }));
+  assert.deepEqual(changed.tags, ['b', 'c']);
+});

@@ -1,0 +1,27 @@
+import type { InstanceInfo, InstanceRecord } from '#shared/contract/instance.ts';
+import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import { describeInstance } from './describe-instance.ts';
+import type { InstanceRunner } from './instance-runner.ts';
+import { osLayers } from './views.ts';
+
+/** What every interface tells of an instance: its record without private values, and the machine that runs. */
+export async function loadInstanceInfo(
+  record: InstanceRecord,
+  { runner, clusters }: { readonly runner: InstanceRunner; readonly clusters: ClusterRepository },
+): Promise<InstanceInfo> {
+  const kept = runner.running(record.uuid);
+  const settings = await Promise.all(
+    osLayers(record.osType).map((layer) => clusters.loadOs(layer)),
+  );
+  const running =
+    kept === undefined
+      ? null
+      : {
+          pid: kept.machine.pid,
+          accelerator: kept.machine.accelerator,
+          startedAtMs: kept.machine.startedAtMs,
+          tap: kept.device,
+          readyAtMs: runner.readyAtMs(record.uuid),
+        };
+  return describeInstance(record, running, settings);
+}
