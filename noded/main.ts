@@ -219,6 +219,7 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
       runner,
       services,
       logDir: paths.logDir,
+      hooksDir: paths.hooksDir,
       logger,
       clock,
     }),

@@ -30,6 +30,7 @@ const WITHHELD = new Set([
   'personalizationPassword',
   'personalizationPackage',
   'osImage',
+  'hooks',
   'userData',
   'vendorData',
   'networkConfig',

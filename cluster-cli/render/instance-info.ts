@@ -63,6 +63,7 @@ function describeOs(i: InstanceInfo): OutlineEntry {
       { key: 'image', value: i.osImage },
       ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
       { key: 'personalization package', value: i.personalizationPackage },
+      ...(i.hookNames.length === 0 ? [] : [{ key: 'hooks', value: i.hookNames.join(', ') }]),
       { key: 'safe install', value: i.safeInstall },
       { key: 'install state', value: i.installState },
       { key: 'OS parameters', children: describeSettings(i.osParameters) },

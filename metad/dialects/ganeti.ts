@@ -18,6 +18,8 @@ export function renderGaneti(view: ServedView): Leaves {
 
 function addInstall(leaves: Leaves, install: ViewInstall): void {
   leaves.set('install/plan.json', jsonLeaf(install.plan));
+  if (install.hooks)
+    leaves.set('install/hooks.json', jsonLeaf(install.hooks, { isSecretBearing: true }));
   for (const [name, script] of Object.entries(install.scripts)) {
     leaves.set(`os/scripts/${name}`, bytesLeaf(Buffer.from(script, 'base64')));
   }

@@ -2,7 +2,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
-import type { InstallStage } from '#shared/contract/primitives.ts';
+import { hookStages, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Machine, MachineExit } from '../hypervisor/machine.ts';
@@ -18,7 +18,9 @@ const CONSOLE_LINES = 30;
 
 /** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
 const agentStages: ReadonlySet<InstallStage> = new Set([
+  ...hookStages,
   'wait-disks',
+  'hooks',
   'image',
   'grow',
   'mount',

@@ -1,4 +1,6 @@
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { HookPoint } from '#shared/contract/primitives.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { packDefinition } from '../os/pack-definition.ts';
@@ -14,6 +16,9 @@ export interface InstallContentInput {
   readonly script: string | null;
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
+  /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
+  readonly hookPoints?: readonly HookPoint[];
+  readonly hooks: readonly HookDocument[];
 }
 
 /** What one machine of an installation finds under install/ and os/. */
@@ -36,11 +41,14 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
       imageSizeBytes: input.imageSizeBytes,
       hasPackage: input.hasPackage,
       script: script === null ? null : { path: script, environment },
+      hooks: input.hooks,
+      ...(input.hookPoints && { hookPoints: input.hookPoints }),
     }),
     scripts: new Map(Object.entries(packed?.scripts ?? {})),
     definitionTar: packed?.tar ?? null,
     imageSizeBytes: input.imageSizeBytes,
     hasPackage: input.hasPackage,
+    ...(input.hookPoints && input.hooks.length > 0 && { hooks: input.hooks }),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -30,6 +31,7 @@ export interface InstallRequest {
   readonly isFromMedium: boolean;
   readonly secrets: JobSecrets;
   readonly isReinstall: boolean;
+  readonly hooks: readonly HookDocument[];
   /** Seconds for the whole installation; 0 means no limit. */
   readonly timeoutS: number;
 }

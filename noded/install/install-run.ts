@@ -84,6 +84,8 @@ export class InstallRun {
       hasPackage: instance.personalizationPackage !== null,
       applianceScript: scripts.appliance,
       hostScript: scripts.host,
+      hasHooks: this.#request.hooks.length > 0,
+      isReinstall: this.#request.isReinstall,
     });
     for (const phase of phases) {
       if (phase.kind === 'appliance') await this.#runAppliance(phase);
@@ -272,12 +274,14 @@ export class InstallRun {
 
   async #buildContent(
     installId: string,
-    phase: Pick<AppliancePhase, 'image' | 'script' | 'personalization'>,
+    phase: Pick<AppliancePhase, 'image' | 'script' | 'personalization'> &
+      Partial<Pick<AppliancePhase, 'hooks'>>,
   ): Promise<InstallContent> {
     return buildInstallContent({
       ...this.#request,
       installId,
       script: phase.script,
+      ...(phase.hooks && { hookPoints: phase.hooks }),
       imageSizeBytes: phase.image ? (this.#image?.sizeBytes ?? null) : null,
       hasPackage: phase.personalization && this.#request.instance.personalizationPackage !== null,
     });

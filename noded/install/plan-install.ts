@@ -1,5 +1,7 @@
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import type { HookPoint } from '#shared/contract/primitives.ts';
 
 /** Serial of the image's disk in the appliance; the instance's own are disk0, disk1, … */
 export const IMAGE_SERIAL = 'image';
@@ -18,6 +20,8 @@ export interface InstallPlanInput {
     readonly path: string;
     readonly environment: Readonly<Record<string, string>>;
   } | null;
+  readonly hookPoints?: readonly HookPoint[];
+  readonly hooks?: readonly HookDocument[];
 }
 
 /** What the appliance must do. Pure; holds no OS parameter, so that it can be shown and logged. */
@@ -44,5 +48,11 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
             environment: { ...input.script.environment },
           },
     personalization: input.hasPackage ? { format: 'tar.gz' } : null,
+    ...(input.hookPoints && {
+      hooks: {
+        points: [...input.hookPoints],
+        hasDocuments: input.hooks !== undefined && input.hooks.length > 0,
+      },
+    }),
   };
 }

@@ -1,3 +1,5 @@
+import type { HookPoint } from '#shared/contract/primitives.ts';
+
 /** What an installation consists of, as far as it decides who does what where. */
 export interface InstallParts {
   readonly hasImage: boolean;
@@ -6,6 +8,9 @@ export interface InstallParts {
   readonly applianceScript: string | null;
   /** Path on the host of the trusted script that may run. */
   readonly hostScript: string | null;
+  /** There are documents of hooks, which need an appliance for all of their stages. */
+  readonly hasHooks: boolean;
+  readonly isReinstall: boolean;
 }
 
 export type InstallPhase =
@@ -16,15 +21,34 @@ export type InstallPhase =
       readonly personalization: boolean;
       /** Runs on the host while the appliance's own script does. */
       readonly alongside: string | null;
+      /** Stages whose hooks are run in it. */
+      readonly hooks: readonly HookPoint[];
     }
   | { readonly kind: 'host-script'; readonly path: string };
 
+/** Hooks before the scripts, and those after them. */
+const earlyHooks: readonly HookPoint[] = ['install.pre', 'image', 'before-install', 'before-reset'];
+const lateHooks: readonly HookPoint[] = [
+  'after-install-chroot',
+  'after-reset-chroot',
+  'personalize',
+  'after-install',
+  'after-reset',
+  'install.post',
+];
+const reinstallHooks: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
+
 /**
  * Image, then scripts, then the package, with as few machines as can be. User content is opened in the appliance whatever
- * runs on the host; a package is laid over the disk only when every script has ended. Pure.
+ * runs on the host; a package is laid over the disk only when every script has ended. Around a script on the host, the hooks' stages
+ * are divided between the machine before it and the one after it. Pure.
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
-  const { hasImage, hasPackage, applianceScript, hostScript } = parts;
+  const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;
+  const ofThisRun = (points: readonly HookPoint[]): readonly HookPoint[] =>
+    parts.isReinstall ? points : points.filter((point) => !reinstallHooks.includes(point));
+  const early = ofThisRun(earlyHooks);
+  const late = ofThisRun(lateHooks);
   const appliance = (
     what: Partial<Omit<Extract<InstallPhase, { kind: 'appliance' }>, 'kind'>>,
   ): InstallPhase => ({
@@ -33,18 +57,36 @@ export function planPhases(parts: InstallParts): readonly InstallPhase[] {
     script: null,
     personalization: false,
     alongside: null,
+    hooks: [],
     ...what,
   });
   if (hostScript === null) {
-    return [appliance({ image: hasImage, script: applianceScript, personalization: hasPackage })];
+    return [
+      appliance({
+        image: hasImage,
+        script: applianceScript,
+        personalization: hasPackage,
+        hooks: [...early, 'os-scripts', ...late],
+      }),
+    ];
   }
   const phases: InstallPhase[] = [];
   if (applianceScript !== null) {
-    phases.push(appliance({ image: hasImage, script: applianceScript, alongside: hostScript }));
+    phases.push(
+      appliance({
+        image: hasImage,
+        script: applianceScript,
+        alongside: hostScript,
+        hooks: [...early, 'os-scripts'],
+      }),
+    );
   } else {
-    if (hasImage) phases.push(appliance({ image: true }));
+    if (hasImage || hasHooks) phases.push(appliance({ image: hasImage, hooks: early }));
     phases.push({ kind: 'host-script', path: hostScript });
   }
-  if (hasPackage) phases.push(appliance({ personalization: true }));
+  if (hasPackage || hasHooks) {
+    const hooks: HookPoint[] = applianceScript === null ? ['os-scripts', ...late] : [...late];
+    phases.push(appliance({ personalization: hasPackage, hooks }));
+  }
   return phases;
 }

@@ -17,7 +17,7 @@ export function describeInstance(
   running: RunningFacts | null,
   osSettings: readonly OsSettings[],
 ): InstanceInfo {
-  const { osParametersPrivate, userData, vendorData, networkConfig, ...shown } = instance;
+  const { osParametersPrivate, userData, vendorData, networkConfig, hooks, ...shown } = instance;
   const status = statusOf(instance, running !== null);
   return {
     ...shown,
@@ -25,6 +25,7 @@ export function describeInstance(
     personalizationPackage: redactNullable(shown.personalizationPackage),
     osParametersPrivate: redactAll(osParametersPrivate),
     osParametersEffective: effectiveParameters(instance, osSettings),
+    hookNames: hooks.map(({ name }) => name),
     hasUserData: userData !== null,
     hasVendorData: vendorData !== null,
     hasNetworkConfig: networkConfig !== null,

@@ -4,6 +4,7 @@ import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { datasourceDialect } from './cloud-init-datasource.ts';
 import type { NewInstance } from './instance-repository.ts';
+import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
 /** Ganeti's default is 128; a distribution's own installer or cloud-init needs this much. */
@@ -50,6 +51,7 @@ export function planNewInstance(
     personalizationPackage: opcode.personalizationPackage ?? null,
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
+    hooks: sortHooks(opcode.hooks ?? []),
     osParameters: opcode.osParameters,
     osParametersPrivate: opcode.osParametersPrivate,
     secretNames: Object.keys(opcode.osParametersSecret).sort(),
@@ -137,6 +139,7 @@ export function planReinstall(
       (!isOtherPackage && instance.packageNeedsPassword),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
+    hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
   };
 }

@@ -1,5 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { DEFAULT_LIMITS, type InstanceView, type ViewOsParameter } from '#shared/contract/view.ts';
 import { reveal, type Secret } from '#shared/secret/secret.ts';
@@ -11,6 +12,7 @@ export interface InstallContent {
   readonly definitionTar: Buffer | null;
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
+  readonly hooks?: readonly HookDocument[];
 }
 
 export interface ViewInput {
@@ -119,5 +121,6 @@ function encodeInstall(install: InstallContent): NonNullable<InstanceView['insta
     definitionTar: install.definitionTar?.toString('base64') ?? null,
     imageSizeBytes: install.imageSizeBytes,
     hasPackage: install.hasPackage,
+    ...(install.hooks && { hooks: [...install.hooks] }),
   };
 }

@@ -59,9 +59,13 @@ export async function checkInstall(
     );
   }
   if (isFromMedium && instance.hooks.length > 0) {
-    throw new AppError('VALIDATION', 'hooks are run in the appliance, and a medium needs none', {
-      hint: 'leave --hooks or --install-parameters out (in a reinstallation, --hooks default)',
-    });
+    throw new AppError(
+      'VALIDATION',
+      'hooks are run in the appliance, which an installation from a medium does without',
+      {
+        hint: 'leave --hooks or --install-parameters out (in a reinstallation, --hooks default)',
+      },
+    );
   }
   const decision = await checkOs(instance, isFromMedium, dependencies);
   if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hookFiles } from './hooks.ts';
 import { beParameters, hvParameters } from './opcode.ts';
 import {
   channelIp,
@@ -63,6 +64,8 @@ export const instanceRecord = z.object({
   personalizationPackage: z.string().nullable(),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
+  /** In the order in which they are run. Absent in records that are older than hooks. */
+  hooks: hookFiles.default([]),
   osParameters: z.record(z.string(), z.string()),
   osParametersPrivate: z.record(z.string(), z.string()),
   secretNames: z.array(z.string()),
@@ -107,7 +110,13 @@ export type InstanceStatus = z.infer<typeof instanceStatus>;
 
 /** GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is known of the running machine. */
 export const instanceInfo = instanceRecord
-  .omit({ osParametersPrivate: true, userData: true, vendorData: true, networkConfig: true })
+  .omit({
+    osParametersPrivate: true,
+    userData: true,
+    vendorData: true,
+    networkConfig: true,
+    hooks: true,
+  })
   .extend({
     osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
     /** Values in force, with the cluster's and the OS definition's defaults. */
@@ -115,6 +124,8 @@ export const instanceInfo = instanceRecord
       z.string(),
       z.object({ value: z.string(), visibility, source: z.string() }),
     ),
+    /** Names of the instance's own hook documents. */
+    hookNames: z.array(z.string()),
     hasUserData: z.boolean(),
     hasVendorData: z.boolean(),
     hasNetworkConfig: z.boolean(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { instanceName, uuid } from './primitives.ts';
+import { hookPoint, instanceName, uuid } from './primitives.ts';
 
 /** virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of them. */
 const diskSerial = z.string().regex(/^[a-z0-9-]{1,20}$/);
@@ -43,5 +43,14 @@ export const installPlan = z.strictObject({
     .nullable(),
   /** Fetch os/package and overlay it on the instance's file systems. */
   personalization: z.strictObject({ format: z.literal('tar.gz') }).nullable(),
+  /** Hooks, the appliance's own among them. Absent: none is run. */
+  hooks: z
+    .strictObject({
+      /** The stages whose hooks are this machine's to run. */
+      points: z.array(hookPoint),
+      /** There is an install/hooks.json. */
+      hasDocuments: z.boolean(),
+    })
+    .optional(),
 });
 export type InstallPlan = z.infer<typeof installPlan>;

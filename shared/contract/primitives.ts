@@ -50,13 +50,36 @@ export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack
 export const tokenPolicy = z.enum(['optional', 'required']);
 export type TokenPolicy = z.infer<typeof tokenPolicy>;
 
-/** Stages of an installation in the order in which they happen. Host stages and agent stages share one list. */
-export const installStage = z.enum([
+/** Stages that hooks can be given for, in the order in which they happen; `*-reset*` in reinstallations only. */
+export const hookPoint = z.enum([
+  'install.pre',
+  'image',
+  'before-install',
+  'before-reset',
+  'os-scripts',
+  'after-install-chroot',
+  'after-reset-chroot',
+  'personalize',
+  'after-install',
+  'after-reset',
+  'install.post',
+]);
+export type HookPoint = z.infer<typeof hookPoint>;
+/** A stage that hooks can be given for, or what comes right before or after it. */
+export type HookStage = `${HookPoint}${'' | '.before' | '.after'}`;
+export const hookStages: readonly HookStage[] = hookPoint.options.flatMap((point): HookStage[] => [
+  `${point}.before`,
+  point,
+  `${point}.after`,
+]);
+
+const builtInStages = [
   'create-disks',
   'fetch-image',
   'prepare-appliance',
   'boot-appliance',
   'wait-disks',
+  'hooks',
   'image',
   'grow',
   'mount',
@@ -65,5 +88,7 @@ export const installStage = z.enum([
   'unmount',
   'sync',
   'shutdown-appliance',
-]);
+] as const;
+/** Stages of an installation. Host stages and agent stages share one list. */
+export const installStage = z.enum([...new Set([...builtInStages, ...hookStages])]);
 export type InstallStage = z.infer<typeof installStage>;

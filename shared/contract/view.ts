@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hookDocuments } from './hooks.ts';
 import { installPlan } from './plan.ts';
 import {
   base64,
@@ -70,6 +71,8 @@ export const viewInstall = z.strictObject({
   /** Bytes of the image file as fetched; null when there is none. Content comes from noded's content socket. */
   imageSizeBytes: z.number().int().nonnegative().nullable(),
   hasPackage: z.boolean(),
+  /** install/hooks.json; absent when there are none. */
+  hooks: hookDocuments.optional(),
 });
 
 /** An operator's service that this instance may reach through the channel: 169.254.169.254:`port` → host:hostPort. */

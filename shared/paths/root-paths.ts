@@ -19,6 +19,8 @@ export interface RootPaths {
   readonly logDir: string;
   /** Basic auth for image and package servers, by host, in netrc's format. May be missing. */
   readonly netrcFile: string;
+  /** Hooks of the cluster, `*.yaml`. May be missing. */
+  readonly hooksDir: string;
   readonly osSearchPath: readonly string[];
   /** Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes fit on one machine. */
   readonly networkNamespace: string;
@@ -43,6 +45,7 @@ export function createRootPaths(root: string): RootPaths {
     vmDir: join(runDir, 'vm'),
     logDir: join(root, 'var/log/gnt'),
     netrcFile: join(root, 'etc/gnt/netrc'),
+    hooksDir: join(root, 'etc/gnt/hooks'),
     osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
     networkNamespace: root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`,
   };

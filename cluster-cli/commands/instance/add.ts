@@ -6,7 +6,7 @@ import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-import { readDocument, readSshKeys, readUserData } from './parse-documents.ts';
+import { readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
 import {
   type DiskOptions,
   type OsParameterOptions,
@@ -29,6 +29,7 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly personalizationPassword?: string;
   readonly enableSafeInstall?: boolean;
   readonly installParameters?: readonly string[];
+  readonly hooks?: readonly string[];
   /** commander's name for `--no-start` that is not given. */
   readonly start: boolean;
 }
@@ -165,6 +166,7 @@ export async function composeInstallation(context: Context, options: Installatio
     ...(personalizationPassword !== undefined && { personalizationPassword }),
     ...(options.enableSafeInstall !== undefined && { safeInstall: options.enableSafeInstall }),
     ...(install !== undefined && { installParameters: install }),
+    ...(options.hooks && { hooks: readHooks(options.hooks, values) }),
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,

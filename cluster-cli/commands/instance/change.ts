@@ -11,7 +11,7 @@ import {
   type MetadataOptions,
   readSwitches,
 } from './add.ts';
-import { readDocument, readSshKeys, readUserData } from './parse-documents.ts';
+import { readDocument, readSshKeys, readUserData, RESET } from './parse-documents.ts';
 import {
   type OsParameterOptions,
   type OsParameters,
@@ -84,9 +84,6 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
       (value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0)),
   );
 }
-
-/** Value of a document option that removes what is stored. */
-const RESET = 'default';
 
 function composeChanges(context: Context, options: ModifyOptions) {
   const { values } = context;

@@ -32,6 +32,11 @@ export function installationOptions(): readonly Option[] {
       group: OS_GROUP,
     }),
     option(
+      '--hooks <file>',
+      'YAML document of hooks for the stages of the installation; run after those of cluster and OS, in the order of their names; stored for reinstall, and never shown; "default" forgets stored ones; repeatable',
+      { group: OS_GROUP, complete: 'file', isRepeatable: true },
+    ),
+    option(
       '--personalization-password <value>',
       'password for it: @FILE, @- (stdin), or asked for on a terminal; never stored',
       { group: OS_GROUP, complete: 'file' },

@@ -1,3 +1,5 @@
+import { basename } from 'node:path';
+import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { composeUserData } from '../../values/user-data.ts';
 import type { ValueSource } from '../../values/value-source.ts';
@@ -14,6 +16,18 @@ export function readUserData(files: readonly string[], source: ValueSource): str
     bytes: source.readBytes('--user-data', fileName(file)),
   }));
   return composeUserData(read)?.toString('base64') ?? null;
+}
+
+/** Value of a document option that removes what is stored. */
+export const RESET = 'default';
+
+/** Hook documents by the names of their files; none for `default`. @throws AppError FILE_UNREADABLE */
+export function readHooks(files: readonly string[], source: ValueSource): HookFile[] {
+  if (files.length === 1 && files[0] === RESET) return [];
+  return files.map(fileName).map((file) => ({
+    name: file === '-' ? 'stdin' : basename(file),
+    content: source.readBytes('--hooks', file).toString('base64'),
+  }));
 }
 
 /** Public keys, one a line; empty lines and comments are left out. @throws AppError FILE_UNREADABLE, VALIDATION for a private key */

@@ -74,6 +74,7 @@ export function addInstallation(program: Command, context: Context): void {
     '--personalization-user',
     '--personalization-password',
     '--enable-safe-install',
+    '--hooks',
   ];
   addCommand(program, {
     ...ONE,

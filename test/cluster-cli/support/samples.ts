@@ -37,6 +37,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     personalizationPackage: null,
     safeInstall: true,
     installParameters: {},
+    hookNames: [],
     osParameters: { color: 'blue' },
     osParametersPrivate: { license: '<redacted>' },
     osParametersEffective: {

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { base64 } from './primitives.ts';
+
+/** Where a document of hooks comes from, in the order in which they are run. */
+export const hookSource = z.enum(['appliance', 'cluster', 'os', 'instance']);
+export type HookSource = z.infer<typeof hookSource>;
+
+/** 1 MiB of content. */
+const MAX_CONTENT_BASE64 = 1_400_000;
+/** Of all documents of one installation, in bytes of content: what the agent reads at once. */
+export const MAX_HOOKS_BYTES = 4 * 1024 * 1024;
+/** Of one source. */
+export const MAX_HOOK_DOCUMENTS = 64;
+
+/** A document as the node carries it: bytes that only the appliance opens. The name is the file's, without folders. */
+export const hookFile = z.strictObject({
+  name: z.string().regex(/^[^/\0\n]{1,255}$/, 'not a file name'),
+  content: base64.max(MAX_CONTENT_BASE64),
+});
+export type HookFile = z.infer<typeof hookFile>;
+export const hookFiles = z.array(hookFile).max(MAX_HOOK_DOCUMENTS);
+
+/** GET /ganeti/<v>/install/hooks.json, in the order in which they are run. */
+export const hookDocuments = z
+  .array(hookFile.extend({ source: hookSource }))
+  .max(3 * MAX_HOOK_DOCUMENTS);
+export type HookDocument = z.infer<typeof hookDocuments>[number];
