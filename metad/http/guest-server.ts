@@ -62,7 +62,8 @@ export class GuestServer implements Disposable {
   /** Takes a connection that came in through the device of an instance. */
   accept(instance: Instance, socket: Socket, isGenuine = hasOwnAddress(instance, socket)): void {
     socket.on('error', () => undefined);
-    if (instance.sockets.size >= instance.view.limits.connections) {
+    const isFull = instance.sockets.size >= instance.view.limits.connections;
+    if (isFull && !this.#closeIdle(instance)) {
       this.#metrics.refused('connections');
       socket.destroy();
       return;
@@ -80,6 +81,18 @@ export class GuestServer implements Disposable {
   [Symbol.dispose](): void {
     this.#server.close();
     this.#server.closeAllConnections();
+  }
+
+  /** Some clients leave a connection open after each request: the oldest that was answered and is idle makes room. */
+  #closeIdle(instance: Instance): boolean {
+    for (const socket of instance.sockets) {
+      const isIdle = socket.bytesWritten > 0 && this.#peers.get(socket)?.openResponses === 0;
+      if (!isIdle) continue;
+      instance.sockets.delete(socket);
+      socket.destroy();
+      return true;
+    }
+    return false;
   }
 
   #refuseMalformed(error: Error, socket: Socket): void {
