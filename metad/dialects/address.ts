@@ -5,6 +5,8 @@ import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS, isVersionServed } fr
 export type Address =
   | { readonly kind: 'root' }
   | { readonly kind: 'versions'; readonly dialect: 'ganeti' | 'openstack' }
+  /** Below `/openstack/content/`, which belongs to no version; '' is that folder. */
+  | { readonly kind: 'content'; readonly dialect: 'openstack'; readonly path: string }
   /** `path` is below the version folder, without leading or trailing slash; '' is that folder. */
   | { readonly kind: 'entry'; readonly dialect: Dialect; readonly path: string };
 
@@ -18,9 +20,16 @@ export function resolveAddress(path: string): Address | undefined {
   const [first, rest] = splitFirst(path);
   if (first === 'nocloud') return { kind: 'entry', dialect: 'nocloud', path: rest ?? '' };
   if (first === 'ganeti') return versioned('ganeti', GANETI_VERSIONS, rest);
+  if (first === 'openstack' && rest !== undefined && /^content(\/|$)/.test(rest))
+    return { kind: 'content', dialect: 'openstack', path: splitFirst(rest)[1] ?? '' };
   if (first === 'openstack') return versioned('openstack', OPENSTACK_VERSIONS, rest);
-  if (!isVersionServed(first, EC2_VERSIONS)) return undefined;
-  return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(rest ?? '') };
+  // AWS' client for JavaScript asks for `//latest/…` when it is given a path as documented.
+  return first === '' && rest !== undefined ? ec2(...splitFirst(rest)) : ec2(first, rest);
+}
+
+function ec2(version: string, path: string | undefined): Address | undefined {
+  if (!isVersionServed(version, EC2_VERSIONS)) return undefined;
+  return { kind: 'entry', dialect: 'ec2', path: withoutKeyName(path ?? '') };
 }
 
 function versioned(

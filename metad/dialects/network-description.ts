@@ -71,6 +71,15 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   return true;
 }
 
+/** Debian's `/etc/network/interfaces`, bound to the NICs by MAC: what Nova serves as the content of `network_config`. */
+export function debianInterfaces(view: ServedView): string {
+  const stanzas = describedNics(view).map(
+    ({ mac }, index) =>
+      `auto eth${index}\niface eth${index} inet dhcp\n    hwaddress ether ${mac}\n`,
+  );
+  return ['auto lo\niface lo inet loopback\n', ...stanzas].join('\n');
+}
+
 /** OpenStack's network_data.json. A NIC whose address is not known to the host asks for it by DHCP. */
 export function networkData(view: ServedView): object {
   const nics = describedNics(view);

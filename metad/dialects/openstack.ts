@@ -1,7 +1,7 @@
 import type { ServedView } from '../view/served-view.ts';
 import { bytesLeaf, jsonLeaf, textLeaf } from './leaf.ts';
 import type { Leaf, Leaves } from './leaf.ts';
-import { networkData } from './network-description.ts';
+import { debianInterfaces, networkData } from './network-description.ts';
 import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';
 
@@ -29,7 +29,16 @@ function metaData(view: ServedView): object {
     keys,
     public_keys: Object.fromEntries(keys.map(({ name, data }) => [name, data])),
     devices: [],
+    network_config: { name: 'network_config', content_path: '/content/0000' },
   };
+}
+
+/**
+ * `/openstack/content/`: files that meta_data.json names by `content_path`, which leads below `/openstack/`, not below a version.
+ * Nova has injected files there too (`files`); nothing of ours is injected that way, so the network description is all.
+ */
+export function renderOpenstackContent(view: ServedView): Leaves {
+  return new Map<string, Leaf>([['0000', textLeaf(debianInterfaces(view))]]);
 }
 
 /** cloud-init takes the string below the key `cloud-init`, and nothing of an empty object. */

@@ -5,7 +5,7 @@ import type { Address } from './address.ts';
 import { EC2_LISTING, renderEc2 } from './ec2.ts';
 import { renderGaneti } from './ganeti.ts';
 import { renderNocloud } from './nocloud.ts';
-import { renderOpenstack } from './openstack.ts';
+import { renderOpenstack, renderOpenstackContent } from './openstack.ts';
 import { isDialectServed } from './served-dialects.ts';
 import { buildTree, listingOf } from './tree.ts';
 import type { Resource, Tree } from './tree.ts';
@@ -29,7 +29,7 @@ export class RenderFailure extends Error {
 export class Site {
   readonly #view: ServedView;
   readonly #state: SiteState;
-  readonly #trees = new Map<Dialect, Tree | RenderFailure>();
+  readonly #trees = new Map<TreeName, Tree | RenderFailure>();
   #root: Resource | undefined;
 
   constructor(view: ServedView, state: SiteState) {
@@ -42,41 +42,47 @@ export class Site {
     if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
     if (!isDialectServed(this.#view, address.dialect)) return undefined;
     if (address.kind === 'versions') return versionListing(address.dialect);
-    return this.#tree(address.dialect).get(address.path);
+    const name = address.kind === 'content' ? 'openstack content' : address.dialect;
+    return this.#tree(name, address.dialect).get(address.path);
   }
 
-  #tree(dialect: Dialect): Tree {
-    let tree = this.#trees.get(dialect);
+  #tree(name: TreeName, dialect: Dialect): Tree {
+    let tree = this.#trees.get(name);
     if (!tree) {
       try {
-        tree = renderDialect(dialect, this.#view, this.#state);
+        tree = renderTree(name, this.#view, this.#state);
       } catch (error) {
         tree = new RenderFailure(dialect, error);
       }
-      this.#trees.set(dialect, tree);
+      this.#trees.set(name, tree);
     }
     if (tree instanceof RenderFailure) throw tree;
     return tree;
   }
 }
 
-function renderDialect(dialect: Dialect, view: ServedView, state: SiteState): Tree {
-  switch (dialect) {
+type TreeName = Dialect | 'openstack content';
+
+function renderTree(name: TreeName, view: ServedView, state: SiteState): Tree {
+  switch (name) {
     case 'ganeti':
       return buildTree(renderGaneti(view), { endsWithNewline: true });
     case 'ec2':
       return buildTree(renderEc2(view), EC2_LISTING);
     case 'openstack':
       return buildTree(renderOpenstack(view, state.password), { endsWithNewline: false });
+    case 'openstack content':
+      return buildTree(renderOpenstackContent(view), { endsWithNewline: false });
     case 'nocloud':
       return buildTree(renderNocloud(view), { endsWithNewline: true });
     default:
-      return assertNever(dialect);
+      return assertNever(name);
   }
 }
 
 const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
-const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'latest'], false);
+/** The folder that is no version ends in a slash, and `latest` stays last, where some clients look for it. */
+const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'content/', 'latest'], false);
 
 function versionListing(dialect: 'ganeti' | 'openstack'): Resource {
   return dialect === 'ganeti' ? GANETI_LISTING : OPENSTACK_LISTING;

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { resolveAddress } from '../../../metad/dialects/address.ts';
+import { Site } from '../../../metad/dialects/site.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+const site = new Site(parseView(exampleView()), { password: '' });
+
+function textAt(path: string): string | undefined {
+  const address = resolveAddress(path);
+  const resource = address && site.find(address);
+  return resource?.kind === 'content' ? resource.body.toString() : undefined;
+}
+
+test('meta_data.json names a file of content/ that describes the network as Debian does', () => {
+  const metaData = JSON.parse(textAt('openstack/latest/meta_data.json') ?? '') as {
+    network_config: { content_path: string };
+  };
+  const path = metaData.network_config.content_path;
+  assert.equal(
+    textAt(`openstack${path}`),
+    `auto lo
+iface lo inet loopback
+
+auto eth0
+iface eth0 inet dhcp
+    hwaddress ether aa:00:00:85:84:fd
+
+auto eth1
+iface eth1 inet dhcp
+    hwaddress ether 52:54:00:e1:a3:45
+`,
+  );
+});
+
+test('content/ belongs to no version, and has nothing that it does not list', () => {
+  assert.equal(textAt('openstack/content'), '0000');
+  assert.equal(textAt('openstack')?.split('\n').at(-1), 'latest');
+  assert.ok(textAt('openstack')?.split('\n').includes('content/'));
+  for (const path of ['openstack/content/0001', 'openstack/latest/content', 'openstack/contents']) {
+    assert.equal(textAt(path), undefined, path);
+  }
+});
