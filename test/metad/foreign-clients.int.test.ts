@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { renderEc2 } from '../../metad/dialects/ec2.ts';
+import { parseView } from '../../metad/view/served-view.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { cloudInitTree } from './support/cloud-init-guest.ts';
@@ -55,6 +57,34 @@ test('cloud-guest-utils’ ec2metadata prints what was put in', async () => {
   assert.match(output, new RegExp(view.sshKeys[0]?.replace('+', '\\+') ?? '-'));
 });
 
+test('amazon-ec2-utils’ ec2-metadata prints what was put in', async () => {
+  const output = await guest.run('bash', join(clients, 'usr/bin/ec2-metadata'));
+  for (const line of [
+    `instance-id: ${view.instanceId}`,
+    `local-hostname: ${view.name}`,
+    `local-ipv4: ${view.channel.ip}`,
+    `placement: ${view.primaryNode}`,
+    '\t ami: /dev/vda',
+    'keyname:key-0',
+    view.sshKeys[0] ?? '',
+    '\t role: frontend',
+  ]) {
+    assert.ok(output.split('\n').includes(line), `${line} is not in ${output}`);
+  }
+});
+
+test('AWS’ own client for JavaScript reads back the whole tree, with a session token where one is required', async () => {
+  assert.equal((await lab.put({ ...view, revision: 2, metadataToken: 'required' })).status, 204);
+  const program = join(import.meta.dirname, 'support/aws-sdk-crawl.ts');
+  const found = JSON.parse(await guest.run(process.execPath, program)) as Record<string, string>;
+  const expected = [...renderEc2(parseView(view))].map(([path, leaf]) => {
+    assert.equal(leaf.kind, 'fixed');
+    return [path, leaf.kind === 'fixed' ? leaf.body.toString('utf8') : ''] as const;
+  });
+  assert.deepEqual(found, Object.fromEntries(expected));
+  assert.equal((await lab.put({ ...view, revision: 3 })).status, 204);
+});
+
 test('botocore gets a session token, the region and the instance id, and takes the missing role well', async () => {
   const program = `
 import json
@@ -80,6 +110,7 @@ print(json.dumps({
 test('cloud-init’s own readers give back what was put in, by each dialect and to the byte', async () => {
   const program = `
 import json, logging
+from cloudinit.net import eni
 from cloudinit.sources.helpers import ec2, openstack
 from cloudinit.util import read_seeded
 base = '${SERVICE}'
@@ -91,6 +122,8 @@ print(json.dumps({
   'ec2UserData': ec2.get_instance_userdata('2009-04-04', base).hex(),
   'openstack': [stack['metadata']['uuid'], stack['metadata']['hostname'], stack['metadata']['meta']],
   'openstackUserData': stack['userdata'].hex(),
+  'contentMacs': [nic.get('mac_address')
+    for nic in eni.convert_eni_data(stack['network_config'])['config']],
   'macs': sorted(link['ethernet_mac_address'] for link in stack['networkdata']['links']),
   'nocloud': [seed[0]['instance-id'], seed[0]['local-hostname']],
   'nocloudUserData': seed[1].hex(),
@@ -102,6 +135,7 @@ print(json.dumps({
     ec2UserData: userData,
     openstack: [view.instanceId, view.name, view.metadata],
     openstackUserData: userData,
+    contentMacs: ['aa:00:00:85:84:fd', '52:54:00:e1:a3:45', null],
     macs: ['52:54:00:e1:a3:45', 'aa:00:00:85:84:fd'],
     nocloud: [view.instanceId, view.name],
     nocloudUserData: userData,

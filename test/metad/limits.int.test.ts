@@ -91,6 +91,23 @@ test('the connection after the 64th is closed, and there is room again when one 
   for (const socket of sockets) socket.destroy();
 });
 
+test('at the limit the oldest connection that was answered and is idle makes room', async () => {
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 64; count++) {
+    const socket = await connected(guest.namespace);
+    sockets.push(socket);
+    // The first one says nothing, so it is not idle but slow.
+    if (count === 0) continue;
+    socket.write(`GET / HTTP/1.1\r\n${HOST}\r\n`);
+    await once(socket, 'data');
+  }
+  const ended = once(sockets[1] ?? assert.fail(), 'end');
+  assert.equal((await askFromGuest(guest.namespace, '/')).status, 200);
+  await ended;
+  assert.equal(sockets[0]?.readableEnded, false);
+  for (const socket of sockets) socket.destroy();
+});
+
 test('headers that take more than ten seconds end the connection with 408', async () => {
   const startedAt = performance.now();
   const text = await sendRaw(guest.namespace, 'GET / HTTP/1.1\r\nHos');

@@ -6,7 +6,8 @@ import { run } from '#shared/process/run.ts';
 
 /** Clients of metadata services, and the Python modules that they load. */
 const PACKAGES = [
-  ...['cloud-guest-utils', 'ganeti-3.0', 'libcurl3-gnutls', 'python3-bitarray', 'python3-botocore'],
+  ...['amazon-ec2-utils', 'cloud-guest-utils', 'ganeti-3.0', 'libcurl3-gnutls', 'python3-bitarray'],
+  'python3-botocore',
   ...['python3-cffi-backend', 'python3-cryptography', 'python3-dateutil', 'python3-jmespath'],
   ...['python3-openssl', 'python3-pycurl', 'python3-pyinotify', 'python3-pyparsing'],
   ...[
