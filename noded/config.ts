@@ -5,11 +5,12 @@ import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
+import { parseRapiOptions, type RapiOptions, type RapiSettings } from './rapi/rapi-settings.ts';
 
 /** Names of unix sockets have at most 107 bytes; the longest of ours below the root has 62. */
 const MAX_ROOT_BYTES = 44;
 
-export interface NodedOptions {
+export interface NodedOptions extends RapiOptions {
   readonly node?: string | undefined;
   readonly osSearchPath?: string | undefined;
   readonly logLevel: string;
@@ -31,6 +32,8 @@ export interface NodedConfig {
   readonly installReserveMiB: number;
   /** From power-on of an appliance to its agent's first word. */
   readonly applianceBootTimeoutMs: number;
+  /** Null without the remote API. */
+  readonly rapi: RapiSettings | null;
 }
 
 /** On one processor too: an installation from a medium may wait for a person for hours. */
@@ -74,6 +77,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
     applianceBootTimeoutMs:
       parseCount('--appliance-boot-timeout', options.applianceBootTimeout, 1) * 1000,
+    rapi: parseRapiOptions(options, paths),
   };
 }
 

@@ -9,6 +9,7 @@ import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger, type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import type { ApiDependencies } from './api/api-dependencies.ts';
 import { startApiServer } from './api/api-server.ts';
 import { createClusterRepository } from './cluster/cluster-repository.ts';
 import { claimRoot } from './claim-root.ts';
@@ -38,6 +39,8 @@ import { createChannelNetwork } from './network/channel-network.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
 import { createOsRegistry } from './os/os-registry.ts';
+import { addRapiOptions } from './rapi/rapi-settings.ts';
+import { startRapi } from './rapi/rapi-server.ts';
 import { recover } from './recover.ts';
 
 const VERSION = '0.1.0';
@@ -243,7 +246,7 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
       keeper,
       applianceFiles,
     });
-  const api = await startApiServer(paths.nodedSocket, {
+  const served: ApiDependencies = {
     version: VERSION,
     paths,
     clusters,
@@ -259,8 +262,10 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     storeDescription: `sqlite ${paths.storeFile}`,
     logger,
-  });
+  };
+  const api = await startApiServer(paths.nodedSocket, served);
   undo.defer(() => api.close());
+  if (config.rapi !== null) undo.use(await startRapi(config.rapi, { ...served, nodeName, clock }));
   logger.info('node.ready', {
     node: nodeName,
     root: paths.root,
@@ -330,6 +335,7 @@ async function main(): Promise<number> {
       'after',
       '\nGNT_ROOT (default /) prefixes every path. Logs are JSON lines on stderr. Ends cleanly on SIGTERM.',
     );
+  addRapiOptions(program);
   let config: NodedConfig;
   try {
     program.parse();

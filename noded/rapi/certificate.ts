@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { run } from '#shared/process/run.ts';
+
+/** As long as Ganeti's own. */
+const VALID_DAYS = 5 * 365;
+
+/**
+ * The PEM file with the key and the certificate; where there is none, a self-signed one is made, as Ganeti does for a new cluster.
+ * @throws AppError FILE_UNREADABLE when there is a file that is no such PEM
+ */
+export async function ensureCertificate(
+  file: string,
+  nodeName: string,
+  logger: Logger,
+): Promise<Buffer> {
+  try {
+    const pem = await readFile(file);
+    createSecureContext({ key: pem, cert: pem });
+    return pem;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') {
+      throw new AppError('FILE_UNREADABLE', `--rapi-certificate ${file}: ${messageOf(error)}`, {
+        hint: 'it must hold a private key and its certificate in PEM; without the file, one is made',
+        cause: error,
+      });
+    }
+  }
+  const pem = await signForItself(nodeName);
+  await mkdir(dirname(file), { recursive: true });
+  const half = `${file}.${randomUUID()}`;
+  await writeFile(half, pem, { mode: 0o600, flag: 'wx' });
+  await rename(half, file);
+  logger.info('rapi.certificate-made', { file, name: nodeName, days: VALID_DAYS });
+  return Buffer.from(pem);
+}
+
+/** Node makes keys, but no certificates. The key reaches no disk but in the file that is made of the answer. */
+async function signForItself(nodeName: string): Promise<string> {
+  const { stdout } = await run('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc'],
+    ...['-keyout', '-', '-sha256', '-days', String(VALID_DAYS)],
+    // A common name has at most 64 characters; clients look at the alternative name.
+    ...['-subj', `/CN=${nodeName.slice(0, 64)}`, '-addext', `subjectAltName=DNS:${nodeName}`],
+  ]);
+  return `${stdout.trim()}\n`;
+}

@@ -1,0 +1,115 @@
+import { arch } from 'node:os';
+import type { NodeInfo } from '#shared/contract/api.ts';
+import type { ApiDependencies } from '../api/api-dependencies.ts';
+import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
+import { pickFields, toSeconds } from './fields.ts';
+import { nodeFields, type NodeFacts } from './node-fields.ts';
+import { RapiFailure } from './rapi-failure.ts';
+import { isSet, type RapiRoute } from './rapi-route.ts';
+
+const RAPI_VERSION = 2;
+/** What clients may ask for beyond the first version of a request. */
+const FEATURES = ['instance-create-reqv1', 'instance-reinstall-reqv1'];
+/** Newest API of OS definitions. */
+const OS_API_VERSION = 20;
+
+/** The cluster as a whole: what this is, its nodes and its OS definitions. */
+export function clusterRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
+  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
+    return { method: 'GET', path, role: 'read', handle };
+  };
+  const refuseTags = (): never => {
+    throw new RapiFailure(501, 'the cluster has no tags here, only instances have');
+  };
+  return [
+    get('/', () => null),
+    get('/version', () => RAPI_VERSION),
+    get('/2', () => null),
+    get('/2/features', () => FEATURES),
+    get('/2/info', () => describeCluster(dependencies)),
+    get('/2/os', ({ query }) => listOs(dependencies, isSet(query, 'bulk'))),
+    get('/2/nodes', async ({ query }) => {
+      if (isSet(query, 'bulk'))
+        return (await loadNodes(dependencies)).map((node) => pickFields(nodeFields, node));
+      const names = await dependencies.clusters.nodeNames();
+      return names.toSorted().map((id) => ({ id, uri: `/2/nodes/${id}` }));
+    }),
+    get('/2/nodes/:name', async ({ params }) => {
+      const node = (await loadNodes(dependencies)).find(({ name }) => name === params['name']);
+      if (node === undefined) throw new RapiFailure(404, `there is no node '${params['name']}'`);
+      return pickFields(nodeFields, node);
+    }),
+    get('/2/tags', () => []),
+    { method: 'PUT', path: '/2/tags', role: 'write', handle: refuseTags },
+    { method: 'DELETE', path: '/2/tags', role: 'write', handle: refuseTags },
+  ];
+}
+
+/** Nodes whose facts this daemon knows: itself. */
+export async function loadNodes({
+  describeNode,
+  instances,
+}: ApiDependencies): Promise<readonly NodeFacts[]> {
+  const node: NodeInfo = await describeNode();
+  const own = (await instances.list()).filter(({ primaryNode }) => primaryNode === node.name);
+  return [{ ...node, instanceNames: own.map(({ name }) => name) }];
+}
+
+async function describeCluster({
+  clusters,
+  paths,
+  version,
+}: ApiDependencies): Promise<Record<string, unknown>> {
+  const cluster = await clusters.load();
+  const [master = null] = await clusters.nodeNames();
+  const { memoryMiB, vcpus } = DEFAULT_BACKEND_PARAMETERS;
+  return {
+    name: cluster.name,
+    uuid: cluster.uuid,
+    master,
+    software_version: version,
+    vcs_version: `gnt ${version}`,
+    os_api_version: OS_API_VERSION,
+    architecture: ['64bits', arch() === 'arm64' ? 'aarch64' : 'x86_64'],
+    default_hypervisor: 'kvm',
+    enabled_hypervisors: ['kvm'],
+    enabled_disk_templates: ['file', 'diskless'],
+    file_storage_dir: paths.disksDir,
+    beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },
+    hvparams: { kvm: {} },
+    nicparams: { default: { mode: 'bridged', link: 'br0' } },
+    ndparams: {},
+    os_hvp: {},
+    osparams: {},
+    candidate_pool_size: 1,
+    ctime: toSeconds(cluster.createdAtMs),
+    tags: [],
+  };
+}
+
+/** As names with their variants, or whole; hidden, blacklisted and broken definitions are in the latter only. */
+async function listOs(
+  { osRegistry, clusters }: ApiDependencies,
+  isBulk: boolean,
+): Promise<unknown> {
+  const found = await osRegistry.list();
+  const described = await Promise.all(
+    found.map(async ({ name, definition }) => {
+      const { hidden, blacklisted, trusted } = await clusters.loadOs(name);
+      return {
+        ...{ name, valid: definition !== null, variants: definition?.variants ?? [] },
+        ...{
+          parameters: definition?.parameters ?? [],
+          api_versions: definition?.apiVersions ?? [],
+        },
+        ...{ hidden, blacklisted, trusted },
+      };
+    }),
+  );
+  if (isBulk) return described;
+  return described
+    .filter(({ valid, hidden, blacklisted }) => valid && !hidden && !blacklisted)
+    .flatMap(({ name, variants }) =>
+      variants.length === 0 ? [name] : variants.map((variant) => `${name}+${variant}`),
+    );
+}

@@ -1,0 +1,40 @@
+/** A field as Ganeti's queries describe it, and how it is told from what we know. Values are plain JSON. */
+export interface Field<T> {
+  readonly title: string;
+  readonly kind: 'text' | 'bool' | 'number' | 'unit' | 'timestamp' | 'other';
+  readonly doc: string;
+  readonly of: (item: T) => unknown;
+}
+
+/** By name. One table serves lists, single resources and queries. */
+export type Fields<T> = Readonly<Record<string, Field<T>>>;
+
+/** Undefined when there is no such field. */
+export function fieldOf<T>(fields: Fields<T>, name: string): Field<T> | undefined {
+  return Object.hasOwn(fields, name) ? fields[name] : undefined;
+}
+
+/** The named fields of an item; all of them when no names are given. */
+export function pickFields<T>(
+  fields: Fields<T>,
+  item: T,
+  names: readonly string[] = Object.keys(fields),
+): Record<string, unknown> {
+  return Object.fromEntries(names.map((name) => [name, fieldOf(fields, name)?.of(item) ?? null]));
+}
+
+/** Seconds since the epoch, as Ganeti's ctime and mtime. */
+export function toSeconds(ms: number): number {
+  return ms / 1000;
+}
+
+/** Ganeti's timestamp of a job: seconds and microseconds. */
+export function toTimestamp(ms: number | null): readonly [number, number] | null {
+  if (ms === null) return null;
+  const seconds = Math.floor(ms / 1000);
+  return [seconds, Math.round((ms - seconds * 1000) * 1000)];
+}
+
+export function toMiB(bytes: number): number {
+  return Math.floor(bytes / 1024 ** 2);
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+
+/** Bodies of requests, under Ganeti's names. What they mean is checked by the opcodes that they become. */
+const ignored = z.unknown().optional();
+/** Of every opcode in Ganeti; none of them changes what is done here. */
+const common = {
+  debug_level: ignored,
+  priority: ignored,
+  reason: ignored,
+  comment: ignored,
+} as const;
+/** Clients of Ganeti send these by habit; here there is nothing that they could switch. */
+const withoutMeaning = {
+  ...common,
+  ip_check: ignored,
+  name_check: ignored,
+  conflicts_check: ignored,
+  wait_for_sync: ignored,
+  ignore_ipolicy: ignored,
+  opportunistic_locking: ignored,
+  file_driver: ignored,
+  identify_defaults: ignored,
+} as const;
+
+const text = z.string().max(65_536);
+const osParameters = z.record(z.string(), z.union([text, z.number().transform(String)]));
+const osParameterChanges = z.record(
+  z.string(),
+  z.union([text, z.number().transform(String), z.null()]),
+);
+const parameters = z.record(z.string(), z.unknown());
+const seconds = z.number().nonnegative();
+const count = z.number().int();
+
+const beparams = z.strictObject({
+  memory: count.optional(),
+  maxmem: count.optional(),
+  vcpus: count.optional(),
+  ...{ minmem: ignored, auto_balance: ignored },
+  ...{ always_failover: ignored, spindle_use: ignored },
+});
+const nic = z.strictObject({
+  mac: z.string().optional(),
+  mode: z.string().optional(),
+  link: z.string().optional(),
+  /** Ganeti's older word for the link of a bridged NIC. */
+  bridge: z.string().optional(),
+  name: z.string().nullish(),
+  ip: z.string().nullish(),
+  network: z.null().optional(),
+});
+const disk = z.strictObject({
+  /** MiB. */
+  size: z.number().int().positive(),
+  name: z.string().nullish(),
+  mode: z.literal('rw').optional(),
+});
+
+/** What Ganeti lacks, under the names of our commands' options. */
+const beyondGaneti = {
+  os_image: text.optional(),
+  os_image_checksum: text.optional(),
+  os_image_grow: z.boolean().optional(),
+  personalization_package: text.optional(),
+  personalization_user: text.optional(),
+  personalization_password: text.optional(),
+  enable_safe_install: z.boolean().optional(),
+  install_parameters: parameters.optional(),
+} as const;
+/** What dialects serve; documents as text. */
+const metadata = {
+  user_data: z.string().optional(),
+  vendor_data: z.string().optional(),
+  network_config: z.string().optional(),
+  ssh_keys: z.array(z.string()).optional(),
+  metadata: parameters.optional(),
+  seed_disk: z.boolean().optional(),
+  dialects: z.array(z.string()).optional(),
+  metadata_token: z.string().optional(),
+} as const;
+
+export const createRequest = z.strictObject({
+  ...withoutMeaning,
+  ...beyondGaneti,
+  ...metadata,
+  __version__: z.literal(1),
+  mode: z.literal('create'),
+  instance_name: z.string(),
+  os_type: z.string().nullish(),
+  force_variant: z.literal(false).optional(),
+  hypervisor: z.literal('kvm').nullish(),
+  disk_template: z.string(),
+  disks: z.array(disk).max(16),
+  nics: z.array(nic).max(8),
+  beparams: beparams.optional(),
+  hvparams: parameters.optional(),
+  osparams: osParameters.optional(),
+  osparams_private: osParameters.optional(),
+  osparams_secret: osParameters.optional(),
+  pnode: z.string().nullish(),
+  start: z.boolean().optional(),
+  no_install: z.boolean().nullish(),
+  instance_communication: z.boolean().optional(),
+  tags: z.array(z.string()).optional(),
+});
+
+export const reinstallRequest = z.strictObject({
+  ...common,
+  ...beyondGaneti,
+  os: z.string().nullish(),
+  start: z.boolean().optional(),
+  osparams: osParameterChanges.nullish(),
+  osparams_private: osParameterChanges.nullish(),
+  osparams_secret: osParameterChanges.nullish(),
+  shutdown_timeout: seconds.optional(),
+});
+
+export const modifyRequest = z.strictObject({
+  ...common,
+  ...metadata,
+  force: ignored,
+  os_name: z.string().nullish(),
+  osparams: osParameterChanges.nullish(),
+  osparams_private: osParameterChanges.nullish(),
+  osparams_secret: osParameterChanges.nullish(),
+  beparams: beparams.optional(),
+  hvparams: parameters.optional(),
+  instance_communication: z.boolean().optional(),
+  install_parameters: parameters.optional(),
+  personalization_package: text.nullable().optional(),
+  // Disks and NICs of an instance stay as they are.
+  disks: z.array(z.unknown()).max(0).optional(),
+  nics: z.array(z.unknown()).max(0).optional(),
+});
+
+export const removeRequest = z.strictObject({
+  ...common,
+  shutdown_timeout: seconds.optional(),
+});
+export const shutdownRequest = z.strictObject({
+  ...common,
+  timeout: seconds.optional(),
+  force: ignored,
+});
+export const rebootRequest = z.strictObject({ ...common, shutdown_timeout: seconds.optional() });
+export const renameRequest = z.strictObject({ ...withoutMeaning, new_name: z.string() });
+
+export type InstallationRequest = z.output<z.ZodObject<typeof beyondGaneti>>;
+export type MetadataRequest = z.output<z.ZodObject<typeof metadata>>;
+export type NicRequest = z.output<typeof nic>;
+export type BackendRequest = z.output<typeof beparams>;

@@ -1,0 +1,172 @@
+import type { InstanceInfo, InstanceStatus } from '#shared/contract/instance.ts';
+import { toMiB, toSeconds, type Field, type Fields } from './fields.ts';
+
+interface Nic {
+  readonly name: string | null;
+  readonly uuid: string;
+  readonly ip: string | null;
+  readonly mac: string;
+  readonly mode: string;
+  readonly link: string | null;
+}
+
+/** The channel's NIC is the last one, named as Ganeti names it. */
+export function nicsOf(instance: InstanceInfo): readonly Nic[] {
+  const { channel, communication, name } = instance;
+  if (!communication) return instance.nics;
+  const { ip, mac, uuid } = channel;
+  const link = 'communication_rt';
+  const nic = { name: `ganeti:communication:${name}`, uuid, ip, mac, mode: 'routed', link };
+  return [...instance.nics, nic];
+}
+
+/** Ganeti has no words for installations: an instance is down until its is done. */
+const statusWords: Readonly<Record<InstanceStatus, string>> = {
+  running: 'running',
+  ADMIN_down: 'ADMIN_down',
+  ERROR_down: 'ERROR_down',
+  ERROR_up: 'ERROR_up',
+  installing: 'ADMIN_down',
+  install_failed: 'ADMIN_down',
+};
+
+export function backendParameters({ beparams }: InstanceInfo): Record<string, unknown> {
+  const { memoryMiB, vcpus } = beparams;
+  return {
+    ...{ memory: memoryMiB, maxmem: memoryMiB, minmem: memoryMiB, vcpus },
+    ...{ always_failover: false, auto_balance: false, spindle_use: 1 },
+  };
+}
+
+function field(
+  title: string,
+  kind: Field<InstanceInfo>['kind'],
+  doc: string,
+  of: Field<InstanceInfo>['of'],
+): Field<InstanceInfo> {
+  return { title, kind, doc, of };
+}
+
+function nicField(title: string, doc: string, of: (nic: Nic) => unknown): Field<InstanceInfo> {
+  return field(title, 'other', `List of each network interface's ${doc}`, (instance) =>
+    nicsOf(instance).map(of),
+  );
+}
+
+function diskField(
+  title: string,
+  doc: string,
+  of: (disk: InstanceInfo['disks'][number]) => unknown,
+): Field<InstanceInfo> {
+  return field(title, 'other', `List of disk ${doc}`, ({ disks }) => disks.map(of));
+}
+
+/** Ganeti's fields of an instance. Private and secret parameters have none. */
+export const instanceFields: Fields<InstanceInfo> = {
+  name: field('Instance', 'text', 'Instance name', (i) => i.name),
+  admin_state: field('InstanceState', 'text', 'Desired state of instance', (i) => i.adminState),
+  os: field('OS', 'text', 'Operating system', (i) => i.osType ?? ''),
+  pnode: field('Primary_node', 'text', 'Primary node', (i) => i.primaryNode),
+  snodes: field('Secondary_Nodes', 'other', 'Secondary nodes', () => []),
+  hypervisor: field('Hypervisor', 'text', 'Hypervisor name', () => 'kvm'),
+  disk_template: field('Disk_template', 'text', 'Instance disk template', (i) => i.diskTemplate),
+  'nic.ips': nicField('NIC_IPs', 'IP address', (nic) => nic.ip),
+  'nic.macs': nicField('NIC_MACs', 'MAC address', (nic) => nic.mac),
+  'nic.modes': nicField('NIC_modes', 'mode', (nic) => nic.mode),
+  'nic.uuids': nicField('NIC_UUIDs', 'UUID', (nic) => nic.uuid),
+  'nic.names': nicField('NIC_Names', 'name', (nic) => nic.name),
+  'nic.links': nicField('NIC_links', 'link', (nic) => nic.link ?? ''),
+  'nic.networks': nicField('NIC_networks', 'network', () => null),
+  'nic.networks.names': nicField('NIC_networks_names', 'network name', () => null),
+  'nic.bridges': nicField('NIC_bridges', 'bridge', ({ mode, link }) =>
+    mode === 'bridged' ? link : null,
+  ),
+  network_port: field('Network_port', 'other', 'Instance network port if available', () => null),
+  'disk.sizes': diskField('Disk_sizes', 'sizes', (disk) => toMiB(disk.sizeBytes)),
+  'disk.spindles': diskField('Disk_spindles', 'spindles', () => null),
+  'disk.uuids': diskField('Disk_UUIDs', 'UUIDs', (disk) => disk.uuid),
+  'disk.names': diskField('Disk_names', 'names', (disk) => disk.name),
+  disk_usage: field('DiskUsage', 'unit', 'Total disk space used by instance', ({ disks }) =>
+    disks.reduce((sum, disk) => sum + toMiB(disk.sizeBytes), 0),
+  ),
+  beparams: field('BackendParameters', 'other', 'Backend parameters (merged)', backendParameters),
+  hvparams: field(
+    'HypervisorParameters',
+    'other',
+    'Hypervisor parameters (merged)',
+    (i) => i.hvparams,
+  ),
+  oper_state: field('Running', 'bool', 'Actual state of instance', (i) => i.running !== null),
+  oper_ram: field('Memory', 'unit', 'Actual memory usage as seen by hypervisor', (i) =>
+    i.running === null ? null : i.beparams.memoryMiB,
+  ),
+  oper_vcpus: field('VCPUs', 'number', 'Actual number of VCPUs as seen by hypervisor', (i) =>
+    i.running === null ? null : i.beparams.vcpus,
+  ),
+  status: field('Status', 'text', 'Instance status', (i) => statusWords[i.status]),
+  custom_hvparams: field(
+    'CustomHypervisorParameters',
+    'other',
+    'Custom hypervisor parameters',
+    (i) => i.hvparams,
+  ),
+  custom_beparams: field('CustomBackendParameters', 'other', 'Custom backend parameters', (i) => ({
+    maxmem: i.beparams.memoryMiB,
+    vcpus: i.beparams.vcpus,
+  })),
+  custom_nicparams: nicField('CustomNicParameters', 'parameters', ({ mode, link }) => ({
+    mode,
+    link,
+  })),
+  custom_osparams: field(
+    'CustomOpSysParameters',
+    'other',
+    'Custom operating system parameters',
+    (i) => i.osParameters,
+  ),
+  ctime: field('CTime', 'timestamp', 'Creation timestamp', (i) => toSeconds(i.createdAtMs)),
+  mtime: field('MTime', 'timestamp', 'Modification timestamp', (i) => toSeconds(i.modifiedAtMs)),
+  uuid: field('UUID', 'text', 'Instance UUID', (i) => i.uuid),
+  serial_no: field('SerialNo', 'number', 'Instance object serial number', (i) => i.serialNo),
+  tags: field('Tags', 'other', 'Tags', (i) => i.tags),
+};
+
+/** The result of Ganeti's query of one instance by a job. */
+export function describeInstanceData(instance: InstanceInfo): Record<string, unknown> {
+  const { name, disks, hvparams, osParameters } = instance;
+  const nics = nicsOf(instance);
+  return {
+    [name]: {
+      name,
+      config_state: instance.adminState,
+      run_state: instance.running === null ? 'down' : 'up',
+      pnode: instance.primaryNode,
+      snodes: [],
+      os: instance.osType ?? '',
+      nics: nics.map(({ uuid, ip, mac, mode, link, ...nic }) => [
+        ...[nic.name, uuid, ip, mac, mode, link, null, null, null],
+      ]),
+      disk_template: instance.diskTemplate,
+      disks: disks.map((disk, index) => ({
+        ...{ iv_name: `disk/${index}`, name: disk.name, uuid: disk.uuid },
+        ...{ dev_type: 'file', mode: 'rw', size: toMiB(disk.sizeBytes), children: [] },
+      })),
+      hypervisor: 'kvm',
+      network_port: null,
+      hv_instance: hvparams,
+      hv_actual: hvparams,
+      be_instance: backendParameters(instance),
+      be_actual: backendParameters(instance),
+      os_instance: osParameters,
+      os_actual: Object.fromEntries(
+        Object.entries(instance.osParametersEffective)
+          .filter(([, { visibility }]) => visibility === 'public')
+          .map(([parameter, { value }]) => [parameter, value]),
+      ),
+      serial_no: instance.serialNo,
+      mtime: toSeconds(instance.modifiedAtMs),
+      ctime: toSeconds(instance.createdAtMs),
+      uuid: instance.uuid,
+    },
+  };
+}

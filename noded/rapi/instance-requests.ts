@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { parseInput } from '../api/http-errors.ts';
+import {
+  createRequest,
+  modifyRequest,
+  rebootRequest,
+  reinstallRequest,
+  removeRequest,
+  renameRequest,
+  shutdownRequest,
+  type BackendRequest,
+  type InstallationRequest,
+  type MetadataRequest,
+  type NicRequest,
+} from './instance-bodies.ts';
+import { RapiFailure } from './rapi-failure.ts';
+
+const MIB = 1024 ** 2;
+
+/** An opcode that its own type has not checked yet. */
+type Draft = Readonly<Record<string, unknown>> & Pick<OpcodeInput, 'opcode'>;
+
+/** @throws AppError VALIDATION naming fields, never values; RapiFailure */
+export function parseCreate(body: unknown): Draft {
+  const { __version__: dataVersion } = parseInput(
+    z.looseObject({ __version__: z.unknown() }),
+    body,
+  );
+  if (dataVersion !== 1) {
+    throw new RapiFailure(400, 'Instance creation request data version must be 1');
+  }
+  const given = parseInput(
+    createRequest,
+    renameKeys(body, { name: 'instance_name', os: 'os_type' }),
+  );
+  const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
+  return {
+    opcode: 'INSTANCE_CREATE',
+    name: given.instance_name,
+    osType: given.os_type ?? undefined,
+    ...installation(given),
+    // In Ganeti, an image is a parameter of the OS.
+    osImage: given.os_image ?? imageParameter,
+    osParameters: osparams,
+    osParametersPrivate: given.osparams_private,
+    osParametersSecret: given.osparams_secret,
+    ...documents(given),
+    diskTemplate: given.disk_template,
+    disks: given.disks.map(({ size, name }) => ({
+      sizeBytes: size * MIB,
+      name: name ?? undefined,
+    })),
+    nics: given.nics.map(planNic),
+    beparams: backend(given.beparams),
+    hvparams: given.hvparams,
+    node: given.pnode ?? undefined,
+    start: given.start,
+    install: !(given.no_install ?? false),
+    communication: given.instance_communication,
+    tags: given.tags,
+  };
+}
+
+/** The instance is stopped first, as Ganeti's remote API does. */
+export function parseReinstall(name: string, body: unknown): Draft {
+  const given = parseInput(reinstallRequest, body ?? {});
+  const { 'os-image': imageParameter, ...osparams } = given.osparams ?? {};
+  return {
+    opcode: 'INSTANCE_REINSTALL',
+    name,
+    osType: given.os ?? undefined,
+    ...installation(given),
+    osImage: given.os_image ?? imageParameter ?? undefined,
+    osParameters: osparams,
+    osParametersPrivate: given.osparams_private ?? undefined,
+    osParametersSecret: given.osparams_secret ?? undefined,
+    start: given.start,
+    shutdownTimeoutS: given.shutdown_timeout ?? 120,
+  };
+}
+
+export function parseModify(name: string, body: unknown): Draft {
+  const renamed = renameKeys(body ?? {}, {
+    custom_beparams: 'beparams',
+    custom_hvparams: 'hvparams',
+  });
+  const given = parseInput(modifyRequest, renamed);
+  return {
+    opcode: 'INSTANCE_SET_PARAMS',
+    name,
+    osType: given.os_name ?? undefined,
+    osParameters: given.osparams ?? undefined,
+    osParametersPrivate: given.osparams_private ?? undefined,
+    osParametersSecret: given.osparams_secret ?? undefined,
+    ...documents(given),
+    beparams: backend(given.beparams),
+    hvparams: given.hvparams,
+    communication: given.instance_communication,
+    installParameters: given.install_parameters,
+    personalizationPackage: given.personalization_package,
+  };
+}
+
+export function parseRemove(name: string, body: unknown): Draft {
+  const given = parseInput(removeRequest, body ?? {});
+  return { opcode: 'INSTANCE_REMOVE', name, shutdownTimeoutS: given.shutdown_timeout };
+}
+
+export function parseShutdown(name: string, body: unknown): Draft {
+  const given = parseInput(shutdownRequest, body ?? {});
+  return { opcode: 'INSTANCE_SHUTDOWN', name, timeoutS: given.timeout };
+}
+
+export function parseReboot(name: string, kind: string | null, body: unknown): Draft {
+  const given = parseInput(rebootRequest, body ?? {});
+  return {
+    opcode: 'INSTANCE_REBOOT',
+    name,
+    kind: kind ?? 'hard',
+    timeoutS: given.shutdown_timeout,
+  };
+}
+
+export function parseRename(name: string, body: unknown): Draft {
+  return { opcode: 'INSTANCE_RENAME', name, newName: parseInput(renameRequest, body).new_name };
+}
+
+function installation(given: InstallationRequest): Record<string, unknown> {
+  return {
+    osImageChecksum: given.os_image_checksum,
+    osImageGrow: given.os_image_grow,
+    personalizationPackage: given.personalization_package,
+    personalizationUser: given.personalization_user,
+    personalizationPassword: given.personalization_password,
+    safeInstall: given.enable_safe_install,
+    installParameters: given.install_parameters,
+  };
+}
+
+function documents(given: MetadataRequest): Record<string, unknown> {
+  return {
+    userData: toBase64(given.user_data),
+    vendorData: toBase64(given.vendor_data),
+    networkConfig: toBase64(given.network_config),
+    sshKeys: given.ssh_keys,
+    metadata: given.metadata,
+    seedDisk: given.seed_disk,
+    dialects: given.dialects,
+    metadataToken: given.metadata_token,
+  };
+}
+
+function planNic({ mac, mode, link, bridge, name, ip }: NicRequest): object {
+  return {
+    mac: mac === 'generate' ? 'auto' : mac,
+    mode,
+    link: link ?? bridge,
+    name: name ?? undefined,
+    ip: ip ?? undefined,
+  };
+}
+
+function backend(given: BackendRequest | undefined): object {
+  return { memoryMiB: given?.maxmem ?? given?.memory, vcpus: given?.vcpus };
+}
+
+function toBase64(document: string | undefined): string | undefined {
+  return document === undefined ? undefined : Buffer.from(document).toString('base64');
+}
+
+/** @throws RapiFailure when a parameter is given under both of its names */
+function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  const given = body as Readonly<Record<string, unknown>>;
+  for (const [old, current] of Object.entries(names)) {
+    if (old in given && current in given)
+      throw new RapiFailure(400, `'${old}' and '${current}' are the same parameter`);
+  }
+  return Object.fromEntries(
+    Object.entries(given).map(([key, value]) => [names[key] ?? key, value]),
+  );
+}

@@ -1,0 +1,100 @@
+import { opcode as anyOpcode } from '#shared/contract/opcode.ts';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { ApiDependencies } from '../api/api-dependencies.ts';
+import { parseInput } from '../api/http-errors.ts';
+import { loadInstanceInfo } from '../instances/instance-info.ts';
+import { pickFields } from './fields.ts';
+import { instanceFields } from './instance-fields.ts';
+import {
+  parseCreate,
+  parseModify,
+  parseReboot,
+  parseReinstall,
+  parseRemove,
+  parseRename,
+  parseShutdown,
+} from './instance-requests.ts';
+import { RapiFailure } from './rapi-failure.ts';
+import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
+
+const ONE = '/2/instances/:name';
+
+export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
+  const { instances, jobs } = dependencies;
+  const find = async ({ params }: RapiRequest): Promise<InstanceInfo> =>
+    loadInstanceInfo(await instances.findByName(params['name'] ?? ''), dependencies);
+  const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
+    return { method: 'GET', path, role: 'read', handle };
+  };
+  /** A change: the request becomes an opcode, the answer is the id of its job. */
+  const submit = (
+    method: RapiRoute['method'],
+    path: string,
+    translate: (name: string, request: RapiRequest) => unknown,
+  ): RapiRoute => ({
+    method,
+    path,
+    role: 'write',
+    handle: (request) => {
+      const opcode = parseInput(anyOpcode, translate(request.params['name'] ?? '', request));
+      return jobs.submit(opcode, { isDryRun: isSet(request.query, 'dry-run') });
+    },
+  });
+  return [
+    get('/2/instances', async ({ query }) => {
+      if (isSet(query, 'bulk')) {
+        const all = await loadInstances(dependencies);
+        return all.map((instance) => pickFields(instanceFields, instance));
+      }
+      const names = (await instances.list()).map(({ name }) => name).toSorted();
+      return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
+    }),
+    get(ONE, async (request) => pickFields(instanceFields, await find(request))),
+    get(`${ONE}/tags`, async (request) => (await find(request)).tags),
+    get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
+    get(`${ONE}/info`, ({ params }) =>
+      jobs.submit(parseInput(anyOpcode, { opcode: 'INSTANCE_QUERY_DATA', name: params['name'] })),
+    ),
+    submit('POST', '/2/instances', (_, { body }) => parseCreate(body)),
+    submit('DELETE', ONE, (name, { body }) => parseRemove(name, body)),
+    submit('POST', `${ONE}/reinstall`, (name, request) =>
+      parseReinstall(name, request.body ?? legacyReinstall(request)),
+    ),
+    submit('PUT', `${ONE}/startup`, (name) => ({ opcode: 'INSTANCE_STARTUP', name })),
+    submit('PUT', `${ONE}/shutdown`, (name, { body }) => parseShutdown(name, body)),
+    submit('POST', `${ONE}/reboot`, (name, { query, body }) =>
+      parseReboot(name, query.get('type'), body),
+    ),
+    submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
+    submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
+    submit('PUT', `${ONE}/tags`, (name, { query }) => {
+      return { opcode: 'INSTANCE_SET_PARAMS', name, addTags: query.getAll('tag') };
+    }),
+    submit('DELETE', `${ONE}/tags`, (name, { query }) => {
+      return { opcode: 'INSTANCE_SET_PARAMS', name, removeTags: query.getAll('tag') };
+    }),
+  ];
+}
+
+export async function loadInstances(
+  dependencies: ApiDependencies,
+): Promise<readonly InstanceInfo[]> {
+  const records = await dependencies.instances.list();
+  return Promise.all(records.map((record) => loadInstanceInfo(record, dependencies)));
+}
+
+/** How old clients ask. */
+function legacyReinstall({ query }: RapiRequest): unknown {
+  return { os: query.get('os'), start: !isSet(query, 'nostartup') };
+}
+
+/** The serial console by a command on the node, as Ganeti's for KVM. */
+function describeConsole({ name, primaryNode, running }: InstanceInfo): unknown {
+  if (running === null)
+    throw new RapiFailure(503, 'Instance console unavailable: it is not running');
+  return {
+    ...{ instance: name, kind: 'ssh', host: primaryNode, user: 'root' },
+    command: ['gnt-instance', 'console', name],
+    ...{ message: null, port: null, display: null },
+  };
+}

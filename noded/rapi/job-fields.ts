@@ -1,0 +1,100 @@
+import type { JobError, JobRecord } from '#shared/contract/job.ts';
+import { instanceInfo } from '#shared/contract/instance.ts';
+import { toTimestamp, type Field, type Fields } from './fields.ts';
+import { describeInstanceData } from './instance-fields.ts';
+
+/** Ganeti's kinds of refusals, where one fits better than "wrong input". */
+const errorKinds: Readonly<Record<string, string>> = {
+  INSTANCE_NOT_FOUND: 'unknown_entity',
+  NODE_NOT_FOUND: 'unknown_entity',
+  OS_NOT_FOUND: 'unknown_entity',
+  IMAGE_NOT_FOUND: 'unknown_entity',
+  INSTANCE_EXISTS: 'already_exists',
+  INSTANCE_STATE: 'wrong_state',
+  INSTANCE_BUSY: 'wrong_state',
+  NO_FREE_ADDRESS: 'insufficient_resources',
+  DISK_SPACE: 'insufficient_resources',
+  HOST_PREREQUISITE: 'environment_error',
+};
+
+/** Ganeti's names of an opcode's parameters; the others only lose their capitals. */
+const parameterNames: Readonly<Record<string, string>> = {
+  opcode: 'OP_ID',
+  name: 'instance_name',
+  isDryRun: 'dry_run',
+  node: 'pnode',
+  communication: 'instance_communication',
+  osParameters: 'osparams',
+  osParametersPrivate: 'osparams_private',
+  osParametersSecret: 'osparams_secret',
+  kind: 'reboot_type',
+  timeoutS: 'timeout',
+  shutdownTimeoutS: 'shutdown_timeout',
+};
+
+/** As stored: private and secret values are replaced in it already. */
+function describeOpcode({ input }: JobRecord): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(input).map(([key, value]) => {
+      const snakeCase = key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      return [parameterNames[key] ?? snakeCase, key === 'opcode' ? `OP_${String(value)}` : value];
+    }),
+  );
+}
+
+function describeResult(job: JobRecord): unknown {
+  if (job.status === 'canceled') return 'Job canceled by request';
+  if (job.error !== null) return describeError(job.error);
+  if (job.opcode !== 'INSTANCE_QUERY_DATA' || job.result === null) return job.result;
+  return describeInstanceData(instanceInfo.parse(job.result));
+}
+
+/** As Ganeti encodes an exception: its class and arguments, so that its own clients raise it again. */
+function describeError({ code, message, hint, phase }: JobError): unknown {
+  const text = hint === null ? message : `${message} (${hint})`;
+  if (phase === 'execution') return ['OpExecError', [text]];
+  return ['OpPrereqError', [text, errorKinds[code] ?? 'wrong_input']];
+}
+
+type LogEntry = readonly [number, readonly [number, number] | null, 'message', string];
+
+/** Entries after a serial number. */
+export function logEntries(job: JobRecord, afterSerial = -1): readonly LogEntry[] {
+  return job.log
+    .filter(({ sequence }) => sequence > afterSerial)
+    .map(({ sequence, atMs, message }) => [sequence, toTimestamp(atMs), 'message', message]);
+}
+
+function field(
+  title: string,
+  kind: Field<JobRecord>['kind'],
+  doc: string,
+  of: Field<JobRecord>['of'],
+): Field<JobRecord> {
+  return { title, kind, doc, of };
+}
+
+/** A job here has one opcode, so every list of Ganeti's has one element. */
+export const jobFields: Fields<JobRecord> = {
+  id: field('ID', 'number', 'Job ID', (job) => job.id),
+  ops: field('OpCodes', 'other', 'List of all opcodes', (job) => [describeOpcode(job)]),
+  status: field('Status', 'text', 'Job status', (job) => job.status),
+  summary: field('Summary', 'other', 'List of per-opcode summaries', (job) => [job.summary]),
+  opstatus: field('OpCode_status', 'other', 'List of opcodes status', (job) => [job.status]),
+  received_ts: field('Received', 'other', 'Timestamp of when job was received', (job) =>
+    toTimestamp(job.receivedAtMs),
+  ),
+  start_ts: field('Start', 'other', 'Timestamp of job start', (job) =>
+    toTimestamp(job.startedAtMs),
+  ),
+  end_ts: field('End', 'other', 'Timestamp of job end', (job) => toTimestamp(job.endedAtMs)),
+  oplog: field('OpCode_log', 'other', 'List of opcode output logs', (job) => [logEntries(job)]),
+  opresult: field('OpCode_result', 'other', 'List of opcodes results', (job) => [
+    describeResult(job),
+  ]),
+};
+
+/** What a list of jobs tells of each. */
+export const bulkJobFields = [
+  ...['id', 'ops', 'status', 'summary', 'opstatus', 'received_ts', 'start_ts', 'end_ts'],
+] as const;

@@ -1,0 +1,83 @@
+import { RapiFailure } from './rapi-failure.ts';
+
+/** Deeper and larger ones are nobody's question. */
+const MAX_DEPTH = 20;
+
+type Matches = (item: Readonly<Record<string, unknown>>) => boolean;
+
+const comparisons: Readonly<Record<string, (order: number) => boolean>> = {
+  '<': (order) => order < 0,
+  '<=': (order) => order <= 0,
+  '>': (order) => order > 0,
+  '>=': (order) => order >= 0,
+};
+
+/**
+ * Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"], ["?", "oper_state"]]`. Regular expressions
+ * are refused: a hostile one holds a processor for as long as it likes.
+ * @throws RapiFailure 400
+ */
+export function parseFilter(filter: unknown, names: ReadonlySet<string>, depth = 0): Matches {
+  if (filter === null || filter === undefined) return () => true;
+  if (!Array.isArray(filter) || depth > MAX_DEPTH) throw malformed();
+  const [operator, ...operands] = filter as readonly unknown[];
+  if (operator === '&' || operator === '|') {
+    const parts = operands.map((operand) => parseFilter(operand, names, depth + 1));
+    if (operator === '&') return (item) => parts.every((matches) => matches(item));
+    return (item) => parts.some((matches) => matches(item));
+  }
+  if (operator === '!' && operands.length === 1) {
+    const matches = parseFilter(operands[0], names, depth + 1);
+    return (item) => !matches(item);
+  }
+  return parseComparison(operator, operands, names);
+}
+
+function parseComparison(
+  operator: unknown,
+  [name, value]: readonly unknown[],
+  names: ReadonlySet<string>,
+): Matches {
+  if (typeof name !== 'string' || !names.has(name)) {
+    throw new RapiFailure(400, 'the filter asks for a field that there is not');
+  }
+  switch (operator) {
+    case '?':
+      return (item) => isTrue(item[name]);
+    case '=':
+    case '==':
+      return (item) => item[name] === value;
+    case '!=':
+      return (item) => item[name] !== value;
+    case '=[]':
+      return (item) => {
+        const list = item[name];
+        return Array.isArray(list) && list.includes(value);
+      };
+  }
+  const holds = typeof operator === 'string' ? comparisons[operator] : undefined;
+  if (holds === undefined) throw malformed();
+  return (item) => {
+    const order = compare(item[name], value);
+    return order !== undefined && holds(order);
+  };
+}
+
+/** As Python has it. */
+function isTrue(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : Boolean(value);
+}
+
+/** Undefined for what has no order. */
+function compare(a: unknown, b: unknown): number | undefined {
+  if (typeof a === 'number' && typeof b === 'number') return a - b;
+  if (typeof a === 'string' && typeof b === 'string') return a < b ? -1 : Number(a > b);
+  return undefined;
+}
+
+function malformed(): RapiFailure {
+  return new RapiFailure(
+    400,
+    'the filter is none of & | ! ? == != < <= > >= =[] with its operands',
+  );
+}

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import type { ApiDependencies } from '../api/api-dependencies.ts';
+import { parseInput } from '../api/http-errors.ts';
+import { loadNodes } from './cluster-routes.ts';
+import { fieldOf, type Field, type Fields } from './fields.ts';
+import { instanceFields } from './instance-fields.ts';
+import { loadInstances } from './instance-routes.ts';
+import { jobFields } from './job-fields.ts';
+import { nodeFields } from './node-fields.ts';
+import { parseFilter } from './query-filter.ts';
+import { RapiFailure } from './rapi-failure.ts';
+import type { RapiRequest, RapiRoute } from './rapi-route.ts';
+
+/** Ganeti's states of a value. */
+const NORMAL = 0;
+const UNKNOWN = 1;
+const UNAVAILABLE = 3;
+const MAX_FIELDS = 200;
+
+interface Resource {
+  readonly fields: Fields<never>;
+  /** Every item with all of its fields. */
+  readonly load: () => Promise<readonly Readonly<Record<string, unknown>>[]>;
+}
+
+/** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
+export function queryRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
+  const resources = new Map<string, Resource>([
+    ['instance', resource(instanceFields, () => loadInstances(dependencies))],
+    ['node', resource(nodeFields, () => loadNodes(dependencies))],
+    ['job', resource(jobFields, () => dependencies.jobs.list())],
+  ]);
+  const find = ({ params }: RapiRequest): Resource => {
+    const found = resources.get(params['resource'] ?? '');
+    if (found !== undefined) return found;
+    const known = [...resources.keys()].join(', ');
+    throw new RapiFailure(404, `there is no query for '${params['resource']}', only for ${known}`);
+  };
+  return [
+    {
+      method: 'GET',
+      path: '/2/query/:resource',
+      role: 'read',
+      handle: (request) => answer(find(request), requiredNames(request.query), null),
+    },
+    {
+      method: 'PUT',
+      path: '/2/query/:resource',
+      // A question, although it is put.
+      role: 'read',
+      handle: (request) => {
+        const { fields, qfilter, filter } = parseInput(queryRequest, request.body ?? {});
+        const names = fields ?? requiredNames(request.query);
+        return answer(find(request), names, qfilter ?? filter);
+      },
+    },
+    {
+      method: 'GET',
+      path: '/2/query/:resource/fields',
+      role: 'read',
+      handle: (request) => {
+        const { fields } = find(request);
+        const names = splitNames(request.query) ?? Object.keys(fields);
+        return { fields: names.map((name) => describeField(name, fieldOf(fields, name))) };
+      },
+    },
+  ];
+}
+
+const queryRequest = z.object({
+  fields: z.array(z.string().max(100)).max(MAX_FIELDS).optional(),
+  qfilter: z.unknown(),
+  /** The older name. */
+  filter: z.unknown(),
+});
+
+function resource<T>(fields: Fields<T>, list: () => Promise<readonly T[]>): Resource {
+  return {
+    fields,
+    load: async () =>
+      (await list()).map((item) =>
+        Object.fromEntries(Object.entries(fields).map(([name, { of }]) => [name, of(item)])),
+      ),
+  };
+}
+
+async function answer(
+  { fields, load }: Resource,
+  names: readonly string[],
+  filter: unknown,
+): Promise<unknown> {
+  const matches = parseFilter(filter, new Set(Object.keys(fields)));
+  const items = (await load()).filter(matches);
+  return {
+    fields: names.map((name) => describeField(name, fieldOf(fields, name))),
+    data: items.map((item) =>
+      names.map((name) => {
+        if (!Object.hasOwn(fields, name)) return [UNKNOWN, null];
+        return item[name] === null ? [UNAVAILABLE, null] : [NORMAL, item[name]];
+      }),
+    ),
+  };
+}
+
+function describeField(name: string, field: Field<never> | undefined): object {
+  if (field === undefined) return { name, title: name, kind: 'unknown', doc: 'Unknown field' };
+  const { title, kind, doc } = field;
+  return { name, title, kind, doc };
+}
+
+function requiredNames(query: URLSearchParams): readonly string[] {
+  const names = splitNames(query);
+  if (names !== undefined) return names;
+  throw new RapiFailure(400, "Missing 'fields' query argument");
+}
+
+/** @throws RapiFailure 400 for more than anybody asks for */
+function splitNames(query: URLSearchParams): readonly string[] | undefined {
+  const names = query
+    .get('fields')
+    ?.split(',')
+    .map((name) => name.trim());
+  if (names !== undefined && names.length > MAX_FIELDS)
+    throw new RapiFailure(400, `more than ${MAX_FIELDS} fields`);
+  return names;
+}

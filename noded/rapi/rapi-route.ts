@@ -1,0 +1,75 @@
+import type Router from '@koa/router';
+import type { RouterContext } from '@koa/router';
+import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
+import { RapiFailure } from './rapi-failure.ts';
+import type { RapiUser, Role } from './users-file.ts';
+
+/** A query has filters at most; only a writer may send documents. */
+const MAX_READER_BODY_BYTES = 64 * 1024;
+
+export interface RapiRequest {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Parsed JSON; undefined without a body. */
+  readonly body: unknown;
+  /** Aborted when the client has gone. */
+  readonly signal: AbortSignal;
+}
+
+export interface RapiRoute {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly role: Role;
+  /** @returns what the client gets as JSON */
+  readonly handle: (request: RapiRequest) => unknown;
+}
+
+export interface RapiState {
+  /** Undefined on what everybody may read. */
+  user?: RapiUser;
+}
+
+export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRoute[]): void {
+  for (const route of routes) {
+    router.register(route.path, [route.method], async (context) => {
+      const { user } = context.state;
+      if (route.role === 'write' && user?.role !== 'write') {
+        throw new RapiFailure(403, 'this needs a user with the option write');
+      }
+      const gone = new AbortController();
+      context.res.once('close', () => gone.abort());
+      const answer = await route.handle({
+        params: context.params,
+        query: context.URL.searchParams,
+        body: await readRequest(context, route.role),
+        signal: gone.signal,
+      });
+      context.type = 'application/json';
+      // Also null and bare strings are JSON here: clients parse every answer.
+      context.body = JSON.stringify(answer ?? null);
+    });
+  }
+}
+
+async function readRequest(context: RouterContext<RapiState>, role: Role): Promise<unknown> {
+  const limit = role === 'write' ? MAX_BODY_BYTES : MAX_READER_BODY_BYTES;
+  const bytes = await readBody(context.req, limit);
+  if (bytes.length === 0) return undefined;
+  if (context.is('application/json') === false) {
+    throw new RapiFailure(415, 'the body must be application/json');
+  }
+  try {
+    return JSON.parse(bytes.toString('utf8')) as unknown;
+  } catch {
+    // The parser's message quotes the text, which may hold a secret.
+    throw new RapiFailure(400, 'Unable to parse JSON data');
+  }
+}
+
+/** A bool of a query: a number, as Ganeti has it. @throws RapiFailure 400 */
+export function isSet(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name);
+  if (value === null || value === '0') return false;
+  if (/^\d{1,9}$/.test(value)) return true;
+  throw new RapiFailure(400, `Invalid value for the '${name}' parameter`);
+}

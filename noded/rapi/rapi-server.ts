@@ -1,0 +1,151 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import Router from '@koa/router';
+import Koa, { type Context, type Next } from 'koa';
+import type { Clock } from '#shared/clock/clock.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { ApiDependencies } from '../api/api-dependencies.ts';
+import { ensureCertificate } from './certificate.ts';
+import { clusterRoutes } from './cluster-routes.ts';
+import { instanceRoutes } from './instance-routes.ts';
+import { jobRoutes } from './job-routes.ts';
+import { LoginLimit } from './login-limit.ts';
+import { queryRoutes } from './query-routes.ts';
+import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
+import { addRapiRoutes, type RapiState } from './rapi-route.ts';
+import type { RapiSettings } from './rapi-settings.ts';
+import { REALM, UsersFile, type RapiUser } from './users-file.ts';
+
+/** Whoever has no password can hold this many connections, for this long. */
+const MAX_CONNECTIONS = 128;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+const HEADERS_TIMEOUT_MS = 10_000;
+/** For the whole request, its body included. */
+const REQUEST_TIMEOUT_MS = 60_000;
+/** What anybody may ask: whether this is a remote API, and which. */
+const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
+
+export interface RapiServer extends AsyncDisposable {
+  readonly port: number;
+}
+
+/**
+ * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its answers are made from the same
+ * records as the node's own API.
+ * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT when the address cannot be listened on
+ */
+export async function startRapi(
+  settings: RapiSettings,
+  dependencies: ApiDependencies & { readonly nodeName: string; readonly clock: Clock },
+): Promise<RapiServer> {
+  const { logger, nodeName } = dependencies;
+  const users = new UsersFile(settings.usersFile, logger);
+  await users.refresh();
+  const pem = await ensureCertificate(settings.certificateFile, nodeName, logger);
+  const app = new Koa<RapiState>();
+  app.silent = true;
+  app.use(answerFailures(logger));
+  app.use(authenticate(users, new LoginLimit(dependencies.clock)));
+  const router = new Router<RapiState>({ sensitive: true, strict: true });
+  addRapiRoutes(router, [
+    ...clusterRoutes(dependencies),
+    ...instanceRoutes(dependencies),
+    ...jobRoutes(dependencies),
+    ...queryRoutes(dependencies),
+  ]);
+  app.use(router.routes());
+  app.use((context) => {
+    const isKnown = router.match(context.path, context.method).path.length > 0;
+    if (!isKnown) throw new RapiFailure(404, `there is no ${context.path}`);
+    throw new RapiFailure(501, `Method ${context.method} is unsupported for path ${context.path}`);
+  });
+  const handle = app.callback();
+  const server = createServer(
+    {
+      key: pem,
+      cert: pem,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+    },
+    (request, response) => void handle(request, response),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  const port = await listen(server, settings);
+  logger.info('rapi.ready', { host: settings.host, port });
+  return {
+    port,
+    [Symbol.asyncDispose]: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** Answers failures, and notes who asked for what; never with which parameters. */
+function answerFailures(logger: Logger) {
+  return async (context: Context, next: Next): Promise<void> => {
+    try {
+      await next();
+    } catch (error) {
+      const failure = toRapiFailure(error, logger);
+      context.status = failure.status;
+      context.set({ ...failure.headers });
+      // What is left of the request is not worth reading.
+      context.set('Connection', 'close');
+      context.body = describeFailure(failure);
+    }
+    const { method, path, status } = context;
+    const user = (context.state as RapiState).user?.name;
+    const fields = { user, address: context.ip, method, path, status };
+    if (method === 'GET') logger.debug('rapi.request', fields);
+    else logger.info('rapi.request', fields);
+  };
+}
+
+function authenticate(users: UsersFile, limit: LoginLimit) {
+  return async (context: Context, next: Next): Promise<void> => {
+    if (!PUBLIC_PATHS.has(context.path)) {
+      (context.state as RapiState).user = await findUser(context, users, limit);
+    }
+    await next();
+  };
+}
+
+async function findUser(context: Context, users: UsersFile, limit: LoginLimit): Promise<RapiUser> {
+  const waitS = limit.waitS(context.ip);
+  if (waitS > 0) {
+    throw new RapiFailure(429, `too many wrong passwords, wait ${waitS} s`, {
+      'Retry-After': String(waitS),
+    });
+  }
+  const given = /^basic ([A-Za-z0-9+/]+=*)$/i.exec(context.get('authorization'))?.[1];
+  const unauthorized = new RapiFailure(401, 'a user name and its password are needed', {
+    'WWW-Authenticate': `Basic realm="${REALM}"`,
+  });
+  if (given === undefined) throw unauthorized;
+  const [name = '', ...rest] = Buffer.from(given, 'base64').toString('utf8').split(':');
+  const user = await users.authenticate(name, rest.join(':'));
+  if (user !== undefined) return user;
+  limit.failed(context.ip);
+  throw unauthorized;
+}
+
+async function listen(server: Server, { host, port }: RapiSettings): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(
+        new AppError('CONFLICT', `--rapi ${host}:${port}: ${messageOf(error)}`, {
+          hint: 'give an address of this host and a port that is free',
+          cause: error,
+        }),
+      ),
+    );
+    server.listen(port, host, () => resolve());
+  });
+  // A TCP server's address is an object.
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+
+/** Ganeti's. */
+const DEFAULT_PORT = 5080;
+
+export interface RapiOptions {
+  readonly rapi?: string | undefined;
+  readonly rapiUsers?: string | undefined;
+  readonly rapiCertificate?: string | undefined;
+}
+
+export function addRapiOptions(program: Command): void {
+  program
+    .option('--rapi <host:port>', "serves Ganeti's remote API there, by TLS (usual port: 5080)")
+    .option(
+      '--rapi-users <file>',
+      "its users, in Ganeti's format with {HA1} digests (default: etc/gnt/rapi-users)",
+    )
+    .option(
+      '--rapi-certificate <file>',
+      'PEM with its key and certificate, made when missing (default: etc/gnt/rapi.pem)',
+    );
+}
+
+export interface RapiSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly usersFile: string;
+  readonly certificateFile: string;
+}
+
+/** @throws AppError USAGE naming the option */
+export function parseRapiOptions(options: RapiOptions, paths: RootPaths): RapiSettings | null {
+  if (options.rapi === undefined) {
+    if (options.rapiUsers === undefined && options.rapiCertificate === undefined) return null;
+    throw new AppError('USAGE', '--rapi-users and --rapi-certificate need --rapi', {
+      hint: `--rapi 0.0.0.0:${DEFAULT_PORT} serves the remote API on every address`,
+    });
+  }
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d{1,5}))?$/.exec(options.rapi);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? DEFAULT_PORT);
+  if (host === undefined || port > 65_535) {
+    throw new AppError('USAGE', `--rapi: '${options.rapi}' is not HOST:PORT`, {
+      hint: `an address of this host, as 192.0.2.1:${DEFAULT_PORT} or [::]:${DEFAULT_PORT}`,
+    });
+  }
+  return {
+    host,
+    port,
+    usersFile: options.rapiUsers ?? join(paths.root, 'etc/gnt/rapi-users'),
+    certificateFile: options.rapiCertificate ?? join(paths.root, 'etc/gnt/rapi.pem'),
+  };
+}

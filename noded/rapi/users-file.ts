@@ -1,0 +1,100 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+
+/** Part of every password digest: Ganeti's users files work here, and ours there. */
+export const REALM = 'Ganeti Remote API';
+/** A digest of nobody: an unknown name costs the same time as a wrong password. */
+const NOBODY = Buffer.alloc(16);
+/** Many thousand users. */
+const MAX_FILE_BYTES = 1024 * 1024;
+
+/** `write` includes reading. */
+export type Role = 'read' | 'write';
+export interface RapiUser {
+  readonly name: string;
+  readonly role: Role;
+}
+interface StoredUser extends RapiUser {
+  /** MD5 of `name:realm:password`, H(A1) of RFC 2617. */
+  readonly digest: Buffer;
+}
+
+interface ParsedUsers {
+  readonly users: ReadonlyMap<string, StoredUser>;
+  /** Lines that make no user, and why; what is in them is not told. */
+  readonly refused: readonly { readonly line: number; readonly reason: string }[];
+}
+
+/** Ganeti's format, `name {HA1}digest [read,write]`, but no password that can be read. Pure. */
+export function parseUsers(text: string): ParsedUsers {
+  const users = new Map<string, StoredUser>();
+  const refused: { line: number; reason: string }[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    const [name = '', password = '', ...options] = line.trim().split(/\s+/);
+    if (name === '' || name.startsWith('#')) continue;
+    const roles = options.join(',').split(',').filter(Boolean);
+    const digest = /^\{ha1\}([0-9a-f]{32})$/i.exec(password)?.[1];
+    const unknown = roles.some((role) => role !== 'read' && role !== 'write');
+    if (digest === undefined || unknown) {
+      const reason = unknown ? 'options are read and write' : 'the password is no {HA1} digest';
+      refused.push({ line: index + 1, reason });
+      continue;
+    }
+    users.set(name, {
+      name,
+      role: roles.includes('write') ? 'write' : 'read',
+      digest: Buffer.from(digest, 'hex'),
+    });
+  }
+  return { users, refused };
+}
+
+/** Who may use the remote API. Read again whenever the file has changed; a file that cannot be read has no users. */
+export class UsersFile {
+  readonly #path: string;
+  readonly #logger: Logger;
+  #version = '';
+  #users: ReadonlyMap<string, StoredUser> = new Map();
+
+  constructor(path: string, logger: Logger) {
+    this.#path = path;
+    this.#logger = logger;
+  }
+
+  /** Undefined when the name is unknown or the password is wrong: nothing tells which. */
+  async authenticate(name: string, password: string): Promise<RapiUser | undefined> {
+    await this.refresh();
+    const user = this.#users.get(name);
+    const given = createHash('md5').update(`${name}:${REALM}:${password}`).digest();
+    const isRight = timingSafeEqual(given, user?.digest ?? NOBODY);
+    return isRight ? user : undefined;
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const { mtimeMs, ctimeMs, size, ino, mode } = await stat(this.#path);
+      const version = [mtimeMs, ctimeMs, size, ino].join(' ');
+      if (version === this.#version) return;
+      if (size > MAX_FILE_BYTES) throw new Error(`longer than ${MAX_FILE_BYTES} bytes`);
+      const { users, refused } = parseUsers(await readFile(this.#path, 'utf8'));
+      this.#take(users, version);
+      for (const line of refused) this.#logger.warn('rapi.user-refused', line);
+      if ((mode & 0o077) !== 0) {
+        this.#logger.warn('rapi.users-readable', { file: this.#path, hint: 'chmod 0600' });
+      }
+    } catch (error) {
+      const version = systemCodeOf(error) ?? 'unreadable';
+      if (version === this.#version) return;
+      this.#take(new Map(), version);
+      this.#logger.warn('rapi.users-unreadable', { file: this.#path, err: error });
+    }
+  }
+
+  #take(users: ReadonlyMap<string, StoredUser>, version: string): void {
+    this.#users = users;
+    this.#version = version;
+    this.#logger.info('rapi.users', { file: this.#path, users: users.size });
+  }
+}
