@@ -23,8 +23,12 @@ export function resolveAddress(path: string): Address | undefined {
   if (first === 'openstack' && rest !== undefined && /^content(\/|$)/.test(rest))
     return { kind: 'content', dialect: 'openstack', path: splitFirst(rest)[1] ?? '' };
   if (first === 'openstack') return versioned('openstack', OPENSTACK_VERSIONS, rest);
-  // AWS' client for JavaScript asks for `//latest/…` when it is given a path as documented.
-  return first === '' && rest !== undefined ? ec2(...splitFirst(rest)) : ec2(first, rest);
+  return ec2(...splitFirst(withoutEmptySegments(path)));
+}
+
+/** Amazon's own clients ask for `//latest/…` (@aws-sdk/ec2-metadata-service) and `/latest//meta-data/…` (ec2-metadata). */
+function withoutEmptySegments(path: string): string {
+  return path.replace(/^\/+|\/+(?=\/)/g, '');
 }
 
 function ec2(version: string, path: string | undefined): Address | undefined {

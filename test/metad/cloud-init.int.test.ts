@@ -3,7 +3,15 @@ import { afterEach, before, beforeEach, test } from 'node:test';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
-import { CloudInitGuest, cloudInitTree } from './support/cloud-init-guest.ts';
+import {
+  AWS,
+  AWS_UUID,
+  BRIGHTBOX,
+  CloudInitGuest,
+  NOCLOUD,
+  OPENSTACK,
+  cloudInitTree,
+} from './support/cloud-init-guest.ts';
 import type { Boot } from './support/cloud-init-guest.ts';
 import { eventsAfter } from './support/control-events.ts';
 import { exampleView } from './support/view-fixture.ts';
@@ -12,7 +20,6 @@ const USER_DATA = `#!/bin/sh
 echo once >>/var/user-data-ran
 curl -sS -m 10 --data-binary "hello from $(hostname)" http://169.254.169.254/ganeti/latest/write
 `;
-const AWS_UUID = 'ec2a1b2c-0000-4000-8000-000000000001';
 
 let lab: ChannelLab;
 let guest: Guest;
@@ -67,23 +74,6 @@ async function assertLaterBoots(boot: Boot): Promise<void> {
   await cloudInit.boot(boot);
   assert.equal(await cloudInit.file('var/user-data-ran'), 'once\nonce\n');
 }
-
-const NOCLOUD: Boot = {
-  datasource: 'NoCloud',
-  dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
-};
-const OPENSTACK: Boot = {
-  datasource: 'OpenStack',
-  dmi: { 'system-product-name': 'OpenStack Nova' },
-};
-const BRIGHTBOX: Boot = {
-  datasource: 'Ec2',
-  dmi: { 'system-serial-number': 'srv-x.gnt.brightbox.com' },
-};
-const AWS: Boot = {
-  datasource: 'Ec2',
-  dmi: { 'system-uuid': AWS_UUID, 'system-serial-number': AWS_UUID },
-};
 
 test('stock cloud-init completes all stages with NoCloud, and again only after a reinstall', async () => {
   await assertFirstBoot(NOCLOUD, /^DataSourceNoCloudNet/);

@@ -7,7 +7,7 @@ import { parseView } from '../../metad/view/served-view.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { cloudInitTree } from './support/cloud-init-guest.ts';
-import { foreignClients } from './support/foreign-clients.ts';
+import { AWS_SDK_CRAWL, BOTOCORE, foreignClients, runPython } from './support/foreign-clients.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
 
@@ -33,16 +33,8 @@ after(async () => {
   await lab[Symbol.asyncDispose]();
 });
 
-/** What a program prints as JSON; `print` is at hand for it. */
 async function python(tree: string, program: string, ...args: string[]): Promise<unknown> {
-  const modules = ['usr/share/ganeti/3.0', 'usr/lib/python3/dist-packages'];
-  const output = await guest.run(
-    'env',
-    `PYTHONPATH=${modules.map((path) => join(tree, path)).join(':')}`,
-    `LD_LIBRARY_PATH=${join(clients, 'usr/lib/x86_64-linux-gnu')}`,
-    ...['PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c', program, ...args],
-  );
-  return JSON.parse(output);
+  return await runPython(guest, { clients, tree }, program, ...args);
 }
 
 test('cloud-guest-utils’ ec2metadata prints what was put in', async () => {
@@ -75,8 +67,10 @@ test('amazon-ec2-utils’ ec2-metadata prints what was put in', async () => {
 
 test('AWS’ own client for JavaScript reads back the whole tree, with a session token where one is required', async () => {
   assert.equal((await lab.put({ ...view, revision: 2, metadataToken: 'required' })).status, 204);
-  const program = join(import.meta.dirname, 'support/aws-sdk-crawl.ts');
-  const found = JSON.parse(await guest.run(process.execPath, program)) as Record<string, string>;
+  const found = JSON.parse(await guest.run(process.execPath, AWS_SDK_CRAWL)) as Record<
+    string,
+    string
+  >;
   const expected = [...renderEc2(parseView(view))].map(([path, leaf]) => {
     assert.equal(leaf.kind, 'fixed');
     return [path, leaf.kind === 'fixed' ? leaf.body.toString('utf8') : ''] as const;
@@ -86,19 +80,7 @@ test('AWS’ own client for JavaScript reads back the whole tree, with a session
 });
 
 test('botocore gets a session token, the region and the instance id, and takes the missing role well', async () => {
-  const program = `
-import json
-from botocore.utils import IMDSFetcher, InstanceMetadataFetcher, InstanceMetadataRegionFetcher
-fetcher = IMDSFetcher(timeout=5, num_attempts=1)
-token = fetcher._fetch_metadata_token()
-answer = fetcher._get_request('latest/meta-data/instance-id', None, token=token)
-print(json.dumps({
-  'hasToken': bool(token),
-  'id': answer.text,
-  'region': InstanceMetadataRegionFetcher(timeout=5, num_attempts=1).retrieve_region(),
-  'credentials': InstanceMetadataFetcher(timeout=5, num_attempts=1).retrieve_iam_role_credentials(),
-}))`;
-  assert.deepEqual(await python(clients, program), {
+  assert.deepEqual(await python(clients, BOTOCORE), {
     hasToken: true,
     id: view.instanceId,
     // What remains of an availability zone without its last letter.

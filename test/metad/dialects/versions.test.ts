@@ -48,15 +48,14 @@ test('paths find their dialect', () => {
     dialect: 'nocloud',
     path: 'user-data',
   });
-  assert.deepEqual(resolveAddress('/latest/user-data'), {
-    kind: 'entry',
-    dialect: 'ec2',
-    path: 'user-data',
-  });
+  for (const path of ['/latest/user-data', 'latest//user-data', '//latest///user-data']) {
+    assert.deepEqual(resolveAddress(path), { kind: 'entry', dialect: 'ec2', path: 'user-data' });
+  }
   for (const path of [
     '/',
-    '//latest',
     '/openstack',
+    '/nocloud/user-data',
+    'openstack//latest',
     '2008-01-01/user-data',
     'openstack/2011-01-01',
     'ganeti/1.0',

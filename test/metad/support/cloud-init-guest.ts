@@ -60,6 +60,25 @@ export interface Boot {
   readonly dmi: Readonly<Record<string, string>>;
 }
 
+/** Machines that make cloud-init choose each of its datasources. AWS is the one with session tokens. */
+export const NOCLOUD: Boot = {
+  datasource: 'NoCloud',
+  dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
+};
+export const OPENSTACK: Boot = {
+  datasource: 'OpenStack',
+  dmi: { 'system-product-name': 'OpenStack Nova' },
+};
+export const BRIGHTBOX: Boot = {
+  datasource: 'Ec2',
+  dmi: { 'system-serial-number': 'srv-x.gnt.brightbox.com' },
+};
+export const AWS_UUID = 'ec2a1b2c-0000-4000-8000-000000000001';
+export const AWS: Boot = {
+  datasource: 'Ec2',
+  dmi: { 'system-uuid': AWS_UUID, 'system-serial-number': AWS_UUID },
+};
+
 export interface BootResult {
   /** /var/lib/cloud/data/result.json: the datasource that was used, and errors. */
   readonly result: { readonly datasource: string; readonly errors: readonly string[] };

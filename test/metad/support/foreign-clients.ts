@@ -3,6 +3,7 @@ import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
+import type { Guest } from './channel-lab.ts';
 
 /** Clients of metadata services, and the Python modules that they load. */
 const PACKAGES = [
@@ -58,4 +59,41 @@ export async function foreignClients(): Promise<string> {
     await rm(unfinished, { recursive: true, force: true });
   }
   return tree;
+}
+
+/** A Python program for `runPython`: what botocore asks of a metadata service. */
+export const BOTOCORE = `
+import json
+from botocore.utils import IMDSFetcher, InstanceMetadataFetcher, InstanceMetadataRegionFetcher
+fetcher = IMDSFetcher(timeout=5, num_attempts=1)
+token = fetcher._fetch_metadata_token()
+answer = fetcher._get_request('latest/meta-data/instance-id', None, token=token)
+print(json.dumps({
+  'hasToken': bool(token),
+  'id': answer.text,
+  'region': InstanceMetadataRegionFetcher(timeout=5, num_attempts=1).retrieve_region(),
+  'credentials': InstanceMetadataFetcher(timeout=5, num_attempts=1).retrieve_iam_role_credentials(),
+}))`;
+
+/** A program for Node. */
+export const AWS_SDK_CRAWL = join(import.meta.dirname, 'aws-sdk-crawl.ts');
+
+/**
+ * Runs a Python program in a guest's network, with the modules of `tree` and the libraries of `clients`.
+ * @returns what it prints as JSON
+ */
+export async function runPython(
+  guest: Guest,
+  { clients, tree }: { readonly clients: string; readonly tree: string },
+  program: string,
+  ...args: string[]
+): Promise<unknown> {
+  const modules = ['usr/share/ganeti/3.0', 'usr/lib/python3/dist-packages'];
+  const output = await guest.run(
+    'env',
+    `PYTHONPATH=${modules.map((path) => join(tree, path)).join(':')}`,
+    `LD_LIBRARY_PATH=${join(clients, 'usr/lib/x86_64-linux-gnu')}`,
+    ...['PYTHONDONTWRITEBYTECODE=1', '/usr/bin/python3', '-c', program, ...args],
+  );
+  return JSON.parse(output);
 }
