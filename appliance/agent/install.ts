@@ -1,10 +1,12 @@
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import type { HostClient, OsParameters } from './channel/host-client.ts';
+import type { HookBook, HooksModule } from './hooks/main.ts';
 import { EventSender } from './report/event-sender.ts';
 import { createReporter } from './report/reporter.ts';
 import { listHiddenValues } from './scripts/environment.ts';
 import { REAL_LOCATIONS } from './stages/disks.ts';
+import { createHooksStage } from './stages/hooks.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
 import { runStages, type StageFailure } from './stages/stage.ts';
 
@@ -19,6 +21,7 @@ export interface InstallOptions {
   readonly userSpaceAtMs: number | null;
   readonly agentStartedAtMs: number;
   readonly agentVersion: string;
+  readonly loadHooks: () => HooksModule;
 }
 
 /** Fetches the plan, carries it out, and reports everything to the host. Returns when the result was acknowledged, or given up. */
@@ -33,8 +36,9 @@ export async function install(options: InstallOptions): Promise<void> {
     uptimeMs,
     mask: (text) => mask(text),
   });
+  let fetched: OsParameters | undefined;
   const parameters = async (): Promise<OsParameters> => {
-    const fetched = await host.fetchOsParameters();
+    fetched ??= await host.fetchOsParameters();
     mask = createMask(listHiddenValues(fetched));
     return fetched;
   };
@@ -46,7 +50,18 @@ export async function install(options: InstallOptions): Promise<void> {
     agentVersion: options.agentVersion,
   });
   const failure = await carryOut(host, async (plan) => {
-    const { stages, cleanup } = createPlanStages({ plan, host, at: REAL_LOCATIONS, parameters });
+    let hooks: HookBook | null = null;
+    const opening = createHooksStage({
+      plan,
+      host,
+      parameters,
+      load: options.loadHooks,
+      onOpened: (book) => (hooks = book),
+    });
+    const failed = await runStages(opening, [], reporter);
+    if (failed) return failed;
+    const at = REAL_LOCATIONS;
+    const { stages, cleanup } = createPlanStages({ plan, host, at, parameters, hooks });
     return await runStages(stages, cleanup, reporter);
   });
   reporter.result(failure);

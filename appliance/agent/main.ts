@@ -2,6 +2,7 @@ import { readFileSync, writeSync } from 'node:fs';
 import { startupSnapshot } from 'node:v8';
 import { createHostClient } from './channel/host-client.ts';
 import { install } from './install.ts';
+import { loadHooks } from './load-hooks.ts';
 
 /** The metadata service, on the only network that the appliance has. */
 const SERVICE = { host: '169.254.169.254', port: 80 };
@@ -27,6 +28,7 @@ function main(): void {
     uptimeMs: readUptimeMs,
     userSpaceAtMs: userSpaceAt === undefined ? null : Math.round(Number(userSpaceAt) * 1000),
     agentStartedAtMs,
+    loadHooks,
     agentVersion: process.env['GNT_AGENT_VERSION'] ?? 'unknown',
   }).then(
     // Keep-alive connections would keep the process.

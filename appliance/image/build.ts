@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
-import { bundleAgent } from './agent-bundle.ts';
+import { bundleAgent, bundleHooks } from './agent-bundle.ts';
 import { makeSnapshot } from './agent-snapshot.ts';
 import { provideBase } from './base.ts';
 import { KERNEL_ARGUMENTS, MEMORY_MIB } from './contents.ts';
@@ -40,9 +40,10 @@ const WORK_PREFIX = '.building-';
 export async function buildAppliance(options: BuildOptions): Promise<ApplianceManifest> {
   const { cacheDir, step, signal } = options;
   await mkdir(cacheDir, { recursive: true });
-  const agentBundle = await bundleAgent();
+  const [agentBundle, hooksBundle] = await Promise.all([bundleAgent(), bundleHooks()]);
   const inputsHash = await hashInputs({
     agentBundle,
+    hooksBundle,
     nodePath: options.nodePath,
     sources: options.mirror.sources,
   });
@@ -54,7 +55,7 @@ export async function buildAppliance(options: BuildOptions): Promise<ApplianceMa
     await removeStaleWork(cacheDir);
     const cached = join(cacheDir, `appliance-${inputsHash}`);
     if (options.force || !(await isIntact(cached, step))) {
-      await buildIntoCache(options, { agentBundle, inputsHash, cached });
+      await buildIntoCache(options, { agentBundle, hooksBundle, inputsHash, cached });
       await removeOthers(cacheDir, [
         basename(cached),
         `appliance-base-${await hashBaseInputs(options.mirror.sources)}`,
@@ -69,6 +70,7 @@ export async function buildAppliance(options: BuildOptions): Promise<ApplianceMa
 
 interface BuildKey {
   readonly agentBundle: Buffer;
+  readonly hooksBundle: Buffer;
   readonly inputsHash: string;
   readonly cached: string;
 }
@@ -122,7 +124,7 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
     rootPath,
   );
   step('adding Node and the agent');
-  await addAgent(rootPath, options, key.agentBundle);
+  await addAgent(rootPath, options, key);
   const vmlinux = extractVmlinux(base.bzImage);
   await writeFile(join(output, 'vmlinuz'), vmlinux ?? base.bzImage);
   await writeFile(
@@ -152,14 +154,15 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
   return output;
 }
 
-async function addAgent(rootPath: string, options: BuildOptions, bundle: Buffer): Promise<void> {
+async function addAgent(rootPath: string, options: BuildOptions, key: BuildKey): Promise<void> {
   const directory = join(rootPath, 'opt/gnt');
   const node = join(directory, 'node');
   await copyFile(options.nodePath, node);
   await chmod(node, 0o755);
   await run('strip', ['--strip-all', node]);
-  const snapshot = await makeSnapshot(bundle, directory, options.signal);
+  const snapshot = await makeSnapshot(key.agentBundle, directory, options.signal);
   await writeFile(join(directory, 'agent.blob'), snapshot, { mode: 0o644 });
+  await writeFile(join(directory, 'hooks.cjs'), key.hooksBundle, { mode: 0o644 });
 }
 
 async function removeStaleWork(cacheDir: string): Promise<void> {

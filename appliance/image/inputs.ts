@@ -17,6 +17,7 @@ const BUILDER_DIRECTORY = fileURLToPath(new URL('.', import.meta.url));
 
 export interface BuildInputs {
   readonly agentBundle: Buffer;
+  readonly hooksBundle: Buffer;
   readonly nodePath: string;
   readonly sources: readonly string[];
 }
@@ -43,7 +44,11 @@ export async function hashBaseInputs(sources: readonly string[]): Promise<string
 
 /** Key of the build cache: everything that the appliance is made from, but for the versions that the mirror has on the day. */
 export async function hashInputs(inputs: BuildInputs): Promise<string> {
-  const parts: (Buffer | string)[] = [inputs.agentBundle, await hashBaseInputs(inputs.sources)];
+  const parts: (Buffer | string)[] = [
+    inputs.agentBundle,
+    inputs.hooksBundle,
+    await hashBaseInputs(inputs.sources),
+  ];
   for (const name of (await readdir(BUILDER_DIRECTORY)).sort())
     parts.push(name, await readFile(join(BUILDER_DIRECTORY, name)));
   // The binary is 150 MB; its version and size tell two releases apart.

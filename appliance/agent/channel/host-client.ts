@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type HookDocument, hookDocuments } from '#shared/contract/hooks.ts';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { visibility } from '#shared/contract/primitives.ts';
@@ -31,6 +32,8 @@ export interface HostClient {
   /** @throws AppError SECRET_LOST when the host no longer has a secret that the scripts need */
   fetchOsParameters(): Promise<OsParameters>;
   fetchDefinition(): Promise<Buffer>;
+  /** Documents of hooks in their order. */
+  fetchHooks(): Promise<HookDocument[]>;
   /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
   openPackage(): Promise<IncomingMessage>;
   /** @returns the HTTP status */
@@ -92,6 +95,10 @@ export function createHostClient(address: HostAddress): HostClient {
       return osParameters.parse(JSON.parse(bytes.toString()));
     },
     fetchDefinition: () => untilAnswered(() => get('os/definition.tar', MAX_DEFINITION_BYTES)),
+    async fetchHooks() {
+      const bytes = await untilAnswered(() => get('install/hooks.json', MAX_JSON_BYTES));
+      return hookDocuments.parse(JSON.parse(bytes.toString()));
+    },
     async openPackage() {
       const response = await untilAnswered(() => send('GET', 'os/package'));
       if (response.statusCode === 200) return response;

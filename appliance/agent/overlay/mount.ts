@@ -31,17 +31,20 @@ interface Candidate {
 
 /**
  * Mounts the instance's root and what its fstab mounts below it, at TARGET_PATH.
+ * @param mayExecute programs of the instance are going to run
  * @returns a sentence with what is where
  * @throws AppError NOTHING_TO_MOUNT that lists what is on the disks
  */
 export async function mountInstance(
   fileSystems: readonly FileSystem[],
+  mayExecute: boolean,
   reporter: StageReporter,
 ): Promise<string> {
   mkdirSync(TARGET_PATH, { recursive: true });
   const root = await findRoot(fileSystems, reporter);
   if (!root) throw nothingToMount(fileSystems);
-  await mount(root.fileSystem, TARGET_PATH, root.subvolume, 'rw');
+  const access = mayExecute ? ['rw'] : ['rw', 'noexec'];
+  await mount(root.fileSystem, TARGET_PATH, root.subvolume, access);
   const mounted = [`${describe(root)} on /`];
   const rootDirectory = new TargetRoot(TARGET_PATH);
   for (const entry of parseFstab(readFstab(rootDirectory))) {
@@ -56,7 +59,12 @@ export async function mountInstance(
       entry.options.find((option) => option.startsWith('subvol='))?.slice(7) ?? null;
     const directory = rootDirectory.openDirectory(entry.mountPoint.split('/'), { create: true });
     try {
-      await mount(fileSystem, directory.path.replace('self', String(process.pid)), subvolume, 'rw');
+      await mount(
+        fileSystem,
+        directory.path.replace('self', String(process.pid)),
+        subvolume,
+        access,
+      );
     } finally {
       directory.close();
     }
@@ -101,7 +109,7 @@ async function rankAsRoot(
   reporter: StageReporter,
 ): Promise<number | null> {
   try {
-    await mount(fileSystem, TARGET_PATH, subvolume, 'ro');
+    await mount(fileSystem, TARGET_PATH, subvolume, ['ro', 'noexec']);
   } catch (error) {
     if (subvolume === null)
       reporter.log(`${fileSystem.path} (${fileSystem.type}): ${String(error)}`);
@@ -121,10 +129,10 @@ async function mount(
   fileSystem: FileSystem,
   where: string,
   subvolume: string | null,
-  access: 'ro' | 'rw',
+  access: readonly string[],
 ): Promise<void> {
   // The guest's journal is replayed also for a read-only look: then its names are right.
-  const options = [access, 'nodev', 'noexec', 'nosuid'];
+  const options = [...access, 'nodev', 'nosuid'];
   if (subvolume !== null) options.push(`subvol=${subvolume}`);
   if (fileSystem.type === 'xfs') options.push('nouuid');
   await runCommand('mount', [

@@ -1,6 +1,8 @@
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import type { HookPoint } from '#shared/contract/primitives.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import { tryCommand } from '../command.ts';
+import type { HookBook } from '../hooks/main.ts';
 import { dumpImage } from '../image/dump.ts';
 import {
   deactivateVolumeGroups,
@@ -17,6 +19,7 @@ import { overlayPackage } from '../overlay/package.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from './disks.ts';
 import { createGrowStage } from './grow.ts';
+import { hasHooks, surroundWithHooks } from './hooks.ts';
 import { createOsScriptsStage } from './os-scripts.ts';
 import type { Stage } from './stage.ts';
 
@@ -25,6 +28,8 @@ export interface PlanStagesOptions {
   readonly host: HostClient;
   readonly at: DiskLocations;
   readonly parameters: () => Promise<OsParameters>;
+  /** Null when there are none. */
+  readonly hooks: HookBook | null;
 }
 
 export interface PlanStages {
@@ -33,19 +38,59 @@ export interface PlanStages {
   readonly cleanup: readonly Stage[];
 }
 
+/** Stages whose hooks find the instance mounted. */
+const mountedPoints: readonly HookPoint[] = [
+  'after-install-chroot',
+  'after-reset-chroot',
+  'personalize',
+  'after-install',
+  'after-reset',
+];
+
 /**
- * What a plan means, as stages in their order. The instance's file systems are mounted after its scripts ran and only for the
- * package: scripts expect disks that nobody uses, as Ganeti gives them.
+ * What a plan means, as stages in their order, hooks among them. The instance's file systems are mounted after its scripts ran and only
+ * for what needs them: scripts expect disks that nobody uses, as Ganeti gives them.
  */
 export function createPlanStages(options: PlanStagesOptions): PlanStages {
-  const { plan, host, at, parameters } = options;
-  const stages: Stage[] = [createWaitDisksStage(plan, at)];
-  if (plan.image) stages.push(createImageStage(plan, plan.image, at));
-  if (plan.image?.grow === true) stages.push(createGrowStage(plan, at));
-  if (plan.scripts)
-    stages.push(createOsScriptsStage({ plan, scripts: plan.scripts, host, at, parameters }));
-  if (plan.personalization) stages.push(createMountStage(plan, at), createPersonalizeStage(host));
-  return { stages, cleanup: [createUnmountStage(), createSyncStage()] };
+  const { plan, host, at, parameters, hooks } = options;
+  const around = (point: HookPoint, ...builtIn: Stage[]): Stage[] =>
+    surroundWithHooks(hooks, point, builtIn);
+  const mounted = [
+    ...around('after-install-chroot'),
+    ...around('after-reset-chroot'),
+    ...around('personalize', ...(plan.personalization ? [createPersonalizeStage(host)] : [])),
+    ...around('after-install'),
+    ...around('after-reset'),
+  ];
+  const mayExecute = mountedPoints.some((point) => hasHooks(hooks, point));
+  return {
+    stages: [
+      createWaitDisksStage(plan, at),
+      ...around('install.pre'),
+      ...around('image', ...createImageStages(plan, at)),
+      ...around('before-install'),
+      ...around('before-reset'),
+      ...around(
+        'os-scripts',
+        ...(plan.scripts
+          ? [createOsScriptsStage({ plan, scripts: plan.scripts, host, at, parameters })]
+          : []),
+      ),
+      ...(mounted.length > 0 ? [createMountStage(plan, at, mayExecute)] : []),
+      ...mounted,
+    ],
+    cleanup: [
+      createUnmountStage(),
+      ...around('install.post').map((stage) => ({ ...stage, isOnlyAfterSuccess: true })),
+      createSyncStage(),
+    ],
+  };
+}
+
+function createImageStages(plan: InstallPlan, at: DiskLocations): Stage[] {
+  if (!plan.image) return [];
+  const image = createImageStage(plan, plan.image, at);
+  return plan.image.grow ? [image, createGrowStage(plan, at)] : [image];
 }
 
 function createImageStage(
@@ -77,12 +122,12 @@ function createImageStage(
   };
 }
 
-function createMountStage(plan: InstallPlan, at: DiskLocations): Stage {
+function createMountStage(plan: InstallPlan, at: DiskLocations, mayExecute: boolean): Stage {
   return {
     name: 'mount',
     async run(reporter) {
       await rereadPartitions(plan, at);
-      return await mountInstance(await listFileSystems(plan, at), reporter);
+      return await mountInstance(await listFileSystems(plan, at), mayExecute, reporter);
     },
   };
 }

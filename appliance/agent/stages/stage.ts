@@ -13,6 +13,8 @@ export interface StageReporter {
  */
 export interface Stage {
   readonly name: InstallStage;
+  /** Of cleanup: not run when something failed. */
+  readonly isOnlyAfterSuccess?: boolean;
   run(reporter: StageReporter): Promise<string>;
 }
 
@@ -40,6 +42,7 @@ export async function runStages(
 ): Promise<StageFailure | null> {
   let failure = await runUntilFailure(stages, observer);
   for (const stage of cleanup) {
+    if (failure && stage.isOnlyAfterSuccess === true) continue;
     const later = await runUntilFailure([stage], observer);
     failure ??= later;
   }

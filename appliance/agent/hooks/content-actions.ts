@@ -1,0 +1,187 @@
+import { spawn } from 'node:child_process';
+import { posix } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { AppError } from '#shared/errors/app-error.ts';
+import { findId } from './accounts.ts';
+import type { Ownership, StepFields } from './fields.ts';
+import type { FileAttributes, RootFiles } from './root-files.ts';
+
+type FileFields = StepFields['files'][number];
+type DownloadFields = StepFields['downloads'][number];
+type DnsFields = NonNullable<StepFields['dns']>;
+
+const ROOT_FILE: FileAttributes = { mode: 0o644, uid: 0, gid: 0 };
+const SYSCTL_FILE = '/etc/sysctl.d/99-gnt-hooks.conf';
+const LOCAL_HOST = '127.0.0.1';
+
+export function makeDirectory(files: RootFiles, fields: StepFields['directories'][number]): void {
+  files.makeDirectory(fields.path, attributesOf(files, fields, fields.permissions));
+}
+
+export async function writeFile(files: RootFiles, fields: FileFields): Promise<void> {
+  const attributes = attributesOf(files, fields, fields.permissions);
+  makeParent(files, fields.path, attributes);
+  await files.write(fields.path, decode(fields), attributes);
+}
+
+/** By curl: it follows redirects and knows TLS. A path that is a folder gets the URL's last name, as with yip. */
+export async function download(files: RootFiles, fields: DownloadFields): Promise<void> {
+  const attributes = attributesOf(files, fields, fields.permissions);
+  const isFolder = fields.path.endsWith('/') || files.isDirectory(fields.path);
+  const path = isFolder
+    ? posix.join(fields.path, posix.basename(new URL(fields.url).pathname) || 'index.html')
+    : fields.path;
+  makeParent(files, path, attributes);
+  await files.fill(path, attributes, (fd) => fetchInto(fd, fields));
+}
+
+export async function writeDns(files: RootFiles, fields: DnsFields): Promise<void> {
+  if (fields.nameservers.length === 0) return;
+  const lines = [
+    ...(fields.search.length > 0 ? [`search ${fields.search.join(' ')}`] : []),
+    ...fields.nameservers.map((server) => `nameserver ${server}`),
+    ...(fields.options.length > 0 ? [`options ${fields.options.join(' ')}`] : []),
+  ];
+  makeParent(files, fields.path, ROOT_FILE);
+  // In an image this is often a link to what some daemon writes at run time, which would hide it.
+  await files.write(fields.path, `${lines.join('\n')}\n`, ROOT_FILE, { replaceLink: true });
+}
+
+export async function setHostname(files: RootFiles, name: string): Promise<void> {
+  makeParent(files, '/etc/hostname', ROOT_FILE);
+  await files.write('/etc/hostname', `${name}\n`, ROOT_FILE);
+  const entry = `${LOCAL_HOST} localhost ${name}`;
+  await files.edit(
+    '/etc/hosts',
+    (text) => {
+      const lines = splitLines(text);
+      if (!lines.some(isLocalHost)) lines.unshift(entry);
+      return joinLines(lines.map((line) => (isLocalHost(line) ? entry : line)));
+    },
+    ROOT_FILE,
+  );
+}
+
+/** For the instance's own boot: a running kernel there is none of yet. */
+export async function setSysctl(files: RootFiles, values: StepFields['sysctl']): Promise<void> {
+  const lines = Object.entries(values).map(([key, value]) => [key, `${key} = ${value}`] as const);
+  await setLines(files, SYSCTL_FILE, lines, (line) => line.split('=')[0]?.trim());
+}
+
+export async function setEnvironment(files: RootFiles, fields: StepFields): Promise<void> {
+  const lines = Object.entries(fields.environment).map(
+    ([key, value]) => [key, `${key}=${quote(value)}`] as const,
+  );
+  await setLines(
+    files,
+    fields.environment_file,
+    lines,
+    (line) => /^(?:export )?(\w+)=/.exec(line)?.[1],
+  );
+}
+
+export async function writeOverride(
+  files: RootFiles,
+  service: string,
+  name: string,
+  content: string,
+): Promise<void> {
+  const unit = service.endsWith('.service') ? service : `${service}.service`;
+  const file = name.endsWith('.conf') ? name : `${name}.conf`;
+  const path = `/etc/systemd/system/${unit}.d/${file}`;
+  makeParent(files, path, ROOT_FILE);
+  await files.write(path, content, ROOT_FILE);
+}
+
+/** Changes the lines of these keys, and adds what is missing. */
+async function setLines(
+  files: RootFiles,
+  path: string,
+  entries: readonly (readonly [key: string, line: string])[],
+  keyOf: (line: string) => string | undefined,
+): Promise<void> {
+  if (entries.length === 0) return;
+  makeParent(files, path, ROOT_FILE);
+  const wanted = new Map(entries);
+  await files.edit(
+    path,
+    (text) => {
+      const kept = splitLines(text).filter((line) => !wanted.has(keyOf(line) ?? ''));
+      return joinLines([...kept, ...wanted.values()]);
+    },
+    ROOT_FILE,
+  );
+}
+
+/** As yip: the same owner and mode as the file, with the right to enter. */
+function makeParent(files: RootFiles, path: string, attributes: FileAttributes): void {
+  const parent = posix.dirname(path);
+  if (files.isDirectory(parent)) return;
+  files.makeDirectory(parent, {
+    ...attributes,
+    mode: attributes.mode < 0o700 ? attributes.mode + 0o100 : attributes.mode,
+  });
+}
+
+function attributesOf(files: RootFiles, fields: Ownership, mode: number): FileAttributes {
+  const named = fields.owner_string ?? fields.ownerstring;
+  if (named === undefined) return { mode, uid: fields.owner ?? 0, gid: fields.group ?? 0 };
+  const [user = '', group] = named.split(':');
+  const uid = findId(files, '/etc/passwd', user);
+  return {
+    mode,
+    uid,
+    gid:
+      group === undefined
+        ? findId(files, '/etc/passwd', user, 3)
+        : findId(files, '/etc/group', group),
+  };
+}
+
+function decode({ content, encoding }: FileFields): Buffer {
+  const isBase64 = encoding !== undefined && /b(ase)?64$/.test(encoding);
+  const bytes = Buffer.from(content, isBase64 ? 'base64' : 'utf8');
+  return encoding?.startsWith('gz') === true ? gunzipSync(bytes) : bytes;
+}
+
+function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> {
+  const args = ['--fail', '--silent', '--show-error', '--location', '--globoff'];
+  args.push('--proto', '=http,https', '--proto-redir', '=http,https');
+  if (timeout > 0) args.push('--max-time', String(timeout));
+  return new Promise((resolve, reject) => {
+    // The URL may hold a password: it is not for the process list.
+    const child = spawn('curl', [...args, '--config', '-'], { stdio: ['pipe', fd, 'pipe'] });
+    let said = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (said += text.slice(0, 4096)));
+    child.on('error', reject);
+    child.on('close', (status) => {
+      if (status === 0) return resolve();
+      const [reason = `curl ended with ${status}`] = said.trim().split('\n').slice(-1);
+      reject(
+        new AppError('HOOK_FAILED', `download failed: ${reason}`, {
+          hint: 'an appliance reaches nothing but its host: gnt-cluster modify --expose-service',
+        }),
+      );
+    });
+    child.stdin?.end(`url = "${url.replace(/["\\]/g, '\\$&')}"\n`);
+  });
+}
+
+/** As godotenv writes it, which is what yip uses: whole numbers bare, all else quoted. */
+function quote(value: string): string {
+  return /^-?\d+$/.test(value) ? value : `"${value.replace(/["\\$`!]/g, '\\$&')}"`;
+}
+
+function isLocalHost(line: string): boolean {
+  return line.trim().split(/\s+/)[0] === LOCAL_HOST;
+}
+
+function splitLines(text: string): string[] {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return lines;
+}
+
+function joinLines(lines: readonly string[]): string {
+  return lines.map((line) => `${line}\n`).join('');
+}

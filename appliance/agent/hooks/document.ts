@@ -1,0 +1,147 @@
+import type { HookDocument } from '#shared/contract/hooks.ts';
+import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { LineCounter, parseDocument } from 'yaml';
+import type { z } from 'zod';
+import { instanceFields, type StepFields, stepFields } from './fields.ts';
+
+export interface ParsedDocument {
+  /** `cluster/10-users.yaml` */
+  readonly file: string;
+  /** What `after` calls it: its `name`, or that of its file. */
+  readonly name: string;
+  readonly stages: ReadonlyMap<HookStage, readonly StepFields[]>;
+  /** Keys that mean nothing to an installation: a document may be meant for the guest's own boot as well. */
+  readonly ignored: readonly string[];
+}
+
+/** What a key without a value is worth. */
+const empty = new Set<unknown>(['', '~']);
+/** Maps of words, where an empty one is a value. */
+const verbatimFields = ['environment', 'sysctl'];
+
+/**
+ * Reads a document of hooks. What is wrong is told by place, never by content: hooks may hold passwords.
+ * @throws AppError HOOK_FAILED
+ */
+export function parseHookDocument(document: HookDocument): ParsedDocument {
+  const file = `${document.source}/${document.name}`;
+  const root = parseYaml(Buffer.from(document.content, 'base64').toString(), file);
+  const { name, stages, ...rest } = isMap(root) ? root : {};
+  if (!isMap(root) && !empty.has(root)) throw invalid(file, 'it is no map with "stages"');
+  const known = new Map<HookStage, StepFields[]>();
+  const ignored = Object.keys(rest);
+  if (stages !== undefined && !isMap(stages) && !empty.has(stages))
+    throw invalid(file, '"stages" is no map');
+  for (const [stage, steps] of Object.entries(isMap(stages) ? stages : {})) {
+    if (isHookStage(stage)) known.set(stage, parseSteps(steps, stage, file));
+    else ignored.push(`stage ${stage}`);
+  }
+  return {
+    file,
+    name: typeof name === 'string' && name !== '' ? name : document.name,
+    stages: known,
+    ignored,
+  };
+}
+
+function isHookStage(name: string): name is HookStage {
+  return hookStages.some((stage) => stage === name);
+}
+
+/** All scalars as they are written. Aliases are bounded by the library. */
+function parseYaml(text: string, file: string): unknown {
+  const lineCounter = new LineCounter();
+  const parsed = parseDocument(text, {
+    schema: 'failsafe',
+    merge: true,
+    prettyErrors: false,
+    lineCounter,
+  });
+  const [problem] = [...parsed.errors, ...parsed.warnings];
+  if (problem) {
+    const { line } = lineCounter.linePos(problem.pos[0]);
+    throw invalid(file, `line ${line}: not valid YAML (${problem.code})`);
+  }
+  try {
+    return parsed.toJS() ?? '';
+  } catch {
+    // Too many aliases, or one of something that is not there; the message would repeat its name.
+    throw invalid(file, 'its aliases cannot be resolved');
+  }
+}
+
+function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
+  if (empty.has(steps)) return [];
+  if (!Array.isArray(steps)) throw invalid(file, `stage ${stage} is no list of steps`);
+  return steps.map((step: unknown, index) => {
+    const where = `stage ${stage}, step ${index + 1}`;
+    if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
+    const parsed = stepFields.safeParse(dropEmpty(step));
+    if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
+    const misplaced = instanceFields.find((field) => field in step);
+    if (misplaced !== undefined && !isChroot(stage))
+      throw invalid(
+        file,
+        `${where}: "${misplaced}" changes the instance, which this stage does not run in`,
+        'move it to after-install-chroot',
+      );
+    return parsed.data;
+  });
+}
+
+/** Stages whose steps run with the instance's root as theirs. */
+export function isChroot(stage: HookStage): boolean {
+  return /-chroot(\.|$)/.test(stage);
+}
+
+function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(map)) {
+    if (empty.has(value)) continue;
+    if (verbatimFields.includes(key)) kept[key] = value;
+    // A user without any field is a user.
+    else if (key === 'users' && isMap(value))
+      kept[key] = Object.fromEntries(
+        Object.entries(value).map(([name, user]) => [
+          name,
+          isMap(user) ? dropEmpty(user) : user || {},
+        ]),
+      );
+    else if (Array.isArray(value))
+      kept[key] = value.map((item: unknown) => (isMap(item) ? dropEmpty(item) : item));
+    else kept[key] = isMap(value) ? dropEmpty(value) : value;
+  }
+  return kept;
+}
+
+/** Names of fields, and what is wrong with them; a value is never in it. */
+function describeIssues(issues: readonly z.core.$ZodIssue[]): string {
+  return issues
+    .slice(0, 3)
+    .map((issue) => {
+      const at = issue.path.map((part) => (typeof part === 'number' ? part + 1 : String(part)));
+      const unknown = issue.code === 'unrecognized_keys' ? issue.keys.filter(isPlainKey) : [];
+      const what =
+        issue.code === 'unrecognized_keys'
+          ? `unknown field ${unknown.map((key) => `"${key}"`).join(', ')}`
+          : issue.message;
+      return [...(at.length > 0 ? [at.join(' ')] : []), what].join(': ');
+    })
+    .join('; ');
+}
+
+/** Text that was indented wrongly is no field's name, and is not repeated. */
+function isPlainKey(key: string): boolean {
+  return /^[a-z_]{1,32}$/.test(key);
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function invalid(file: string, reason: string, hint?: string): AppError {
+  return new AppError('HOOK_FAILED', `hooks ${file}: ${reason}`, {
+    hint: hint ?? 'the fields are listed in appliance/DESIGN.md',
+  });
+}

@@ -1,0 +1,162 @@
+import { z } from 'zod';
+
+/**
+ * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as it makes sense while installing. Scalars are the words of the
+ * document: what a field means by them is decided here, so that `0777` is octal and a version `1.10` stays what it is.
+ */
+const MAX_MODE = 0o7777;
+const text = z.string();
+const path = z.string().regex(/^\/[^\0]*[^/\0]\/?$/, 'not an absolute path');
+const word = z.string().regex(/^[^\s\0]+$/, 'not one word');
+const integer = z
+  .string()
+  .regex(/^(0o?[0-7]{1,9}|[1-9][0-9]{0,9}|0)$/, 'not a whole number')
+  .transform((digits) =>
+    /^0o?./.test(digits) ? Number(`0o${digits.replace(/^0o?/, '')}`) : Number(digits),
+  );
+const mode = integer.refine((value) => value <= MAX_MODE, 'not a file mode');
+const flag = z
+  .string()
+  .regex(/^(true|false|yes|no|on|off)$/i, 'neither true nor false')
+  .transform((value) => /^(true|yes|on)$/i.test(value));
+const regex = z.string().refine(isRegex, 'not a regular expression');
+/** A field of passwd(5). */
+const accountField = z.string().regex(/^[^:\n\0]*$/, 'holds a colon or a line end');
+const accountName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$/, 'not an account name');
+const publicKey = z
+  .string()
+  .regex(
+    /^(?!(github|gitlab|https?):)[^\n]+$/,
+    'not a public key as text: an installation cannot fetch keys',
+  );
+
+const ownership = {
+  owner: integer.optional(),
+  group: integer.optional(),
+  owner_string: text.optional(),
+  /** The name that yip's own parser has for it. */
+  ownerstring: text.optional(),
+};
+
+const encodings = ['b64', 'base64', 'gz', 'gzip', 'gz+b64', 'gz+base64', 'gzip+b64', 'gzip+base64'];
+
+const user = z.strictObject({
+  name: text.optional(),
+  passwd: accountField.optional(),
+  ssh_authorized_keys: z.array(publicKey).default([]),
+  gecos: accountField.optional(),
+  homedir: path.and(accountField).optional(),
+  no_create_home: flag.default(false),
+  primary_group: accountName.optional(),
+  groups: z.array(accountName).default([]),
+  no_user_group: flag.default(false),
+  system: flag.default(false),
+  no_log_init: flag.default(false),
+  shell: accountField.optional(),
+  lock_passwd: flag.default(false),
+  uid: integer.optional(),
+});
+export type UserFields = z.infer<typeof user>;
+
+export const stepFields = z.strictObject({
+  name: text.max(200).default(''),
+  /** Ours: a failure of this step is told, and does not end the installation. */
+  optional: flag.default(false),
+  after: z.array(z.strictObject({ name: text })).default([]),
+  if: text.optional(),
+  only_os: regex.optional(),
+  only_os_version: regex.optional(),
+  only_arch: regex.optional(),
+  if_files: z
+    .strictObject({
+      any: z.array(path).default([]),
+      all: z.array(path).default([]),
+      none: z.array(path).default([]),
+    })
+    .optional(),
+  dns: z
+    .strictObject({
+      nameservers: z.array(word).default([]),
+      search: z.array(word).default([]),
+      options: z.array(word).default([]),
+      path: path.default('/etc/resolv.conf'),
+    })
+    .optional(),
+  downloads: z
+    .array(
+      z.strictObject({
+        path,
+        url: z.string().regex(/^https?:\/\/[^\s\0]+$/, 'not an http or https URL'),
+        permissions: mode.default(0o644),
+        /** Seconds; 0 is no limit. */
+        timeout: integer.default(0),
+        ...ownership,
+      }),
+    )
+    .default([]),
+  directories: z
+    .array(z.strictObject({ path, permissions: mode.default(0o755), ...ownership }))
+    .default([]),
+  files: z
+    .array(
+      z.strictObject({
+        path,
+        content: text.default(''),
+        encoding: z.enum(encodings).optional(),
+        permissions: mode.default(0o644),
+        ...ownership,
+      }),
+    )
+    .default([]),
+  commands: z.array(text).default([]),
+  hostname: z
+    .string()
+    .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'not a host name')
+    .optional(),
+  sysctl: z.record(z.string().regex(/^[^\s=\0]+$/), z.string().regex(/^[^\n\0]*$/)).default({}),
+  users: z.record(accountName, user).default({}),
+  authorized_keys: z.record(accountName, z.array(publicKey)).default({}),
+  systemctl: z
+    .strictObject({
+      enable: z.array(word).default([]),
+      disable: z.array(word).default([]),
+      mask: z.array(word).default([]),
+      overrides: z
+        .array(
+          z.strictObject({
+            service: z.string().regex(/^[^/\s\0]+$/),
+            name: z
+              .string()
+              .regex(/^[^/\s\0]+$/)
+              .default('override-yip.conf'),
+            content: text,
+          }),
+        )
+        .default([]),
+    })
+    .optional(),
+  environment: z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().regex(/^[^\n\0]*$/))
+    .default({}),
+  environment_file: path.default('/etc/environment'),
+});
+export type StepFields = z.infer<typeof stepFields>;
+export type Ownership = Pick<StepFields['files'][number], keyof typeof ownership>;
+
+/** Fields that change the instance's system itself: senseless for the appliance, which is thrown away. */
+export const instanceFields = [
+  'hostname',
+  'sysctl',
+  'users',
+  'authorized_keys',
+  'systemctl',
+] as const;
+
+function isRegex(source: string): boolean {
+  try {
+    new RegExp(source);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,139 @@
+import type { HookDocument } from '#shared/contract/hooks.ts';
+import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { StageReporter } from '../stages/stage.ts';
+import { findSkipReason } from './conditions.ts';
+import { isChroot, parseHookDocument } from './document.ts';
+import { type OrderedStep, orderSteps } from './order.ts';
+import { RootFiles } from './root-files.ts';
+import { runInRoot, type StepRoot } from './run-in-root.ts';
+import { runStep } from './run-step.ts';
+
+/** What hooks find: two root directories, and the environment of what they run. */
+export interface HookWorld {
+  /** The appliance's system, writable. */
+  readonly appliancePath: string;
+  /** Where the instance's root is mounted, the same path inside `appliancePath`. */
+  readonly instancePath: string;
+  /** Called before something is done in the appliance. */
+  readonly prepareAppliance: () => Promise<void>;
+  /** Asked for when it is needed: private and secret values come with it. */
+  readonly environment: () => Promise<Readonly<Record<string, string>>>;
+  /** `process.arch` */
+  readonly architecture: string;
+}
+
+/** The hooks of an installation, read and put in order. */
+export interface HookBook {
+  /** A sentence for the reader. */
+  readonly summary: string;
+  /** What documents say that no stage of an installation has; a line each. */
+  readonly remarks: readonly string[];
+  has(stage: HookStage): boolean;
+  /**
+   * Runs the steps of one stage. @returns a sentence for the reader
+   * @throws AppError HOOK_FAILED that names the step; nothing for one that is optional
+   */
+  run(stage: HookStage, reporter: StageReporter): Promise<string>;
+}
+
+/** This file is the entry of a bundle of its own, which the agent loads only when there are hooks: see load-hooks.ts. */
+export interface HooksModule {
+  readonly openHooks: typeof openHooks;
+}
+
+/** Go's names, which yip compares with. */
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+
+/**
+ * Reads documents, in the order in which they are run.
+ * @param points the stages that are this machine's to run
+ * @throws AppError HOOK_FAILED for a document that is not valid, before anything is done
+ */
+export function openHooks(
+  documents: readonly HookDocument[],
+  points: readonly HookPoint[],
+  world: HookWorld,
+): HookBook {
+  const parsed = documents.map(parseHookDocument);
+  const stages = new Map<HookStage, readonly OrderedStep[]>();
+  for (const stage of new Set(parsed.flatMap((document) => [...document.stages.keys()]))) {
+    const steps = orderSteps(
+      parsed.map(({ file, name, stages: own }) => ({ file, name, steps: own.get(stage) ?? [] })),
+    );
+    const isOurs = points.some((point) => stage === point || stage.startsWith(`${point}.`));
+    if (isOurs && steps.length > 0) stages.set(stage, steps);
+  }
+  const count = [...stages.values()].reduce((sum, steps) => sum + steps.length, 0);
+  return {
+    summary: `${count} step(s) from ${parsed.map(({ file }) => file).join(', ')}`,
+    remarks: parsed
+      .filter(({ ignored }) => ignored.length > 0)
+      .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+    has: (stage) => stages.has(stage),
+    run: (stage, reporter) => runSteps(stages.get(stage) ?? [], stage, world, reporter),
+  };
+}
+
+async function runSteps(
+  steps: readonly OrderedStep[],
+  stage: HookStage,
+  world: HookWorld,
+  reporter: StageReporter,
+): Promise<string> {
+  const root = await prepareRoot(stage, world);
+  const files = new RootFiles(root.path);
+  const counts = { done: 0, skipped: 0, failed: 0 };
+  for (const { label, file, fields } of steps) {
+    const reason = await findSkipReason(fields, {
+      files,
+      architecture: architectures[world.architecture] ?? world.architecture,
+      test: async (line) =>
+        (await runInRoot(root, ['/bin/sh', '-c', line], () => undefined)).isSuccess,
+    });
+    if (reason !== null) {
+      counts.skipped += 1;
+      reporter.log(`${label} of ${file}: skipped, ${reason}`);
+      continue;
+    }
+    reporter.log(`${label} of ${file}`);
+    try {
+      await runStep(fields, { root, files, reporter });
+      counts.done += 1;
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      const message = `${label} of ${file}: ${error.message}`;
+      if (!fields.optional) throw named(message, error);
+      counts.failed += 1;
+      reporter.log(`${message} (optional)`);
+    }
+  }
+  return Object.entries(counts)
+    .filter(([what, count]) => count > 0 || what === 'done')
+    .map(([what, count]) => `${count} ${what}`)
+    .join(', ');
+}
+
+async function prepareRoot(stage: HookStage, world: HookWorld): Promise<StepRoot> {
+  const environment = await world.environment();
+  if (isChroot(stage))
+    return {
+      path: world.instancePath,
+      isInstance: true,
+      // Tells systemctl not to look for a running system.
+      environment: { ...environment, SYSTEMD_OFFLINE: '1' },
+    };
+  await world.prepareAppliance();
+  return {
+    path: world.appliancePath,
+    isInstance: false,
+    environment: { ...environment, GNT_TARGET: world.instancePath },
+  };
+}
+
+function named(message: string, error: AppError): AppError {
+  return new AppError('HOOK_FAILED', message, {
+    cause: error,
+    ...(error.hint !== undefined && { hint: error.hint }),
+  });
+}

@@ -1,0 +1,206 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { AppError } from '#shared/errors/app-error.ts';
+import { type HeldDirectory, lstatIfThere, TargetRoot } from '../overlay/target-root.ts';
+
+export interface FileAttributes {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** A file gets this name first and its own when it is complete. */
+const TEMPORARY_NAME = '.gnt-hook-file';
+const CREATE_FLAGS =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+/** O_NONBLOCK: a FIFO in the image must not be waited for. */
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const MAX_SYMLINKS = 40;
+/** Of a file that is changed: accounts, hosts and the like. */
+const MAX_READ_BYTES = 16 * 1024 * 1024;
+
+interface Place {
+  readonly directory: HeldDirectory;
+  readonly path: string;
+}
+
+/**
+ * Files below a root directory, as a process sees them that has it as its root: symbolic links are followed inside it, also the last
+ * one, and nothing is read or written outside, whatever an image has in it.
+ */
+export class RootFiles {
+  readonly #root: TargetRoot;
+
+  constructor(rootPath: string) {
+    this.#root = new TargetRoot(rootPath);
+  }
+
+  exists(path: string): boolean {
+    try {
+      return this.#at(path, (place) => lstatIfThere(place.path) !== null);
+    } catch (error) {
+      if (error instanceof AppError) return false;
+      throw error;
+    }
+  }
+
+  isDirectory(path: string): boolean {
+    try {
+      this.#root.openDirectory(path.split('/'), { create: false }).close();
+      return true;
+    } catch (error) {
+      if (error instanceof AppError) return false;
+      throw error;
+    }
+  }
+
+  /** The owner of a directory that is there. */
+  ownerOf(path: string): { uid: number; gid: number } {
+    const held = this.#root.openDirectory(path.split('/'), { create: false });
+    try {
+      return statSync(held.path);
+    } finally {
+      held.close();
+    }
+  }
+
+  /** @returns null when there is no such file */
+  read(path: string): string | null {
+    if (!this.exists(path)) return null;
+    return this.#at(path, (place) => readRegular(place.path, path));
+  }
+
+  /** Replaces what is there, unless it is a directory. A link at the end of the path is followed, if not told otherwise. */
+  async write(
+    path: string,
+    content: string | Buffer,
+    attributes: FileAttributes,
+    options?: { readonly replaceLink: boolean },
+  ): Promise<void> {
+    await this.fill(path, attributes, async (fd) => writeFileSync(fd, content), options);
+  }
+
+  /** As `write`, with content that is written into the descriptor. It gets its name when it is complete. */
+  async fill(
+    path: string,
+    attributes: FileAttributes,
+    produce: (fd: number) => Promise<void>,
+    options: { readonly replaceLink: boolean } = { replaceLink: false },
+  ): Promise<void> {
+    const place = this.#open(path, !options.replaceLink);
+    const temporary = `${place.directory.path}/${TEMPORARY_NAME}`;
+    try {
+      rmSync(temporary, { force: true });
+      const fd = openSync(temporary, CREATE_FLAGS, 0o600);
+      try {
+        await produce(fd);
+        // The mode last: changing the owner takes set-user-id bits away.
+        fchownSync(fd, attributes.uid, attributes.gid);
+        fchmodSync(fd, attributes.mode);
+      } finally {
+        closeSync(fd);
+      }
+      renameSync(temporary, place.path);
+    } finally {
+      rmSync(temporary, { force: true });
+      place.directory.close();
+    }
+  }
+
+  /** Changes a text; owner and mode of what is there stay. A missing one is made from an empty text. */
+  async edit(path: string, change: (text: string) => string, ifNew: FileAttributes): Promise<void> {
+    const text = this.read(path);
+    const attributes =
+      text === null
+        ? ifNew
+        : this.#at(path, (place) => {
+            const { mode, uid, gid } = statSync(place.path);
+            return { mode: mode & 0o7777, uid, gid };
+          });
+    await this.write(path, change(text ?? ''), attributes);
+  }
+
+  /** Makes a directory and what is missing above it, all with these attributes; one that is there gets them. */
+  makeDirectory(path: string, attributes: FileAttributes): void {
+    const components = path.split('/').filter((name) => name !== '' && name !== '.');
+    for (const index of components.keys()) {
+      const isLast = index === components.length - 1;
+      const wasThere = this.isDirectory(components.slice(0, index + 1).join('/'));
+      if (!wasThere) this.#makeOne(components.slice(0, index), components[index] ?? '');
+      if (wasThere && !isLast) continue;
+      const held = this.#root.openDirectory(components.slice(0, index + 1), { create: false });
+      try {
+        chownSync(held.path, attributes.uid, attributes.gid);
+        chmodSync(held.path, attributes.mode);
+      } finally {
+        held.close();
+      }
+    }
+  }
+
+  #makeOne(parent: readonly string[], name: string): void {
+    const held = this.#root.openDirectory(parent, { create: false });
+    try {
+      mkdirSync(`${held.path}/${name}`, 0o700);
+    } finally {
+      held.close();
+    }
+  }
+
+  #at<T>(path: string, work: (place: Place) => T): T {
+    const place = this.#open(path, true);
+    try {
+      return work(place);
+    } finally {
+      place.directory.close();
+    }
+  }
+
+  /** Finds the directory that holds what a path means, and its name in there. */
+  #open(path: string, follow: boolean): Place {
+    let components = path.split('/').filter((name) => name !== '');
+    for (let links = 0; links < MAX_SYMLINKS; links += 1) {
+      const name = components.at(-1);
+      if (name === undefined || name === '..' || name === '.')
+        throw new AppError('HOOK_FAILED', 'its path is no name of a file');
+      const parent = components.slice(0, -1);
+      const directory = this.#root.openDirectory(parent, { create: false });
+      const place = { directory, path: `${directory.path}/${name}` };
+      if (!follow || lstatIfThere(place.path)?.isSymbolicLink() !== true) return place;
+      const target = readlinkSync(place.path);
+      directory.close();
+      // Relative to the directory in which the link really is: the walk takes `..` there, not in the text.
+      components = [...(target.startsWith('/') ? [] : parent), ...target.split('/')].filter(
+        (part) => part !== '',
+      );
+    }
+    throw new AppError('HOOK_FAILED', 'its path has too many symbolic links');
+  }
+}
+
+function readRegular(path: string, shown: string): string {
+  const fd = openSync(path, READ_FLAGS);
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile() || stats.size > MAX_READ_BYTES)
+      throw new AppError('HOOK_FAILED', `${shown} is no regular file of at most 16 MiB`);
+    return readFileSync(fd, 'utf8');
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,105 @@
+import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { StageReporter } from '../stages/stage.ts';
+import { applyUser, authorizeKeys } from './accounts.ts';
+import {
+  download,
+  makeDirectory,
+  setEnvironment,
+  setHostname,
+  setSysctl,
+  writeDns,
+  writeFile,
+  writeOverride,
+} from './content-actions.ts';
+import type { StepFields } from './fields.ts';
+import type { RootFiles } from './root-files.ts';
+import { runInRoot, type StepRoot } from './run-in-root.ts';
+
+export interface StepWorld {
+  readonly root: StepRoot;
+  readonly files: RootFiles;
+  readonly reporter: StageReporter;
+}
+
+/** One thing to do; its name is the field's, with its position where there are several. */
+interface Action {
+  readonly name: string;
+  run(): Promise<void> | void;
+}
+
+/**
+ * Does what a step says, in yip's order of fields.
+ * @throws AppError HOOK_FAILED that names the field and its position; paths and texts of the document are not in it
+ */
+export async function runStep(fields: StepFields, world: StepWorld): Promise<void> {
+  for (const action of listActions(fields, world)) {
+    try {
+      await action.run();
+    } catch (error) {
+      throw new AppError('HOOK_FAILED', `${action.name}: ${reasonOf(error)}`, {
+        cause: error,
+        ...(isAppError(error) && error.hint !== undefined && { hint: error.hint }),
+      });
+    }
+  }
+}
+
+function listActions(fields: StepFields, { root, files, reporter }: StepWorld): Action[] {
+  const { dns, hostname, systemctl } = fields;
+  const each = <T>(name: string, items: readonly T[], run: (item: T) => Promise<void> | void) =>
+    items.map((item, index) => ({ name: `${name} ${index + 1}`, run: () => run(item) }));
+  const one = (name: string, run: (() => Promise<void>) | null): Action[] =>
+    run ? [{ name, run }] : [];
+  const program = (argv: readonly string[]) => runProgram(root, argv, reporter);
+  return [
+    ...one('dns', dns ? () => writeDns(files, dns) : null),
+    ...each('downloads', fields.downloads, (item) => download(files, item)),
+    ...each('directories', fields.directories, (item) => makeDirectory(files, item)),
+    ...each('files', fields.files, (item) => writeFile(files, item)),
+    ...each('commands', fields.commands, (line) => program(['/bin/sh', '-c', line])),
+    ...one('hostname', hostname === undefined ? null : () => setHostname(files, hostname)),
+    ...one('sysctl', () => setSysctl(files, fields.sysctl)),
+    // By name, so that ids are the same in every installation.
+    ...each('users', Object.entries(fields.users).sort(byKey), ([name, user]) =>
+      applyUser(files, name, user, (line) => reporter.log(line)),
+    ),
+    ...each('authorized_keys', Object.entries(fields.authorized_keys), ([name, keys]) =>
+      authorizeKeys(files, name, keys),
+    ),
+    ...(['enable', 'disable', 'mask'] as const).flatMap((verb) =>
+      each(`systemctl ${verb}`, systemctl?.[verb] ?? [], (unit) =>
+        program(['systemctl', verb, '--', unit]),
+      ),
+    ),
+    ...each('systemctl overrides', systemctl?.overrides ?? [], (item) =>
+      writeOverride(files, item.service, item.name, item.content),
+    ),
+    ...one('environment', () => setEnvironment(files, fields)),
+  ];
+}
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}
+
+async function runProgram(
+  root: StepRoot,
+  argv: readonly string[],
+  reporter: StageReporter,
+): Promise<void> {
+  const end = await runInRoot(root, argv, (line, stream) => reporter.log(line, stream));
+  if (end.isSuccess) return;
+  throw new AppError('HOOK_FAILED', [end.how, ...end.lastLines].join('\n'), {
+    hint: 'read its whole output: gnt-instance log NAME',
+  });
+}
+
+/** Messages of Node and of the walk name paths, which are the document's. */
+function reasonOf(error: unknown): string {
+  if (isAppError(error)) {
+    if (error.code === 'PACKAGE_INVALID')
+      return 'its path leads through something that is no folder';
+    return error.code === 'NOT_FOUND' ? 'a folder of its path is not there' : error.message;
+  }
+  return systemCodeOf(error) ?? (error instanceof Error ? error.name : 'unknown reason');
+}

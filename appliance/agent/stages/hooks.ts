@@ -1,0 +1,119 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { HookDocument } from '#shared/contract/hooks.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import type { HostClient, OsParameters } from '../channel/host-client.ts';
+import type { HookBook, HooksModule } from '../hooks/main.ts';
+import { TARGET_PATH } from '../overlay/mount.ts';
+import { createScriptEnvironment } from '../scripts/environment.ts';
+import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
+import type { Stage } from './stage.ts';
+
+/** The appliance's own hooks: a builder may put some there. */
+const OWN_HOOKS = '/opt/gnt/hooks';
+
+export interface HooksStageOptions {
+  readonly plan: InstallPlan;
+  readonly host: HostClient;
+  readonly parameters: () => Promise<OsParameters>;
+  /** Loads what reads and runs hooks: most installations have none, and boot without it. */
+  readonly load: () => HooksModule;
+  readonly onOpened: (book: HookBook) => void;
+}
+
+/** The stage that fetches and reads all hooks before anything is done. None when there are no hooks. */
+export function createHooksStage(options: HooksStageOptions): Stage[] {
+  const { plan, host, onOpened } = options;
+  const { hooks } = plan;
+  const own = hooks ? readOwnHooks(OWN_HOOKS) : [];
+  if (!hooks || (own.length === 0 && !hooks.hasDocuments)) return [];
+  const stage: Stage = {
+    name: 'hooks',
+    async run(reporter) {
+      const fetched = hooks.hasDocuments ? await host.fetchHooks() : [];
+      const book = options.load().openHooks([...own, ...fetched], hooks.points, {
+        appliancePath: WRITABLE_ROOT,
+        instancePath: TARGET_PATH,
+        prepareAppliance: prepareWritableRoot,
+        environment: async () => planEnvironment(plan, await options.parameters()),
+        architecture: process.arch,
+      });
+      for (const remark of book.remarks) reporter.log(remark);
+      onOpened(book);
+      return book.summary;
+    },
+  };
+  return [stage];
+}
+
+/** What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what the plan says. */
+function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<string, string> {
+  const disks = plan.disks.map(({ serial }, index) => [
+    `DISK_${index}_PATH`,
+    `/dev/disk/by-id/virtio-${serial}`,
+  ]);
+  const planned = {
+    INSTANCE_NAME: plan.instance,
+    DISK_COUNT: String(plan.disks.length),
+    ...(Object.fromEntries(disks) as Record<string, string>),
+    ...(plan.hooks?.points.includes('before-reset') === true && { INSTANCE_REINSTALL: '1' }),
+    ...plan.scripts?.environment,
+  };
+  return createScriptEnvironment(planned, parameters);
+}
+
+function readOwnHooks(folder: string): HookDocument[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+  return names
+    .filter((name) => /\.ya?ml$/.test(name))
+    .sort()
+    .map((name) => ({
+      source: 'appliance',
+      name,
+      content: readFileSync(join(folder, name)).toString('base64'),
+    }));
+}
+
+export function hasHooks(hooks: HookBook | null, point: HookPoint): boolean {
+  return (['.before', '', '.after'] as const).some((suffix) => hooks?.has(`${point}${suffix}`));
+}
+
+/**
+ * Built-in stages of one point with its hooks around them. The hooks of the point itself are steps of the built-in stage of that name,
+ * after its own work; where there is no built-in work, they are the stage.
+ */
+export function surroundWithHooks(
+  hooks: HookBook | null,
+  point: HookPoint,
+  builtIn: readonly Stage[],
+): Stage[] {
+  if (hooks === null) return [...builtIn];
+  const only = (stage: HookStage): Stage[] =>
+    hooks.has(stage) ? [{ name: stage, run: (reporter) => hooks.run(stage, reporter) }] : [];
+  const isBuiltIn = builtIn.some(({ name }) => name === point);
+  return [
+    ...only(`${point}.before`),
+    ...builtIn.map((stage) => (stage.name === point ? addHooks(stage, point, hooks) : stage)),
+    ...(isBuiltIn ? [] : only(point)),
+    ...only(`${point}.after`),
+  ];
+}
+
+function addHooks(stage: Stage, point: HookPoint, hooks: HookBook): Stage {
+  if (!hooks.has(point)) return stage;
+  return {
+    ...stage,
+    async run(reporter) {
+      const summary = await stage.run(reporter);
+      return `${summary}; hooks: ${await hooks.run(point, reporter)}`;
+    },
+  };
+}

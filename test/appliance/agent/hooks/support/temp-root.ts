@@ -1,0 +1,67 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { HookDocument } from '#shared/contract/hooks.ts';
+import { hookPoint } from '#shared/contract/primitives.ts';
+import {
+  type HookBook,
+  type HookWorld,
+  openHooks,
+} from '../../../../../appliance/agent/hooks/main.ts';
+import type { StageReporter } from '../../../../../appliance/agent/stages/stage.ts';
+
+const BUSYBOX = '/usr/bin/busybox';
+const PROGRAMS = ['sh', 'sed', 'cat', 'grep', 'sleep', 'env', 'mount', 'ls', 'setsid'];
+
+/** A small system in a temporary directory, which hooks take for the instance's root and for the appliance's. */
+export class TempRoot implements Disposable {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'gnt-hooks-test-'));
+  readonly path = join(this.#directory, 'root');
+  /** Beside the root: what a hook must never reach. */
+  readonly outside = join(this.#directory, 'outside');
+  readonly lines: string[] = [];
+  readonly reporter: StageReporter = {
+    log: (line) => this.lines.push(line),
+    progress: () => undefined,
+  };
+
+  constructor(files: Readonly<Record<string, string>> = {}) {
+    for (const path of ['bin', 'etc', 'srv']) mkdirSync(join(this.path, path), { recursive: true });
+    mkdirSync(this.outside);
+    copyFileSync(BUSYBOX, join(this.path, 'bin/busybox'));
+    for (const name of PROGRAMS) symlinkSync('busybox', join(this.path, 'bin', name));
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(this.path, path)), { recursive: true });
+      writeFileSync(join(this.path, path), text, {
+        mode: path.startsWith('/bin/') ? 0o755 : 0o644,
+      });
+    }
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#directory, { recursive: true });
+  }
+
+  open(documents: readonly HookDocument[], world: Partial<HookWorld> = {}): HookBook {
+    return openHooks(documents, hookPoint.options, {
+      appliancePath: this.path,
+      instancePath: this.path,
+      prepareAppliance: async () => undefined,
+      environment: async () => ({ PATH: '/bin' }),
+      architecture: 'x64',
+      ...world,
+    });
+  }
+}
+
+export function hookDocument(
+  content: string,
+  fields: Partial<Omit<HookDocument, 'content'>> = {},
+): HookDocument {
+  return {
+    source: 'instance',
+    name: 'test.yaml',
+    ...fields,
+    content: Buffer.from(content).toString('base64'),
+  };
+}
