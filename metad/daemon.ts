@@ -27,7 +27,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const startedAtMs = clock.now();
   // Microseconds of the start: larger than any number that an earlier process can have given.
   const events = new EventLog(startedAtMs * 1000);
-  const metrics = createMetrics(() => registry.instances(), clock);
+  const metrics = createMetrics(() => registry.instances());
   const serveStream = createContentProxy(options.contentSocket);
   const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
   const guests = new GuestServer(handler, metrics);

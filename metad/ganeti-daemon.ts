@@ -23,7 +23,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   const { clock, logger } = options;
   const startedAtMs = clock.now();
   const events = new EventLog(startedAtMs * 1000);
-  const metrics = createMetrics(() => dropIn.instances(), clock);
+  const metrics = createMetrics(() => dropIn.instances());
   const serveStream = createPackageServer(options.packageDirectories);
   const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
   const guests = new GuestServer(handler, metrics);

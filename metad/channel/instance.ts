@@ -23,7 +23,7 @@ export class Instance {
   #tokens: SessionTokens;
   readonly #clock: Clock;
   readonly #changeListeners = new Set<() => void>();
-  readonly requestBucket: TokenBucket;
+  readonly #requestBucket: TokenBucket;
   /** From the host to the guest's `read`, and from the guest's `write` to the host. */
   readonly toGuest = new ByteQueue(MAX_QUEUE_BYTES);
   readonly toHost = new ByteQueue(MAX_QUEUE_BYTES);
@@ -35,7 +35,7 @@ export class Instance {
     this.#clock = clock;
     this.#site = new Site(view, { password: '' });
     this.#tokens = createSessionTokens(() => clock.monotonicMs());
-    this.requestBucket = new TokenBucket(view.limits.burst, clock.monotonicMs());
+    this.#requestBucket = new TokenBucket(view.limits.burst, clock.monotonicMs());
   }
 
   get view(): ServedView {
@@ -48,6 +48,15 @@ export class Instance {
 
   get password(): string {
     return this.#password;
+  }
+
+  /**
+   * Counts a request, or a connection to a service, against the instance's rate.
+   * @returns 0 when it may be answered now, else the milliseconds until it may
+   */
+  takeRequest(nowMs: number): number {
+    const { requestsPerSecond, burst } = this.#view.limits;
+    return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs);
   }
 
   /** @throws RenderFailure */

@@ -1,36 +1,58 @@
-import { Counter, Gauge, Histogram, Registry as PrometheusRegistry } from 'prom-client';
-import type { Clock } from '#shared/clock/clock.ts';
+import { Counter, Gauge, Registry as PrometheusRegistry } from 'prom-client';
 import type { Instance } from '../channel/instance.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
+import { Tally } from './tally.ts';
 
 export interface Metrics extends GuestMetrics {
   readonly contentType: string;
   render(): Promise<string>;
 }
 
+const LATENCY = 'gnt_metad_request_seconds';
+const LATENCY_HELP = 'Time from a request’s headers to the end of its answer, waits included';
 const LATENCY_BUCKETS_S = [0.0005, 0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60];
+const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
+type DialectIndex = 0 | 1 | 2 | 3 | 4;
 
 /** Numbers of this process. No label has a value that a guest chooses. */
-export function createMetrics(instances: () => readonly Instance[], clock: Clock): Metrics {
-  const registers = [new PrometheusRegistry()];
-  const requests = new Counter({
-    name: 'gnt_metad_requests_total',
-    help: 'Answered requests of guests',
-    labelNames: ['dialect', 'status'],
-    registers,
-  });
+export function createMetrics(instances: () => readonly Instance[]): Metrics {
+  const register = new PrometheusRegistry();
+  const registers = [register];
+  const tally = new Tally(DIALECTS.length, LATENCY_BUCKETS_S);
   const refusals = new Counter({
     name: 'gnt_metad_refused_total',
     help: 'What guests sent and was refused, by reason',
     labelNames: ['reason'],
     registers,
   });
-  const latency = new Histogram({
-    name: 'gnt_metad_request_seconds',
-    help: 'Time from a request’s headers to the end of its answer, waits included',
-    buckets: LATENCY_BUCKETS_S,
+  addRequests(registers, tally);
+  addGauges(registers, instances);
+  return {
+    contentType: register.contentType,
+    render: async () =>
+      `${await register.metrics()}\n${tally.formatLatency(LATENCY, LATENCY_HELP)}`,
+    finished: (path, status, tookMs) => tally.add(dialectOf(path), status, tookMs / 1000),
+    refused: (reason) => refusals.inc({ reason }),
+  };
+}
+
+/** Requests are counted in plain arrays, since there are many; they become a counter when somebody asks. */
+function addRequests(registers: PrometheusRegistry[], tally: Tally): void {
+  new Counter({
+    name: 'gnt_metad_requests_total',
+    help: 'Answered requests of guests',
+    labelNames: ['dialect', 'status'],
     registers,
+    collect() {
+      this.reset();
+      for (const { group, status, count } of tally.counts()) {
+        this.inc({ dialect: DIALECTS[group] ?? '', status: String(status) }, count);
+      }
+    },
   });
+}
+
+function addGauges(registers: PrometheusRegistry[], instances: () => readonly Instance[]): void {
   const gauge = (name: string, help: string, value: () => number): void => {
     new Gauge({
       name,
@@ -58,22 +80,12 @@ export function createMetrics(instances: () => readonly Instance[], clock: Clock
     'Resident memory of the process',
     () => process.memoryUsage().rss,
   );
-  const register = registers[0] as PrometheusRegistry;
-  return {
-    contentType: register.contentType,
-    render: async () => await register.metrics(),
-    finished: (path, status, startedAtMs) => {
-      requests.inc({ dialect: dialectOf(path), status: String(status) });
-      latency.observe((clock.monotonicMs() - startedAtMs) / 1000);
-    },
-    refused: (reason) => refusals.inc({ reason }),
-  };
 }
 
-function dialectOf(path: string): string {
-  if (path.startsWith('/ganeti')) return 'ganeti';
-  if (path.startsWith('/openstack')) return 'openstack';
-  if (path.startsWith('/nocloud')) return 'nocloud';
-  if (path.startsWith('/latest') || /^\/\d/.test(path)) return 'ec2';
-  return 'other';
+function dialectOf(path: string): DialectIndex {
+  if (path.startsWith('/ganeti')) return 0;
+  if (path.startsWith('/openstack')) return 2;
+  if (path.startsWith('/nocloud')) return 3;
+  if (path.startsWith('/latest') || /^\/\d/.test(path)) return 1;
+  return 4;
 }

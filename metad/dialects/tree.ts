@@ -8,6 +8,8 @@ export interface ContentResource {
   readonly kind: 'content';
   readonly status: 200 | 410;
   readonly body: Buffer;
+  /** The body as latin1, a character a byte, unless it is big: headers and such a string leave in one plain write. */
+  readonly text: string | null;
   readonly etag: string;
   readonly headers: readonly string[];
   readonly isFolder: boolean;
@@ -36,6 +38,9 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
   }
   return tree;
 }
+
+/** Longest body that is held as a string too, in bytes. Copying a longer one costs more than a second buffer in the write. */
+const MAX_TEXT_BYTES = 16 * 1024;
 
 /** A listing as its own resource, for the folders above the dialects. */
 export function listingOf(entries: readonly string[], endsWithNewline: boolean): ContentResource {
@@ -97,7 +102,8 @@ function content(
     etag,
     ...(isSecretBearing ? ['Cache-Control', 'no-store'] : []),
   ];
-  return { kind: 'content', status, body, etag, headers, isFolder };
+  const text = body.length <= MAX_TEXT_BYTES ? body.toString('latin1') : null;
+  return { kind: 'content', status, body, text, etag, headers, isFolder };
 }
 
 /** A strong validator of the bytes: equal for equal content, whatever view it came from. */

@@ -1,4 +1,3 @@
-import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
 import { TokenBucket } from '../channel/token-bucket.ts';
@@ -12,22 +11,26 @@ interface Allowance {
   suppressed: number;
 }
 
-export interface AuditRecord {
-  readonly instance: Instance;
-  readonly method: string;
-  /** Without its query, which may hold values. */
-  readonly path: string;
-  readonly status: number;
-}
+/**
+ * Takes note of one request.
+ * @param path without its query, which may hold values
+ * @param nowMs monotonic time
+ */
+export type Audit = (
+  instance: Instance,
+  method: string,
+  path: string,
+  status: number,
+  nowMs: number,
+) => void;
 
 /**
  * Who asked for what and how it ended, one line a request. A guest decides how many there are, so an instance may fill only so
  * much of the log; what is left out is counted.
  */
-export function createAudit(logger: Logger, clock: Clock): (record: AuditRecord) => void {
+export function createAudit(logger: Logger): Audit {
   const allowances = new WeakMap<Instance, Allowance>();
-  return ({ instance, method, path, status }) => {
-    const nowMs = clock.monotonicMs();
+  return (instance, method, path, status, nowMs) => {
     let allowance = allowances.get(instance);
     if (!allowance) {
       allowance = { bucket: new TokenBucket(RATE.burst, nowMs), suppressed: 0 };

@@ -26,6 +26,8 @@ export interface Peer {
   readonly instance: Instance;
   /** Whether the source address is one that this guest may have. */
   readonly isGenuine: boolean;
+  /** Answers that are under way. */
+  openResponses: number;
 }
 
 export interface GuestHandlerOptions {
@@ -43,37 +45,47 @@ export class GuestHandler {
 
   constructor(options: GuestHandlerOptions) {
     this.#options = options;
-    this.#audit = createAudit(options.logger, options.clock);
+    this.#audit = createAudit(options.logger);
   }
 
   /** Never throws and never rejects: whatever goes wrong ends this request only. */
   handle(peer: Peer, request: IncomingMessage, response: ServerResponse): void {
     const startedAtMs = this.#options.clock.monotonicMs();
-    const url = request.url ?? '/';
-    response.on('finish', () => {
-      const { statusCode } = response;
-      const question = url.indexOf('?');
-      const path = question === -1 ? url : url.slice(0, question);
-      this.#options.metrics.finished(path, statusCode, startedAtMs);
-      const method = request.method ?? '';
-      this.#audit({ instance: peer.instance, method, path, status: statusCode });
-    });
-    response.on('error', () => undefined);
     try {
-      const outcome = this.#answer(peer, request, response, url);
+      const outcome = this.#answer(peer, request, response, startedAtMs);
       if (outcome) outcome.catch((error: unknown) => this.#fail(response, error));
     } catch (error) {
       this.#fail(response, error);
     }
+    // Most answers are whole by now, and need no listeners.
+    if (response.writableEnded) {
+      this.#finished(peer, request, response.statusCode, startedAtMs);
+      return;
+    }
+    peer.openResponses++;
+    response.on('finish', () => {
+      this.#finished(peer, request, response.statusCode, startedAtMs);
+    });
+    response.on('close', () => peer.openResponses--);
+    response.on('error', () => undefined);
+  }
+
+  #finished(peer: Peer, request: IncomingMessage, status: number, startedAtMs: number): void {
+    const url = request.url ?? '/';
+    const question = url.indexOf('?');
+    const path = question === -1 ? url : url.slice(0, question);
+    const nowMs = this.#options.clock.monotonicMs();
+    this.#options.metrics.finished(path, status, nowMs - startedAtMs);
+    this.#audit(peer.instance, request.method ?? '', path, status, nowMs);
   }
 
   #answer(
     { instance, isGenuine }: Peer,
     request: IncomingMessage,
     response: ServerResponse,
-    url: string,
+    nowMs: number,
   ): Promise<void> | void {
-    const { metrics, clock } = this.#options;
+    const { metrics } = this.#options;
     if (!isGenuine) {
       metrics.refused('source');
       return sendText(response, 403, 'this source address is not the instance’s');
@@ -81,16 +93,14 @@ export class GuestHandler {
     // The parser takes a line without a version for HTTP/0.9, which has no headers to look at.
     if (request.httpVersionMajor < 1)
       return sendText(response, 400, 'HTTP/1.0 or 1.1 is needed', ['Connection', 'close']);
-    const target = parseRequestTarget(url);
+    const target = parseRequestTarget(request.url ?? '/');
     const guard = guardRequest(request.rawHeaders, target?.authority ?? null);
     if (!guard.ok) {
       metrics.refused('guard');
       // Whoever sends such a thing is not trusted to end it where we think it does.
       return sendText(response, guard.status, guard.reason, ['Connection', 'close']);
     }
-    const { limits } = instance.view;
-    const rate = { perSecond: limits.requestsPerSecond, burst: limits.burst };
-    const delayMs = instance.requestBucket.take(rate, clock.monotonicMs());
+    const delayMs = instance.takeRequest(nowMs);
     if (delayMs > 0) {
       metrics.refused('rate');
       return refuseLater(response, delayMs);

@@ -3,6 +3,7 @@ type RefusalReason =
 
 /** What the guest side counts; who keeps the numbers is not its business. */
 export interface GuestMetrics {
-  finished(path: string, status: number, startedAtMs: number): void;
+  /** @param tookMs from the headers to the end of the answer */
+  finished(path: string, status: number, tookMs: number): void;
   refused(reason: RefusalReason): void;
 }

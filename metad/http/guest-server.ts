@@ -14,17 +14,13 @@ import { hasOwnAddress } from '../channel/has-own-address.ts';
 import type { GuestHandler, Peer } from './guest-handler.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
 
-interface Connection extends Peer {
-  openResponses: number;
-}
-
 /**
  * HTTP for all guests: one server without a listener of its own, which is given the connections that the devices' sockets
  * accept together with the instance that they belong to.
  */
 export class GuestServer implements Disposable {
   readonly #server: Server;
-  readonly #peers = new WeakMap<Socket, Connection>();
+  readonly #peers = new WeakMap<Socket, Peer>();
   readonly #metrics: GuestMetrics;
 
   constructor(handler: GuestHandler, metrics: GuestMetrics) {
@@ -37,6 +33,8 @@ export class GuestServer implements Disposable {
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
         requireHostHeader: true,
+        // A GET without a body needs no stream for one. Whoever reads a body looks at `readableEnded` first.
+        optimizeEmptyRequests: true,
       },
       (request, response) => {
         const peer = this.#peers.get(request.socket);
@@ -44,11 +42,11 @@ export class GuestServer implements Disposable {
           request.socket.destroy();
           return;
         }
-        peer.openResponses++;
-        response.on('close', () => peer.openResponses--);
         handler.handle(peer, request, response);
       },
     );
+    // MAX_HEADER_BYTES bounds them. Any other number would mean that the guards do not see the headers beyond it.
+    this.#server.maxHeadersCount = 0;
     this.#server.on('clientError', (error, socket) =>
       this.#refuseMalformed(error, socket as Socket),
     );

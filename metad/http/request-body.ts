@@ -10,6 +10,8 @@ export type BodyResult =
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<BodyResult> {
   const declared = request.headers['content-length'];
   if (declared !== undefined && Number(declared) > maxBytes) return { kind: 'too-large' };
+  // A request that was sent without a body.
+  if (request.readableEnded) return { kind: 'complete', bytes: Buffer.alloc(0) };
   return await new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;

@@ -8,6 +8,7 @@ export type GuardResult =
   | { readonly ok: true; readonly headers: GuardedHeaders }
   | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
 
+const USUAL_HOST = '169.254.169.254';
 /** What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy that was told to come here. */
 const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
 
@@ -20,8 +21,10 @@ export function guardRequest(rawHeaders: readonly string[], authority: string | 
   let ifNoneMatch: string | undefined;
   let token: string | undefined;
   for (let index = 0; index < rawHeaders.length; index += 2) {
+    const rawName = rawHeaders[index] ?? '';
+    if (!isGuardedLength(rawName.length)) continue;
     const value = rawHeaders[index + 1] ?? '';
-    const name = rawHeaders[index]?.toLowerCase();
+    const name = rawName.toLowerCase();
     if (name === 'host') {
       if (host !== undefined) return refuse(400, 'more than one Host header');
       host = value;
@@ -38,9 +41,23 @@ export function guardRequest(rawHeaders: readonly string[], authority: string | 
   return { ok: true, headers: { ifNoneMatch, token } };
 }
 
+/** Most headers of a request are none that is looked at, and most of those have another length. */
+function isGuardedLength(length: number): boolean {
+  switch (length) {
+    case 'host'.length:
+    case 'forwarded'.length:
+    case 'if-none-match'.length:
+    case 'x-forwarded-for'.length:
+    case 'x-aws-ec2-metadata-token'.length:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /** HTTP/1.0 needs no Host at all. */
 function isOwnHost(host: string | undefined): boolean {
-  return host === undefined || OWN_HOST.test(host);
+  return host === undefined || host === USUAL_HOST || OWN_HOST.test(host);
 }
 
 function refuse(status: 400 | 403, reason: string): GuardResult {

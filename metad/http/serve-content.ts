@@ -21,6 +21,7 @@ export function serveContent(exchange: Exchange, resource: ContentResource): voi
   // The list is shared by all requests, and Node does not change it.
   response.writeHead(resource.status, resource.headers as string[]);
   if (request.method === 'HEAD') response.end();
+  else if (resource.text !== null) response.end(resource.text, 'latin1');
   else response.end(resource.body);
 }
 

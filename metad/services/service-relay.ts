@@ -30,7 +30,7 @@ export function createServiceRelay(
   options: ServiceRelayOptions,
 ): (instance: Instance, service: ViewService, socket: Socket) => void {
   const { metrics, clock, logger } = options;
-  const audit = createAudit(logger, clock);
+  const audit = createAudit(logger);
   return (instance, service, socket) => {
     socket.on('error', () => undefined);
     const refusal = refusalOf(instance, socket, clock);
@@ -42,7 +42,7 @@ export function createServiceRelay(
     instance.sockets.add(socket);
     socket.on('close', () => instance.sockets.delete(socket));
     const tell = (status: number): void =>
-      audit({ instance, method: 'CONNECT', path: `service ${service.name}`, status });
+      audit(instance, 'CONNECT', `service ${service.name}`, status, clock.monotonicMs());
     const upstream = request({
       path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
       headers: {
@@ -93,8 +93,6 @@ function refusalOf(
   clock: Clock,
 ): 'source' | 'connections' | 'rate' | null {
   if (!hasOwnAddress(instance, socket)) return 'source';
-  const { limits } = instance.view;
-  if (instance.sockets.size >= limits.connections) return 'connections';
-  const rate = { perSecond: limits.requestsPerSecond, burst: limits.burst };
-  return instance.requestBucket.take(rate, clock.monotonicMs()) > 0 ? 'rate' : null;
+  if (instance.sockets.size >= instance.view.limits.connections) return 'connections';
+  return instance.takeRequest(clock.monotonicMs()) > 0 ? 'rate' : null;
 }

@@ -14,18 +14,13 @@ import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
 import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
-import { createRandom, generateRequest } from '../support/request-generator.ts';
+import { EXPECTED_STATUSES, fuzzConnection } from '../support/fuzz-client.ts';
+import { createRandom } from '../support/request-generator.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
 const REQUESTS = 100_000;
-const REQUESTS_PER_CONNECTION = 4;
-/** A request whose body never comes is given up by its client. */
-const CLIENT_PATIENCE_MS = 150;
-const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
-const CONNECTIONS_AT_ONCE = 100;
-const EXPECTED = new Set([
-  100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413, 416, 417, 429, 431, 501, 505,
-]);
+/** Few enough that all are answered within that time on a slow machine: whoever gives up asks for nothing but more of it. */
+const CONNECTIONS_AT_ONCE = 25;
 const MAX_GROWTH_BYTES = 150 * 1024 * 1024;
 
 test('100,000 generated requests neither break the service, nor let it grow, nor get an unknown answer', async () => {
@@ -56,19 +51,7 @@ test('100,000 generated requests neither break the service, nor let it grow, nor
   const before = process.memoryUsage().rss;
   const client = async (): Promise<void> => {
     while (answered < REQUESTS) {
-      const requests = Array.from({ length: REQUESTS_PER_CONNECTION }, () =>
-        generateRequest(random),
-      );
-      const socket = connect(path);
-      let text = '';
-      socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
-      socket.on('error', () => undefined);
-      socket.setTimeout(CLIENT_PATIENCE_MS, () => socket.destroy());
-      socket.on('end', () => socket.destroy());
-      socket.write(Buffer.concat([...requests, Buffer.from(LAST)]));
-      await new Promise((resolve) => socket.on('close', resolve));
-      for (const match of text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm)) {
-        const status = Number(match[1]);
+      for (const status of await fuzzConnection(connect(path), random)) {
         answered++;
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
       }
@@ -81,7 +64,8 @@ test('100,000 generated requests neither break the service, nor let it grow, nor
   await rm(directory, { recursive: true });
 
   assert.equal(failures, 0, 'the handler failed');
-  for (const status of statuses.keys()) assert.ok(EXPECTED.has(status), `status ${status}`);
+  for (const status of statuses.keys())
+    assert.ok(EXPECTED_STATUSES.has(status), `status ${status}`);
   assert.ok(
     (statuses.get(200) ?? 0) > 20_000,
     'too few requests were right for the test to mean anything',

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import type { Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+import { Instance } from '../../../metad/channel/instance.ts';
+import { createMetrics } from '../../../metad/control/metrics.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
+import { sendText } from '../../../metad/http/reply.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+const HOST = 'Host: 169.254.169.254\r\n';
+const userData = Buffer.from(Array.from({ length: 4096 }, (_, index) => index & 255));
+const instance = new Instance(
+  parseView(
+    exampleView({ userData: userData.toString('base64'), metadata: { city: 'Zürich 🚲' } }),
+  ),
+  systemClock,
+);
+const metrics = createMetrics(() => [instance]);
+const lines: Record<string, unknown>[] = [];
+const logger = {
+  ...silentLogger,
+  info: (event: string, fields: object = {}) => void lines.push({ event, ...fields }),
+};
+
+let directory: string;
+let guests: GuestServer;
+let server: Server;
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gnt-guest-server-'));
+  const handler = new GuestHandler({
+    events: new EventLog(0),
+    serveStream: ({ response }) => sendText(response, 502, 'none'),
+    metrics,
+    logger,
+    clock: systemClock,
+  });
+  guests = new GuestServer(handler, metrics);
+  server = createServer({ allowHalfOpen: true }, (socket) => guests.accept(instance, socket, true));
+  server.listen(join(directory, 'socket'));
+  await once(server, 'listening');
+});
+after(async () => {
+  server.close();
+  guests[Symbol.dispose]();
+  await rm(directory, { recursive: true });
+});
+
+/** Sends bytes on one connection, and gives everything that comes back until the service ends it. */
+async function exchange(request: string): Promise<Buffer> {
+  const socket = connect(join(directory, 'socket'));
+  socket.write(request);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function ask(start: string, headers = ''): Promise<{ head: string; body: Buffer }> {
+  const answer = await exchange(`${start} HTTP/1.1\r\n${HOST}${headers}Connection: close\r\n\r\n`);
+  const end = answer.indexOf('\r\n\r\n');
+  return { head: answer.subarray(0, end).toString(), body: answer.subarray(end + 4) };
+}
+
+test('a forwarding header is seen after any number of other headers', async () => {
+  const filler = 'a:\r\n'.repeat(1500);
+  assert.match((await ask('GET /', filler)).head, /^HTTP\/1\.1 200 /);
+  assert.match((await ask('GET /', `${filler}X-Forwarded-For: 1\r\n`)).head, /^HTTP\/1\.1 403 /);
+  assert.match((await ask('GET /', `${filler}${HOST}`)).head, /^HTTP\/1\.1 400 /);
+});
+
+test('a POST without any body is one with an empty body', async () => {
+  assert.match((await ask('POST /ganeti/latest/write')).head, /^HTTP\/1\.1 204 /);
+  assert.match((await ask('POST /ganeti/latest/install/events')).head, /^HTTP\/1\.1 404 /);
+  assert.match((await ask('POST /ganeti/latest/ready')).head, /^HTTP\/1\.1 204 /);
+  assert.equal(instance.toHost.waitingBytes, 0);
+});
+
+test('every byte of a small body arrives as it is, with its length', async () => {
+  const { head, body } = await ask('GET /latest/user-data');
+  assert.deepEqual(body, userData);
+  assert.match(head, /\r\nContent-Length: 4096(\r\n|$)/);
+  const text = (await ask('GET /ganeti/latest/meta_data.json')).body.toString();
+  assert.equal((JSON.parse(text) as { metadata: { city: string } }).metadata.city, 'Zürich 🚲');
+});
+
+test('HEAD has the headers of GET and no body', async () => {
+  const withoutDate = (head: string): string => head.replace(/Date: .*\r\n/, '');
+  const get = await ask('GET /latest/user-data');
+  const head = await ask('HEAD /latest/user-data');
+  assert.equal(withoutDate(head.head), withoutDate(get.head));
+  assert.equal(head.body.length, 0);
+});
+
+test('answers are counted and audited whether they are whole at once or wait', async () => {
+  lines.length = 0;
+  await ask('GET /latest/meta-data/mac?x=secret');
+  await ask('GET /ganeti/latest/read?wait=1');
+  const audited = lines.map(({ path, status }) => `${String(path)} ${String(status)}`);
+  assert.deepEqual(audited, ['/latest/meta-data/mac 200', '/ganeti/latest/read 204']);
+  const text = await metrics.render();
+  assert.match(text, /gnt_metad_requests_total\{dialect="ganeti",status="204"\} [1-9]/);
+  assert.match(text, /gnt_metad_request_seconds_bucket\{le="0.5"\} ([1-9]\d*)/);
+  const [, inTwo] = /le="2"\} (\d+)/.exec(text) ?? [];
+  const [, inHalf] = /le="0.5"\} (\d+)/.exec(text) ?? [];
+  assert.equal(Number(inTwo), Number(inHalf) + 1, 'the one that waited');
+});
+
+test('pipelined requests are answered in order when the first of them waits', async () => {
+  const text = (
+    await exchange(
+      `GET /ganeti/latest/read?wait=1 HTTP/1.1\r\n${HOST}\r\n` +
+        `GET /latest/meta-data/mac HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`,
+    )
+  ).toString();
+  assert.match(text, /^HTTP\/1\.1 204 [^]*HTTP\/1\.1 200 [^]*aa:00:00:85:84:fd$/);
+});
