@@ -24,7 +24,7 @@ type Draft = Readonly<Record<string, unknown>> & Pick<OpcodeInput, 'opcode'>;
 /** @throws AppError VALIDATION naming fields, never values; RapiFailure */
 export function parseCreate(body: unknown): Draft {
   const { __version__: dataVersion } = parseInput(
-    z.looseObject({ __version__: z.unknown() }),
+    z.looseObject({ __version__: z.unknown().optional() }),
     body,
   );
   if (dataVersion !== 1) {

@@ -69,9 +69,9 @@ export function queryRoutes(dependencies: ApiDependencies): readonly RapiRoute[]
 
 const queryRequest = z.object({
   fields: z.array(z.string().max(100)).max(MAX_FIELDS).optional(),
-  qfilter: z.unknown(),
+  qfilter: z.unknown().optional(),
   /** The older name. */
-  filter: z.unknown(),
+  filter: z.unknown().optional(),
 });
 
 function resource<T>(fields: Fields<T>, list: () => Promise<readonly T[]>): Resource {

@@ -94,8 +94,8 @@ function answerFailures(logger: Logger) {
       const failure = toRapiFailure(error, logger);
       context.status = failure.status;
       context.set({ ...failure.headers });
-      // What is left of the request is not worth reading.
-      context.set('Connection', 'close');
+      // What a stranger sends beyond that is not read; a user's client gets its answer when it has sent all.
+      if ((context.state as RapiState).user === undefined) context.set('Connection', 'close');
       context.body = describeFailure(failure);
     }
     const { method, path, status } = context;
