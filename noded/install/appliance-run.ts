@@ -19,8 +19,8 @@ const CONSOLE_LINES = 30;
 /** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
 const agentStages: ReadonlySet<InstallStage> = new Set([
   ...hookStages,
-  'wait-disks',
   'hooks',
+  'wait-disks',
   'image',
   'grow',
   'mount',

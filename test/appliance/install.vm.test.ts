@@ -12,8 +12,10 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { hookPoint } from '#shared/contract/primitives.ts';
 import { readAptSources } from '../../appliance/image/apt-source-files.ts';
 import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
 import { buildAppliance } from '../../appliance/image/build.ts';
@@ -67,7 +69,44 @@ function plan(imageBytes: number | null): InstallPlan {
       },
     },
     personalization: imageBytes === null ? null : { format: 'tar.gz' },
+    ...(imageBytes !== null && { hooks: { points: [...hookPoint.options], hasDocuments: true } }),
   };
+}
+
+/** A step at each kind of stage: in the appliance, in the instance's own root, beside it, and after it was unmounted. */
+const HOOKS: Readonly<Record<'cluster' | 'instance', string>> = {
+  cluster: `
+stages:
+  before-install:
+    - commands: ['echo "$INSTANCE_NAME $INSTANCE_REINSTALL $OSP_ROOT_PASSWORD"']
+  install.post:
+    - commands:
+        - '! grep -q " $GNT_TARGET " /proc/mounts'
+        - echo unmounted
+`,
+  instance: `
+stages:
+  after-install-chroot:
+    - name: inside
+      hostname: hooked
+      files: [{path: /etc/out/leak, content: kept in}]
+      commands:
+        - test "$(readlink /proc/self/root)" = / && echo chrooted >/etc/chrooted
+        - busybox setsid sleep 1000 >/dev/null 2>&1 &
+    - name: breaks
+      optional: true
+      commands: [exit 3]
+  after-install:
+    - commands: [cp "$GNT_TARGET/etc/added" "$GNT_TARGET/etc/copied"]
+`,
+};
+
+function hookDocuments(): HookDocument[] {
+  return (['cluster', 'instance'] as const).map((source) => ({
+    source,
+    name: 'hooks.yaml',
+    content: Buffer.from(HOOKS[source]).toString('base64'),
+  }));
 }
 
 function resultOf(events: readonly InstallEvent[]): unknown {
@@ -75,9 +114,11 @@ function resultOf(events: readonly InstallEvent[]): unknown {
   return last?.type === 'result' ? last.outcome : last;
 }
 
-test('one boot dumps a partitioned qcow2, grows it, runs the script with its environment alone, overlays the package and reports success', async (t) => {
+test('one boot dumps a partitioned qcow2, grows it, runs the script with its environment alone, runs hooks, overlays the package and reports success', async (t) => {
   // A GPT disk of 48 MiB with an ext4 root, which the plan grows to 128.
-  shell(`mkdir -p tree/etc && echo ID=test >tree/etc/os-release && echo old >tree/etc/replaced
+  shell(`mkdir -p tree/etc tree/bin && echo ID=test >tree/etc/os-release && echo old >tree/etc/replaced
+    cp /usr/bin/busybox tree/bin && for name in sh readlink; do ln -s busybox tree/bin/$name; done
+    ln -s ../../../../../run tree/etc/out && mkdir tree/run
     truncate -s 48M image.raw && printf 'label: gpt\\nstart=2048, name=root\\n' | sfdisk -q image.raw
     mke2fs -q -t ext4 -d tree -E offset=1048576 image.raw 46M && qemu-img convert -O qcow2 image.raw image.qcow2
     mkdir -p package/etc && echo new >package/etc/replaced && echo added >package/etc/added && tar -C package -czf package.tgz .`);
@@ -103,6 +144,7 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
         ].join('\n'),
       ),
       osPackage: readFileSync(join(directory, 'package.tgz')),
+      documents: { '/ganeti/latest/install/hooks.json': JSON.stringify(hookDocuments()) },
       // A busy host: its refusals must cost neither an event nor the order.
       eventStatus: (post) => (post === 2 || post === 3 ? 503 : undefined),
     },
@@ -113,25 +155,32 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
     event.type === 'stage-finished' ? [event.stage] : [],
   );
   assert.deepEqual(finished, [
+    'hooks',
     'wait-disks',
     'image',
     'grow',
+    'before-install',
     'os-scripts',
     'mount',
+    'after-install-chroot',
     'personalize',
+    'after-install',
     'unmount',
+    'install.post',
     'sync',
   ]);
   const lines = run.events.flatMap((event) =>
     event.type === 'log' && event.stream === 'stdout' ? [event.line] : [],
   );
   assert.deepEqual(lines, [
+    'test.example.com 1 <redacted>',
     'DISK_0_PATH=/dev/disk/by-id/virtio-disk0',
     'INSTANCE_NAME=test.example.com',
     'OSP_ROOT_PASSWORD=<redacted>',
     'OSP_SIZE=small',
     'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     'PWD=/run/gnt/os',
+    'unmounted',
   ]);
   assert.ok(!run.console.includes(SECRET), 'the secret is on the serial console');
   shell('dd if=disk of=part bs=1M skip=1 status=none && e2fsck -fn part >/dev/null 2>&1');
@@ -139,6 +188,10 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
   assert.equal(read('/etc/replaced'), 'new\n');
   assert.equal(read('/etc/added'), 'added\n');
   assert.equal(read('/etc/script'), 'from script\n');
+  assert.equal(read('/etc/hostname'), 'hooked\n');
+  assert.equal(read('/etc/chrooted'), 'chrooted\n');
+  assert.equal(read('/run/leak'), 'kept in');
+  assert.equal(read('/etc/copied'), 'added\n');
   const blocks = /Block count:\s+(\d+)[\s\S]*Block size:\s+(\d+)/.exec(
     shell('dumpe2fs -h part 2>/dev/null'),
   );
