@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parseHookDocument } from '../../../../appliance/agent/hooks/document.ts';
+import { hookDocument } from './support/temp-root.ts';
+
+const parse = (text: string) => parseHookDocument(hookDocument(text));
+const stepsOf = (text: string, stage = 'after-install-chroot') =>
+  parse(`stages:\n  ${stage}:\n${text.replace(/^/gm, '    ')}`).stages.get(
+    stage as 'after-install-chroot',
+  );
+
+/** The document is refused with this text, and SECRET is not repeated. */
+function refused(text: string, message: RegExp): void {
+  assert.throws(
+    () => parse(text),
+    (error: Error & { code?: string; hint?: string }) => {
+      assert.equal(error.code, 'HOOK_FAILED');
+      assert.match(error.message, message);
+      assert.doesNotMatch(`${error.message} ${error.hint}`, /SECRET/);
+      return true;
+    },
+  );
+}
+
+test("scalars are read as the document has them: modes are octal, a version stays one, words like 'yes' are words", () => {
+  const [step] =
+    stepsOf(`- files: [{path: /a, permissions: 0750}, {path: /b, permissions: 0o640}, {path: /c, permissions: 420}]
+  environment: {VERSION: 1.10, ANSWER: yes, NOTHING: }
+  optional: yes`) ?? [];
+  assert.deepEqual(
+    step?.files.map(({ permissions }) => permissions),
+    [0o750, 0o640, 420],
+  );
+  assert.deepEqual(step?.environment, { VERSION: '1.10', ANSWER: 'yes', NOTHING: '' });
+  assert.equal(step?.optional, true);
+});
+
+test('keys without a value, and stages without steps, are as if they were not there', () => {
+  const [step] = stepsOf('- files:\n  commands: ~\n  dns: {nameservers: }\n  users: {web: }') ?? [];
+  assert.deepEqual(step?.files, []);
+  assert.deepEqual(step?.commands, []);
+  assert.deepEqual(step?.dns?.nameservers, []);
+  assert.deepEqual(step?.users['web']?.groups, []);
+  assert.deepEqual(parse('').stages.size, 0);
+  assert.deepEqual(parse('stages:').stages.size, 0);
+  assert.deepEqual(parse('stages:\n  after-install:').stages.get('after-install'), []);
+});
+
+test('anchors and merges are resolved', () => {
+  const [step] =
+    stepsOf(`- files:
+    - &base {path: /a, permissions: 0600}
+    - {<<: *base, path: /b}`) ?? [];
+  assert.deepEqual(
+    step?.files.map(({ path, permissions }) => [path, permissions]),
+    [
+      ['/a', 0o600],
+      ['/b', 0o600],
+    ],
+  );
+});
+
+test('stages of other times and keys for the guest are left out, and told', () => {
+  const document = parse('#cloud-config\nruncmd: [x]\nstages:\n  boot:\n  - packages: {}\n');
+  assert.deepEqual(document.ignored, ['runcmd', 'stage boot']);
+  assert.equal(document.stages.size, 0);
+});
+
+test('what is wrong is told by place, and no value of the document is repeated', () => {
+  refused('- SECRET', /^hooks instance\/test\.yaml: it is no map with "stages"$/);
+  refused('SECRET: [', /line 1: not valid YAML \(\w+\)$/);
+  refused('a: 1\nb: *SECRET', /aliases cannot be resolved/);
+  refused('stages: SECRET', /"stages" is no map/);
+  refused('stages: {after-install: SECRET}', /stage after-install is no list of steps/);
+  refused('stages: {after-install: [SECRET]}', /stage after-install, step 1: it is no map/);
+  const step = (text: string): string => `stages: {after-install-chroot: [{}, {${text}}]}`;
+  refused(step('git: {url: SECRET}'), /step 2: unknown field "git"/);
+  refused(step('"SECRET with words": x'), /step 2: unknown field/);
+  refused(step('files: [{path: SECRET}]'), /step 2: files 1 path: not an absolute path/);
+  refused(step('files: [{path: /a}, {path: /b, permissions: SECRET}]'), /files 2 permissions/);
+  refused(step('commands: [{SECRET: x}]'), /commands 1/);
+  refused(step('users: {web: {passwd: "SECRET:0:"}}'), /users web passwd: holds a colon/);
+  refused(step('authorized_keys: {web: ["github:SECRET"]}'), /cannot fetch keys/);
+  refused(step('systemctl: {start: [SECRET]}'), /systemctl: unknown field "start"/);
+  refused(step('only_os: "SECRET("'), /only_os: not a regular expression/);
+});
+
+test('a step that changes the instance is refused where it would change the appliance', () => {
+  for (const field of ['hostname: a', 'users: {a: }', 'sysctl: {a: 1}', 'authorized_keys: {a: []}'])
+    refused(`stages: {after-install: [{${field}}]}`, /changes the instance, which this stage/);
+});
+
+test('a document of aliases that multiply is refused instead of unfolded', () => {
+  const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
+  for (let n = 1; n < 9; n += 1)
+    lines.push(
+      `a${n}: &a${n} [${Array(10)
+        .fill(`*a${n - 1}`)
+        .join(',')}]`,
+    );
+  refused(lines.join('\n'), /aliases cannot be resolved/);
+});
+
+test("the README's example is a valid document", () => {
+  const readme = readFileSync(new URL('../../../../README.md', import.meta.url), 'utf8');
+  const [, example = ''] = /## Hooks[\s\S]*?```\n([\s\S]*?)```/.exec(readme) ?? [];
+  const { stages } = parse(example);
+  assert.deepEqual([...stages.keys()], ['before-install', 'after-install-chroot']);
+  assert.equal(stages.get('after-install-chroot')?.[0]?.files[0]?.content, 'hello\n');
+});
