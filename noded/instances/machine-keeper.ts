@@ -7,7 +7,7 @@ import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { openBridgedTap } from '../network/bridged-tap.ts';
-import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
+import type { ChannelGuest, ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
 
 /** What the machine of an instance is running for. */
 export type MachineKind = 'run' | 'appliance';
@@ -102,7 +102,7 @@ export class MachineKeeper {
       }
       if (request.makeView !== null) {
         await network.ensureNamespace();
-        channel = await network.openTap({ ip: instance.channel.ip, mac: instance.channel.mac });
+        channel = await network.openTap(channelGuestOf(instance));
         taps.push(channel);
         nics.push({
           kind: 'tap',
@@ -156,10 +156,7 @@ export class MachineKeeper {
   ): Promise<void> {
     this.#keep(machine, 'run', instance.name, device, makeView);
     if (device === null || makeView === null) return;
-    await this.#dependencies.network.repairTap(device, {
-      ip: instance.channel.ip,
-      mac: instance.channel.mac,
-    });
+    await this.#dependencies.network.repairTap(device, channelGuestOf(instance));
     await this.#publish(device, makeView);
   }
 
@@ -272,4 +269,13 @@ export class MachineKeeper {
       this.#dependencies.logger[level]('view.not-dropped', { uuid, err: error });
     }
   }
+}
+
+function channelGuestOf({ channel, hvparams }: InstanceRecord): ChannelGuest {
+  const rate = hvparams.metadata_connection_rate;
+  return {
+    ip: channel.ip,
+    mac: channel.mac,
+    ...(rate !== undefined && { newConnectionsPerSecond: rate }),
+  };
 }

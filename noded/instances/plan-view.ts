@@ -2,7 +2,12 @@ import type { ClusterRecord } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
-import { DEFAULT_LIMITS, type InstanceView, type ViewOsParameter } from '#shared/contract/view.ts';
+import {
+  DEFAULT_LIMITS,
+  type InstanceView,
+  type ViewLimits,
+  type ViewOsParameter,
+} from '#shared/contract/view.ts';
 import { reveal, type Secret } from '#shared/secret/secret.ts';
 
 /** Everything that makes up one installation's part of the view. */
@@ -85,13 +90,21 @@ export function planView(input: ViewInput): InstanceView {
     vendorData: instance.vendorData,
     networkConfig: instance.networkConfig,
     sshKeys: instance.sshKeys,
-    limits: DEFAULT_LIMITS,
+    limits: planLimits(instance.hvparams),
     services: Object.entries(cluster.exposeServices).map(([name, service]) => ({
       name,
       ...service,
     })),
     install: input.install === null ? null : encodeInstall(input.install),
     createdAtMs: instance.createdAtMs,
+  };
+}
+
+function planLimits(hvparams: InstanceRecord['hvparams']): ViewLimits {
+  return {
+    requestsPerSecond: hvparams.metadata_request_rate ?? DEFAULT_LIMITS.requestsPerSecond,
+    burst: hvparams.metadata_request_burst ?? DEFAULT_LIMITS.burst,
+    connections: hvparams.metadata_connections ?? DEFAULT_LIMITS.connections,
   };
 }
 

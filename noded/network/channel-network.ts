@@ -30,6 +30,8 @@ export interface ChannelGuest {
   readonly ip: string;
   /** The guest's MAC, lower case. */
   readonly mac: string;
+  /** How many it may open; default 400. Twice as many may come at once. */
+  readonly newConnectionsPerSecond?: number;
 }
 
 export interface ChannelTap {

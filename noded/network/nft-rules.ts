@@ -22,8 +22,11 @@ import {
  * A stock guest has one.
  */
 const MAX_IPV6_ADDRESSES = 16;
+/** Twice the default rate of requests: whoever opens a connection for each hears that it is too fast before it meets silence. */
+const NEW_CONNECTIONS_PER_SECOND = 400;
 const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
 const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
+const RATE_PATTERN = /^[1-9]\d{0,6}$/;
 const IPV4_PATTERN = /^\d{1,3}(\.\d{1,3}){3}$/;
 /** The service's IPv6 address as a number, for what nft 1.0.6 has no name for. */
 const SERVICE_IPV6_NUMBER = `0xfe80${'0'.repeat(20)}a9fea9fe`;
@@ -82,10 +85,11 @@ add rule arp gnt input iifname vmap @sources
 
 /** A TAP's own rules, replacing those that it had. */
 export function planTapRules(device: string, guest: ChannelGuest): string {
-  const { mac } = guest;
+  const { mac, newConnectionsPerSecond: rate = NEW_CONNECTIONS_PER_SECOND } = guest;
   assertMatches(device, DEVICE_PATTERN);
   assertMatches(guest.ip, IPV4_PATTERN);
   assertMatches(mac, MAC_PATTERN);
+  assertMatches(String(rate), RATE_PATTERN);
   const inet = `inet gnt from_${device}`;
   const arp = `arp gnt from_${device}`;
   const seen = `update @addresses_${device} { ip6 saddr }`;
@@ -95,6 +99,7 @@ ${addressSet(device)}
 add chain ${inet}
 flush chain ${inet}
 add rule ${inet} ether saddr != ${mac} drop
+add rule ${inet} tcp flags & (fin | syn | rst | ack) == syn limit rate over ${rate}/second burst ${2 * rate} packets drop
 add rule ${inet} ip saddr ${guest.ip} ip daddr ${SERVICE_IPV4} goto to_service
 add rule ${inet} ip saddr { 0.0.0.0, ${guest.ip} } ip daddr 255.255.255.255 udp sport ${DHCP_CLIENT_PORT} udp dport ${DHCP_SERVER_PORT} notrack accept
 add rule ${inet} ip6 saddr ${SERVICE_IPV6} drop

@@ -56,6 +56,13 @@ export const hvParameters = z.strictObject({
   kernel_args: z.string().max(2048).optional(),
   /** IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach it. */
   metadata_hop_limit: z.number().int().min(1).max(255).optional(),
+  /** Requests a second that the metadata service answers this instance, and how many may come at once before that counts. */
+  metadata_request_rate: z.number().int().min(1).max(1_000_000).optional(),
+  metadata_request_burst: z.number().int().min(1).max(1_000_000).optional(),
+  /** Connections that it holds open to this instance. */
+  metadata_connections: z.number().int().min(1).max(10_000).optional(),
+  /** New connections a second that the packet filter lets through, from the instance's next start on. */
+  metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
 });
 
 /** The same parameters where some may be reset: `null` takes the default again. */

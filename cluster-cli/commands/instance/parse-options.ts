@@ -125,6 +125,10 @@ const HV_KEYS = [
   'initrd_path',
   'kernel_args',
   'metadata_hop_limit',
+  'metadata_request_rate',
+  'metadata_request_burst',
+  'metadata_connections',
+  'metadata_connection_rate',
 ] as const;
 
 /** `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify. @throws AppError USAGE, VALIDATION */
@@ -149,7 +153,7 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
-    const isCount = key === 'metadata_hop_limit' && text !== null;
+    const isCount = key.startsWith('metadata_') && text !== null;
     parsed[key] = isCount ? parseCount(`${option} ${key}`, text) : text;
   }
   // The keys are known; values such as accel's are checked with the opcode.

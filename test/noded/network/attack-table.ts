@@ -1,7 +1,8 @@
 /** What became of one attack, as it was measured. */
 export interface AttackOutcome {
   readonly attack: string;
-  readonly answers: number;
+  /** In words where the number differs from run to run. */
+  readonly answers: number | string;
   readonly framesToNeighbour: number;
   readonly datagrams: number;
   readonly isHostSame: boolean;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import type { Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { after, before, describe, test } from 'node:test';
 import { createChannelNetwork } from '../../../noded/network/channel-network.ts';
 import type { ChannelNetwork, ChannelTap } from '../../../noded/network/channel-network.ts';
@@ -16,7 +16,6 @@ import {
   SERVICE_SOLICITED_NODE,
 } from '../../../noded/network/service-address.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
 import {
   BROADCAST_MAC,
   neighbourAdvertisement,
@@ -29,6 +28,7 @@ import type { Seen } from './frames.ts';
 import { HIDDEN_PORT, attacks } from './attacks.ts';
 import { attackTable } from './attack-table.ts';
 import type { AttackOutcome } from './attack-table.ts';
+import { listen, receive } from './careless-host.ts';
 import { RawGuest } from './raw-guest.ts';
 
 const namespace = `gnt-test-filter-${process.pid}`;
@@ -36,6 +36,9 @@ const aliceGuest = { ip: '169.254.9.1', mac: 'aa:00:00:00:09:01' };
 const bobGuest = { ip: '169.254.9.2', mac: 'aa:00:00:00:09:02' };
 const aliceIpv6 = 'fe80::a800:ff:fe00:901';
 const EXPOSED_PORT = 8080;
+/** Connections a second: few, so that a slow machine floods faster than that. */
+const LOW_RATE = 100;
+const FLOOD = 3000;
 const SYN_ACK = 0x12;
 const ECHO_REPLY_V6 = 129;
 const SOLICITATION = 135;
@@ -54,29 +57,7 @@ describe("the channel's filter", () => {
   const servers: Server[] = [];
   const datagrams: string[] = [];
   const outcomes: AttackOutcome[] = [];
-  const udpSockets: ReturnType<typeof createSocket>[] = [];
-
-  const listen = async (device: string, address: string, port: number): Promise<void> => {
-    const fd = inNetworkNamespace(network.namespacePath, () =>
-      openDeviceSocket({ device, type: 'tcp', address, port }),
-    );
-    const server = createServer((socket) => socket.on('error', () => undefined));
-    const listening = once(server, 'listening');
-    server.listen({ fd });
-    await listening;
-    servers.push(server);
-  };
-  const receive = async (device: string, port: number): Promise<void> => {
-    const fd = inNetworkNamespace(network.namespacePath, () =>
-      openDeviceSocket({ device, type: 'udp', address: '0.0.0.0', port }),
-    );
-    const socket = createSocket('udp4');
-    const listening = once(socket, 'listening');
-    socket.on('message', (message) => datagrams.push(`${device}:${port} ${message.toString()}`));
-    socket.bind({ fd });
-    await listening;
-    udpSockets.push(socket);
-  };
+  const udpSockets: Socket[] = [];
 
   before(async () => {
     network = createChannelNetwork({ namespace, logger: silentLogger });
@@ -87,11 +68,13 @@ describe("the channel's filter", () => {
     bob = new RawGuest(tapB, bobGuest);
     for (const { device } of taps) {
       for (const port of [80, EXPOSED_PORT, HIDDEN_PORT]) {
-        await listen(device, SERVICE_IPV4, port);
-        await listen(device, SERVICE_IPV6, port);
+        servers.push(await listen(network, device, SERVICE_IPV4, port));
+        servers.push(await listen(network, device, SERVICE_IPV6, port));
       }
-      await receive(device, 67);
-      await receive(device, 53);
+      for (const port of [67, 53]) {
+        const keep = (text: string): void => void datagrams.push(`${device}:${port} ${text}`);
+        udpSockets.push(await receive(network, device, port, keep));
+      }
     }
     await alice.meetHost();
     await bob.meetHost();
@@ -218,8 +201,7 @@ describe("the channel's filter", () => {
 
   /** A datagram that the kernel has accepted is read in the next turn. */
   async function eventLoopTurns(count: number): Promise<void> {
-    for (let turn = 0; turn < count; turn += 1)
-      await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < count; turn += 1) await setImmediate();
   }
 
   async function waitForDatagrams(count: number): Promise<void> {
@@ -250,6 +232,37 @@ describe("the channel's filter", () => {
         assert.ok(isHostSame, "the host's addresses, routes or neighbours change");
       });
     }
+
+    test('more new connections than its rate, and its neighbour is answered meanwhile', async () => {
+      const slow = { ...aliceGuest, newConnectionsPerSecond: LOW_RATE };
+      await network.repairTap(taps[0]?.device ?? '', slow);
+      await Promise.all([alice.settle(), bob.settle()]);
+      const before = hostState();
+      const startedAtMs = performance.now();
+      let answers = 0;
+      for (let port = 10_000; port < 10_000 + FLOOD; port += 1) {
+        alice.send(tcp(alice.link, own, { from: port, to: 80 }, 'syn'));
+        // The TAP's queue holds some hundred answers.
+        if (port % 50 === 0) answers += alice.takeSeen().filter(isSynAck).length;
+        if (port !== 10_000 + FLOOD / 2) continue;
+        bob.send(tcp(bob.link, { ...own, source: bobGuest.ip }, { from: 31_900, to: 80 }, 'syn'));
+        await bob.waitFor(isSynAck);
+      }
+      const passed = withoutNoise(await bob.settle()).filter(
+        (seen) => seen.source !== SERVICE_IPV4,
+      );
+      answers += (await alice.settle()).filter(isSynAck).length;
+      const seconds = (performance.now() - startedAtMs) / 1000;
+      const allowed = Math.ceil(LOW_RATE * (2 + seconds));
+      outcomes.push({
+        attack: 'more new connections than its rate',
+        answers: answers <= allowed ? 'no more than its rate' : answers,
+        framesToNeighbour: passed.length,
+        datagrams: 0,
+        isHostSame: hostState() === before,
+      });
+      assert.ok(answers > 0 && answers <= allowed, `${answers} answers; ${allowed} are allowed`);
+    });
 
     test('all of these, and noded/network/ATTACKS.md tells the outcomes as they are', async () => {
       const table = attackTable(outcomes);

@@ -38,6 +38,14 @@ test("a TAP's chain ends by dropping, and drops a foreign MAC first", () => {
   assert.match(rules.at(-1) ?? '', /from_gnt\.com\.3 drop$/);
 });
 
+test("a TAP's new connections are limited, whatever the family, before anything is let through", () => {
+  const rules = lines(planTapRules('gnt.com.3', { ...guest, newConnectionsPerSecond: 50 }));
+  const limit = rules.findIndex((line) => line.includes('limit rate over 50/second burst 100'));
+  const first = rules.findIndex((line) => /(accept|goto)/.test(line));
+  assert.ok(limit !== -1 && limit < first);
+  assert.match(rules[limit] ?? '', /syn limit .* drop$/);
+});
+
 test('every IPv4 source that a TAP accepts is the guest itself or unspecified', () => {
   const accepted = lines(planTapRules('gnt.com.3', guest)).flatMap(
     (line) => /\bip saddr (\{[^}]*\}|\S+).*(?:accept|goto)/.exec(line)?.[1] ?? [],
@@ -49,6 +57,7 @@ test('what the rules are made of cannot be a rule itself', () => {
   const bad = [
     () => planTapRules('gnt.com.0"; flush ruleset', guest),
     () => planTapRules('gnt.com.0', { ...guest, ip: '169.254.1.2 accept' }),
+    () => planTapRules('gnt.com.0', { ...guest, newConnectionsPerSecond: 0 }),
     () => planTapRules('gnt.com.0', { ...guest, mac: 'aa:00:00:00:00:01\naccept' }),
     () => planTapRulesRemoval('gnt.com.0 }'),
   ];
