@@ -147,6 +147,8 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const metrics = createNodeMetrics({
+    startedAtMs,
+    activeJobs: () => jobs.activeStatuses(),
     instanceStates: async () =>
       (await instances.list()).map((instance) =>
         statusOf(instance, keeper.get(instance.uuid) !== undefined),
@@ -206,7 +208,7 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
     logger,
     clock,
   });
-  const jobs = new JobEngine({
+  const jobs: JobEngine = new JobEngine({
     repository: jobRepository,
     logger,
     clock,
@@ -265,7 +267,15 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
   };
   const api = await startApiServer(paths.nodedSocket, served);
   undo.defer(() => api.close());
-  if (config.rapi !== null) undo.use(await startRapi(config.rapi, { ...served, nodeName, clock }));
+  if (config.rapi !== null)
+    undo.use(
+      await startRapi(config.rapi, {
+        ...served,
+        nodeName,
+        clock,
+        onAnswered: metrics.rapiAnswered,
+      }),
+    );
   logger.info('node.ready', {
     node: nodeName,
     root: paths.root,

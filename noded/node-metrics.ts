@@ -1,8 +1,13 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { JobRecord } from '#shared/contract/job.ts';
+import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
 
+/** Statuses of jobs that have not ended. */
+const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
+
 export interface NodeMetricsSources {
+  readonly startedAtMs: number;
+  readonly activeJobs: () => readonly JobStatus[];
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
   readonly metadRestarts: () => number;
   readonly cacheBytes: () => Promise<number>;
@@ -11,6 +16,7 @@ export interface NodeMetricsSources {
 export interface NodeMetrics {
   jobEnded(job: JobRecord): void;
   stageEnded(stage: string, durationMs: number): void;
+  readonly rapiAnswered: (method: string, status: number) => void;
   render(): Promise<string>;
 }
 
@@ -30,6 +36,29 @@ export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
     labelNames: ['stage'],
     buckets: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900],
     registers,
+  });
+  const rapi = new Counter({
+    name: 'gnt_rapi_requests_total',
+    help: 'Requests to the remote API by method and status',
+    labelNames: ['method', 'status'],
+    registers,
+  });
+  // Whoever looks for restarts counts its changes.
+  new Gauge({
+    name: 'gnt_start_time_seconds',
+    help: 'When this node daemon started, in seconds since the epoch',
+    registers,
+  }).set(sources.startedAtMs / 1000);
+  new Gauge({
+    name: 'gnt_jobs',
+    help: 'Jobs that have not ended, by status',
+    labelNames: ['status'],
+    registers,
+    collect() {
+      this.reset();
+      for (const status of ACTIVE) this.set({ status }, 0);
+      for (const status of sources.activeJobs()) this.inc({ status });
+    },
   });
   new Gauge({
     name: 'gnt_instances',
@@ -60,6 +89,7 @@ export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
   return {
     jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
     stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
+    rapiAnswered: (method, status) => rapi.inc({ method, status: String(status) }),
     render: () => registry.metrics(),
   };
 }

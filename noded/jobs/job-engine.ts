@@ -131,6 +131,11 @@ export class JobEngine {
     return record;
   }
 
+  /** Of the jobs that have not ended. */
+  activeStatuses(): readonly JobStatus[] {
+    return [...this.#active.values()].map(({ record }) => record.status);
+  }
+
   async list(): Promise<readonly JobRecord[]> {
     const stored = await this.#dependencies.repository.list();
     return stored.map((record) => this.#active.get(record.id)?.record ?? record);

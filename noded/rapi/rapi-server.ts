@@ -4,7 +4,6 @@ import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
 import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes } from './cluster-routes.ts';
@@ -26,6 +25,13 @@ const REQUEST_TIMEOUT_MS = 60_000;
 /** What anybody may ask: whether this is a remote API, and which. */
 const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
 
+export interface RapiDependencies extends ApiDependencies {
+  readonly nodeName: string;
+  readonly clock: Clock;
+  /** For metrics. */
+  readonly onAnswered: (method: string, status: number) => void;
+}
+
 export interface RapiServer extends AsyncDisposable {
   readonly port: number;
 }
@@ -37,7 +43,7 @@ export interface RapiServer extends AsyncDisposable {
  */
 export async function startRapi(
   settings: RapiSettings,
-  dependencies: ApiDependencies & { readonly nodeName: string; readonly clock: Clock },
+  dependencies: RapiDependencies,
 ): Promise<RapiServer> {
   const { logger, nodeName } = dependencies;
   const users = new UsersFile(settings.usersFile, logger);
@@ -45,7 +51,7 @@ export async function startRapi(
   const pem = await ensureCertificate(settings.certificateFile, nodeName, logger);
   const app = new Koa<RapiState>();
   app.silent = true;
-  app.use(answerFailures(logger));
+  app.use(answerFailures(dependencies));
   app.use(authenticate(users, new LoginLimit(dependencies.clock)));
   const router = new Router<RapiState>({ sensitive: true, strict: true });
   addRapiRoutes(router, [
@@ -86,7 +92,7 @@ export async function startRapi(
 }
 
 /** Answers failures, and notes who asked for what; never with which parameters. */
-function answerFailures(logger: Logger) {
+function answerFailures({ logger, onAnswered }: RapiDependencies) {
   return async (context: Context, next: Next): Promise<void> => {
     try {
       await next();
@@ -100,6 +106,7 @@ function answerFailures(logger: Logger) {
     }
     const { method, path, status } = context;
     const user = (context.state as RapiState).user?.name;
+    onAnswered(method, status);
     const fields = { user, address: context.ip, method, path, status };
     if (method === 'GET') logger.debug('rapi.request', fields);
     else logger.info('rapi.request', fields);

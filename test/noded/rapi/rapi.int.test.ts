@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
+import { askSocket } from '../../../scripts/lab/ask-socket.ts';
 import { createLab, type Lab } from '../../../scripts/lab/lab.ts';
 
 /** The remote API of a real node: Ganeti's own client installs an instance by scripts on the host, so that no machine is booted. */
@@ -301,6 +302,13 @@ test('who guesses is made to wait, and nobody else', async () => {
   assert.equal(answer.status, 429);
   assert.ok(Number(answer.headers['retry-after']) > 0);
   assert.equal((await ask('/2/instances', { user: 'writer' })).status, 200);
+});
+
+test('requests are counted by method and status', async () => {
+  const { body } = await askSocket(lab.paths.nodedSocket, '/metrics');
+  for (const series of ['method="POST",status="200"', 'method="GET",status="401"']) {
+    assert.match(body, new RegExp(`^gnt_rapi_requests_total\\{${series}\\} \\d+$`, 'm'));
+  }
 });
 
 test('the certificate was made for the node, and only root can read its key', async () => {

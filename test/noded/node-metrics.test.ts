@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import type { JobStatus } from '#shared/contract/job.ts';
+import { createMetrics } from '../../metad/control/metrics.ts';
+import { createNodeMetrics } from '../../noded/node-metrics.ts';
+
+function createExample(activeJobs: () => readonly JobStatus[] = () => []) {
+  return createNodeMetrics({
+    startedAtMs: 1_500,
+    activeJobs,
+    instanceStates: () => Promise.resolve(['running', 'running', 'ADMIN_down']),
+    metadRestarts: () => 2,
+    cacheBytes: () => Promise.resolve(4096),
+  });
+}
+
+test('jobs are counted while they run, and every state is there before there is a job', async () => {
+  let active: readonly JobStatus[] = ['running', 'success'];
+  const metrics = createExample(() => active);
+  assert.match(await metrics.render(), /^gnt_jobs\{status="running"\} 1$/m);
+  active = [];
+  const text = await metrics.render();
+  for (const status of ['queued', 'waiting', 'running', 'canceling']) {
+    assert.match(text, new RegExp(`^gnt_jobs\\{status="${status}"\\} 0$`, 'm'));
+  }
+  assert.doesNotMatch(text, /gnt_jobs\{status="success"\}/);
+});
+
+test('the dashboard asks for what the daemons export, and for all of it', async () => {
+  const text = [await createExample().render(), await createMetrics(() => []).render()].join('\n');
+  const types = new Map(
+    [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]),
+  );
+  const file = new URL('../../fixtures/grafana/gnt.json', import.meta.url);
+  const asked = new Set((await readFile(file, 'utf8')).match(/gnt_\w+/g));
+  // A histogram is asked for by its buckets.
+  const exported = [...types].map(([name, type]) =>
+    type === 'histogram' ? `${name}_bucket` : name,
+  );
+  assert.deepEqual([...asked].toSorted(), exported.toSorted());
+});
