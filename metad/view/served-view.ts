@@ -1,5 +1,5 @@
 import { instanceView } from '#shared/contract/view.ts';
-import type { InstanceView } from '#shared/contract/view.ts';
+import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
@@ -46,7 +46,15 @@ export function redactView(view: ServedView): ServedView {
         : { ...parameter, value: new Secret('<redacted>') },
     ]),
   );
-  return { ...view, osParameters };
+  return { ...view, osParameters, install: view.install && redactHooks(view.install) };
+}
+
+/** Hooks of the instance are stored as private as its private parameters; the others are files that an operator can read. */
+function redactHooks(install: ViewInstall): ViewInstall {
+  const hooks = install.hooks?.map((document) =>
+    document.source === 'instance' ? { ...document, content: '' } : document,
+  );
+  return { ...install, ...(hooks && { hooks }) };
 }
 
 function checkView(view: InstanceView): void {

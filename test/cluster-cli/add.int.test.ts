@@ -45,6 +45,7 @@ test('every option of add arrives in the opcode as it was meant', async () => {
     ...['--personalization-package', 'http://h/x.tar.gz', '--personalization-user', 'u'],
     ...['--personalization-password', `@${folder}/secret`, '--enable-safe-install=yes'],
     ...['--install-parameters', 'cdrom_image_path=/iso,boot_order=cdrom'],
+    ...['--hooks', `${folder}/config.yaml`, '--hooks', `@${folder}/binary`],
     ...['--user-data', `${folder}/binary`, '--vendor-data', `${folder}/script.sh`],
     ...['--network-config', `${folder}/config.yaml`, '--ssh-key', `${folder}/key.pub`],
     ...['--metadata', 'role=web,zone=z', '--seed-disk=no', '--dialects', 'ganeti,ec2'],
@@ -67,6 +68,14 @@ test('every option of add arrives in the opcode as it was meant', async () => {
     personalizationPassword: SECRET,
     safeInstall: true,
     installParameters: { cdrom_image_path: '/iso', boot_order: 'cdrom' },
+    // As bytes: nothing of a hook is opened on a host.
+    hooks: [
+      {
+        name: 'config.yaml',
+        content: Buffer.from('#cloud-config\nruncmd: [ls]\n').toString('base64'),
+      },
+      { name: 'binary', content: Buffer.from([0, 255, 1, 254]).toString('base64') },
+    ],
     osParameters: { a: '1', b: 'x,y', c: 'False', d: 'True' },
     osParametersPrivate: { p: 'private' },
     osParametersSecret: { s: SECRET },
@@ -129,6 +138,17 @@ test('--no-install says that it disables startup, and does', async () => {
   const result = await add(['--no-install', '--submit', '-s', '1G', 'web1']);
   assert.match(result.stderr, /^No-installation mode selected, disabling startup$/m);
   assert.deepEqual([submitted().install, submitted().start], [false, false]);
+});
+
+test('hooks may come from stdin, and a file that is not there is told', async () => {
+  const piped = await add(['--os-image', '/i', '--hooks', '-', 'web1'], { input: 'stages: {}' });
+  assert.equal(piped.status, 0, piped.stderr);
+  assert.deepEqual(submitted().hooks, [
+    { name: 'stdin', content: Buffer.from('stages: {}').toString('base64') },
+  ]);
+  const missing = await add(['--os-image', '/i', '--hooks', '/none/x.yaml', 'web1']);
+  assert.equal(missing.status, 2);
+  assert.match(missing.stderr, /^error\[FILE_UNREADABLE\]: option --hooks: \/none\/x\.yaml/m);
 });
 
 test('--submit prints the job id and does not wait', async () => {

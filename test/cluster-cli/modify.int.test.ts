@@ -45,7 +45,9 @@ test('reinstall takes stored parameters back, by -key and by default', async () 
     'gnt-instance',
     ...['reinstall', '-f', '-O', '-color,size=big', '--os-parameters-private', 'licence=default'],
     ...['--os-parameters-secret', '-password', '--install-parameters', '-boot_order', 'web1'],
+    ...['--hooks', 'default'],
   );
+  assert.deepEqual(opcode['hooks'], []);
   assert.deepEqual(opcode['osParameters'], { color: null, size: 'big' });
   assert.deepEqual(opcode['osParametersPrivate'], { licence: null });
   assert.deepEqual(opcode['osParametersSecret'], { password: null });

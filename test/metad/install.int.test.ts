@@ -62,6 +62,9 @@ test('the appliance reads its plan, the scripts and the definition', async () =>
     JSON.parse((await ask('install/plan.json')).body.toString()),
     view.install?.plan,
   );
+  const hooks = await ask('install/hooks.json');
+  assert.deepEqual(JSON.parse(hooks.body.toString()), view.install?.hooks);
+  assert.equal(hooks.headers['cache-control'], 'no-store');
   assert.equal((await ask('os/scripts/create')).body.toString(), '#!/bin/sh\nexit 0\n');
   assert.equal((await ask('os/scripts/none')).status, 404);
   assert.equal((await ask('os/definition.tar')).body.length, 1024);
@@ -114,6 +117,7 @@ test('when the installation is over its paths are gone', async () => {
   assert.equal((await lab.put(running)).status, 204);
   for (const path of [
     'install/plan.json',
+    'install/hooks.json',
     'install/',
     'os/scripts/create',
     'os/scripts',

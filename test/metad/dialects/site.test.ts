@@ -41,6 +41,7 @@ test('what is listed can be read, in all dialects, running and installing', () =
   const installing = crawl(new Site(parseView(installingView()), { password: '' }));
   for (const path of [
     'install/plan.json',
+    'install/hooks.json',
     'os/scripts/create',
     'os/definition.tar',
     'os/image',

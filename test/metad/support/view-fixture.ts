@@ -59,6 +59,10 @@ export function installingView(overrides: Partial<InstanceView> = {}): InstanceV
       definitionTar: Buffer.alloc(1024).toString('base64'),
       imageSizeBytes: 100_000,
       hasPackage: true,
+      hooks: [
+        { source: 'cluster', name: '10-all.yaml', content: Buffer.from('a: 1').toString('base64') },
+        { source: 'instance', name: 'own.yaml', content: Buffer.from('b: 1').toString('base64') },
+      ],
     },
     ...overrides,
   });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { parseView, redactView } from '../../../metad/view/served-view.ts';
 import { renderGaneti } from '../../../metad/dialects/ganeti.ts';
-import { exampleView } from '../support/view-fixture.ts';
+import { exampleView, installingView } from '../support/view-fixture.ts';
 
 test('a malformed view is refused with the path of the field and without its value', () => {
   const cases: [unknown, RegExp][] = [
@@ -54,4 +54,15 @@ test('the redacted view renders public values only', () => {
     hostkey: ['<redacted>', 'private'],
     rootpw: ['<redacted>', 'secret'],
   });
+});
+
+test('an operator sees the hooks of cluster and OS, and of the instance their names only', () => {
+  const { install } = redactView(parseView(installingView()));
+  assert.deepEqual(
+    install?.hooks?.map(({ name, content }) => [name, content]),
+    [
+      ['10-all.yaml', Buffer.from('a: 1').toString('base64')],
+      ['own.yaml', ''],
+    ],
+  );
 });

@@ -38,6 +38,12 @@ test("the package's user and password, and all documents, go", () => {
     assert.equal(shown[key], '<redacted>', key);
 });
 
+test('of hooks their names stay', () => {
+  const hooks = [{ name: 'a.yaml', content: document }];
+  const shown = redact({ opcode: 'INSTANCE_CREATE', name: 'web1', hooks });
+  assert.deepEqual(shown['hooks'], [{ name: 'a.yaml', content: '<redacted>' }]);
+});
+
 test('what was not given is not shown as redacted, and a deletion is shown as one', () => {
   const shown = redact({ opcode: 'INSTANCE_SET_PARAMS', name: 'web1', userData: null });
   assert.equal(shown['userData'], null);

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hookPoint } from '#shared/contract/primitives.ts';
+import { type InstallParts, planPhases } from '../../../noded/install/plan-phases.ts';
+
+const nothing: InstallParts = {
+  hasImage: false,
+  hasPackage: false,
+  applianceScript: null,
+  hostScript: null,
+  hasHooks: false,
+  isReinstall: false,
+};
+const plan = (parts: Partial<InstallParts>) =>
+  planPhases({ ...nothing, ...parts }).map((phase) =>
+    phase.kind === 'host-script'
+      ? phase.path
+      : {
+          does: (['image', 'script', 'personalization', 'alongside'] as const).filter(
+            (part) => phase[part] !== false && phase[part] !== null,
+          ),
+          hooks: phase.hooks,
+        },
+  );
+const reset = ['before-reset', 'after-reset-chroot', 'after-reset'];
+const usual = hookPoint.options.filter((point) => !reset.includes(point));
+const early = ['install.pre', 'image', 'before-install'];
+const late = ['after-install-chroot', 'personalize', 'after-install', 'install.post'];
+
+test('one machine does it all, and has all stages; those of a reset in reinstallations only', () => {
+  assert.deepEqual(plan({ hasImage: true, applianceScript: 'untrusted/create' }), [
+    { does: ['image', 'script'], hooks: usual },
+  ]);
+  assert.deepEqual(plan({ hasPackage: true, isReinstall: true }), [
+    { does: ['personalization'], hooks: hookPoint.options },
+  ]);
+});
+
+test("around a script on the host the stages are divided, and each is some machine's", () => {
+  assert.deepEqual(plan({ hasImage: true, hasPackage: true, hostScript: '/create' }), [
+    { does: ['image'], hooks: early },
+    '/create',
+    { does: ['personalization'], hooks: ['os-scripts', ...late] },
+  ]);
+  assert.deepEqual(
+    plan({ applianceScript: 'untrusted/create', hostScript: '/create', hasPackage: true }),
+    [
+      { does: ['script', 'alongside'], hooks: [...early, 'os-scripts'] },
+      { does: ['personalization'], hooks: late },
+    ],
+  );
+});
+
+test('hooks alone need their machines, and without any there are none for them', () => {
+  assert.deepEqual(plan({ hostScript: '/create', hasHooks: true }), [
+    { does: [], hooks: early },
+    '/create',
+    { does: [], hooks: ['os-scripts', ...late] },
+  ]);
+  assert.deepEqual(plan({ hostScript: '/create' }), ['/create']);
+});
