@@ -40,5 +40,7 @@ export const AUDIT_LINES_AT_ONCE = 500;
 export const AUDIT_LINES_PER_SECOND = 20;
 /** An answer that says 429 waits this long, so that a guest at its limit cannot keep the process busy. */
 export const REFUSAL_DELAY_MS = 50;
+/** Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at the same time. */
+export const MAX_RENDERED_SITES = 1024;
 /** A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in base64. */
 export const MAX_VIEW_BYTES = 64 * 1024 * 1024;

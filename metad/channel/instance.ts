@@ -3,39 +3,42 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
-import { MAX_QUEUE_BYTES } from '../limits.ts';
+import { MAX_QUEUE_BYTES, MAX_RENDERED_SITES } from '../limits.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { RenderedSites } from './rendered-sites.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import type { SessionTokens } from './session-tokens.ts';
 import { TokenBucket } from './token-bucket.ts';
 
+const NO_SOCKETS: ReadonlySet<Socket> = new Set();
+
 /**
- * All that metad holds of one instance: its view and what its guest did with it. Dropping this object drops everything.
+ * All that metad holds of one instance: its view and what its guest did with it. `end` drops everything. What only a guest that is up
+ * needs is made when it is first needed, since a node may know many more instances than are ever busy.
  *
  * INVARIANTS: a request sees one view from beginning to end (it takes `view` or `find` once); tokens and the posted password
  * belong to one installation and end with it.
  */
 export class Instance {
   #view: ServedView;
-  #site: Site;
   #password = '';
-  #tokens: SessionTokens;
+  #site: Site | undefined;
+  #tokens: SessionTokens | undefined;
+  #requestBucket: TokenBucket | undefined;
+  #toGuest: ByteQueue | undefined;
+  #toHost: ByteQueue | undefined;
+  #sockets: Set<Socket> | undefined;
+  #changeListeners: Set<() => void> | undefined;
+  #isEnded = false;
   readonly #clock: Clock;
-  readonly #changeListeners = new Set<() => void>();
-  readonly #requestBucket: TokenBucket;
-  /** From the host to the guest's `read`, and from the guest's `write` to the host. */
-  readonly toGuest = new ByteQueue(MAX_QUEUE_BYTES);
-  readonly toHost = new ByteQueue(MAX_QUEUE_BYTES);
-  /** Open connections of the guest, of both address families. */
-  readonly sockets = new Set<Socket>();
+  readonly #rendered: RenderedSites;
 
-  constructor(view: ServedView, clock: Clock) {
+  /** @param rendered shared by all instances of the process */
+  constructor(view: ServedView, clock: Clock, rendered = new RenderedSites(MAX_RENDERED_SITES)) {
     this.#view = view;
     this.#clock = clock;
-    this.#site = new Site(view, { password: '' });
-    this.#tokens = createSessionTokens(() => clock.monotonicMs());
-    this.#requestBucket = new TokenBucket(view.limits.burst, clock.monotonicMs());
+    this.#rendered = rendered;
   }
 
   get view(): ServedView {
@@ -43,11 +46,47 @@ export class Instance {
   }
 
   get tokens(): SessionTokens {
-    return this.#tokens;
+    return (this.#tokens ??= createSessionTokens(() => this.#clock.monotonicMs()));
   }
 
   get password(): string {
     return this.#password;
+  }
+
+  /** From the host to the guest's `read`. */
+  get toGuest(): ByteQueue {
+    return (this.#toGuest ??= new ByteQueue(MAX_QUEUE_BYTES));
+  }
+
+  /** From the guest's `write` to the host. */
+  get toHost(): ByteQueue {
+    return (this.#toHost ??= new ByteQueue(MAX_QUEUE_BYTES));
+  }
+
+  /** Bytes that wait in each direction. */
+  get bytesToGuest(): number {
+    return this.#toGuest?.waitingBytes ?? 0;
+  }
+
+  get bytesToHost(): number {
+    return this.#toHost?.waitingBytes ?? 0;
+  }
+
+  /** Open connections of the guest, of both address families. */
+  get sockets(): ReadonlySet<Socket> {
+    return this.#sockets ?? NO_SOCKETS;
+  }
+
+  /** Counts a connection as the guest's until it is closed. */
+  addSocket(socket: Socket): void {
+    this.#sockets ??= new Set();
+    this.#sockets.add(socket);
+    socket.on('close', () => this.removeSocket(socket));
+  }
+
+  /** Makes room for another connection at once: closing takes a while. */
+  removeSocket(socket: Socket): void {
+    this.#sockets?.delete(socket);
   }
 
   /**
@@ -56,12 +95,22 @@ export class Instance {
    */
   takeRequest(nowMs: number): number {
     const { requestsPerSecond, burst } = this.#view.limits;
+    this.#requestBucket ??= new TokenBucket(burst, nowMs);
     return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs);
   }
 
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
-    return this.#site.find(address);
+    let site = this.#site;
+    if (!site) {
+      site = this.#site = new Site(this.#view, { password: this.#password });
+      if (!this.#isEnded) this.#rendered.add(this);
+    }
+    return site.find(address);
+  }
+
+  forgetRendered(): void {
+    this.#site = undefined;
   }
 
   replaceView(view: ServedView): void {
@@ -75,7 +124,7 @@ export class Instance {
 
   /** Ends every session token that was given out. */
   replaceTokens(): void {
-    this.#tokens = createSessionTokens(() => this.#clock.monotonicMs());
+    this.#tokens = undefined;
   }
 
   setPassword(password: string): void {
@@ -86,13 +135,14 @@ export class Instance {
   /** Resolves when anything that the instance reads may have changed, or when the signal says so. */
   async waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
+    const listeners = (this.#changeListeners ??= new Set());
     await new Promise<void>((resolve) => {
       const done = (): void => {
-        this.#changeListeners.delete(done);
+        listeners.delete(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      this.#changeListeners.add(done);
+      listeners.add(done);
       signal.addEventListener('abort', done);
     });
   }
@@ -101,9 +151,21 @@ export class Instance {
     for (const socket of [...this.sockets]) socket.destroy();
   }
 
+  /** The instance is not served any more. */
+  end(): void {
+    this.#isEnded = true;
+    this.closeConnections();
+    this.#forget();
+  }
+
   #renew(): void {
-    this.#site = new Site(this.#view, { password: this.#password });
-    for (const wake of [...this.#changeListeners]) wake();
+    this.#forget();
+    for (const wake of [...(this.#changeListeners ?? [])]) wake();
+  }
+
+  #forget(): void {
+    this.#site = undefined;
+    this.#rendered.delete(this);
   }
 }
 

@@ -2,7 +2,9 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { EventLog } from './event-log.ts';
+import { MAX_RENDERED_SITES } from '../limits.ts';
 import { Instance } from './instance.ts';
+import { RenderedSites } from './rendered-sites.ts';
 
 /** The sockets of one instance, whatever they are made of. */
 export interface Binding extends AsyncDisposable {
@@ -41,6 +43,7 @@ export class Registry implements InstanceDirectory {
   readonly #open: OpenBinding;
   readonly #events: EventLog;
   readonly #clock: Clock;
+  readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);
 
   constructor(options: { open: OpenBinding; events: EventLog; clock: Clock }) {
     this.#open = options.open;
@@ -74,7 +77,7 @@ export class Registry implements InstanceDirectory {
       this.#owners.delete(entry.instance.view.channel.device);
       this.#events.forget(uuid);
       await entry.binding[Symbol.asyncDispose]();
-      entry.instance.closeConnections();
+      entry.instance.end();
     });
   }
 
@@ -83,7 +86,7 @@ export class Registry implements InstanceDirectory {
   }
 
   async #add(view: ServedView): Promise<void> {
-    const instance = new Instance(view, this.#clock);
+    const instance = new Instance(view, this.#clock, this.#rendered);
     const binding = await this.#open(instance, view.channel.device);
     // Another instance may have asked for the same device while this one waited for it.
     const owner = this.#owners.get(view.channel.device);

@@ -70,10 +70,10 @@ function addGauges(registers: PrometheusRegistry[], instances: () => readonly In
     sum(({ sockets }) => sockets.size),
   );
   gauge('gnt_metad_to_guest_bytes', 'Bytes that wait for guests to read them', () =>
-    sum(({ toGuest }) => toGuest.waitingBytes),
+    sum(({ bytesToGuest }) => bytesToGuest),
   );
   gauge('gnt_metad_to_host_bytes', 'Bytes that wait for the host to read them', () =>
-    sum(({ toHost }) => toHost.waitingBytes),
+    sum(({ bytesToHost }) => bytesToHost),
   );
   gauge(
     'gnt_metad_resident_bytes',

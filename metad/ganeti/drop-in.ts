@@ -3,9 +3,11 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { Instance } from '../channel/instance.ts';
+import { RenderedSites } from '../channel/rendered-sites.ts';
 import type { InstanceDirectory } from '../channel/registry.ts';
 import type { GuestServer } from '../http/guest-server.ts';
 import type { Leaf } from '../dialects/leaf.ts';
+import { MAX_RENDERED_SITES } from '../limits.ts';
 import { parseGanetiInstance } from './instance-dict.ts';
 import type { GanetiInstance } from './instance-dict.ts';
 import { ganetiView } from './ganeti-view.ts';
@@ -28,6 +30,7 @@ export class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
   readonly #byIp = new Map<string, Instance>();
   readonly #options: DropInOptions;
+  readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);
 
   constructor(options: DropInOptions) {
     this.#options = options;
@@ -90,7 +93,7 @@ export class GanetiDropIn implements InstanceDirectory {
   #serve(parsed: GanetiInstance, ip: string, leaves: ReadonlyMap<string, Leaf>): void {
     const known = this.#instances.get(parsed.uuid);
     const view = ganetiView(parsed, ip, leaves, known?.view);
-    const instance = known ?? new Instance(view, this.#options.clock);
+    const instance = known ?? new Instance(view, this.#options.clock, this.#rendered);
     if (known) known.replaceView(view);
     this.#instances.set(parsed.uuid, instance);
     for (const [address, owner] of this.#byIp) {
@@ -106,7 +109,9 @@ export class GanetiDropIn implements InstanceDirectory {
     this.#byIp.delete(address);
     owner.closeConnections();
     const isLast = ![...this.#byIp.values()].includes(owner);
-    if (isLast) this.#instances.delete(owner.view.uuid);
+    if (!isLast) return;
+    this.#instances.delete(owner.view.uuid);
+    owner.end();
   }
 
   #forget(uuid: string): void {
@@ -114,6 +119,6 @@ export class GanetiDropIn implements InstanceDirectory {
     if (!instance) return;
     this.#instances.delete(uuid);
     for (const [ip, owner] of this.#byIp) if (owner === instance) this.#byIp.delete(ip);
-    instance.closeConnections();
+    instance.end();
   }
 }

@@ -66,8 +66,7 @@ export class GuestServer implements Disposable {
       socket.destroy();
       return;
     }
-    instance.sockets.add(socket);
-    socket.on('close', () => instance.sockets.delete(socket));
+    instance.addSocket(socket);
     this.#peers.set(socket, {
       instance,
       isGenuine,
@@ -84,9 +83,9 @@ export class GuestServer implements Disposable {
   /** Some clients leave a connection open after each request: the oldest that was answered and is idle makes room. */
   #closeIdle(instance: Instance): boolean {
     for (const socket of instance.sockets) {
-      const isIdle = socket.bytesWritten > 0 && this.#peers.get(socket)?.openResponses === 0;
-      if (!isIdle) continue;
-      instance.sockets.delete(socket);
+      const isAnswered = socket.bytesWritten > 0 && socket.writableLength === 0;
+      if (!isAnswered || this.#peers.get(socket)?.openResponses !== 0) continue;
+      instance.removeSocket(socket);
       socket.destroy();
       return true;
     }

@@ -39,8 +39,7 @@ export function createServiceRelay(
       socket.resetAndDestroy();
       return;
     }
-    instance.sockets.add(socket);
-    socket.on('close', () => instance.sockets.delete(socket));
+    instance.addSocket(socket);
     const tell = (status: number): void =>
       audit(instance, 'CONNECT', `service ${service.name}`, status, clock.monotonicMs());
     const upstream = request({
