@@ -139,6 +139,26 @@ test('null takes a stored parameter back, a secret that is not needed any more t
   assert.deepEqual(missingSecrets(after, opcode), []);
 });
 
+test('hooks are kept in the order of their names, until a reinstallation is given others or none', () => {
+  const hook = (name: string) => ({ name, content: Buffer.from(name).toString('base64') });
+  const before = instanceRecord({ hooks: [hook('20-b.yaml'), hook('100-a.yaml')] });
+  const namesAfter = (hooks?: ReturnType<typeof hook>[]): string[] =>
+    planReinstall(before, reinstallOpcode({ ...(hooks && { hooks }) }), uuid).hooks.map(
+      ({ name }) => name,
+    );
+  assert.deepEqual(namesAfter(), ['100-a.yaml', '20-b.yaml']);
+  assert.deepEqual(namesAfter([hook('c.yaml')]), ['c.yaml']);
+  assert.deepEqual(namesAfter([]), []);
+  assert.throws(() => instanceRecord({ hooks: [hook('a.yaml'), hook('a.yaml')] }), {
+    code: 'VALIDATION',
+    message: "two hook documents have the name 'a.yaml'",
+  });
+  // A record of before there were hooks.
+  const { hooks, ...older } = before;
+  assert.equal(hooks.length, 2);
+  assert.deepEqual(recordSchema.parse(older).hooks, []);
+});
+
 test('a checksum is of one image: another image without one has none', () => {
   const checksum = `sha256:${'a'.repeat(64)}`;
   const before = instanceRecord({ osImage: '/a.raw', osImageChecksum: checksum });

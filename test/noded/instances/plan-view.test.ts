@@ -121,6 +121,7 @@ test('what an API shows of an instance has no private value, no secret and no do
     userData: document,
     vendorData: document,
     networkConfig: document,
+    hooks: [{ name: 'own.yaml', content: document }],
     osImage: 'http://me:HIDDEN@host/a.raw',
   });
   const info = describeInstance(instance, null, [
@@ -143,6 +144,7 @@ test('what an API shows of an instance has no private value, no secret and no do
   });
   assert.equal(info.osParametersEffective['e']?.source, 'os debian');
   assert.deepEqual([info.hasUserData, info.secretNames], [true, ['c']]);
+  assert.deepEqual(info.hookNames, ['own.yaml']);
 });
 
 test('the status tells what is wanted from what is', () => {
