@@ -10,6 +10,7 @@ import type { ActiveInstall, InstallerDependencies, InstallRequest } from './ins
 const possiblyDiskFull = [
   'IMAGE_DUMP',
   'SCRIPT_FAILED',
+  'HOOK_FAILED',
   'PACKAGE_INVALID',
   'INTERNAL',
   'COMMAND_FAILED',
