@@ -20,6 +20,8 @@ export interface DescribeNodeInput {
   readonly applianceFiles: ApplianceFiles;
 }
 
+export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
+
 /** This node as `gnt-node info` shows it. */
 export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> {
   const { paths, metad, keeper } = input;
@@ -31,13 +33,20 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     startedAtMs: input.startedAtMs,
     metad: { pid: metad.pid, restarts: metad.restarts },
     networkNamespace: paths.networkNamespace,
-    cpus: availableParallelism(),
-    memoryMiB: Math.floor(totalmem() / 1024 ** 2),
-    memoryFreeMiB: Math.floor(freemem() / 1024 ** 2),
-    diskFreeBytes: await input.disks.freeBytes(),
+    ...(await measureHost(input.disks)),
     instances: (await input.instances.list()).length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
     appliance: await describeAppliance(input.applianceFiles),
+  };
+}
+
+/** What this host has, and what of it is free. */
+export async function measureHost(disks: InstanceDisks): Promise<HostCapacity> {
+  return {
+    cpus: availableParallelism(),
+    memoryMiB: Math.floor(totalmem() / 1024 ** 2),
+    memoryFreeMiB: Math.floor(freemem() / 1024 ** 2),
+    diskFreeBytes: await disks.freeBytes(),
   };
 }
 

@@ -26,6 +26,18 @@ export function mergeSettings<T extends object>(
   return Object.fromEntries(merged.filter(([, value]) => value !== null)) as T;
 }
 
+/** Tags with some put to them and others taken away; each is there once. Pure. */
+export function mergeTags(
+  tags: readonly string[],
+  changes: {
+    readonly addTags?: readonly string[] | undefined;
+    readonly removeTags?: readonly string[] | undefined;
+  },
+): string[] {
+  const { addTags = [], removeTags = [] } = changes;
+  return [...new Set([...tags, ...addTags])].filter((tag) => !removeTags.includes(tag));
+}
+
 type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
 
 /** OS parameters of an instance with changes over them. One that is given in a visibility leaves the others. Pure. */

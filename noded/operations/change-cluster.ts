@@ -1,7 +1,7 @@
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { mergeChanges } from '../instances/merge-changes.ts';
+import { mergeChanges, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -97,6 +97,7 @@ export function modifyClusterHandler(
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
+          tags: mergeTags(cluster.tags ?? [], opcode),
         }));
         if (Object.keys(opcode.exposeServices).length > 0) await dependencies.services.publish();
         return {};

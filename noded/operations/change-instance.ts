@@ -3,7 +3,12 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeInstallLog } from '../install/install-log.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
-import { mergeChanges, mergeOsParameters, mergeSettings } from '../instances/merge-changes.ts';
+import {
+  mergeChanges,
+  mergeOsParameters,
+  mergeSettings,
+  mergeTags,
+} from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -113,7 +118,7 @@ export function applyChanges(
       'personalizationPackage',
     ]),
     ...mergeOsParameters(instance, opcode),
-    tags: changeTags(opcode.tags ?? instance.tags, opcode),
+    tags: mergeTags(opcode.tags ?? instance.tags, opcode),
     metadata: mergeChanges(instance.metadata, opcode.metadata),
     beparams: {
       ...DEFAULT_BACKEND_PARAMETERS,
@@ -122,13 +127,6 @@ export function applyChanges(
     hvparams: mergeSettings(instance.hvparams, opcode.hvparams),
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
   };
-}
-
-function changeTags(
-  tags: readonly string[],
-  { addTags = [], removeTags = [] }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
-): string[] {
-  return [...new Set([...tags, ...addTags])].filter((tag) => !removeTags.includes(tag));
 }
 
 /** The given keys as far as they are set: an option that was not given changes nothing. */

@@ -1,11 +1,12 @@
 import { arch } from 'node:os';
-import type { NodeInfo } from '#shared/contract/api.ts';
 import type { ApiDependencies } from '../api/api-dependencies.ts';
+import { measureHost } from '../doctor/describe-node.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
 import { pickFields, toSeconds } from './fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, type RapiRoute } from './rapi-route.ts';
+import type { RapiDependencies } from './rapi-dependencies.ts';
+import { isSet, submitRoute, type RapiRoute } from './rapi-route.ts';
 
 const RAPI_VERSION = 2;
 /** What clients may ask for beyond the first version of a request. */
@@ -14,12 +15,10 @@ const FEATURES = ['instance-create-reqv1', 'instance-reinstall-reqv1'];
 const OS_API_VERSION = 20;
 
 /** The cluster as a whole: what this is, its nodes and its OS definitions. */
-export function clusterRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
+export function clusterRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
+  const { jobs } = dependencies;
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
-  };
-  const refuseTags = (): never => {
-    throw new RapiFailure(501, 'the cluster has no tags here, only instances have');
   };
   return [
     get('/', () => null),
@@ -39,20 +38,25 @@ export function clusterRoutes(dependencies: ApiDependencies): readonly RapiRoute
       if (node === undefined) throw new RapiFailure(404, `there is no node '${params['name']}'`);
       return pickFields(nodeFields, node);
     }),
-    get('/2/tags', () => []),
-    { method: 'PUT', path: '/2/tags', role: 'write', handle: refuseTags },
-    { method: 'DELETE', path: '/2/tags', role: 'write', handle: refuseTags },
+    get('/2/tags', async () => (await dependencies.clusters.load()).tags ?? []),
+    submitRoute(jobs, 'PUT', '/2/tags', ({ query }) => {
+      return { opcode: 'CLUSTER_SET_PARAMS', addTags: query.getAll('tag') };
+    }),
+    submitRoute(jobs, 'DELETE', '/2/tags', ({ query }) => {
+      return { opcode: 'CLUSTER_SET_PARAMS', removeTags: query.getAll('tag') };
+    }),
   ];
 }
 
 /** Nodes whose facts this daemon knows: itself. */
 export async function loadNodes({
-  describeNode,
+  nodeName,
   instances,
-}: ApiDependencies): Promise<readonly NodeFacts[]> {
-  const node: NodeInfo = await describeNode();
-  const own = (await instances.list()).filter(({ primaryNode }) => primaryNode === node.name);
-  return [{ ...node, instanceNames: own.map(({ name }) => name) }];
+  disks,
+}: RapiDependencies): Promise<readonly NodeFacts[]> {
+  const own = (await instances.list()).filter(({ primaryNode }) => primaryNode === nodeName);
+  const capacity = await measureHost(disks);
+  return [{ name: nodeName, ...capacity, instanceNames: own.map(({ name }) => name) }];
 }
 
 async function describeCluster({
@@ -83,7 +87,7 @@ async function describeCluster({
     osparams: {},
     candidate_pool_size: 1,
     ctime: toSeconds(cluster.createdAtMs),
-    tags: [],
+    tags: cluster.tags ?? [],
   };
 }
 

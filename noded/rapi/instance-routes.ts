@@ -15,7 +15,7 @@ import {
   parseShutdown,
 } from './instance-requests.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
+import { isSet, submitRoute, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
 const ONE = '/2/instances/:name';
 
@@ -26,20 +26,12 @@ export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRout
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
   };
-  /** A change: the request becomes an opcode, the answer is the id of its job. */
   const submit = (
     method: RapiRoute['method'],
     path: string,
     translate: (name: string, request: RapiRequest) => unknown,
-  ): RapiRoute => ({
-    method,
-    path,
-    role: 'write',
-    handle: (request) => {
-      const opcode = parseInput(anyOpcode, translate(request.params['name'] ?? '', request));
-      return jobs.submit(opcode, { isDryRun: isSet(request.query, 'dry-run') });
-    },
-  });
+  ): RapiRoute =>
+    submitRoute(jobs, method, path, (request) => translate(request.params['name'] ?? '', request));
   return [
     get('/2/instances', async ({ query }) => {
       if (isSet(query, 'bulk')) {

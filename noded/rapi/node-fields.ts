@@ -1,8 +1,9 @@
-import type { NodeInfo } from '#shared/contract/api.ts';
+import type { HostCapacity } from '../doctor/describe-node.ts';
 import { toMiB, type Field, type Fields } from './fields.ts';
 
 /** A node, and the instances whose primary node it is. */
-export interface NodeFacts extends NodeInfo {
+export interface NodeFacts extends HostCapacity {
+  readonly name: string;
   readonly instanceNames: readonly string[];
 }
 

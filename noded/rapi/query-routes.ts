@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { loadNodes } from './cluster-routes.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
@@ -8,6 +7,7 @@ import { loadInstances } from './instance-routes.ts';
 import { jobFields } from './job-fields.ts';
 import { nodeFields } from './node-fields.ts';
 import { parseFilter } from './query-filter.ts';
+import type { RapiDependencies } from './rapi-dependencies.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiRequest, RapiRoute } from './rapi-route.ts';
 
@@ -24,7 +24,7 @@ interface Resource {
 }
 
 /** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
-export function queryRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
+export function queryRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
     ['instance', resource(instanceFields, () => loadInstances(dependencies))],
     ['node', resource(nodeFields, () => loadNodes(dependencies))],

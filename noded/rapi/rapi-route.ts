@@ -1,6 +1,9 @@
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
+import { opcode } from '#shared/contract/opcode.ts';
+import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
+import type { JobEngine } from '../jobs/job-engine.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiUser, Role } from './users-file.ts';
 
@@ -64,6 +67,24 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
     // The parser's message quotes the text, which may hold a secret.
     throw new RapiFailure(400, 'Unable to parse JSON data');
   }
+}
+
+/** A change: the request becomes an opcode, the answer is the id of its job. */
+export function submitRoute(
+  jobs: JobEngine,
+  method: RapiRoute['method'],
+  path: string,
+  translate: (request: RapiRequest) => unknown,
+): RapiRoute {
+  return {
+    method,
+    path,
+    role: 'write',
+    handle: (request) => {
+      const requested = parseInput(opcode, translate(request));
+      return jobs.submit(requested, { isDryRun: isSet(request.query, 'dry-run') });
+    },
+  };
 }
 
 /** A bool of a query: a number, as Ganeti has it. @throws RapiFailure 400 */

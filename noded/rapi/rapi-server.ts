@@ -2,15 +2,14 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
-import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes } from './cluster-routes.ts';
 import { instanceRoutes } from './instance-routes.ts';
 import { jobRoutes } from './job-routes.ts';
 import { LoginLimit } from './login-limit.ts';
 import { queryRoutes } from './query-routes.ts';
+import type { RapiDependencies } from './rapi-dependencies.ts';
 import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
 import { addRapiRoutes, type RapiState } from './rapi-route.ts';
 import type { RapiSettings } from './rapi-settings.ts';
@@ -24,13 +23,6 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 /** What anybody may ask: whether this is a remote API, and which. */
 const PUBLIC_PATHS: ReadonlySet<string> = new Set(['/', '/version']);
-
-export interface RapiDependencies extends ApiDependencies {
-  readonly nodeName: string;
-  readonly clock: Clock;
-  /** For metrics. */
-  readonly onAnswered: (method: string, status: number) => void;
-}
 
 export interface RapiServer extends AsyncDisposable {
   readonly port: number;
@@ -94,6 +86,7 @@ export async function startRapi(
 /** Answers failures, and notes who asked for what; never with which parameters. */
 function answerFailures({ logger, onAnswered }: RapiDependencies) {
   return async (context: Context, next: Next): Promise<void> => {
+    context.set('Cache-Control', 'no-store');
     try {
       await next();
     } catch (error) {

@@ -94,6 +94,7 @@ export const clusterRecord = z.object({
   installTimeoutS: z.number().int().nonnegative(),
   hostScripts: z.boolean(),
   exposeServices: z.record(z.string(), exposedService),
+  tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;
 export const clusterInfo = clusterRecord.extend({

@@ -210,6 +210,8 @@ export const clusterModify = z.strictObject({
         .nullable(),
     )
     .default({}),
+  addTags: tags.optional(),
+  removeTags: tags.optional(),
 });
 
 export const opcode = z.discriminatedUnion('opcode', [

@@ -96,6 +96,7 @@ answers["modify"] = follow(writer.ModifyInstance(
 answers["add tags"] = follow(writer.AddInstanceTags(NAME, ["green", "red"]))
 answers["delete tags"] = follow(writer.DeleteInstanceTags(NAME, ["blue"]))
 answers["tags"] = reader.GetInstanceTags(NAME)
+answers["tag cluster"] = [follow(writer.AddClusterTags(["a", "b"])), follow(writer.DeleteClusterTags(["a"]))]
 answers["cluster tags"] = reader.GetClusterTags()
 answers["startup dry run"] = follow(writer.StartupInstance(NAME, dry_run=True))
 answers["shutdown"] = follow(writer.ShutdownInstance(NAME))

@@ -189,7 +189,7 @@ test('an instance is modified, tagged, stopped, renamed and removed', () => {
     assert.equal(job(name).status, 'success', JSON.stringify(job(name).opresult));
   }
   assert.deepEqual(answers['tags'], ['green', 'red']);
-  assert.deepEqual(answers['cluster tags'], []);
+  assert.deepEqual(answers['cluster tags'], ['b']);
   for (const { status } of answers['delete'] as Job[]) assert.equal(status, 'success');
   assert.deepEqual(answers['after delete'], []);
   assert.match(JSON.stringify(answers['console']), /503 .*not running/);
