@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { buildGuestImage } from '../../scripts/guest-image/build.ts';
+import { createLab, type Lab } from '../../scripts/lab/lab.ts';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+
+/**
+ * Debian's own cloud-init in real guests, one for each datasource that SMBIOS alone leads it to. They boot at the same time, and each
+ * test goes on where the one before it ended: a guest under emulation takes a minute.
+ */
+const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
+const BOOT_TIMEOUT_MS = 420_000;
+const dialects = ['ec2', 'openstack', 'nocloud'] as const;
+type Dialect = (typeof dialects)[number];
+
+const nameOf = (dialect: Dialect): string => `${dialect}.example.com`;
+/** What the guests said at the end of their last boot. */
+const reports = new Map<Dialect, Record<string, string>>();
+let lab: Lab;
+let imagePath: string;
+let sshKey: string;
+
+before(async () => {
+  imagePath = (await buildGuestImage({ log: () => undefined })).path;
+  lab = await createLab('gnt-ci');
+  sshKey = join(lab.paths.root, 'key.pub');
+  await writeFile(sshKey, 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJXo from-the-view\n');
+  await lab.startNode();
+});
+
+after(async () => {
+  for (const dialect of dialects) {
+    await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', nameOf(dialect)]);
+  }
+  const status = await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.equal(status, 0);
+  assert.deepEqual(leftovers, []);
+});
+
+async function info(dialect: Dialect): Promise<InstanceInfo> {
+  const { stdout, stderr } = await lab.run('gnt-instance', ['info', '--json', nameOf(dialect)]);
+  return instanceInfo.parse(JSON.parse(stdout || stderr));
+}
+
+async function command(...args: string[]): Promise<void> {
+  const result = await lab.run('gnt-instance', args);
+  assert.equal(result.status, 0, result.stderr);
+}
+
+/** Waits for the next report of a guest. */
+async function nextReport(dialect: Dialect): Promise<void> {
+  const deadline = Date.now() + BOOT_TIMEOUT_MS;
+  let text = '';
+  while (!text.endsWith('\n')) {
+    assert.ok(Date.now() < deadline, `the ${dialect} guest did not report`);
+    await sleep(3000);
+    text += (await lab.run('gnt-instance', ['receive', nameOf(dialect)])).stdout;
+  }
+  const fields = text
+    .trim()
+    .split(' ')
+    .map((field) => field.split('=', 2));
+  reports.set(dialect, Object.fromEntries(fields) as Record<string, string>);
+}
+
+async function assertReport(
+  dialect: Dialect,
+  counts: { boots: number; runs: number },
+): Promise<void> {
+  const { id, ...rest } = reports.get(dialect) ?? {};
+  assert.deepEqual(rest, {
+    source: dialect === 'ec2' ? 'aws' : dialect,
+    status: 'done',
+    boots: String(counts.boots),
+    'user-data-runs': String(counts.runs),
+    ssh: '1',
+    errors: '"errors":[]',
+    host: dialect,
+  });
+  assert.equal(id, (await info(dialect)).instanceId);
+}
+
+test('stock guests are led to ec2, openstack and nocloud by SMBIOS alone, and run all of their user data', async () => {
+  await Promise.all(
+    dialects.map(async (dialect) => {
+      await command(
+        'add', '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', `ganeti,${dialect}`,
+        '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=2', nameOf(dialect),
+      ); // prettier-ignore
+      await nextReport(dialect);
+    }),
+  );
+  for (const dialect of dialects) await assertReport(dialect, { boots: 1, runs: 1 });
+});
+
+test('a reboot with the same id runs nothing once more that runs once per instance; a reinstalled guest is a new one', async () => {
+  const former = reports.get('openstack')?.['id'];
+  await command('stop', '--timeout=0', nameOf('nocloud'));
+  await Promise.all([
+    command('reboot', '--shutdown-timeout=120', nameOf('ec2')).then(() => nextReport('ec2')),
+    command('stop', '--timeout=0', nameOf('openstack'))
+      .then(() => command('reinstall', '--force', nameOf('openstack')))
+      .then(() => nextReport('openstack')),
+  ]);
+  await assertReport('ec2', { boots: 2, runs: 1 });
+  await assertReport('openstack', { boots: 1, runs: 1 });
+  assert.notEqual(reports.get('openstack')?.['id'], former);
+});
