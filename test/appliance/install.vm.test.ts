@@ -22,6 +22,7 @@ import { buildAppliance } from '../../appliance/image/build.ts';
 import { bootAppliance } from './support/boot-appliance.ts';
 
 const DISK_BYTES = 128 * 1024 * 1024;
+const SECOND_DISK_BYTES = 32 * 1024 * 1024;
 const SECRET = 'correct-horse-battery';
 let directory = '';
 let applianceDir = '';
@@ -58,7 +59,10 @@ function plan(imageBytes: number | null): InstallPlan {
     version: 1,
     installId: '11111111-1111-1111-1111-111111111111',
     instance: 'test.example.com',
-    disks: [{ serial: 'disk0', sizeBytes: DISK_BYTES }],
+    disks: [
+      { serial: 'disk0', sizeBytes: DISK_BYTES },
+      ...(imageBytes === null ? [] : [{ serial: 'disk1', sizeBytes: SECOND_DISK_BYTES }]),
+    ],
     image: imageBytes === null ? null : { serial: 'image', fileSizeBytes: imageBytes, grow: true },
     scripts: {
       script: 'create',
@@ -79,6 +83,15 @@ const HOOKS: Readonly<Record<'cluster' | 'instance', string>> = {
 stages:
   before-install:
     - commands: ['echo "$INSTANCE_NAME $INSTANCE_REINSTALL $OSP_ROOT_PASSWORD"']
+      layout:
+        device: {path: /dev/disk/by-id/virtio-disk1, init_disk: true}
+        add_partitions:
+          - {pLabel: swap, size: 8, filesystem: swap}
+          - {pLabel: data, fsLabel: DATA, size: 8, filesystem: ext4}
+    - layout:
+        device: {label: DATA}
+        add_partitions: [{pLabel: data, size: 8}]
+        expand_partition: {size: 0}
   install.post:
     - commands:
         - '! grep -q " $GNT_TARGET " /proc/mounts'
@@ -124,12 +137,15 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
     mkdir -p package/etc && echo new >package/etc/replaced && echo added >package/etc/added && tar -C package -czf package.tgz .`);
   writeFileSync(join(directory, 'disk'), '');
   truncateSync(join(directory, 'disk'), DISK_BYTES);
+  writeFileSync(join(directory, 'second'), '');
+  truncateSync(join(directory, 'second'), SECOND_DISK_BYTES);
   const image = join(directory, 'image.qcow2');
   const run = await bootAppliance(
     applianceDir,
     [
       { path: join(directory, 'disk'), serial: 'disk0' },
       { path: image, serial: 'image', readOnly: true },
+      { path: join(directory, 'second'), serial: 'disk1' },
     ],
     {
       plan: plan(statSync(image).size),
@@ -200,6 +216,12 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
     'the file system did not grow',
   );
   assert.equal(shell('sgdisk -v disk | grep -c "No problems found"'), '1\n');
+  assert.match(shell('sfdisk -d second'), /: start= +2048, size= +16384, .*name="swap"\n/);
+  shell('dd if=second of=data bs=1M skip=9 status=none && e2fsck -fn data >/dev/null 2>&1');
+  assert.match(
+    shell('dumpe2fs -h data 2>/dev/null'),
+    /volume name: +DATA\n[\s\S]*Block count: +23\d{3}\n/,
+  );
   const started = run.events.find((event) => event.type === 'agent-started');
   assert.ok(started?.userSpaceAtMs);
   t.diagnostic(

@@ -77,7 +77,7 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
   return steps.map((step: unknown, index) => {
     const where = `stage ${stage}, step ${index + 1}`;
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
-    const parsed = stepFields.safeParse(dropEmpty(step));
+    const parsed = stepFields.safeParse(dropEmpty(step), { jitless: true });
     if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
     const misplaced = instanceFields.find((field) => field in step);
     if (misplaced !== undefined && !isChroot(stage))
@@ -85,6 +85,12 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
         file,
         `${where}: "${misplaced}" changes the instance, which this stage does not run in`,
         'move it to after-install-chroot',
+      );
+    if ('layout' in step && isChroot(stage))
+      throw invalid(
+        file,
+        `${where}: "layout" changes disks, which are mounted in this stage`,
+        'move it to before-install',
       );
     return parsed.data;
   });

@@ -38,6 +38,13 @@ const ownership = {
   ownerstring: text.optional(),
 };
 
+const diskLabel = z.string().regex(/^[A-Za-z0-9_.:+-]{1,36}$/, 'not a label');
+/** `-`, `none` and `noformat`: a partition without a file system. */
+const fileSystems = [
+  ...['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'swap'],
+  ...['-', 'none', 'noformat'],
+];
+
 const encodings = ['b64', 'base64', 'gz', 'gzip', 'gz+b64', 'gz+base64', 'gzip+b64', 'gzip+base64'];
 
 const user = z.strictObject({
@@ -139,11 +146,39 @@ export const stepFields = z.strictObject({
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string().regex(/^[^\n\0]*$/))
     .default({}),
   environment_file: path.default('/etc/environment'),
+  layout: z
+    .strictObject({
+      device: z
+        .strictObject({
+          path: path.optional(),
+          label: diskLabel.optional(),
+          init_disk: flag.default(false),
+          /** Of a GPT that yip makes; nothing reads it. */
+          disk_name: text.optional(),
+        })
+        .refine(({ path: at, label }) => (at === undefined) !== (label === undefined), {
+          error: 'needs a path or a label',
+        }),
+      /** MiB; 0 is all that there is. */
+      expand_partition: z.strictObject({ size: integer.default(0) }).optional(),
+      add_partitions: z
+        .array(
+          z.strictObject({
+            fsLabel: diskLabel.optional(),
+            pLabel: diskLabel.optional(),
+            size: integer.default(0),
+            filesystem: z.enum(fileSystems).default('ext2'),
+            bootable: flag.default(false),
+          }),
+        )
+        .default([]),
+    })
+    .optional(),
 });
 export type StepFields = z.infer<typeof stepFields>;
 export type Ownership = Pick<StepFields['files'][number], keyof typeof ownership>;
 
-/** Fields that change the instance's system itself: senseless for the appliance, which is thrown away. */
+/** Fields that change the instance's system itself: senseless for the appliance, which is thrown away. All others but layout go anywhere. */
 export const instanceFields = [
   'hostname',
   'sysctl',

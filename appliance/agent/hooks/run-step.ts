@@ -12,6 +12,7 @@ import {
   writeOverride,
 } from './content-actions.ts';
 import type { StepFields } from './fields.ts';
+import { applyLayout } from './layout.ts';
 import type { RootFiles } from './root-files.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
 
@@ -45,7 +46,7 @@ export async function runStep(fields: StepFields, world: StepWorld): Promise<voi
 }
 
 function listActions(fields: StepFields, { root, files, reporter }: StepWorld): Action[] {
-  const { dns, hostname, systemctl } = fields;
+  const { dns, hostname, layout, systemctl } = fields;
   const each = <T>(name: string, items: readonly T[], run: (item: T) => Promise<void> | void) =>
     items.map((item, index) => ({ name: `${name} ${index + 1}`, run: () => run(item) }));
   const one = (name: string, run: (() => Promise<void>) | null): Action[] =>
@@ -75,6 +76,7 @@ function listActions(fields: StepFields, { root, files, reporter }: StepWorld): 
       writeOverride(files, item.service, item.name, item.content),
     ),
     ...one('environment', () => setEnvironment(files, fields)),
+    ...one('layout', layout ? () => applyLayout(layout, (line) => reporter.log(line)) : null),
   ];
 }
 

@@ -50,7 +50,8 @@ function lastPartition(partitions: readonly Partition[]): Partition | undefined 
   return [...partitions].sort((a, b) => a.startBytes - b.startBytes).at(-1);
 }
 
-async function growFileSystem(path: string, sizeBytes: number): Promise<string> {
+/** Grows what is on a device to its size. @returns a sentence for the reader */
+export async function growFileSystem(path: string, sizeBytes: number): Promise<string> {
   const probed = await tryCommand('blkid', ['-p', '-o', 'export', path]);
   const type = parseBlkid(probed.stdout).get('TYPE') ?? 'none';
   switch (type) {

@@ -91,6 +91,27 @@ test('a step that changes the instance is refused where it would change the appl
     refused(`stages: {after-install: [{${field}}]}`, /changes the instance, which this stage/);
 });
 
+test('partitions are made where no disk is mounted, on a device that is named in one way', () => {
+  const layout = (text: string): string => `stages: {before-install: [{layout: {${text}}}]}`;
+  const [step] =
+    parse(layout('device: {label: A}, add_partitions: [{pLabel: b, size: 10}]')).stages.get(
+      'before-install',
+    ) ?? [];
+  assert.deepEqual(step?.layout?.add_partitions[0], {
+    pLabel: 'b',
+    size: 10,
+    filesystem: 'ext2',
+    bootable: false,
+  });
+  refused(layout('device: {}'), /layout device: needs a path or a label/);
+  refused(layout('device: {path: /dev/vda, label: SECRET}'), /layout device: needs a path or a/);
+  refused(layout('device: {path: /a}, add_partitions: [{fsLabel: "SECRET\\n"}]'), /not a label/);
+  refused(
+    layout('device: {path: /dev/vda}').replace('before-install', 'after-reset-chroot.after'),
+    /"layout" changes disks, which are mounted in this stage/,
+  );
+});
+
 test('a document of aliases that multiply is refused instead of unfolded', () => {
   const lines = ['a0: &a0 [x,x,x,x,x,x,x,x,x,x]'];
   for (let n = 1; n < 9; n += 1)

@@ -1,0 +1,152 @@
+import { realpathSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { AppError } from '#shared/errors/app-error.ts';
+import { z } from 'zod';
+import { runCommand, tryCommand } from '../command.ts';
+import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../stages/disks.ts';
+import { growFileSystem } from '../stages/grow.ts';
+import type { StepFields } from './fields.ts';
+
+type Layout = NonNullable<StepFields['layout']>;
+type NewPartition = Layout['add_partitions'][number];
+
+const MIB = 1024 * 1024;
+/** Told by sfdisk at once, instead of waiting for an udev that is not there. */
+const QUIET = ['--no-reread', '--no-tell-kernel'];
+
+/** How file systems are made, and named. */
+const makers: Readonly<Record<string, readonly [command: string, labelOption: string]>> = {
+  ext2: ['mkfs.ext2 -q -F', '-L'],
+  ext3: ['mkfs.ext3 -q -F', '-L'],
+  ext4: ['mkfs.ext4 -q -F', '-L'],
+  xfs: ['mkfs.xfs -q -f', '-L'],
+  btrfs: ['mkfs.btrfs -q -f', '-L'],
+  vfat: ['mkfs.vfat', '-n'],
+  swap: ['mkswap', '-L'],
+};
+
+const table = z.object({
+  partitiontable: z.object({
+    label: z.string(),
+    sectorsize: z.number().default(512),
+    partitions: z
+      .array(
+        z.object({
+          node: z.string(),
+          start: z.number(),
+          size: z.number(),
+          name: z.string().optional(),
+        }),
+      )
+      .default([]),
+  }),
+});
+type Table = z.infer<typeof table>['partitiontable'];
+
+/** Adds partitions that are not there yet, with their file systems, then grows the last one. @throws AppError */
+export async function applyLayout(layout: Layout, log: (line: string) => void): Promise<void> {
+  const disk = await findDisk(layout.device);
+  if (layout.device.init_disk)
+    await runCommand('sfdisk', ['--wipe', 'always', ...QUIET, disk], { input: 'label: gpt\n' });
+  if ((await readTable(disk)).label === 'gpt')
+    // The disk may be larger than the image that was put on it.
+    await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk]);
+  for (const partition of layout.add_partitions) await addPartition(disk, partition, log);
+  if (layout.expand_partition) await expandLast(disk, layout.expand_partition.size, log);
+}
+
+/** A line of sfdisk's input for a new partition. Pure. */
+export function formatPartition(partition: NewPartition, label: string): string {
+  const { size, pLabel, bootable, filesystem } = partition;
+  const type = bootable ? 'uefi' : filesystem === 'swap' ? 'swap' : 'linux';
+  return [
+    ...(size > 0 ? [`size=${size}MiB`] : []),
+    `type=${type}`,
+    ...(pLabel !== undefined && label === 'gpt' ? [`name="${pLabel}"`] : []),
+  ].join(', ');
+}
+
+async function addPartition(
+  disk: string,
+  partition: NewPartition,
+  log: (line: string) => void,
+): Promise<void> {
+  const before = await readTable(disk);
+  const name = partition.pLabel ?? partition.fsLabel ?? 'without a label';
+  if (await isThere(before, partition)) return log(`partition ${name} is there already`);
+  await runCommand('sfdisk', ['--append', ...QUIET, disk], {
+    input: `${formatPartition(partition, before.label)}\n`,
+  });
+  await reread(disk);
+  const known = new Set(before.partitions.map(({ node }) => node));
+  const added = (await readTable(disk)).partitions.find(({ node }) => !known.has(node));
+  if (!added) throw new AppError('HOOK_FAILED', `partition ${name} was not made`);
+  const maker = makers[partition.filesystem];
+  if (maker) {
+    const [command = '', ...args] = maker[0].split(' ');
+    const label = partition.fsLabel === undefined ? [] : [maker[1], partition.fsLabel];
+    await runCommand(command, [...args, ...label, added.node]);
+  }
+  log(`partition ${name}: ${added.node}, ${partition.filesystem}`);
+}
+
+async function isThere({ partitions }: Table, wanted: NewPartition): Promise<boolean> {
+  if (wanted.pLabel !== undefined && partitions.some(({ name }) => name === wanted.pLabel))
+    return true;
+  if (wanted.fsLabel === undefined) return false;
+  for (const { node } of partitions) {
+    const probed = await tryCommand('blkid', ['-p', '-s', 'LABEL', '-o', 'value', node]);
+    if (probed.stdout.trim() === wanted.fsLabel) return true;
+  }
+  return false;
+}
+
+/** @param sizeMiB the size that it is to have; 0 is all that there is */
+async function expandLast(
+  disk: string,
+  sizeMiB: number,
+  log: (line: string) => void,
+): Promise<void> {
+  const { partitions, sectorsize } = await readTable(disk);
+  const last = [...partitions].sort((a, b) => a.start - b.start).at(-1);
+  const number = /(\d+)$/.exec(last?.node ?? '')?.[1];
+  if (!last || number === undefined)
+    throw new AppError('HOOK_FAILED', 'there is no partition to expand');
+  if (sizeMiB > 0 && sizeMiB * MIB < last.size * sectorsize)
+    throw new AppError('HOOK_FAILED', 'a partition cannot be made smaller');
+  await runCommand('sfdisk', [...QUIET, '-N', number, disk], {
+    input: sizeMiB > 0 ? `, ${sizeMiB}MiB\n` : ', +\n',
+  });
+  await reread(disk);
+  const after = (await readTable(disk)).partitions.find(({ node }) => node === last.node);
+  log(`${last.node}: ${await growFileSystem(last.node, (after?.size ?? 0) * sectorsize)}`);
+}
+
+async function readTable(disk: string): Promise<Table> {
+  const said = await tryCommand('sfdisk', ['--json', disk]);
+  if (said.status !== 0)
+    throw new AppError('HOOK_FAILED', 'the disk has no partition table', {
+      hint: 'device: {init_disk: true} makes one',
+    });
+  return table.parse(JSON.parse(said.stdout)).partitiontable;
+}
+
+async function reread(disk: string): Promise<void> {
+  await runCommand('partx', ['--update', disk]);
+  linkDisks(listDisksBySerial(REAL_LOCATIONS), REAL_LOCATIONS);
+}
+
+/** By its path, or by the label of a file system on it. */
+async function findDisk({ path, label }: Layout['device']): Promise<string> {
+  const found =
+    path ?? (await tryCommand('blkid', ['-c', '/dev/null', '-L', label ?? ''])).stdout.trim();
+  try {
+    const device = realpathSync(found);
+    if (!statSync(device).isBlockDevice()) throw new Error('no block device');
+    if (path !== undefined) return device;
+    const parent = basename(dirname(realpathSync(`/sys/class/block/${basename(device)}`)));
+    return parent === 'block' ? device : `/dev/${parent}`;
+  } catch (error) {
+    throw new AppError('HOOK_FAILED', 'its device is not there', { cause: error });
+  }
+}
