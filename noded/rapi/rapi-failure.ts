@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { isAppError } from '#shared/errors/app-error.ts';
+import { isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { httpStatusOf } from '../api/http-errors.ts';
 
@@ -23,6 +23,8 @@ export function toRapiFailure(error: unknown, logger: Logger): RapiFailure {
     const hint = error.hint === undefined ? '' : ` (${error.hint})`;
     return new RapiFailure(httpStatusOf(error.code), `${error.message}${hint}`);
   }
+  // The client went away in the middle of its request.
+  if (systemCodeOf(error) === 'ECONNRESET') return new RapiFailure(400, 'the request has no end');
   logger.error('rapi.unexpected', { err: error });
   return new RapiFailure(500, 'unexpected failure in the node daemon, which logged it');
 }

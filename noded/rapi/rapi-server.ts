@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
 import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes } from './cluster-routes.ts';
 import { instanceRoutes } from './instance-routes.ts';
@@ -44,7 +45,7 @@ export async function startRapi(
   const app = new Koa<RapiState>();
   app.silent = true;
   app.use(answerFailures(dependencies));
-  app.use(authenticate(users, new LoginLimit(dependencies.clock)));
+  app.use(authenticate(users, new LoginLimit(dependencies.clock), logger));
   const router = new Router<RapiState>({ sensitive: true, strict: true });
   addRapiRoutes(router, [
     ...clusterRoutes(dependencies),
@@ -101,21 +102,27 @@ function answerFailures({ logger, onAnswered }: RapiDependencies) {
     const user = (context.state as RapiState).user?.name;
     onAnswered(method, status);
     const fields = { user, address: context.ip, method, path, status };
-    if (method === 'GET') logger.debug('rapi.request', fields);
+    // Strangers do not fill the log.
+    if (user === undefined || method === 'GET') logger.debug('rapi.request', fields);
     else logger.info('rapi.request', fields);
   };
 }
 
-function authenticate(users: UsersFile, limit: LoginLimit) {
+function authenticate(users: UsersFile, limit: LoginLimit, logger: Logger) {
   return async (context: Context, next: Next): Promise<void> => {
     if (!PUBLIC_PATHS.has(context.path)) {
-      (context.state as RapiState).user = await findUser(context, users, limit);
+      (context.state as RapiState).user = await findUser(context, users, limit, logger);
     }
     await next();
   };
 }
 
-async function findUser(context: Context, users: UsersFile, limit: LoginLimit): Promise<RapiUser> {
+async function findUser(
+  context: Context,
+  users: UsersFile,
+  limit: LoginLimit,
+  logger: Logger,
+): Promise<RapiUser> {
   const waitS = limit.waitS(context.ip);
   if (waitS > 0) {
     throw new RapiFailure(429, `too many wrong passwords, wait ${waitS} s`, {
@@ -131,6 +138,8 @@ async function findUser(context: Context, users: UsersFile, limit: LoginLimit): 
   const user = await users.authenticate(name, rest.join(':'));
   if (user !== undefined) return user;
   limit.failed(context.ip);
+  // Without the name: it may be a password that was typed in the wrong place.
+  logger.warn('rapi.login-failed', { address: context.ip });
   throw unauthorized;
 }
 

@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
-import { request, type RequestOptions } from 'node:https';
-import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { connect } from 'node:tls';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { askSocket } from '../../../scripts/lab/ask-socket.ts';
 import { createLab, type Lab } from '../../../scripts/lab/lab.ts';
+import { askRapi, type Asking } from './ask-rapi.ts';
 
 /** The remote API of a real node: Ganeti's own client installs an instance by scripts on the host, so that no machine is booted. */
 const PASSWORD = 'pass: word #1';
@@ -28,6 +27,8 @@ let port: number;
 let usersFile: string;
 let certificateFile: string;
 let answers: Dict;
+const ask = (path: string, asking: Asking = {}) =>
+  askRapi({ port, certificateFile }, path, { password: PASSWORD, ...asking });
 
 before(async () => {
   lab = await createLab('gnt-rapi');
@@ -89,35 +90,6 @@ async function addOs(name: string, script: readonly string[]): Promise<void> {
 
 function job(name: string): Job {
   return answers[name] as Job;
-}
-
-interface Asking {
-  readonly method?: string;
-  readonly user?: string;
-  readonly password?: string;
-  readonly body?: string;
-  readonly type?: string;
-  readonly from?: string;
-}
-
-async function ask(path: string, asking: Asking = {}) {
-  const { user, password = PASSWORD, body, type = 'application/json' } = asking;
-  const options: RequestOptions = {
-    ...{ host: '127.0.0.1', port, path, method: asking.method ?? 'GET', agent: false },
-    ca: await readFile(certificateFile),
-    checkServerIdentity: () => undefined,
-    // A GET may have a body, too: Ganeti waits for jobs so.
-    ...(body !== undefined && {
-      headers: { 'content-type': type, 'content-length': Buffer.byteLength(body) },
-    }),
-    ...(user !== undefined && { auth: `${user}:${password}` }),
-    ...(asking.from !== undefined && { localAddress: asking.from }),
-  };
-  const outgoing = request(options);
-  outgoing.end(body);
-  const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
-  const { statusCode: status = 0, headers } = response;
-  return { status, headers: headers as Dict, body: JSON.parse(await text(response)) as unknown };
 }
 
 test("Ganeti's client gets what a cluster is made of", () => {
@@ -253,6 +225,17 @@ test('without a password there is the version and nothing else', async () => {
   }
 });
 
+test('a request that is given up in the middle is nothing to report', async () => {
+  const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf');
+  socket.destroySoon();
+  await once(socket, 'close');
+  assert.equal((await ask('/version')).status, 200);
+  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  assert.doesNotMatch(log, /rapi\.unexpected|"level":"error"/);
+});
+
 test('what is malformed is refused before it is a job', async () => {
   const user = 'writer';
   const jobs = ((await ask('/2/jobs', { user })).body as unknown[]).length;
@@ -301,6 +284,8 @@ test('who guesses is made to wait, and nobody else', async () => {
   const answer = await ask('/2/instances', { ...guess, password: PASSWORD });
   assert.equal(answer.status, 429);
   assert.ok(Number(answer.headers['retry-after']) > 0);
+  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  assert.equal(log.match(/"address":"127\.0\.0\.9","event":"rapi\.login-failed"/g)?.length, 10);
   assert.equal((await ask('/2/instances', { user: 'writer' })).status, 200);
 });
 
