@@ -16,13 +16,14 @@ export async function findSkipReason(
 ): Promise<string | null> {
   const { files } = world;
   if (fields.if !== undefined && !(await world.test(fields.if))) return 'its condition is not met';
-  const os = readOsRelease(files);
+  const isAboutOs = fields.only_os !== undefined || fields.only_os_version !== undefined;
+  const os: OsRelease = isAboutOs ? readOsRelease(files) : {};
   // yip knows the pretty name only; its documentation writes ids.
-  if (fields.only_os !== undefined && !matches(fields.only_os, [os.PRETTY_NAME, os.ID]))
+  if (!matches(fields.only_os, [os.PRETTY_NAME, os.ID]))
     return `the system is ${os.PRETTY_NAME ?? os.ID ?? 'unknown'}`;
-  if (fields.only_os_version !== undefined && !matches(fields.only_os_version, [os.VERSION_ID]))
+  if (!matches(fields.only_os_version, [os.VERSION_ID]))
     return `the system's version is ${os.VERSION_ID ?? 'unknown'}`;
-  if (fields.only_arch !== undefined && !matches(fields.only_arch, [world.architecture]))
+  if (!matches(fields.only_arch, [world.architecture]))
     return `the architecture is ${world.architecture}`;
   return findFilesReason(fields.if_files, files);
 }
@@ -36,7 +37,8 @@ function findFilesReason(wanted: StepFields['if_files'], files: RootFiles): stri
   return none.some(isThere) ? 'a file is there that must not be' : null;
 }
 
-function matches(regex: string, candidates: readonly (string | undefined)[]): boolean {
+function matches(regex: string | undefined, candidates: readonly (string | undefined)[]): boolean {
+  if (regex === undefined) return true;
   const compiled = new RegExp(regex);
   return candidates.some((candidate) => candidate !== undefined && compiled.test(candidate));
 }

@@ -85,24 +85,20 @@ async function runSteps(
   const files = new RootFiles(root.path);
   const counts = { done: 0, skipped: 0, failed: 0 };
   for (const { label, file, fields } of steps) {
-    const reason = await findSkipReason(fields, {
-      files,
-      architecture: architectures[world.architecture] ?? world.architecture,
-      test: async (line) =>
-        (await runInRoot(root, ['/bin/sh', '-c', line], () => undefined)).isSuccess,
-    });
-    if (reason !== null) {
-      counts.skipped += 1;
-      reporter.log(`${label} of ${file}: skipped, ${reason}`);
-      continue;
-    }
-    reporter.log(`${label} of ${file}`);
+    const step = `${label} of ${file}`;
     try {
-      await runStep(fields, { root, files, reporter });
-      counts.done += 1;
+      const reason = await findSkipReason(fields, {
+        files,
+        architecture: architectures[world.architecture] ?? world.architecture,
+        test: async (line) =>
+          (await runInRoot(root, ['/bin/sh', '-c', line], () => undefined)).isSuccess,
+      });
+      reporter.log(reason === null ? step : `${step}: skipped, ${reason}`);
+      if (reason === null) await runStep(fields, { root, files, reporter });
+      counts[reason === null ? 'done' : 'skipped'] += 1;
     } catch (error) {
       if (!isAppError(error)) throw error;
-      const message = `${label} of ${file}: ${error.message}`;
+      const message = `${step}: ${error.message}`;
       if (!fields.optional) throw named(message, error);
       counts.failed += 1;
       reporter.log(`${message} (optional)`);
