@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+
 /** One number of a benchmark. */
 export interface Measurement {
   readonly name: string;
@@ -13,4 +15,19 @@ export type Report = (measurement: Measurement) => void;
 /** A module in scripts/bench/: its file name is the group's name. */
 export interface BenchGroup {
   measure(report: Report): Promise<void>;
+}
+
+/** @param part 0.5 is the median */
+export function percentile(values: readonly number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? Number.NaN;
+}
+
+export function median(values: readonly number[]): number {
+  return percentile(values, 0.5);
+}
+
+/** Of another process. */
+export async function residentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;
 }

@@ -1,0 +1,91 @@
+import { KeepAliveClient } from './keep-alive-client.ts';
+import { median, residentBytes } from './measurement.ts';
+import type { Report } from './measurement.ts';
+import { MetadHost, loopbackAddress } from './metad-host-process.ts';
+
+const COUNTS = [10, 1000, 65_000] as const;
+const FIRST_PORT = 18_000;
+const CONNECTIONS = 64;
+/** The same everywhere: the first requests of each instance cost a line in the log. */
+const INSTANCES_ASKED = 10;
+const ROUNDS = 9;
+const REQUESTS_PER_ROUND = 6400;
+const WARM_UP_REQUESTS = 640;
+const REQUEST = 'GET /ganeti/latest/meta_data.json HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n';
+
+interface Crowd {
+  readonly host: MetadHost;
+  readonly instances: number;
+  readonly residentBytes: number;
+}
+
+/** What metad's memory and its answers' times become when there are many instances. */
+export async function measureManyInstances(report: Report): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const crowds: Crowd[] = [];
+  for (const [index, instances] of COUNTS.entries()) {
+    const host = stack.use(await MetadHost.start(FIRST_PORT + index));
+    await host.putAll(instances);
+    crowds.push({ host, instances, residentBytes: await residentBytes(host.pid) });
+  }
+  reportMemory(crowds, report);
+  await reportLatency(crowds, report);
+}
+
+function reportMemory(crowds: readonly Crowd[], report: Report): void {
+  for (const crowd of crowds) {
+    report({
+      name: `resident memory, ${crowd.instances} instances`,
+      value: crowd.residentBytes / 2 ** 20,
+      unit: 'MiB',
+      compared_with: comparedWithFirst(crowds, crowd, (other) => other.residentBytes / 2 ** 20),
+    });
+  }
+  const [few, many] = [crowds[0], crowds.at(-1)];
+  if (!few || !many) return;
+  const viewBytes = many.host.viewBytes - few.host.viewBytes;
+  const instances = many.instances - few.instances;
+  report({
+    name: `resident memory beyond its view, each of ${many.instances}`,
+    value: (many.residentBytes - few.residentBytes - viewBytes) / instances,
+    unit: 'bytes',
+    compared_with: { name: 'the view', value: viewBytes / instances },
+  });
+}
+
+async function reportLatency(crowds: readonly Crowd[], report: Report): Promise<void> {
+  const p50s = new Map(crowds.map((crowd) => [crowd, [] as number[]]));
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [{ host, instances }, values] of p50s) {
+      await using client = await KeepAliveClient.open(addresses(instances), host.port, REQUEST);
+      await client.run(WARM_UP_REQUESTS);
+      values.push(median(await client.run(REQUESTS_PER_ROUND)));
+    }
+  }
+  const p50 = (crowd: Crowd): number => median(p50s.get(crowd) ?? []);
+  for (const crowd of crowds) {
+    report({
+      name: `p50, ${CONNECTIONS} connections, ${crowd.instances} instances`,
+      value: p50(crowd),
+      unit: 'ms',
+      compared_with: comparedWithFirst(crowds, crowd, p50),
+    });
+  }
+}
+
+function comparedWithFirst(
+  crowds: readonly Crowd[],
+  crowd: Crowd,
+  valueOf: (crowd: Crowd) => number,
+): { name: string; value: number } | null {
+  const [few] = crowds;
+  if (!few || crowd === few) return null;
+  return { name: `${few.instances} instances`, value: valueOf(few) };
+}
+
+/** Loopback addresses of some instances, spread over all that there are. */
+function addresses(instances: number): string[] {
+  return Array.from({ length: CONNECTIONS }, (_, index) =>
+    loopbackAddress(Math.floor(((index % INSTANCES_ASKED) * instances) / INSTANCES_ASKED)),
+  );
+}
