@@ -12,6 +12,7 @@ import { REFUSAL_DELAY_MS } from '../limits.ts';
 import { findAction } from './actions.ts';
 import type { Action } from './actions.ts';
 import { createAudit } from './audit.ts';
+import type { Audit } from './audit.ts';
 import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
@@ -41,7 +42,7 @@ export interface GuestHandlerOptions {
 /** Answers the requests of guests. Everything that comes in here is hostile until the guards say otherwise. */
 export class GuestHandler {
   readonly #options: GuestHandlerOptions;
-  readonly #audit: ReturnType<typeof createAudit>;
+  readonly #audit: Audit;
 
   constructor(options: GuestHandlerOptions) {
     this.#options = options;
@@ -70,13 +71,18 @@ export class GuestHandler {
     response.on('error', () => undefined);
   }
 
+  /** Takes note of what the parser refused. @param status null when there was no answer to it */
+  noteRefusal({ instance }: Peer, status: number | null, reason: string): void {
+    this.#audit.refused(instance, status, reason, this.#options.clock.monotonicMs());
+  }
+
   #finished(peer: Peer, request: IncomingMessage, status: number, startedAtMs: number): void {
     const url = request.url ?? '/';
     const question = url.indexOf('?');
     const path = question === -1 ? url : url.slice(0, question);
     const nowMs = this.#options.clock.monotonicMs();
     this.#options.metrics.finished(path, status, nowMs - startedAtMs);
-    this.#audit(peer.instance, request.method ?? '', path, status, nowMs);
+    this.#audit.request(peer.instance, request.method ?? '', path, status, nowMs);
   }
 
   #answer(
@@ -94,7 +100,11 @@ export class GuestHandler {
     if (request.httpVersionMajor < 1)
       return sendText(response, 400, 'HTTP/1.0 or 1.1 is needed', ['Connection', 'close']);
     const target = parseRequestTarget(request.url ?? '/');
-    const guard = guardRequest(request.rawHeaders, target?.authority ?? null);
+    const guard = guardRequest(
+      request.rawHeaders,
+      target?.authority ?? null,
+      request.httpVersionMinor > 0,
+    );
     if (!guard.ok) {
       metrics.refused('guard');
       // Whoever sends such a thing is not trusted to end it where we think it does.
@@ -114,17 +124,21 @@ export class GuestHandler {
 
   #dispatch(exchange: Exchange, address: Address): Promise<void> | void {
     const { instance, request, response } = exchange;
-    const action = findAction(instance.view, address);
     const resource = instance.find(address);
-    if (!resource && !action) return sendText(response, 404, 'not found');
+    const isReading = request.method === 'GET' || request.method === 'HEAD';
+    if (resource && isReading) return this.#read(exchange, address, resource);
+    const action = findAction(instance.view, address);
     if (action && request.method === action.method) {
       return action.perform(exchange, this.#options.events);
     }
-    const isReading = request.method === 'GET' || request.method === 'HEAD';
-    if (!isReading || !resource) return refuseMethod(response, resource, action);
+    if (!resource && !action) return sendText(response, 404, 'not found');
+    return refuseMethod(response, resource, action);
+  }
+
+  #read(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
     if (isTokenMissing(exchange, address)) {
       this.#options.metrics.refused('token');
-      return sendText(response, 401, 'a valid session token is required');
+      return sendText(exchange.response, 401, 'a valid session token is required');
     }
     return this.#serve(exchange, address, resource);
   }

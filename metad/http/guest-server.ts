@@ -1,5 +1,5 @@
 import { STATUS_CODES, createServer } from 'node:http';
-import type { IncomingMessage, Server } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Instance } from '../channel/instance.ts';
@@ -22,9 +22,11 @@ export class GuestServer implements Disposable {
   readonly #server: Server;
   readonly #peers = new WeakMap<Socket, Peer>();
   readonly #metrics: GuestMetrics;
+  readonly #handler: GuestHandler;
 
   constructor(handler: GuestHandler, metrics: GuestMetrics) {
     this.#metrics = metrics;
+    this.#handler = handler;
     this.#server = createServer(
       {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -32,25 +34,24 @@ export class GuestServer implements Disposable {
         requestTimeout: REQUEST_TIMEOUT_MS,
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-        requireHostHeader: true,
+        // The guard looks at it, so that a request without one leaves its line in the log.
+        requireHostHeader: false,
         // A GET without a body needs no stream for one. Whoever reads a body looks at `readableEnded` first.
         optimizeEmptyRequests: true,
       },
-      (request, response) => {
-        const peer = this.#peers.get(request.socket);
-        if (!peer) {
-          request.socket.destroy();
-          return;
-        }
-        handler.handle(peer, request, response);
-      },
+      (request, response) => this.#handle(request, response),
     );
     // MAX_HEADER_BYTES bounds them. Any other number would mean that the guards do not see the headers beyond it.
     this.#server.maxHeadersCount = 0;
+    // An expectation that is not known is not met, and no reason to answer anything else.
+    this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+      this.#handle(request, response),
+    );
     this.#server.on('clientError', (error, socket) =>
       this.#refuseMalformed(error, socket as Socket),
     );
     this.#server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+      this.#note(socket, 405, 'CONNECT');
       endWith(socket, 405, ['Allow: GET, HEAD']);
     });
     // Node starts to watch its timeouts when a server listens, which this one never does by itself.
@@ -80,6 +81,12 @@ export class GuestServer implements Disposable {
     this.#server.closeAllConnections();
   }
 
+  #handle(request: IncomingMessage, response: ServerResponse): void {
+    const peer = this.#peers.get(request.socket);
+    if (peer) this.#handler.handle(peer, request, response);
+    else request.socket.destroy();
+  }
+
   /** Some clients leave a connection open after each request: the oldest that was answered and is idle makes room. */
   #closeIdle(instance: Instance): boolean {
     for (const socket of instance.sockets) {
@@ -94,17 +101,26 @@ export class GuestServer implements Disposable {
 
   #refuseMalformed(error: Error, socket: Socket): void {
     this.#metrics.refused('malformed');
+    const code = systemCodeOf(error) ?? 'unknown';
     // In the middle of an answer there is no place for another one.
-    if (!socket.writable || (this.#peers.get(socket)?.openResponses ?? 0) > 0) {
-      socket.destroy();
-      return;
-    }
-    const code = systemCodeOf(error);
-    if (code === 'HPE_HEADER_OVERFLOW') endWith(socket, 431);
-    else if (code === 'ERR_HTTP_REQUEST_TIMEOUT') endWith(socket, 408);
-    else if (code === 'ECONNRESET') socket.destroy();
-    else endWith(socket, 400);
+    const isAnswering = (this.#peers.get(socket)?.openResponses ?? 0) > 0;
+    const status = !socket.writable || isAnswering ? null : statusFor(code);
+    if (code !== 'ECONNRESET') this.#note(socket, status, code);
+    if (status === null) socket.destroy();
+    else endWith(socket, status);
   }
+
+  #note(socket: Socket, status: number | null, reason: string): void {
+    const peer = this.#peers.get(socket);
+    if (peer) this.#handler.noteRefusal(peer, status, reason);
+  }
+}
+
+/** @returns null when there is nobody to answer */
+function statusFor(code: string): number | null {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408;
+  return code === 'ECONNRESET' ? null : 400;
 }
 
 function endWith(socket: Socket, status: number, headers: readonly string[] = []): void {

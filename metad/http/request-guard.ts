@@ -15,8 +15,13 @@ const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\]
 /**
  * Looks at the raw header list (name and value in turn) once.
  * @param authority host of an absolute-form target, if it was one
+ * @param needsHost whether there has to be a Host header, as in HTTP/1.1
  */
-export function guardRequest(rawHeaders: readonly string[], authority: string | null): GuardResult {
+export function guardRequest(
+  rawHeaders: readonly string[],
+  authority: string | null,
+  needsHost: boolean,
+): GuardResult {
   let host: string | undefined;
   let ifNoneMatch: string | undefined;
   let token: string | undefined;
@@ -36,8 +41,8 @@ export function guardRequest(rawHeaders: readonly string[], authority: string | 
       token = value;
     }
   }
-  const isOurs = isOwnHost(host) && isOwnHost(authority ?? undefined);
-  if (!isOurs) return refuse(403, 'the Host header names somebody else');
+  const refusal = judgeHost(host, authority, needsHost);
+  if (refusal) return refusal;
   return { ok: true, headers: { ifNoneMatch, token } };
 }
 
@@ -53,6 +58,16 @@ function isGuardedLength(length: number): boolean {
     default:
       return false;
   }
+}
+
+function judgeHost(
+  host: string | undefined,
+  authority: string | null,
+  needsHost: boolean,
+): GuardResult | null {
+  if (host === undefined && needsHost) return refuse(400, 'there is no Host header');
+  const isOurs = isOwnHost(host) && isOwnHost(authority ?? undefined);
+  return isOurs ? null : refuse(403, 'the Host header names somebody else');
 }
 
 /** HTTP/1.0 needs no Host at all. */

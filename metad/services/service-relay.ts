@@ -41,7 +41,7 @@ export function createServiceRelay(
     }
     instance.addSocket(socket);
     const tell = (status: number): void =>
-      audit(instance, 'CONNECT', `service ${service.name}`, status, clock.monotonicMs());
+      audit.request(instance, 'CONNECT', `service ${service.name}`, status, clock.monotonicMs());
     const upstream = request({
       path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
       headers: {

@@ -43,6 +43,15 @@ async function connected(namespace: string): Promise<Socket> {
   return socket;
 }
 
+/** metad has noticed that the connections of an earlier test are gone. */
+async function allClosed(): Promise<void> {
+  for (;;) {
+    const { body } = await lab.control('GET', '/metrics');
+    if (/^gnt_metad_connections 0$/m.test(body.toString())) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 test('requests beyond the rate get 429 with Retry-After, and the neighbour none', async () => {
   await setLimits({ requestsPerSecond: 1, burst: 5 });
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -92,6 +101,7 @@ test('the connection after the 64th is closed, and there is room again when one 
 });
 
 test('at the limit the oldest connection that was answered and is idle makes room', async () => {
+  await allClosed();
   const sockets: Socket[] = [];
   for (let count = 0; count < 64; count++) {
     const socket = await connected(guest.namespace);
@@ -163,6 +173,31 @@ test('every request leaves an audit line with instance, path and status, and no 
   assert.equal(record.instance, 'web1.example.com');
   assert.equal(record.status, 200);
   assert.doesNotMatch(lab.log, /hunter|S3CRET|KEY123/);
+});
+
+test('what the parser refuses leaves a line with instance, status and reason, and nothing that was sent', async () => {
+  const shapes = [
+    ['GET / HTTP/9.9\r\nX: hunter4\r\n\r\n', 400, 'HPE_INVALID_VERSION'],
+    [`GET / HTTP/1.1\r\nX: ${'hunter4'.repeat(2000)}\r\n\r\n`, 431, 'HPE_HEADER_OVERFLOW'],
+    [`CONNECT hunter4:80 HTTP/1.1\r\n${HOST}\r\n`, 405, 'CONNECT'],
+  ] as const;
+  lab.takeLog();
+  for (const [bytes, status, reason] of shapes) {
+    await sendRaw(neighbour.namespace, bytes);
+    const line = JSON.parse(await lab.logLine(`"reason":"${reason}"`)) as Record<string, unknown>;
+    assert.equal(line.instance, modest.name);
+    assert.equal(line.status, status);
+  }
+  assert.doesNotMatch(lab.log, /hunter4/);
+});
+
+test('audit lines for what is refused are bounded', async () => {
+  lab.takeLog();
+  const bad = Array.from({ length: 600 }, () => sendRaw(guest.namespace, 'GET / HTTP/9.9\r\n\r\n'));
+  await Promise.allSettled(bad);
+  const lines = lab.takeLog().split('\n');
+  const count = lines.filter((line) => line.includes('http.refused')).length;
+  assert.ok(count > 0 && count <= 540, `${count} lines`);
 });
 
 test('metrics count requests by dialect and status, and refusals by reason', async () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { guardRequest, matchesEtag } from '../../../metad/http/request-guard.ts';
 
 const statusOf = (headers: string[], authority: string | null = null): number => {
-  const result = guardRequest(headers, authority);
+  const result = guardRequest(headers, authority, false);
   return result.ok ? 200 : result.status;
 };
 
@@ -19,6 +19,12 @@ test('our own addresses pass as host, with the port and with a zone', () => {
     assert.equal(statusOf(['Host', host]), 200, host);
   }
   assert.equal(statusOf([]), 200);
+});
+
+test('a host is needed since HTTP/1.1', () => {
+  const refused = guardRequest(['Accept', '*/*'], null, true);
+  assert.equal(refused.ok ? 200 : refused.status, 400);
+  assert.equal(guardRequest(['Host', '169.254.169.254'], null, true).ok, true);
 });
 
 test('any other host is refused', () => {
