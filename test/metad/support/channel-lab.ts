@@ -86,6 +86,13 @@ export class ChannelLab implements AsyncDisposable {
     return this.#log;
   }
 
+  /** Everything that metad logged since the last call; it is not kept. */
+  takeLog(): string {
+    const log = this.#log;
+    this.#log = '';
+    return log;
+  }
+
   /** The first whole line that contains a text, as soon as there is one. */
   async logLine(text: string): Promise<string> {
     const deadline = Date.now() + READY_TIMEOUT_MS;

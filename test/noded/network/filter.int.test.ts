@@ -252,8 +252,7 @@ describe("the channel's filter", () => {
         (seen) => seen.source !== SERVICE_IPV4,
       );
       answers += (await alice.settle()).filter(isSynAck).length;
-      const seconds = (performance.now() - startedAtMs) / 1000;
-      const allowed = Math.ceil(LOW_RATE * (2 + seconds));
+      const allowed = Math.ceil(LOW_RATE * (2 + (performance.now() - startedAtMs) / 1000));
       outcomes.push({
         attack: 'more new connections than its rate',
         answers: answers <= allowed ? 'no more than its rate' : answers,

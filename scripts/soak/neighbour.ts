@@ -1,0 +1,48 @@
+import { request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Run in a guest's network: reads an instance id, which it is given, until its stdin ends; then prints a NeighbourReport. */
+
+export interface NeighbourReport {
+  /** Milliseconds, ascending. */
+  readonly latencies: readonly number[];
+  readonly failures: readonly string[];
+}
+
+const URL = 'http://169.254.169.254/latest/meta-data/instance-id';
+const EVERY_MS = 50;
+/** An answer that takes longer counts as none. */
+const PATIENCE_MS = 2000;
+
+async function read(): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const outgoing = request(URL, { agent: false, signal }, (incoming) => {
+      let body = '';
+      incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
+      incoming.on('error', reject);
+      incoming.on('end', () => resolve(`${incoming.statusCode} ${body}`));
+    });
+    outgoing.on('error', reject);
+    outgoing.end();
+  });
+}
+
+const expected = `200 ${process.argv[2]}`;
+const latencies: number[] = [];
+const failures: string[] = [];
+const stop = new AbortController();
+process.stdin.on('end', () => stop.abort()).resume();
+while (!stop.signal.aborted) {
+  const startedAtMs = performance.now();
+  try {
+    const answer = await read();
+    if (answer !== expected) failures.push(answer);
+  } catch (error) {
+    failures.push(error instanceof Error ? error.message : String(error));
+  }
+  latencies.push(performance.now() - startedAtMs);
+  await sleep(EVERY_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+}
+latencies.sort((a, b) => a - b);
+process.stdout.write(JSON.stringify({ latencies, failures } satisfies NeighbourReport));

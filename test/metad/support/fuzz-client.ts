@@ -1,0 +1,31 @@
+import type { Socket } from 'node:net';
+import { generateRequest } from './request-generator.ts';
+
+const REQUESTS_PER_CONNECTION = 4;
+/** A request whose body never comes is given up by its client. */
+const CLIENT_PATIENCE_MS = 300;
+const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
+
+/** Whatever a guest sends, it gets one of these or nothing. */
+export const EXPECTED_STATUSES: ReadonlySet<number> = new Set([
+  100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413, 416, 417, 429, 431, 501, 505,
+]);
+
+/**
+ * Sends some generated requests at once over a new connection, and a right one after them.
+ * @returns the statuses of the answers that came until the connection's end
+ */
+export async function fuzzConnection(
+  socket: Socket,
+  random: (below: number) => number,
+): Promise<readonly number[]> {
+  const requests = Array.from({ length: REQUESTS_PER_CONNECTION }, () => generateRequest(random));
+  let text = '';
+  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+  socket.on('error', () => undefined);
+  socket.setTimeout(CLIENT_PATIENCE_MS, () => socket.destroy());
+  socket.on('end', () => socket.destroy());
+  socket.write(Buffer.concat([...requests, Buffer.from(LAST)]));
+  await new Promise((resolve) => socket.on('close', resolve));
+  return Array.from(text.matchAll(/^HTTP\/1\.1 (\d{3}) /gm), (match) => Number(match[1]));
+}
