@@ -6,7 +6,7 @@ import { EventSender } from './report/event-sender.ts';
 import { createReporter } from './report/reporter.ts';
 import { listHiddenValues } from './scripts/environment.ts';
 import { REAL_LOCATIONS } from './stages/disks.ts';
-import { createHooksStage } from './stages/hooks.ts';
+import { createHooksStage, OWN_HOOKS } from './stages/hooks.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
 import { runStages, type StageFailure } from './stages/stage.ts';
 
@@ -56,6 +56,7 @@ export async function install(options: InstallOptions): Promise<void> {
       host,
       parameters,
       load: options.loadHooks,
+      ownFolder: OWN_HOOKS,
       onOpened: (book) => (hooks = book),
     });
     const failed = await runStages(opening, [], reporter);

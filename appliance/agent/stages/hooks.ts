@@ -7,12 +7,12 @@ import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import type { HookBook, HooksModule } from '../hooks/main.ts';
 import { TARGET_PATH } from '../overlay/mount.ts';
-import { createScriptEnvironment } from '../scripts/environment.ts';
+import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
 import type { Stage } from './stage.ts';
 
 /** The appliance's own hooks: a builder may put some there. */
-const OWN_HOOKS = '/opt/gnt/hooks';
+export const OWN_HOOKS = '/opt/gnt/hooks';
 
 export interface HooksStageOptions {
   readonly plan: InstallPlan;
@@ -20,6 +20,8 @@ export interface HooksStageOptions {
   readonly parameters: () => Promise<OsParameters>;
   /** Loads what reads and runs hooks: most installations have none, and boot without it. */
   readonly load: () => HooksModule;
+  /** OWN_HOOKS; may be missing. */
+  readonly ownFolder: string;
   readonly onOpened: (book: HookBook) => void;
 }
 
@@ -27,7 +29,7 @@ export interface HooksStageOptions {
 export function createHooksStage(options: HooksStageOptions): Stage[] {
   const { plan, host, onOpened } = options;
   const { hooks } = plan;
-  const own = hooks ? readOwnHooks(OWN_HOOKS) : [];
+  const own = hooks ? readOwnHooks(options.ownFolder) : [];
   if (!hooks || (own.length === 0 && !hooks.hasDocuments)) return [];
   const stage: Stage = {
     name: 'hooks',
@@ -60,6 +62,7 @@ function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<st
     ...(Object.fromEntries(disks) as Record<string, string>),
     ...(plan.hooks?.points.includes('before-reset') === true && { INSTANCE_REINSTALL: '1' }),
     ...plan.scripts?.environment,
+    ...planMirrorVariables(plan),
   };
   return createScriptEnvironment(planned, parameters);
 }
