@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,6 +18,8 @@ const nowhere = join(folder, 'nowhere');
 const served = [hookDocument('stages: {install.post: [{name: own}]}', { name: 'a.yaml' })];
 const server = createServer((request, response) => {
   response.statusCode = request.url === '/ganeti/latest/install/hooks.json' ? 200 : 404;
+  // The client would wait for more.
+  response.setHeader('connection', 'close');
   response.end(JSON.stringify(served));
 }).listen(0, '127.0.0.1');
 before(async () => {
