@@ -32,6 +32,8 @@ function addInstall(leaves: Leaves, install: ViewInstall): void {
     leaves.set('os/package', { kind: 'live', source: 'package' });
     leaves.set('os/os-install-package', { kind: 'live', source: 'package' });
   }
+  for (const name of install.plan.mirrors ?? [])
+    leaves.set(`mirror/${name}`, { kind: 'live', source: 'mirror' });
 }
 
 function metaData(view: ServedView): object {

@@ -11,7 +11,8 @@ export interface FixedLeaf {
   readonly goneReason: string | null;
 }
 
-type LiveSource = 'read' | StreamName;
+/** A mirror is a folder: all that lies below it comes from there too. */
+type LiveSource = 'read' | 'mirror' | StreamName;
 /** Files that are too big to be held in memory. */
 export type StreamName = 'image' | 'package' | 'install-package';
 export interface LiveLeaf {

@@ -43,7 +43,8 @@ export class Site {
     if (!isDialectServed(this.#view, address.dialect)) return undefined;
     if (address.kind === 'versions') return versionListing(address.dialect);
     const name = address.kind === 'content' ? 'openstack content' : address.dialect;
-    return this.#tree(name, address.dialect).get(address.path);
+    const tree = this.#tree(name, address.dialect);
+    return tree.get(address.path) ?? (name === 'ganeti' ? mirrorOf(tree, address.path) : undefined);
   }
 
   #tree(name: TreeName, dialect: Dialect): Tree {
@@ -59,6 +60,12 @@ export class Site {
     if (tree instanceof RenderFailure) throw tree;
     return tree;
   }
+}
+
+/** Which files a mirror has is for the mirror to say. */
+function mirrorOf(tree: Tree, path: string): Resource | undefined {
+  const [mirror] = /^mirror\/[^/]+(?=\/)/.exec(path) ?? [];
+  return mirror === undefined ? undefined : tree.get(mirror);
 }
 
 type TreeName = Dialect | 'openstack content';

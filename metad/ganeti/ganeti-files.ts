@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
 import { reveal } from '#shared/secret/secret.ts';
 import { bytesLeaf } from '../dialects/leaf.ts';
-import type { Leaf, StreamName } from '../dialects/leaf.ts';
+import type { Leaf } from '../dialects/leaf.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { ServeStream } from '../http/content-proxy.ts';
 import { sendText } from '../http/reply.ts';
@@ -70,7 +70,7 @@ export function createPackageServer(directories: readonly string[]): ServeStream
 
 async function servePackage(
   exchange: Exchange,
-  name: StreamName,
+  name: string,
   directories: readonly string[],
 ): Promise<void> {
   const { request, response } = exchange;
@@ -102,7 +102,7 @@ async function servePackage(
 
 async function openPackage(
   view: ServedView,
-  name: StreamName,
+  name: string,
   directories: readonly string[],
 ): Promise<FileHandle | null> {
   const parameter = PACKAGES.find(([, source]) => source === name)?.[0];

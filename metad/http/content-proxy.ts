@@ -5,8 +5,11 @@ import type { StreamName } from '../dialects/leaf.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
 
-/** Serves the node daemon's big files: the image and the personalization package of an instance that is being installed. */
-export type ServeStream = (exchange: Exchange, name: StreamName) => void;
+/**
+ * Serves what the node daemon has for an instance that is being installed: the image, the personalization package, package mirrors.
+ * @param path below the instance's, percent-encoded; the name if not given
+ */
+export type ServeStream = (exchange: Exchange, name: StreamName | 'mirror', path?: string) => void;
 
 /** Headers that pass from the node daemon to the appliance. */
 const PASSED_HEADERS = [
@@ -17,7 +20,10 @@ const PASSED_HEADERS = [
   'etag',
   'last-modified',
 ] as const;
-const PASSED_REQUEST_HEADERS = ['range', 'if-range', 'if-none-match'] as const;
+const PASSED_REQUEST_HEADERS = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const;
+const PASSED_STATUSES = [200, 206, 304, 416];
+/** Package managers ask for files that need not be there. */
+const REFUSING_STATUSES = [400, 404];
 /** Longest reason that is passed on from a failed request. */
 const MAX_REASON_BYTES = 4096;
 /** The node daemon sends something at least this often, or the transfer has failed. */
@@ -25,9 +31,8 @@ const IDLE_TIMEOUT_MS = 60_000;
 
 /** @param socketPath the node daemon's content socket */
 export function createContentProxy(socketPath: string): ServeStream {
-  return (exchange, name) => {
+  return (exchange, name, path = name) => {
     const { request, response, instance } = exchange;
-    const path = `/v1/instances/${instance.view.uuid}/${name}`;
     const headers: Record<string, string> = {};
     for (const header of PASSED_REQUEST_HEADERS) {
       const value = request.headers[header];
@@ -35,7 +40,7 @@ export function createContentProxy(socketPath: string): ServeStream {
     }
     const upstream = httpRequest({
       socketPath,
-      path,
+      path: `/v1/instances/${instance.view.uuid}/${path}`,
       method: request.method ?? 'GET',
       headers,
       agent: false,
@@ -52,11 +57,12 @@ export function createContentProxy(socketPath: string): ServeStream {
   };
 }
 
-function pass(exchange: Exchange, name: StreamName, incoming: IncomingMessage): void {
+function pass(exchange: Exchange, name: StreamName | 'mirror', incoming: IncomingMessage): void {
   const { response, instance } = exchange;
   const status = incoming.statusCode ?? 502;
-  if (![200, 206, 304, 416].includes(status)) {
-    void sendReason(exchange, name, incoming);
+  if (!PASSED_STATUSES.includes(status)) {
+    const isRefusal = name === 'mirror' && REFUSING_STATUSES.includes(status);
+    void sendReason(exchange, name, incoming, isRefusal ? status : 502);
     return;
   }
   const headers: string[] = [];
@@ -64,10 +70,10 @@ function pass(exchange: Exchange, name: StreamName, incoming: IncomingMessage): 
     const value = incoming.headers[header];
     if (typeof value === 'string') headers.push(header, value);
   }
-  if (incoming.headers.etag === undefined && status !== 416) {
+  if (name !== 'mirror' && incoming.headers.etag === undefined && status !== 416) {
     headers.push('ETag', `"${instance.view.instanceId}-${name}"`);
   }
-  if (name !== 'image') headers.push('Cache-Control', 'no-store');
+  if (name !== 'image' && name !== 'mirror') headers.push('Cache-Control', 'no-store');
   response.writeHead(status, headers);
   incoming.on('error', () => response.destroy());
   // A transfer that ends early must not look complete.
@@ -79,6 +85,7 @@ async function sendReason(
   exchange: Exchange,
   name: string,
   incoming: IncomingMessage,
+  status: number,
 ): Promise<void> {
   let reason = '';
   try {
@@ -90,7 +97,7 @@ async function sendReason(
     // The reason is cut off; what there is of it is passed on.
   }
   const text = reasonText(reason.slice(0, MAX_REASON_BYTES));
-  sendText(exchange.response, 502, `the node could not provide the ${name}: ${text}`);
+  sendText(exchange.response, status, `the node could not provide the ${name}: ${text}`);
 }
 
 /** The node daemon's errors are JSON with a message, others plain text. */

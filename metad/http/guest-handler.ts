@@ -155,6 +155,8 @@ export class GuestHandler {
       case 'package':
       case 'install-package':
         return this.#options.serveStream(exchange, resource.source);
+      case 'mirror':
+        return this.#options.serveStream(exchange, 'mirror', mirrorPath(address));
       default:
         return assertNever(resource.source);
     }
@@ -170,6 +172,12 @@ export class GuestHandler {
     if (response.headersSent) response.destroy();
     else sendText(response, 500, 'the service could not answer this request');
   }
+}
+
+/** As the node daemon is asked for it. */
+function mirrorPath(address: Address): string {
+  const path = address.kind === 'entry' ? address.path : '';
+  return path.split('/').map(encodeURIComponent).join('/');
 }
 
 function isTokenMissing({ instance, headers }: Exchange, address: Address): boolean {

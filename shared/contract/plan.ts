@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hookPoint, instanceName, uuid } from './primitives.ts';
+import { hookPoint, instanceName, MAX_MIRRORS, mirrorName, uuid } from './primitives.ts';
 
 /** virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of them. */
 const diskSerial = z.string().regex(/^[a-z0-9-]{1,20}$/);
@@ -52,5 +52,7 @@ export const installPlan = z.strictObject({
       hasDocuments: z.boolean(),
     })
     .optional(),
+  /** Package mirrors at /ganeti/<v>/mirror/<name>/. Absent: none is allowed. */
+  mirrors: z.array(mirrorName).max(MAX_MIRRORS).optional(),
 });
 export type InstallPlan = z.infer<typeof installPlan>;

@@ -40,6 +40,17 @@ export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in he
 export const base64 = z.base64();
 export const timestampMs = z.number().nonnegative();
 
+/** An operator's name for a package mirror: a path segment, and GNT_MIRROR_<NAME> in an environment. */
+export const mirrorName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'not a name of a mirror');
+export const MAX_MIRRORS = 16;
+/** The folder that a package mirror is allowed for. Whoever installs may read it, so a login has no place in it. */
+export const mirrorUrl = z
+  .string()
+  .max(1024)
+  .refine((text) => /^https?:\/\/[^\s@?#\\]+$/i.test(text) && URL.canParse(text), {
+    error: 'not an http or https URL without user, query and fragment',
+  });
+
 export const visibility = z.enum(['public', 'private', 'secret']);
 export type Visibility = z.infer<typeof visibility>;
 
