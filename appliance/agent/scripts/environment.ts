@@ -1,3 +1,4 @@
+import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { OsParameters } from '../channel/host-client.ts';
 
 const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -5,6 +6,15 @@ const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 /** Ganeti's name of an OS parameter in a script's environment: upper case, dashes as underscores. */
 export function formatOsParameterVariable(name: string): string {
   return `OSP_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** GNT_MIRROR_<NAME>: where the host serves each package mirror that its administrator allows. */
+export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
+  const entries = mirrors.map((name) => [
+    `GNT_MIRROR_${name.toUpperCase().replaceAll('-', '_')}`,
+    `http://169.254.169.254/ganeti/latest/mirror/${name}`,
+  ]);
+  return Object.fromEntries(entries) as Record<string, string>;
 }
 
 /** The whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; nothing of the agent's own. */

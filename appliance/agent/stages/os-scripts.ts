@@ -3,7 +3,7 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import { rereadPartitions } from '../overlay/file-systems.ts';
 import { unpackTar } from '../overlay/package.ts';
-import { createScriptEnvironment } from '../scripts/environment.ts';
+import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import { runScript } from '../scripts/run-script.ts';
 import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
 import type { DiskLocations } from './disks.ts';
@@ -36,7 +36,10 @@ export function createOsScriptsStage(options: OsScriptsOptions): Stage {
         rootPath: WRITABLE_ROOT,
         directory: DEFINITION_PATH,
         path: scripts.path,
-        environment: createScriptEnvironment(scripts.environment, parameters),
+        environment: createScriptEnvironment(
+          { ...scripts.environment, ...planMirrorVariables(plan) },
+          parameters,
+        ),
         reporter,
       });
       return `${scripts.path} succeeded`;
