@@ -43,6 +43,7 @@ complete -F ${name} ${program}
 `;
 }
 
+/** As a file in zsh's function path it is called itself when tab is first pressed; when it is sourced it only registers the function. */
 function zshScript(program: string, name: string): string {
   return `#compdef ${program}
 # zsh completion for ${program}; use: source <(${program} completion zsh)
@@ -59,7 +60,11 @@ ${name}() {
   done < <(${program} completion-words -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
   _describe '${program}' found
 }
-compdef ${name} ${program}
+if [[ $funcstack[1] == '_${program}' ]]; then
+  ${name} "$@"
+else
+  compdef ${name} ${program}
+fi
 `;
 }
 

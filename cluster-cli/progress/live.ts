@@ -28,19 +28,40 @@ export function renderLive(
   const width = Math.max(1, options.columns - 1);
   const spinner = spinnerAt(nowMs, options.hasUnicode);
   const status = describeStatus(progress);
+  const lead = (line: string): string =>
+    line.startsWith(spinner) ? options.paint('cyan', spinner) + line.slice(spinner.length) : line;
+  const cut = (line: string): string => truncate(line, width, options.hasUnicode);
   const lines = [
-    ...(status === '' ? [] : [[spinner, status].join(' ')]),
-    ...progress.activities.map((activity) => renderActivity(activity, nowMs, spinner, options)),
-    ...(progress.output === null ? [] : [`  ${sanitizeLine(progress.output)}`]),
+    ...(status === '' ? [] : [lead(cut([spinner, status].join(' ')))]),
+    ...progress.activities.map((activity) =>
+      lead(renderActivity(activity, nowMs, spinner, options)),
+    ),
+    ...(progress.output === null
+      ? []
+      : [options.paint('dim', cut(`  ${sanitizeLine(progress.output)}`))]),
   ];
-  const shown = lines.length > 0 ? lines : [`${spinner} job ${progress.jobId} ${progress.status}`];
-  return shown.map((line, index) => {
-    const cut = truncate(line, width, options.hasUnicode);
-    if (progress.output !== null && index === shown.length - 1) return options.paint('dim', cut);
-    return cut.startsWith(spinner)
-      ? options.paint('cyan', spinner) + cut.slice(spinner.length)
-      : cut;
-  });
+  return lines.length > 0
+    ? lines
+    : [lead(cut(`${spinner} job ${progress.jobId} ${progress.status}`))];
+}
+
+/** A message that stays, broken between words: what goes on in the next line is indented. */
+export function renderLog(
+  event: Extract<JobEvent, { type: 'log' }>,
+  options: LiveOptions,
+): readonly string[] {
+  const isWarning = event.level === 'warn';
+  const label = 'warning: ';
+  const lines = wrap(
+    `${isWarning ? label : ''}${sanitizeLine(event.message)}`,
+    options.columns - 1,
+  );
+  if (!isWarning) return lines.map((line) => options.paint('dim', line));
+  return lines.map((line, index) =>
+    index === 0 && line.startsWith(label)
+      ? `${options.paint('yellow', label.trimEnd())} ${line.slice(label.length)}`
+      : line,
+  );
 }
 
 /** The line that stays when a stage is over. */
@@ -65,7 +86,8 @@ function renderActivity(
   spinner: string,
   options: LiveOptions,
 ): string {
-  const width = options.columns - 1;
+  const width = Math.max(1, options.columns - 1);
+  const cut = (text: string): string => truncate(text, width, options.hasUnicode);
   const elapsed = formatDuration(nowMs - activity.startedAtMs);
   const { doneBytes, totalBytes, bytesPerSecond } = activity;
   let line = `${spinner} ${sanitizeLine(activity.name).padEnd(NAME_COLUMNS)}`;
@@ -76,7 +98,7 @@ function renderActivity(
     add(elapsed.padStart(11));
     if (doneBytes > 0) add(formatBytes(doneBytes));
     if (bytesPerSecond !== null) add(`${formatBytes(bytesPerSecond)}/s`);
-    return line.trimEnd();
+    return cut(line.trimEnd());
   }
   const remainingMs = estimateRemainingMs(activity);
   const tail = [
@@ -88,15 +110,19 @@ function renderActivity(
   const percent = `${Math.floor(100 * fraction)} %`.padStart(5);
   const wanted = [percent, ...tail].join(' ').length + 2;
   const room = Math.min(MAX_BAR_COLUMNS, width - line.length - wanted);
-  if (room >= MIN_BAR_COLUMNS) add(renderBar(fraction, room, options.hasUnicode));
+  const head = line.length;
+  if (room >= MIN_BAR_COLUMNS) add(' '.repeat(room));
   for (const part of [percent, ...tail]) add(part);
-  return line;
+  if (room < MIN_BAR_COLUMNS) return cut(line);
+  // Its place is kept until now, since colours have no width.
+  const bar = renderBar(fraction, room, options);
+  return `${line.slice(0, head)} ${bar}${line.slice(head + 1 + room)}`;
 }
 
-function renderBar(fraction: number, columns: number, hasUnicode: boolean): string {
+function renderBar(fraction: number, columns: number, options: LiveOptions): string {
   const full = Math.floor(fraction * columns);
-  const [done, left] = hasUnicode ? ['█', '░'] : ['#', '.'];
-  return done.repeat(full) + left.repeat(columns - full);
+  const [done, left] = options.hasUnicode ? ['█', '░'] : ['#', '.'];
+  return options.paint('cyan', done.repeat(full)) + left.repeat(columns - full);
 }
 
 function spinnerAt(nowMs: number, hasUnicode: boolean): string {
@@ -116,6 +142,23 @@ export function truncate(text: string, columns: number, hasUnicode: boolean): st
     kept += character;
   }
   return columns < 1 ? '' : kept + ellipsis;
+}
+
+const INDENT = '  ';
+
+/** Breaks text at spaces. A word that is longer than a line stands in a line of its own, which the terminal breaks. */
+function wrap(text: string, columns: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line.trim() === '' || widthOf(longer) <= columns) line = longer;
+    else {
+      lines.push(line);
+      line = INDENT + word;
+    }
+  }
+  return [...lines, line];
 }
 
 const WIDE =

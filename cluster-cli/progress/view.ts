@@ -1,9 +1,8 @@
 import type { JobEvent } from '#shared/contract/job.ts';
 import type { Context } from '../context.ts';
 import { formatClock } from '../render/format.ts';
-import { sanitizeLine } from '../render/sanitize.ts';
 import { createPaint, DEFAULT_COLUMNS } from '../terminal.ts';
-import { type LiveOptions, renderFinished, renderLive } from './live.ts';
+import { type LiveOptions, renderFinished, renderLive, renderLog } from './live.ts';
 import { createPlainReporter } from './plain.ts';
 import { type JobProgress, startProgress } from './state.ts';
 
@@ -80,7 +79,7 @@ async function createLiveView(context: Context, jobId: number): Promise<View> {
       note = null;
       if (isClosed) return;
       if (event.type === 'stage-finished') keep(renderFinished(event, options()));
-      if (event.type === 'log') keep(renderLog(event));
+      if (event.type === 'log') keep(renderLog(event, options()).join('\n'));
       if (event.type === 'end') draw.clear();
       else redraw();
     },
@@ -97,9 +96,4 @@ async function createLiveView(context: Context, jobId: number): Promise<View> {
       draw.done();
     },
   };
-
-  function renderLog(event: Extract<JobEvent, { type: 'log' }>): string {
-    const text = sanitizeLine(event.message);
-    return event.level === 'warn' ? `${paint('yellow', 'warning:')} ${text}` : paint('dim', text);
-  }
 }

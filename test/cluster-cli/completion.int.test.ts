@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -64,12 +67,94 @@ test('bash completes files after an option that names one, also behind @', async
   assert.deepEqual(behindAt, [`@${folder}/run-program.ts`]);
 });
 
-test('the scripts for zsh and fish are printed, another shell is refused', async () => {
-  for (const shell of ['zsh', 'fish']) {
-    const result = await runProgram('gnt-os', ['completion', shell], { root: daemon.root });
-    assert.equal(result.status, 0);
-    assert.match(result.stdout, /gnt-os completion-words/);
+const support = join(import.meta.dirname, 'support');
+/** A line, what is offered, and the line after tab was pressed where more of it is certain. */
+const otherShells: readonly (readonly [string, readonly string[], string?])[] = [
+  ['gnt-instance console w', ['web1'], 'gnt-instance console web1 '],
+  ['gnt-instance rei', ['reinstall'], 'gnt-instance reinstall '],
+  ['gnt-instance add --os-type ', ['debian+bookworm', 'debian+trixie', 'noop']],
+  [
+    'gnt-instance add --os-im',
+    ['--os-image', '--os-image-checksum', '--os-image-grow'],
+    'gnt-instance add --os-image',
+  ],
+  [
+    `gnt-instance add --user-data=${support}/run-pro`,
+    [`--user-data=${support}/run-program.ts`],
+    `gnt-instance add --user-data=${support}/run-program.ts `,
+  ],
+  [
+    `gnt-instance add --ssh-key @${support}/run-pro`,
+    [`@${support}/run-program.ts`],
+    `gnt-instance add --ssh-key @${support}/run-program.ts `,
+  ],
+  ['gnt-job watch 3', ['31'], 'gnt-job watch 31 '],
+];
+
+/** Runs a shell with gnt-instance's completion as an installed package has it; that of gnt-job is sourced. */
+async function runShell(
+  shell: 'zsh' | 'fish',
+  fileName: string,
+  args: readonly string[],
+): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), `gnt-${shell}-`));
+  try {
+    const script = await runProgram('gnt-instance', ['completion', shell], { root: daemon.root });
+    await writeFile(join(home, fileName), script.stdout);
+    const { stdout } = await promisify(execFile)(shell, args, {
+      env: {
+        PATH: `${bin}:${process.env['PATH']}`,
+        GNT_ROOT: daemon.root,
+        HOME: home,
+        COMPLETIONS: home,
+        LANG: 'C.UTF-8',
+        TERM: 'xterm',
+      },
+      timeout: 240_000,
+    });
+    return stdout;
+  } finally {
+    await rm(home, { recursive: true });
   }
+}
+
+const skipWithout = (shell: string): string | false =>
+  existsSync(`/usr/bin/${shell}`) ? false : `${shell} is not installed: apt install ${shell}`;
+
+test('zsh completes by tab, from the first time', { skip: skipWithout('zsh') }, async () => {
+  const typed = otherShells.map(([line]) => line);
+  const driver = join(support, 'complete-in-zsh.zsh');
+  const answers = (await runShell('zsh', '_gnt-instance', ['-f', driver, ...typed])).split(/^== /m);
+  for (const [index, [line, offered, completed]] of otherShells.entries()) {
+    const answer = (answers[index + 1] ?? '').split('\n');
+    const words = answer.filter((each) => each.startsWith('offered ')).map((each) => each.slice(8));
+    // zsh keeps the folder apart from the names in it.
+    const names = offered.map((word) => word.replace(`${support}/`, ''));
+    assert.deepEqual(words.toSorted(), names, line);
+    if (completed) assert.ok(answer.includes(`line ${completed}`), answer.join('\n'));
+  }
+});
+
+test('fish completes, descriptions beside', { skip: skipWithout('fish') }, async () => {
+  const commands = [
+    'set fish_complete_path $COMPLETIONS',
+    'gnt-job completion fish | source',
+    'for line in $argv; echo "== $line"; complete -C "$line"; end',
+  ];
+  const args = ['--no-config', '-c', commands.join('\n'), ...otherShells.map(([line]) => line)];
+  const answers = (await runShell('fish', 'gnt-instance.fish', args)).split(/^== /m);
+  for (const [index, [line, offered]] of otherShells.entries()) {
+    const words = (answers[index + 1] ?? '').trimEnd().split('\n').slice(1);
+    assert.deepEqual(
+      words.map((word) => word.split('\t')[0]),
+      offered,
+      line,
+    );
+  }
+  assert.match(answers[2] ?? '', /^reinstall\tinstall an instance again/m);
+});
+
+test('a shell that is not known is refused', async () => {
   const refused = await runProgram('gnt-os', ['completion', 'csh'], { root: daemon.root });
   assert.equal(refused.status, 2);
 });

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { JobEvent } from '#shared/contract/job.ts';
-import { renderFinished, renderLive, truncate } from '../../../cluster-cli/progress/live.ts';
+import {
+  renderFinished,
+  renderLive,
+  renderLog,
+  truncate,
+} from '../../../cluster-cli/progress/live.ts';
 import { createPlainReporter } from '../../../cluster-cli/progress/plain.ts';
 import {
   applyJobEvent,
@@ -115,6 +120,31 @@ test('without UTF-8 nothing but ASCII is drawn', () => {
     renderFinished(finished, options(80, false)),
   ];
   assert.match(lines.join('\n'), /^[\n -~]*$/);
+});
+
+test('a bar is coloured as far as it is full, and colours take no room', () => {
+  const progress = after([started, measured(0, 0), measured(1000, 50), measured(9000, 450)]);
+  const [plain = ''] = renderLive(progress, 0, options(80));
+  const [line = ''] = renderLive(progress, 0, {
+    ...options(80),
+    paint: (style, text) => `<${style}>${text}</>`,
+  });
+  assert.match(line, /^<cyan>⠋<\/> image +<cyan>█{8}<\/>░{10} {2}45 %/);
+  assert.equal(line.replaceAll(/<[^>]*>/g, ''), plain);
+});
+
+test('a long message is broken between words, a word never', () => {
+  const log = (message: string, level: 'info' | 'warn') =>
+    renderLog({ type: 'log', atMs: 1, level, message }, options(24));
+  assert.deepEqual(log('QEMU: -accel kvm: no such device here', 'info'), [
+    'QEMU: -accel kvm: no',
+    '  such device here',
+  ]);
+  assert.deepEqual(log(`see ${'x'.repeat(30)} now`, 'warn'), [
+    'warning: see',
+    `  ${'x'.repeat(30)}`,
+    '  now',
+  ]);
 });
 
 test('a stage that is over leaves its time and its summary', () => {
