@@ -47,10 +47,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   });
   const luxi = await listenForGaneti({
     socketPath: options.ganetiSocket,
-    updateConfig: async (value) => {
-      await dropIn.updateConfig(value);
-      await listeners.refresh();
-    },
+    updateConfig: async (value) => await listeners.cover(await dropIn.updateConfig(value)),
     logger,
   });
   const control =

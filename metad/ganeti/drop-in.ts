@@ -29,6 +29,8 @@ export interface DropInOptions {
 export class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
   readonly #byIp = new Map<string, Instance>();
+  /** The reverse. */
+  readonly #ips = new Map<Instance, readonly string[]>();
   readonly #options: DropInOptions;
   readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);
 
@@ -57,19 +59,23 @@ export class GanetiDropIn implements InstanceDirectory {
     this.#forget(uuid);
   }
 
-  /** @throws LuxiRefusal */
-  async updateConfig(value: unknown): Promise<void> {
+  /**
+   * @returns the instance's addresses from now on
+   * @throws LuxiRefusal
+   */
+  async updateConfig(value: unknown): Promise<readonly string[]> {
     const parsed = parseGanetiInstance(value);
     const fields = { instance: parsed.name, addresses: parsed.communicationIps };
     const [ip] = parsed.communicationIps;
     if (ip === undefined) {
       this.#forget(parsed.uuid);
       this.#options.logger.info('ganeti.no-communication', fields);
-      return;
+      return [];
     }
     const leaves = await this.#options.readLeaves(parsed);
     this.#serve(parsed, ip, leaves);
     this.#options.logger.info('ganeti.served', fields);
+    return parsed.communicationIps;
   }
 
   /** Takes a connection from a listener of one device, or of all (null). */
@@ -96,29 +102,29 @@ export class GanetiDropIn implements InstanceDirectory {
     const instance = known ?? new Instance(view, this.#options.clock, this.#rendered);
     if (known) known.replaceView(view);
     this.#instances.set(parsed.uuid, instance);
-    for (const [address, owner] of this.#byIp) {
-      const isKept = parsed.communicationIps.includes(address);
-      if (owner === instance && !isKept) this.#byIp.delete(address);
-      if (owner !== instance && isKept) this.#loseAddress(owner, address);
+    for (const address of this.#ips.get(instance) ?? []) this.#byIp.delete(address);
+    this.#ips.set(instance, parsed.communicationIps);
+    for (const address of parsed.communicationIps) {
+      const owner = this.#byIp.get(address);
+      if (owner && owner !== instance) this.#loseAddress(owner, address);
+      this.#byIp.set(address, instance);
     }
-    for (const address of parsed.communicationIps) this.#byIp.set(address, instance);
   }
 
   /** Another instance has the address now. Its former owner is gone, unless it has more of them. */
   #loseAddress(owner: Instance, address: string): void {
-    this.#byIp.delete(address);
     owner.closeConnections();
-    const isLast = ![...this.#byIp.values()].includes(owner);
-    if (!isLast) return;
-    this.#instances.delete(owner.view.uuid);
-    owner.end();
+    const left = (this.#ips.get(owner) ?? []).filter((ip) => ip !== address);
+    this.#ips.set(owner, left);
+    if (left.length === 0) this.#forget(owner.view.uuid);
   }
 
   #forget(uuid: string): void {
     const instance = this.#instances.get(uuid);
     if (!instance) return;
     this.#instances.delete(uuid);
-    for (const [ip, owner] of this.#byIp) if (owner === instance) this.#byIp.delete(ip);
+    for (const ip of this.#ips.get(instance) ?? []) this.#byIp.delete(ip);
+    this.#ips.delete(instance);
     instance.end();
   }
 }

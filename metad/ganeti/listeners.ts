@@ -68,14 +68,23 @@ export class Listeners implements Disposable {
     return this.#devices.has(device);
   }
 
+  /** Opens what is missing for some addresses; what it takes does not grow with the number of all addresses. */
+  async cover(addresses: readonly string[]): Promise<void> {
+    if (!(await this.#readRoutes())) return;
+    for (const ip of addresses) {
+      const device = this.#routes.deviceOf(ip);
+      if (device === null) continue;
+      const listener = this.#devices.get(device);
+      if (listener?.interfaceIndex === indexOrNull(device)) continue;
+      listener?.server.close();
+      this.#devices.delete(device);
+      this.#addDevice(device);
+    }
+  }
+
   /** Opens what is missing and closes what is left over. */
   async refresh(): Promise<void> {
-    try {
-      this.#routes = parseRouteTable(await readFile(ROUTE_FILE, 'utf8'));
-    } catch (error) {
-      this.#options.logger.warn('ganeti.no-routes', { error: messageOf(error) });
-      return;
-    }
+    if (!(await this.#readRoutes())) return;
     const wanted = new Set(this.#options.addresses().map((ip) => this.#routes.deviceOf(ip)));
     for (const [device, listener] of this.#devices) {
       if (wanted.has(device) && listener.interfaceIndex === indexOrNull(device)) continue;
@@ -92,6 +101,16 @@ export class Listeners implements Disposable {
     this.#common.close();
     for (const { server } of this.#devices.values()) server.close();
     this.#devices.clear();
+  }
+
+  async #readRoutes(): Promise<boolean> {
+    try {
+      this.#routes = parseRouteTable(await readFile(ROUTE_FILE, 'utf8'));
+      return true;
+    } catch (error) {
+      this.#options.logger.warn('ganeti.no-routes', { error: messageOf(error) });
+      return false;
+    }
   }
 
   #addDevice(device: string): void {

@@ -47,5 +47,5 @@ function fromHex(text: string): number {
 }
 
 function toNumber(ip: string): number {
-  return Buffer.from(ip.split('.').map(Number)).readUInt32BE();
+  return ip.split('.').reduce((number, part) => ((number << 8) | Number(part)) >>> 0, 0);
 }
