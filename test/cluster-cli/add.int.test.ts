@@ -177,6 +177,26 @@ test('--wait-ready before the name waits until the guest says that it is up', as
   assert.match(result.stderr, /web1 is up, 30\.0 s after its start/);
 });
 
+test('--wait-ready says at once that a guest cannot say that it is up', async () => {
+  const running = { ...(sampleInstance().running ?? assert.fail()), readyAtMs: null };
+  const ec2 = { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' };
+  const cases: readonly (readonly [Parameters<typeof sampleInstance>[0], RegExp])[] = [
+    [{ cloudInit: ec2 }, /EC2 reads no vendor-data/],
+    [{ communication: false }, /channel is off/],
+    [{ dialects: ['nocloud'] }, /dialect ganeti is not served/],
+  ];
+  for (const [fields, reason] of cases) {
+    daemon.instances.length = 0;
+    daemon.instances.push(sampleInstance({ name: 'web1', running, ...fields }));
+    const startedAtMs = performance.now();
+    const result = await add(['--os-image', '/i', '--wait-ready=600', 'web1']);
+    assert.equal(result.status, 1);
+    assert.match(result.stderr, /^error\[GUEST_NOT_READY\]: web1 runs, but will not say/m);
+    assert.match(result.stderr, reason);
+    assert.ok(performance.now() - startedAtMs < 60_000);
+  }
+});
+
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
   const running = sampleInstance().running;
   assert.ok(running);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../context.ts';
@@ -6,6 +5,7 @@ import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { waitReady } from './wait-ready.ts';
 import { readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
 import {
   type DiskOptions,
@@ -208,48 +208,4 @@ export function readSwitches(options: MetadataOptions) {
     ...(options.dialects !== undefined && { dialects: parseDialects(options.dialects) }),
     ...(options.metadataToken !== undefined && { metadataToken: options.metadataToken }),
   };
-}
-
-/** The guest says over the channel that it is up; noded answers from memory, so asking every second is cheap. */
-const READY_POLL_MS = 1000;
-
-/** @throws AppError GUEST_NOT_READY that tells what is known of the guest. */
-async function waitReady(context: Context, name: string, limitS: number): Promise<void> {
-  const client = await context.client();
-  const deadlineMs = context.clock.monotonicMs() + limitS * 1000;
-  const left = new AbortController();
-  const release = context.interrupts.take(() => left.abort());
-  context.note(`waiting up to ${limitS} s until ${name} says that it is up`);
-  try {
-    for (;;) {
-      const info = await client.instance(name);
-      if (info.running?.readyAtMs != null) {
-        const tookMs = info.running.readyAtMs - info.running.startedAtMs;
-        context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
-        return;
-      }
-      if (info.running === null || context.clock.monotonicMs() >= deadlineMs) {
-        throw new AppError(
-          'GUEST_NOT_READY',
-          info.running === null
-            ? `${name} stopped before it said that it is up: ${info.explanation}`
-            : `${name} did not say within ${limitS} s that it is up: ${info.explanation}`,
-          {
-            hint: info.communication
-              ? `look at it with: gnt-instance console ${name}`
-              : 'without --communication=yes a guest cannot say that it is up',
-            details: { instance: name, cloudInit: info.cloudInit.reason },
-          },
-        );
-      }
-      await delay(READY_POLL_MS, undefined, { signal: left.signal });
-    }
-  } catch (error) {
-    if (!left.signal.aborted) throw error;
-    throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
-      hint: `gnt-instance info ${name} tells how it is`,
-    });
-  } finally {
-    release();
-  }
 }

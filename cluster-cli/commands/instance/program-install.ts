@@ -36,7 +36,7 @@ export function addInstallation(program: Command, context: Context): void {
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       wholeNumber(
         '--wait-ready <seconds>',
-        'wait until the guest says that it is up; --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS',
+        'wait until the guest says that it is up; --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init says so with every datasource but EC2',
         { group: 'Job:', minimum: 1 },
       ),
       ...jobOptions(),
