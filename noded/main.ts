@@ -22,6 +22,7 @@ import { createHypervisor } from './hypervisor/hypervisor.ts';
 import { residentMiB } from './hypervisor/process-memory.ts';
 import { createImageCache } from './images/image-cache.ts';
 import { openPackage } from './images/package-source.ts';
+import { askMirror } from './mirrors/ask-mirror.ts';
 import { createApplianceFiles } from './install/appliance-files.ts';
 import { InstallRoom } from './install/install-room.ts';
 import { Installer } from './install/installer.ts';
@@ -111,6 +112,12 @@ async function startNode(config: NodedConfig, logger: Logger): Promise<{ stop():
       openImage: async (uuid) => {
         const image = installer.activeInstall(uuid)?.image;
         return image ?? undefined;
+      },
+      openMirror: async (uuid, name, request) => {
+        if (!installer.activeInstall(uuid)) return undefined;
+        const { packageMirrors = {} } = await clusters.load();
+        const base = Object.hasOwn(packageMirrors, name) ? packageMirrors[name] : undefined;
+        return base === undefined ? undefined : askMirror(base, request);
       },
       findService: (uuid, name) => services.find(uuid, name),
       openPackage: async (uuid, signal) => {

@@ -16,6 +16,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   safeInstall: '--enable-safe-install',
   installTimeoutS: '--install-timeout',
   exposeServices: '--expose-service',
+  packageMirrors: '--package-mirror',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',
@@ -34,6 +35,7 @@ const WITHHELD = new Set([
   'userData',
   'vendorData',
   'networkConfig',
+  'packageMirrors',
   'sshKeys',
 ]);
 /** Of these even a key may be a secret that was given without its name. */

@@ -95,7 +95,7 @@ export function planView(input: ViewInput): InstanceView {
       name,
       ...service,
     })),
-    install: input.install === null ? null : encodeInstall(input.install),
+    install: input.install === null ? null : encodeInstall(input.install, cluster),
     createdAtMs: instance.createdAtMs,
   };
 }
@@ -125,9 +125,13 @@ function planOsParameters(input: ViewInput): Record<string, ViewOsParameter> {
   return merged;
 }
 
-function encodeInstall(install: InstallContent): NonNullable<InstanceView['install']> {
+function encodeInstall(
+  install: InstallContent,
+  { packageMirrors = {} }: ClusterRecord,
+): NonNullable<InstanceView['install']> {
+  const mirrors = Object.keys(packageMirrors);
   return {
-    plan: install.plan,
+    plan: { ...install.plan, ...(mirrors.length > 0 && { mirrors }) },
     scripts: Object.fromEntries(
       [...install.scripts].map(([name, bytes]) => [name, bytes.toString('base64')]),
     ),

@@ -6,6 +6,8 @@ import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { refuse } from './refuse.ts';
+import { type OpenMirror, sendMirror } from './send-mirror.ts';
 import { parseRange } from './parse-range.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
@@ -18,6 +20,7 @@ export interface ContentProvider {
     uuid: string,
     signal: AbortSignal,
   ): Promise<{ readonly stream: Readable; readonly sizeBytes: number | null } | undefined>;
+  readonly openMirror: OpenMirror;
   readonly findService: FindService;
 }
 
@@ -92,12 +95,15 @@ async function answer(
   response: ServerResponse,
   options: ContentServerOptions,
 ): Promise<void> {
-  const [, uuid = '', kind] =
-    /^\/v1\/instances\/([^/]+)\/(image|package)$/.exec(request.url ?? '') ?? [];
+  const [, uuid = '', kind, mirrorPath] =
+    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*))$/.exec(request.url ?? '') ?? [];
   if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
     return refuse(response, 405, 'only GET and HEAD');
+  }
+  if (mirrorPath !== undefined) {
+    return sendMirror(uuid, mirrorPath, request, response, options.content.openMirror);
   }
   const send = kind === 'image' ? sendImage : sendPackage;
   return send(uuid, request, response, options.content);
@@ -150,11 +156,6 @@ async function sendPackage(
     return;
   }
   await pipeline(found.stream, response);
-}
-
-function refuse(response: ServerResponse, status: number, reason: string): void {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
-  response.end(`${reason}\n`);
 }
 
 /** A failure after the first byte can only cut the connection, so that nobody takes it for the end. */

@@ -1,5 +1,6 @@
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { mergeChanges, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -83,20 +84,29 @@ function refuseUnusableServices(services: ClusterRecord['exposeServices']): void
   }
 }
 
+function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {
+  if (Object.keys(mirrors).length <= MAX_MIRRORS) return;
+  throw new AppError('VALIDATION', `more than ${MAX_MIRRORS} package mirrors`, {
+    hint: 'remove those that are not needed any more',
+  });
+}
+
 export function modifyClusterHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'CLUSTER_SET_PARAMS'>> {
   return {
     locks: () => ['cluster'],
     prepare: async (opcode) => {
-      const { exposeServices } = await dependencies.clusters.load();
+      const { exposeServices, packageMirrors = {} } = await dependencies.clusters.load();
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
+      refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
       return async () => {
         await dependencies.clusters.update((cluster) => ({
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
+          packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           tags: mergeTags(cluster.tags ?? [], opcode),
         }));
         if (Object.keys(opcode.exposeServices).length > 0) await dependencies.services.publish();

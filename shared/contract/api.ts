@@ -94,6 +94,8 @@ export const clusterRecord = z.object({
   installTimeoutS: z.number().int().nonnegative(),
   hostScripts: z.boolean(),
   exposeServices: z.record(z.string(), exposedService),
+  /** URLs of package mirrors that an instance may read from while it is installed, by name. */
+  packageMirrors: z.record(z.string(), z.string()).optional(),
   tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;

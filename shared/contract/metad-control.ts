@@ -17,6 +17,8 @@ import { uuid } from './primitives.ts';
  *
  * metad → noded, HTTP on `run/gnt/metad/content.sock`:
  *   GET /v1/instances/{uuid}/image (Range) | /v1/instances/{uuid}/package   for instances that are being installed
+ *   GET /v1/instances/{uuid}/mirror/{name}/{path}   (Range, conditions) likewise, from a mirror that the administrator allows;
+ *     400 for a path that could lead out of it, 404 when it is not there, 502 with a reason for everything else
  *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
  *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
  */

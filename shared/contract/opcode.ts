@@ -5,6 +5,8 @@ import {
   dialect,
   instanceName,
   macAddress,
+  mirrorName,
+  mirrorUrl,
   osParameterName,
   tokenPolicy,
 } from './primitives.ts';
@@ -210,6 +212,8 @@ export const clusterModify = z.strictObject({
         .nullable(),
     )
     .default({}),
+  /** NAME=URL; null removes NAME. */
+  packageMirrors: z.record(mirrorName, mirrorUrl.nullable()).default({}),
   addTags: tags.optional(),
   removeTags: tags.optional(),
 });

@@ -47,7 +47,7 @@ export const MAX_MIRRORS = 16;
 export const mirrorUrl = z
   .string()
   .max(1024)
-  .refine((text) => /^https?:\/\/[^\s@?#\\]+$/i.test(text) && URL.canParse(text), {
+  .refine((text) => /^https?:\/\/[^/\s@?#\\][^\s@?#\\]*$/i.test(text) && URL.canParse(text), {
     error: 'not an http or https URL without user, query and fragment',
   });
 

@@ -81,6 +81,15 @@ for (const removal of ['apt=', '-apt', 'apt=default']) {
   });
 }
 
+test('gnt-cluster modify --package-mirror allows mirrors and takes them back', async () => {
+  const url = 'http://deb.example.org/debian';
+  const opcode = await submit(
+    'gnt-cluster',
+    ...['modify', '--package-mirror', `debian=${url}`, '--package-mirror', 'old='],
+  );
+  assert.deepEqual(opcode['packageMirrors'], { debian: url, old: null });
+});
+
 test('gnt-cluster init sets every option that it is given', async () => {
   const opcode = await submit(
     'gnt-cluster',

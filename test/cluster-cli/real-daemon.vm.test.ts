@@ -154,6 +154,20 @@ test('what is set for the cluster and an OS is shown again', async () => {
   assert.match(shown, /^ {2}apt: port 3142 goes to 127\.0\.0\.1:3142$/m);
   await succeed('cluster', 'modify', '--expose-service', 'apt=');
   assert.doesNotMatch(await succeed('cluster', 'info'), /apt: port/);
+  const mirror = 'http://deb.example.org/debian';
+  await succeed('cluster', 'modify', '--package-mirror', `debian=${mirror}`);
+  assert.match(await succeed('cluster', 'info'), new RegExp(`^ {2}debian: ${mirror}$`, 'm'));
+  const refused = await gnt(
+    'cluster',
+    'modify',
+    '--package-mirror',
+    'debian=http://joe:hunter22@x/',
+  );
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /--package-mirror debian/);
+  assert.doesNotMatch(refused.stderr, /hunter22/);
+  await succeed('cluster', 'modify', '--package-mirror', 'debian=');
+  assert.doesNotMatch(await succeed('cluster', 'info'), /deb\.example\.org/);
   await succeed('os', 'modify', '--trusted', 'yes', 'later');
   assert.equal((await gnt('os', 'diagnose')).status, 0);
 });

@@ -159,7 +159,7 @@ function fetchInto(fd: number, { url, timeout }: DownloadFields): Promise<void> 
       const [reason = `curl ended with ${status}`] = said.trim().split('\n').slice(-1);
       reject(
         new AppError('HOOK_FAILED', `download failed: ${reason}`, {
-          hint: 'an appliance reaches nothing but its host: gnt-cluster modify --expose-service',
+          hint: 'an appliance reaches nothing but its host: gnt-cluster modify --package-mirror',
         }),
       );
     });

@@ -13,6 +13,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly installTimeout?: number;
   readonly hostScripts?: boolean;
   readonly exposeService?: readonly string[];
+  readonly packageMirror?: readonly string[];
   readonly store?: string;
 }
 
@@ -80,6 +81,7 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
     ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
+    ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
   };
 }
 
@@ -88,11 +90,25 @@ type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 /** `NAME=PORT:HOST:PORT`, `NAME=`, `-NAME` or `NAME=default` to take it back; IPv6 hosts in brackets. @throws AppError USAGE */
 export function parseServices(texts: readonly string[]): Services {
   const services: Services = {};
-  for (const { key, value } of texts.flatMap((text) => parseKeyValues('--expose-service', text))) {
-    const isRemoval = value.kind === 'unset' || (value.kind === 'text' && value.text === '');
-    services[key] = isRemoval ? null : parseService(key, value.kind === 'text' ? value.text : '');
+  for (const [name, text] of parseRemovable('--expose-service', texts)) {
+    services[name] = text === null ? null : parseService(name, text);
   }
   return services;
+}
+
+/** `NAME=URL`; taken back as a service is. The URL is judged by the node. @throws AppError USAGE */
+function parseMirrors(texts: readonly string[]): Record<string, string | null> {
+  return Object.fromEntries(parseRemovable('--package-mirror', texts));
+}
+
+/** Name and text; null for `NAME=`, `-NAME` and `NAME=default`. */
+function parseRemovable(option: string, texts: readonly string[]): [string, string | null][] {
+  return texts
+    .flatMap((text) => parseKeyValues(option, text))
+    .map(({ key, value }) => {
+      const isRemoval = value.kind === 'unset' || (value.kind === 'text' && value.text === '');
+      return [key, isRemoval ? null : value.kind === 'text' ? value.text : ''];
+    });
 }
 
 function parseService(name: string, text: string): NonNullable<Services[string]> {
@@ -129,6 +145,10 @@ export async function runClusterInfo(
       value: `port ${port} goes to ${host}:${hostPort}`,
     }),
   );
+  const mirrors = Object.entries(cluster.packageMirrors ?? {}).map(([key, value]) => ({
+    key,
+    value,
+  }));
   const lines = renderOutline([
     { key: 'Cluster name', value: cluster.name },
     { key: 'Cluster UUID', value: cluster.uuid },
@@ -145,6 +165,11 @@ export async function runClusterInfo(
       key: 'Exposed services',
       value: services.length === 0 ? null : `${services.length}`,
       children: services,
+    },
+    {
+      key: 'Package mirrors',
+      value: mirrors.length === 0 ? null : `${mirrors.length}`,
+      children: mirrors,
     },
   ]);
   context.print(lines.join('\n'));

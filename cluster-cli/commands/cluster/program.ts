@@ -21,6 +21,11 @@ function clusterOptions(): readonly Option[] {
       'let guests reach a service: port of 169.254.169.254, then host and port it goes to; NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
+    option(
+      '--package-mirror <name=url>',
+      'let installations read packages below a URL, by way of the metadata service; NAME= takes it back; repeatable',
+      { group, isRepeatable: true },
+    ),
     option('--store <url>', 'where the cluster is stored; chosen at the first start of gnt-noded', {
       group,
     }),
@@ -57,6 +62,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --install-timeout 3600',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service apt=',
+      'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {
     await (await load()).runClusterModify(context, options);

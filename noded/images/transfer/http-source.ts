@@ -99,7 +99,8 @@ async function ask(
   return { stream, response };
 }
 
-function trusted(extra: string | undefined): string[] {
+/** Certificates that a web server is judged by: Node's, the system's, and one more. */
+export function trusted(extra?: string): string[] {
   const known = [...getCACertificates('bundled'), ...getCACertificates('system')];
   return extra === undefined ? known : [...known, extra];
 }

@@ -95,6 +95,29 @@ test('while installing, the view has the plan and the scripts, and is valid', ()
   assert.deepEqual(planned.install.plan.personalization, { format: 'tar.gz' });
 });
 
+test('the names of allowed mirrors are in the plan while installing, their URLs in no view', () => {
+  const instance = instanceRecord({ communication: true });
+  const plan = planInstall({
+    instance,
+    installId,
+    imageSizeBytes: null,
+    hasPackage: false,
+    script: null,
+  });
+  const content = {
+    plan,
+    scripts: new Map(),
+    definitionTar: null,
+    imageSizeBytes: null,
+    hasPackage: false,
+  };
+  const cluster = { ...clusterRecord, packageMirrors: { debian: 'http://deb.example.org/debian' } };
+  const views = [view({ instance, cluster, install: content }), view({ instance, cluster })];
+  assert.deepEqual(views[0]?.install?.plan.mirrors, ['debian']);
+  assert.ok(!JSON.stringify(views).includes('deb.example.org'));
+  assert.equal(view({ instance, install: content }).install?.plan.mirrors, undefined);
+});
+
 test('a plan holds no OS parameter, public ones neither', () => {
   const instance = instanceRecord({
     osParameters: { a: 'VALUE' },

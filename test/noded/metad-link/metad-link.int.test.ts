@@ -53,6 +53,7 @@ function newLink(args: readonly string[] = []): MetadLink {
     logger,
     clock: systemClock,
     content: {
+      openMirror: async () => undefined,
       openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),
       findService: async () => undefined,
       openPackage: async (uuid) => {

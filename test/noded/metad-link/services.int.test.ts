@@ -45,6 +45,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
+      openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,
       findService: async (uuid, name) => targets.get(`${uuid}/${name}`),

@@ -86,6 +86,7 @@ function newLink(): MetadLink {
     logger: silentLogger,
     clock: systemClock,
     content: {
+      openMirror: async () => undefined,
       openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
       findService: async () => undefined,
       openPackage: async () => {

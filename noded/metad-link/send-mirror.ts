@@ -1,0 +1,52 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../mirrors/ask-mirror.ts';
+import { refuse } from './refuse.ts';
+
+/** Undefined: this instance is not being installed, or the administrator allows no mirror of this name. */
+export type OpenMirror = (
+  uuid: string,
+  name: string,
+  request: MirrorRequest,
+) => Promise<MirrorAnswer | undefined>;
+
+/** @param target `NAME` or `NAME/PATH`, percent-encoded */
+export async function sendMirror(
+  uuid: string,
+  target: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  openMirror: OpenMirror,
+): Promise<void> {
+  const controller = new AbortController();
+  response.on('close', () => controller.abort(new Error('the reader went away')));
+  const slash = target.indexOf('/');
+  const answer = await openMirror(uuid, slash === -1 ? target : target.slice(0, slash), {
+    method: request.method === 'HEAD' ? 'HEAD' : 'GET',
+    path: slash === -1 ? '' : target.slice(slash + 1),
+    headers: request.headers,
+    signal: controller.signal,
+  });
+  if (!answer) return refuse(response, 404, 'no such mirror');
+  if (answer.kind === 'refusal') return refuse(response, answer.status, answer.reason);
+  response.writeHead(answer.status, answer.headers);
+  if (request.method === 'HEAD' || answer.status === 304) {
+    answer.body.destroy();
+    response.end();
+    return;
+  }
+  await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
+}
+
+/** For a mirror that does not say how long its answer is. */
+function bounded(maxBytes: number): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > maxBytes) done(new Error(`more than ${maxBytes} bytes`));
+      else done(null, chunk);
+    },
+  });
+}
