@@ -4,7 +4,7 @@ import type { HookPoint } from '#shared/contract/primitives.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { packDefinition } from '../os/pack-definition.ts';
-import { planScriptEnvironment } from '../os/script-environment.ts';
+import { planScriptEnvironment, type ScriptOperation } from '../os/script-environment.ts';
 import { diskSerial, planInstall } from './plan-install.ts';
 
 export interface InstallContentInput {
@@ -28,9 +28,10 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
   const environment =
     os === null
       ? {}
-      : planCreateEnvironment({
-          ...input,
+      : planInstanceEnvironment({
+          instance,
           os,
+          operation: { script: 'create', reinstall: input.isReinstall },
           runsIn: 'appliance',
           diskPath: (index) => `/dev/disk/by-id/virtio-${diskSerial(index)}`,
         });
@@ -52,16 +53,16 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
   };
 }
 
-export interface CreateEnvironmentInput {
+export interface InstanceEnvironmentInput {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
-  readonly isReinstall: boolean;
+  readonly operation: ScriptOperation;
   readonly runsIn: 'appliance' | 'host';
   readonly diskPath: (index: number) => string;
 }
 
-/** Ganeti's variables of a create script, without OSP_*. Pure. */
-export function planCreateEnvironment(input: CreateEnvironmentInput): Record<string, string> {
+/** Ganeti's variables of a script that works on an instance, without OSP_*. Pure. */
+export function planInstanceEnvironment(input: InstanceEnvironmentInput): Record<string, string> {
   const { instance, os } = input;
   return planScriptEnvironment({
     instance: {
@@ -73,7 +74,8 @@ export function planCreateEnvironment(input: CreateEnvironmentInput): Record<str
       osType: instance.osType ?? '',
       hypervisor: 'kvm',
       beparams: { memory: instance.beparams.memoryMiB, vcpus: instance.beparams.vcpus },
-      hvparams: scalarsOf(instance.hvparams),
+      // Every machine has one; by this Debian's debootstrap definition puts a login on it.
+      hvparams: { serial_console: true, ...scalarsOf(instance.hvparams) },
     },
     os: {
       name: os.definition.name,
@@ -92,7 +94,7 @@ export function planCreateEnvironment(input: CreateEnvironmentInput): Record<str
     nics: instance.nics,
     debugLevel: 0,
     runsIn: input.runsIn,
-    operation: { script: 'create', reinstall: input.isReinstall },
+    operation: input.operation,
   });
 }
 

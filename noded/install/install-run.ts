@@ -16,7 +16,7 @@ import type { Appliance } from './appliance-files.ts';
 import { planApplianceMachine, planMediumMachine } from './appliance-machine.ts';
 import { followAppliance, hasNeverComeUp } from './appliance-run.ts';
 import { createChannelCommands } from './channel-commands.ts';
-import { buildInstallContent, planCreateEnvironment } from './install-content.ts';
+import { buildInstallContent, planInstanceEnvironment } from './install-content.ts';
 import { InstallLog, installLogPath } from './install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 import { followMedium } from './medium-run.ts';
@@ -253,9 +253,10 @@ export class InstallRun {
         signal,
         extraPath: [commands.dir],
         environment: {
-          ...planCreateEnvironment({
-            ...this.#request,
+          ...planInstanceEnvironment({
+            instance,
             os,
+            operation: { script: 'create', reinstall: this.#request.isReinstall },
             runsIn: 'host',
             diskPath: (index) => this.#dependencies.disks.pathOf(instance, index),
           }),

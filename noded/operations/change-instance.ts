@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeInstallLog } from '../install/install-log.ts';
-import { takeSecrets } from '../instances/job-secrets.ts';
+import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import {
   mergeChanges,
   mergeOsParameters,
@@ -11,7 +11,9 @@ import {
 } from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { checkParametersByOs, runRenameScript } from './host-scripts.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy } from './os-policy.ts';
 
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
@@ -58,8 +60,9 @@ export function renameInstanceHandler(
       );
       if (isTaken)
         throw new AppError('INSTANCE_EXISTS', `there is an instance '${opcode.newName}' already`);
-      return async () => {
+      return async (context) => {
         const renamed = await instances.rename(instance.uuid, opcode.newName);
+        await runRenameScript(renamed, instance.name, dependencies, context);
         return { name: renamed.name };
       };
     },
@@ -72,11 +75,11 @@ export function modifyInstanceHandler(
   const { instances, runner } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
+    prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       const instance = await instances.findByName(opcode.name);
-      if (opcode.osType !== undefined) await dependencies.osRegistry.find(opcode.osType);
       const planned = applyChanges(instance, opcode);
+      if (changesOs(opcode)) await checkOs(planned, takeSecrets(opcode), dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
           hint: 'add nocloud to --dialects, or give --seed-disk no',
@@ -96,6 +99,25 @@ export function modifyInstanceHandler(
       };
     },
   };
+}
+
+function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
+  const { osParameters, osParametersPrivate, osParametersSecret } = opcode;
+  const names = Object.keys({ ...osParameters, ...osParametersPrivate, ...osParametersSecret });
+  return opcode.osType !== undefined || names.length > 0;
+}
+
+/** The OS is there, and content with the parameters. */
+async function checkOs(
+  planned: InstanceRecord,
+  secrets: JobSecrets,
+  { osRegistry, clusters }: OperationDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  if (planned.osType === null) return;
+  const os = await osRegistry.find(planned.osType);
+  const policy = await loadOsPolicy(planned.osType, clusters);
+  await checkParametersByOs(os, policy, planned, secrets.osParameters, signal);
 }
 
 /** Pure. A parameter given in one visibility leaves the others. */

@@ -7,9 +7,11 @@ import { validatePackageUrl } from '../images/package-source.ts';
 import { chooseCreateScripts, type ChosenScripts } from '../install/choose-scripts.ts';
 import { collectHooks } from '../install/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
-import { osLayers } from '../instances/views.ts';
-import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
+import type { OsSelection } from '../os/os-registry.ts';
+import { checkParametersByOs } from './host-scripts.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy } from './os-policy.ts';
 
 type Installable = Pick<
   InstanceRecord,
@@ -35,12 +37,18 @@ export interface InstallDecision {
   readonly hooks: readonly HookDocument[];
 }
 
+export interface GivenToCheck {
+  readonly secrets: JobSecrets['osParameters'];
+  readonly signal: AbortSignal;
+}
+
 /**
  * Everything about an installation that can be refused before anything is changed.
  * @throws AppError of exit status 2
  */
 export async function checkInstall(
   instance: Installable,
+  given: GivenToCheck,
   dependencies: OperationDependencies,
 ): Promise<InstallDecision> {
   const isFromMedium = hasMedium(instance.installParameters);
@@ -67,7 +75,7 @@ export async function checkInstall(
       },
     );
   }
-  const decision = await checkOs(instance, isFromMedium, dependencies);
+  const decision = await checkOs(instance, isFromMedium, given, dependencies);
   if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
     throw new AppError(
       'VALIDATION',
@@ -91,16 +99,15 @@ export async function checkInstall(
 async function checkOs(
   instance: Installable,
   isFromMedium: boolean,
+  given: GivenToCheck,
   { osRegistry, clusters }: OperationDependencies,
 ): Promise<Omit<InstallDecision, 'hooks'>> {
   const noScripts = { appliance: null, host: null };
   if (instance.osType === null)
     return { os: null, scripts: noScripts, isFromMedium, osDefaults: {}, privateDefaults: [] };
   const os = await osRegistry.find(instance.osType);
-  const layers = await Promise.all(
-    osLayers(instance.osType).map((layer) => clusters.loadOs(layer)),
-  );
-  const blacklisted = layers.find((settings) => settings.blacklisted);
+  const policy = await loadOsPolicy(instance.osType, clusters);
+  const blacklisted = policy.layers.find((settings) => settings.blacklisted);
   if (blacklisted !== undefined) {
     throw new AppError(
       'OS_BLACKLISTED',
@@ -110,30 +117,17 @@ async function checkOs(
       },
     );
   }
-  checkOsParameters(os.definition, [
-    ...Object.keys(instance.osParameters),
-    ...Object.keys(instance.osParametersPrivate),
-    ...instance.secretNames,
-  ]);
-  const { hostScripts } = await clusters.load();
+  await checkParametersByOs(os, policy, instance, given.secrets, given.signal);
+  // A medium installs by itself: the definition only says which parameters there are.
+  const scripts = isFromMedium
+    ? noScripts
+    : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
   return {
     os,
     isFromMedium,
-    osDefaults: Object.fromEntries(
-      layers.flatMap((layer) => [
-        ...Object.entries(layer.osParameters),
-        ...Object.entries(layer.osParametersPrivate),
-      ]),
-    ),
-    privateDefaults: layers.flatMap((layer) => Object.values(layer.osParametersPrivate)),
-    // A medium installs by itself: the definition only says which parameters there are.
-    scripts: isFromMedium
-      ? noScripts
-      : chooseCreateScripts(os.definition, {
-          isTrusted: layers.some((settings) => settings.trusted),
-          allowsHostScripts: hostScripts,
-          isSafeInstall: instance.safeInstall,
-        }),
+    osDefaults: policy.defaults,
+    privateDefaults: policy.privateDefaults,
+    scripts,
   };
 }
 

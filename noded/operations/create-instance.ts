@@ -15,7 +15,7 @@ export function createInstanceHandler(
   const { instances, clusters, disks, installer, runner, nodeName, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
+    prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       await refuseTakenName(opcode.name, dependencies);
       if (opcode.node !== undefined && opcode.node !== nodeName) {
@@ -28,7 +28,12 @@ export function createInstanceHandler(
         newUuid: randomUUID,
         newMac: randomNicMac,
       });
-      const decision = await checkInstall(planned, dependencies);
+      const secrets = takeSecrets(opcode);
+      const decision = await checkInstall(
+        planned,
+        { secrets: secrets.osParameters, signal },
+        dependencies,
+      );
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
@@ -54,7 +59,6 @@ export function createInstanceHandler(
           }
           return { name: created.name, uuid: created.uuid };
         }
-        const secrets = takeSecrets(opcode);
         const installed = await installer.install(
           {
             instance: created,

@@ -18,7 +18,7 @@ export function reinstallInstanceHandler(
   const { instances, clusters, installer, runner, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
+    prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       const current = await instances.findByName(opcode.name);
       if (runner.isRunning(current.uuid) && opcode.shutdownTimeoutS === undefined) {
@@ -42,7 +42,12 @@ export function reinstallInstanceHandler(
           },
         );
       }
-      const decision = await checkInstall(planned, dependencies);
+      const secrets = takeSecrets(opcode);
+      const decision = await checkInstall(
+        planned,
+        { secrets: secrets.osParameters, signal },
+        dependencies,
+      );
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
@@ -57,7 +62,6 @@ export function reinstallInstanceHandler(
           instanceId: planned.instanceId,
           ...beginInstall(context.jobId, clock.now()),
         }));
-        const secrets = takeSecrets(opcode);
         const installed = await installer.install(
           { instance: updated, ...decision, secrets, isReinstall: true, timeoutS: installTimeoutS },
           context,

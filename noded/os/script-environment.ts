@@ -58,18 +58,28 @@ export interface ScriptEnvironmentInput {
 /** Ganeti's HOOKS_PATH. */
 export const SCRIPT_PATH = '/sbin:/bin:/usr/sbin:/usr/bin';
 
-/**
- * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py OSEnvironment).
- * What Ganeti leaves out when it is empty is left out here.
- */
-export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<string, string> {
-  const { instance, os } = input;
+/** What `verify` is told, but OSP_*: it judges the parameters before there is an instance (backend.py OSCoreEnv). */
+export function planCoreEnvironment(
+  os: ScriptEnvironmentInput['os'],
+  debugLevel: 0 | 1,
+): Record<string, string> {
   return {
     PATH: SCRIPT_PATH,
     OS_API_VERSION: String(os.apiVersion),
     OS_NAME: os.name,
     OS_VARIANT: os.apiVersion >= 15 ? (os.variant ?? os.variants[0] ?? '') : '',
-    DEBUG_LEVEL: String(input.debugLevel),
+    DEBUG_LEVEL: String(debugLevel),
+  };
+}
+
+/**
+ * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py OSEnvironment).
+ * What Ganeti leaves out when it is empty is left out here.
+ */
+export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<string, string> {
+  const { instance } = input;
+  return {
+    ...planCoreEnvironment(input.os, input.debugLevel),
     INSTANCE_NAME: instance.name,
     INSTANCE_OS: instance.osType,
     INSTANCE_UUID: instance.uuid,

@@ -23,14 +23,19 @@ const PACKAGES = [
 ];
 const DOWNLOAD_TIMEOUT_MS = 10 * 60_000;
 
+/** Debian's packages of foreign clients. @returns as `unpackPackages` */
+export function foreignClients(): Promise<string> {
+  return unpackPackages('foreign-clients', PACKAGES);
+}
+
 /**
- * Debian's packages of foreign clients, unpacked and not installed; fetched once and kept in the build cache.
+ * Debian packages, unpacked and not installed; fetched once and kept in the build cache.
  * @returns the folder that stands for `/`; nothing may be written below it
  */
-export async function foreignClients(): Promise<string> {
-  const hash = createHash('sha256').update(PACKAGES.join()).digest('hex').slice(0, 16);
+export async function unpackPackages(name: string, packages: readonly string[]): Promise<string> {
+  const hash = createHash('sha256').update(packages.join()).digest('hex').slice(0, 16);
   const cache = join(homedir(), '.cache/gnt');
-  const tree = join(cache, `foreign-clients-${hash}`);
+  const tree = join(cache, `${name}-${hash}`);
   const isThere = await access(tree).then(
     () => true,
     () => false,
@@ -40,7 +45,7 @@ export async function foreignClients(): Promise<string> {
   const unfinished = await mkdtemp(`${tree}.`);
   try {
     const download = async (): Promise<unknown> =>
-      await run('apt-get', ['download', '-qq', ...PACKAGES], {
+      await run('apt-get', ['download', '-qq', ...packages], {
         cwd: unfinished,
         timeoutMs: DOWNLOAD_TIMEOUT_MS,
       });
@@ -50,8 +55,8 @@ export async function foreignClients(): Promise<string> {
       await download();
     });
     const root = join(unfinished, 'root');
-    for (const name of await readdir(unfinished)) {
-      if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(unfinished, name), root]);
+    for (const file of await readdir(unfinished)) {
+      if (file.endsWith('.deb')) await run('dpkg-deb', ['-x', join(unfinished, file), root]);
     }
     // Another process may have been faster; its tree is as good.
     await rename(root, tree).catch(() => undefined);

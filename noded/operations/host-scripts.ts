@@ -1,0 +1,161 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { reveal } from '#shared/secret/secret.ts';
+import { planInstanceEnvironment } from '../install/install-content.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
+import { runHostScript } from '../os/run-host-script.ts';
+import { planCoreEnvironment, planOspVariables } from '../os/script-environment.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy, type OsPolicy } from './os-policy.ts';
+
+type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
+
+/** It judges words; one that hangs must not hold the instance's lock. */
+const VERIFY_TIMEOUT_MS = 60_000;
+
+/**
+ * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That one runs on the host,
+ * so only a trusted definition's does.
+ * @param secrets the ones that are known: none is stored
+ * @throws AppError OS_PARAMETER with the script's last lines, private and secret values masked
+ */
+export async function checkParametersByOs(
+  os: OsSelection,
+  policy: OsPolicy,
+  instance: OsParameters,
+  secrets: JobSecrets['osParameters'],
+  signal: AbortSignal,
+): Promise<void> {
+  const { definition } = os;
+  checkOsParameters(definition, [
+    ...Object.keys(instance.osParameters),
+    ...Object.keys(instance.osParametersPrivate),
+    ...instance.secretNames,
+  ]);
+  const path = definition.hostScripts.verify;
+  if (path === undefined || !mayRunOnHost(policy)) return;
+  const { values, mask } = collectValues(policy, instance, secrets);
+  using deadline = new VerifyDeadline(definition.name);
+  try {
+    await runHostScript({
+      path,
+      args: ['parameters'],
+      cwd: definition.path,
+      environment: {
+        ...planCoreEnvironment({ ...definition, variant: os.variant }, 0),
+        ...planOspVariables(values),
+      },
+      onLine: () => undefined,
+      signal: AbortSignal.any([signal, deadline.signal]),
+    });
+  } catch (error) {
+    if (!isAppError(error, 'SCRIPT_FAILED')) throw error;
+    throw new AppError(
+      'OS_PARAMETER',
+      `OS validation script failed (${error.message})${mask(outputOf(error))}`,
+      {
+        details: { os: definition.name, script: path },
+        hint: `gnt-os info ${definition.name} shows what its parameters are for`,
+      },
+    );
+  }
+}
+
+/**
+ * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance has its name by then,
+ * whatever the script says: what goes wrong is a warning.
+ */
+export async function runRenameScript(
+  renamed: InstanceRecord,
+  oldName: string,
+  { clusters, osRegistry, disks }: OperationDependencies,
+  { report, signal }: JobContext,
+): Promise<void> {
+  if (renamed.osType === null || renamed.installState !== 'installed') return;
+  const policy = await loadOsPolicy(renamed.osType, clusters);
+  const { values, mask } = collectValues(policy, renamed, new Map());
+  try {
+    const os = await osRegistry.find(renamed.osType);
+    const path = os.definition.hostScripts.rename;
+    if (path === undefined || !mayRunOnHost(policy)) {
+      report.log(
+        `the system inside keeps its name: no script of OS '${renamed.osType}' may rename it on the host`,
+      );
+      return;
+    }
+    await runHostScript({
+      path,
+      cwd: os.definition.path,
+      environment: {
+        ...planInstanceEnvironment({
+          instance: renamed,
+          os,
+          operation: { script: 'rename', oldName },
+          runsIn: 'host',
+          diskPath: (index) => disks.pathOf(renamed, index),
+        }),
+        ...planOspVariables(values),
+      },
+      onLine: () => undefined,
+      signal,
+    });
+  } catch (error) {
+    report.log(
+      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ` +
+        mask(`${messageOf(error)}${outputOf(error)}`),
+      'warn',
+    );
+  }
+}
+
+function mayRunOnHost({ isTrusted, allowsHostScripts }: OsPolicy): boolean {
+  return isTrusted && allowsHostScripts;
+}
+
+function collectValues(
+  policy: OsPolicy,
+  instance: OsParameters,
+  secrets: JobSecrets['osParameters'],
+): { values: Record<string, string>; mask: (text: string) => string } {
+  const secretValues = [...secrets].map(([name, secret]) => [name, reveal(secret)] as const);
+  return {
+    values: {
+      ...policy.defaults,
+      ...instance.osParameters,
+      ...instance.osParametersPrivate,
+      ...Object.fromEntries(secretValues),
+    },
+    mask: createMask([
+      ...policy.privateDefaults,
+      ...Object.values(instance.osParametersPrivate),
+      ...secretValues.map(([, value]) => value),
+    ]),
+  };
+}
+
+/** `, output: ` and the last lines of a script that failed. */
+function outputOf(error: unknown): string {
+  const lines = isAppError(error) ? error.details['logTail'] : undefined;
+  return Array.isArray(lines) ? `, output: ${lines.join('\n')}` : '';
+}
+
+class VerifyDeadline implements Disposable {
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly signal = this.#controller.signal;
+
+  constructor(os: string) {
+    const reason = new AppError(
+      'OS_PARAMETER',
+      `OS validation script failed (no answer of OS '${os}' within ${VERIFY_TIMEOUT_MS / 1000} s)`,
+    );
+    this.#timer = setTimeout(() => this.#controller.abort(reason), VERIFY_TIMEOUT_MS);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+  }
+}
