@@ -102,7 +102,7 @@ for (const columns of [80, 40, 20]) {
 test('on a terminal the bar, the rate and the time left are drawn in colour', async () => {
   runInstall();
   const { stdout } = await start({ columns: 80 });
-  assert.match(stdout, /█+░+ {2}10 % 90 MiB\/900 MiB 90 MiB\/s ETA 0:09/);
+  assert.match(stdout, /\u001b\[36m█+\u001b\[39m░+ {2}10 % 90 MiB\/900 MiB 90 MiB\/s ETA 0:09/);
   assert.match(stdout, /\u001b\[32m✔/);
 });
 
