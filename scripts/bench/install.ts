@@ -1,6 +1,8 @@
 import { cp, mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '#shared/process/run.ts';
 import { buildGuestImage } from '../guest-image/build.ts';
 import { createLab, type Lab } from '../lab/lab.ts';
@@ -9,6 +11,7 @@ import type { Report } from './support/measurement.ts';
 const fixtures = join(import.meta.dirname, '../../fixtures');
 const MEGA = 1e6;
 const COPY_TIMEOUT_MS = 120_000;
+const PEER_TIMEOUT_MS = 600_000;
 
 interface InstallTiming {
   readonly wallMs: number;
@@ -51,10 +54,96 @@ export async function measure(report: Report): Promise<void> {
         value: bytes / MEGA / (hundredths / 100),
       },
     });
+    const peerMs = await timeLibguestfs(lab, image.path);
+    report({
+      name: 'total of image and overlay, again',
+      value: alone.wallMs / 1000,
+      unit: 's',
+      compared_with: peerMs === null ? null : { name: 'libguestfs', value: peerMs / 1000 },
+    });
+    await measureSideBySide(lab, report, image.path, alone.wallMs);
   } finally {
     server.close();
     await lab.dispose();
   }
+}
+
+const AT_ONCE = 4;
+
+/** Installations of one image at the same time; ideally as many as there are processors take as long as one. */
+async function measureSideBySide(
+  lab: Lab,
+  report: Report,
+  image: string,
+  aloneMs: number,
+): Promise<void> {
+  const startedAt = performance.now();
+  const running = Promise.all(
+    Array.from({ length: AT_ONCE }, (_, index) =>
+      install(lab, `side${index}.example.com`, image, []),
+    ),
+  );
+  let isRunning = true;
+  void running.finally(() => (isRunning = false)).catch(() => undefined);
+  let peakKib = 0;
+  while (isRunning) {
+    peakKib = Math.max(peakKib, await peakOfMachines(lab));
+    await Promise.race([running, sleep(500)]);
+  }
+  await running;
+  report({
+    name: `${AT_ONCE} installations at once`,
+    value: (performance.now() - startedAt) / 1000,
+    unit: 's',
+    compared_with: {
+      name: `one after the other on each of ${availableParallelism()} processors`,
+      value: ((aloneMs / 1000) * AT_ONCE) / availableParallelism(),
+    },
+  });
+  report({
+    name: 'largest appliance, resident',
+    value: peakKib / 1024,
+    unit: 'MiB',
+    compared_with: null,
+  });
+}
+
+/** KiB of the largest QEMU of this node so far. */
+async function peakOfMachines(lab: Lab): Promise<number> {
+  const machines = (await lab.processes()).filter(({ command }) => /qemu-system/.test(command));
+  const peaks = machines.map(async ({ pid }) => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    return Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  });
+  return Math.max(0, ...(await Promise.all(peaks)));
+}
+
+/** What an installation does, by guestfish, emulated as our appliance is. @returns null when libguestfs-tools is not installed */
+async function timeLibguestfs(lab: Lab, image: string): Promise<number | null> {
+  if ((await run('sh', ['-c', 'command -v guestfish || true'])).stdout === '') return null;
+  const disk = join(lab.paths.root, 'guestfish.raw');
+  await run('truncate', ['-s', '2G', disk]);
+  const script = [
+    'run',
+    'copy-device-to-device /dev/sdb /dev/sda sparse:true',
+    'mount /dev/sda2 /',
+    `tar-in ${join(lab.paths.root, 'package.tar.gz')} / compress:gzip`,
+    'umount-all',
+  ].join('\n');
+  const fish = ['--format=raw', '-a', disk, '--format=qcow2', '--ro', '-a', image];
+  const startedAt = performance.now();
+  await run('guestfish', fish, {
+    input: script,
+    timeoutMs: PEER_TIMEOUT_MS,
+    env: {
+      ...process.env, // SUPERMIN_KERNEL and the like, on a host without a kernel of its own
+      LIBGUESTFS_BACKEND: 'direct',
+      LIBGUESTFS_BACKEND_SETTINGS: 'force_tcg',
+    },
+  });
+  const ms = performance.now() - startedAt;
+  await rm(disk);
+  return ms;
 }
 
 function reportInstall(report: Report, timing: InstallTiming): void {
