@@ -203,6 +203,7 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
     opcode: 'CLUSTER_SET_PARAMS',
     installTimeoutS: 60,
     exposeServices: { apt: { port: 80, host: '10.0.0.1', hostPort: 8080 } },
+    packageMirrors: {},
   });
 });
 

@@ -225,7 +225,7 @@ test('the mirror hears nothing of the guest but what it wants, and nothing can b
     ...['accept-encoding', 'connection', 'host', 'range', 'user-agent'],
   ]);
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
-    assert.equal((await ask('file', { method, body: 'x' })).status, 405, method);
+    assert.equal((await ask('file', { method })).status, 405, method);
   }
   assert.equal(asked.length, 1);
 });
