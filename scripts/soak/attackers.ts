@@ -17,19 +17,25 @@ export interface Attack {
 export type Attacker = (attack: Attack) => Promise<void>;
 
 const HOST = 'Host: 169.254.169.254\r\n';
-const FUZZERS = 16;
+const FUZZERS = 40;
+/** Long enough for this process too, which is busy itself. */
+const FUZZ_PATIENCE_MS = 1000;
 const SLOW_CLIENTS = 40;
 const SLOW_STEP_MS = 500;
 /** More than metad's timeouts together: whoever is slower than that was not cut off. */
 const SLOW_LIMIT_MS = 60_000;
 const PIPELINED_REQUESTS = 100;
-const FLOODERS = 32;
+const FLOODERS = 8;
 const HELD_MS = 200;
 
 /** Generated requests, from nearly right to hopeless. */
 export const fuzz: Attacker = async (attack) => {
   await inParallel(FUZZERS, attack, async () => {
-    const statuses = await fuzzConnection(connectFromGuest(attack.namespace), attack.random);
+    const statuses = await fuzzConnection(
+      connectFromGuest(attack.namespace),
+      attack.random,
+      FUZZ_PATIENCE_MS,
+    );
     attack.count('connections');
     for (const status of statuses) {
       attack.count(String(status));

@@ -12,7 +12,7 @@ export interface NeighbourReport {
 const URL = 'http://169.254.169.254/latest/meta-data/instance-id';
 const EVERY_MS = 50;
 /** An answer that takes longer counts as none. */
-const PATIENCE_MS = 2000;
+const PATIENCE_MS = 5000;
 
 async function read(): Promise<string> {
   return await new Promise((resolve, reject) => {

@@ -22,8 +22,9 @@ export async function watchNeighbour(
   return JSON.parse(await text(child.stdout)) as NeighbourReport;
 }
 
+/** A heap fills until it is collected, seldom when most of it is short-lived: what counts is how low it goes after that. */
 export interface MemoryReport {
-  /** MiB: after the first third of the time, and at the end. */
+  /** MiB: the least in the second and in the last third of the time. */
   readonly early: number;
   readonly late: number;
   readonly highest: number;
@@ -40,10 +41,12 @@ export async function watchMemory(pid: number, signal: AbortSignal): Promise<Mem
     samples.push({ minutes, mib: await residentMib(pid) });
     await sleep(MEMORY_EVERY_MS, undefined, { signal }).catch(() => undefined);
   } while (!signal.aborted);
-  const warm = samples.slice(Math.floor(samples.length / 3));
+  const third = Math.floor(samples.length / 3);
+  const warm = samples.slice(third);
+  const least = (part: typeof samples): number => Math.min(...part.map(({ mib }) => mib));
   return {
-    early: median(warm.slice(0, Math.ceil(warm.length / 4)).map(({ mib }) => mib)),
-    late: median(warm.slice(-Math.ceil(warm.length / 4)).map(({ mib }) => mib)),
+    early: least(warm.slice(0, Math.max(1, third))),
+    late: least(warm.slice(third)),
     highest: Math.max(...samples.map(({ mib }) => mib)),
     slope: slopeOf(warm),
   };
@@ -53,11 +56,6 @@ export async function watchMemory(pid: number, signal: AbortSignal): Promise<Mem
 export async function residentMib(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   return (Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024) / MIB;
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
 function slopeOf(samples: readonly { readonly minutes: number; readonly mib: number }[]): number {

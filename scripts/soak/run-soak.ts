@@ -35,9 +35,10 @@ export const ATTACKERS: Readonly<Record<string, Attacker>> = {
   'second-flood': flood,
 };
 const NEIGHBOUR = 'neighbour';
-const MAX_P99_MS = 1000;
-/** Node's heap moves by this much without a leak. */
-const MAX_GROWTH_MIB = 48;
+/** Of a neighbour on a machine that attackers and other work keep busy, too. */
+const MAX_P99_MS = 2000;
+/** Without a leak, the floor of Node's heap moves by this much in a minute. */
+const MAX_GROWTH_MIB = 64;
 const MAX_RESIDENT_MIB = 512;
 /** What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts. */
 const SETTLE_MS = 15_000;
@@ -101,7 +102,7 @@ async function addParties(lab: ChannelLab): Promise<ReadonlyMap<string, Party>> 
       channel,
       // An answer that fills a socket's buffers when nobody reads it.
       userData: Buffer.alloc(512 * 1024, 'user-data ').toString('base64'),
-      limits: name === 'fuzz' || name === 'pipeline' ? NO_LIMITS : DEFAULT_LIMITS,
+      limits: name === 'fuzz' ? NO_LIMITS : DEFAULT_LIMITS,
     });
     const guest = await lab.addGuest(channel);
     await applyNftCommands(path, planTapRules(channel.device, channel));
@@ -192,7 +193,7 @@ async function connectionsLeft(lab: ChannelLab): Promise<number> {
 function summarise(
   counts: ReadonlyMap<string, ReadonlyMap<string, number>>,
   { latencies, failures }: NeighbourReport,
-  { early, late, slope }: MemoryReport,
+  { early, late, highest, slope }: MemoryReport,
 ): readonly string[] {
   const row = (name: string, text: string): string => `${name.padEnd(14)}${text}`;
   const attacks = [...counts].map(([name, own]) =>
@@ -207,7 +208,7 @@ function summarise(
     ),
     row(
       'memory',
-      `${early.toFixed(0)} MiB → ${late.toFixed(0)} MiB, slope ${slope.toFixed(1)} MiB/min`,
+      `at least ${early.toFixed(0)} → ${late.toFixed(0)} MiB, at most ${highest.toFixed(0)} MiB, slope ${slope.toFixed(1)} MiB/min`,
     ),
   ];
 }

@@ -18,12 +18,13 @@ export const EXPECTED_STATUSES: ReadonlySet<number> = new Set([
 export async function fuzzConnection(
   socket: Socket,
   random: (below: number) => number,
+  patienceMs = CLIENT_PATIENCE_MS,
 ): Promise<readonly number[]> {
   const requests = Array.from({ length: REQUESTS_PER_CONNECTION }, () => generateRequest(random));
   let text = '';
   socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
   socket.on('error', () => undefined);
-  socket.setTimeout(CLIENT_PATIENCE_MS, () => socket.destroy());
+  socket.setTimeout(patienceMs, () => socket.destroy());
   socket.on('end', () => socket.destroy());
   socket.write(Buffer.concat([...requests, Buffer.from(LAST)]));
   await new Promise((resolve) => socket.on('close', resolve));
