@@ -138,6 +138,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
     INSTANCE_SECONDARY_NODES: '',
     INSTANCE_BE_memory: '256',
     INSTANCE_BE_vcpus: '2',
+    INSTANCE_HV_serial_console: 'True',
     HYPERVISOR: 'kvm',
     DISK_COUNT: '1',
     DISK_0_PATH: await firstDisk(),

@@ -151,9 +151,14 @@ test('verify gets all the parameters and nothing of an instance; what it prints 
 test('rename tells the system on the disk its new name, once it is installed and trusted', async () => {
   const toDisk =
     'printf "%s" "$OLD_INSTANCE_NAME > $INSTANCE_NAME" | dd of="$DISK_0_PATH" conv=notrunc status=none';
-  await addOs('own', { rename: `${toDisk}\necho "no $OSP_COLOR" >&2; exit 4` });
+  await addOs('own', {
+    create: 'test "$INSTANCE_HV_serial_console" = True',
+    rename: `${toDisk}\necho "no $OSP_COLOR" >&2; exit 4`,
+  });
   await trust('own');
-  await add('own1.example.com', 'own', { osParametersPrivate: { color: 'PRIVATE-4711' } });
+  const hidden = { osParametersPrivate: { color: 'PRIVATE-4711' } };
+  const added = await add('own1.example.com', 'own', hidden);
+  assert.equal(added.status, 'success', JSON.stringify(added));
   const renamed = await rename('own1.example.com', 'own2.example.com');
   assert.equal(renamed.status, 'success');
   const warning = messagesOf(renamed);
