@@ -7,7 +7,7 @@ import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { refuse } from './refuse.ts';
-import { type OpenMirror, sendMirror } from './send-mirror.ts';
+import { MirrorSender, type OpenMirror } from './send-mirror.ts';
 import { parseRange } from './parse-range.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
@@ -41,8 +41,9 @@ const SOCKET_UMASK = 0o117;
 
 /** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
+  const mirrors = new MirrorSender(options.content.openMirror);
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
-    answer(request, response, options).catch((error: unknown) =>
+    answer(request, response, options.content, mirrors).catch((error: unknown) =>
       fail(response, request, error, options.logger),
     );
   });
@@ -93,7 +94,8 @@ function listen(server: Server, { socketPath, gid }: ContentServerOptions): Prom
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  options: ContentServerOptions,
+  content: ContentProvider,
+  mirrors: MirrorSender,
 ): Promise<void> {
   const [, uuid = '', kind, mirrorPath] =
     /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*))$/.exec(request.url ?? '') ?? [];
@@ -103,10 +105,10 @@ async function answer(
     return refuse(response, 405, 'only GET and HEAD');
   }
   if (mirrorPath !== undefined) {
-    return sendMirror(uuid, mirrorPath, request, response, options.content.openMirror);
+    return mirrors.send(uuid, mirrorPath, request, response);
   }
   const send = kind === 'image' ? sendImage : sendPackage;
-  return send(uuid, request, response, options.content);
+  return send(uuid, request, response, content);
 }
 
 async function sendImage(

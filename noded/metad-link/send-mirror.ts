@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../mirrors/ask-mirror.ts';
 import { refuse } from './refuse.ts';
 
@@ -11,32 +12,57 @@ export type OpenMirror = (
   request: MirrorRequest,
 ) => Promise<MirrorAnswer | undefined>;
 
-/** @param target `NAME` or `NAME/PATH`, percent-encoded */
-export async function sendMirror(
-  uuid: string,
-  target: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-  openMirror: OpenMirror,
-): Promise<void> {
-  const controller = new AbortController();
-  response.on('close', () => controller.abort(new Error('the reader went away')));
-  const slash = target.indexOf('/');
-  const answer = await openMirror(uuid, slash === -1 ? target : target.slice(0, slash), {
-    method: request.method === 'HEAD' ? 'HEAD' : 'GET',
-    path: slash === -1 ? '' : target.slice(slash + 1),
-    headers: request.headers,
-    signal: controller.signal,
-  });
-  if (!answer) return refuse(response, 404, 'no such mirror');
-  if (answer.kind === 'refusal') return refuse(response, answer.status, answer.reason);
-  response.writeHead(answer.status, answer.headers);
-  if (request.method === 'HEAD' || answer.status === 304) {
-    answer.body.destroy();
-    response.end();
-    return;
+/** Of one instance, at a time: pipelined requests are not bounded by its connections, and each costs us descriptors. */
+const MAX_REQUESTS = DEFAULT_LIMITS.connections;
+
+/** Answers metad's requests for files of package mirrors. */
+export class MirrorSender {
+  readonly #openMirror: OpenMirror;
+  /** Until their answers are closed; by instance. */
+  readonly #open = new Map<string, number>();
+
+  constructor(openMirror: OpenMirror) {
+    this.#openMirror = openMirror;
   }
-  await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
+
+  /** @param target `NAME` or `NAME/PATH`, percent-encoded */
+  async send(
+    uuid: string,
+    target: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const count = this.#open.get(uuid) ?? 0;
+    if (count >= MAX_REQUESTS) return refuse(response, 503, 'too many requests at a time');
+    this.#open.set(uuid, count + 1);
+    const controller = new AbortController();
+    response.on('close', () => {
+      this.#closed(uuid);
+      controller.abort(new Error('the reader went away'));
+    });
+    const slash = target.indexOf('/');
+    const answer = await this.#openMirror(uuid, slash === -1 ? target : target.slice(0, slash), {
+      method: request.method === 'HEAD' ? 'HEAD' : 'GET',
+      path: slash === -1 ? '' : target.slice(slash + 1),
+      headers: request.headers,
+      signal: controller.signal,
+    });
+    if (!answer) return refuse(response, 404, 'no such mirror');
+    if (answer.kind === 'refusal') return refuse(response, answer.status, answer.reason);
+    response.writeHead(answer.status, answer.headers);
+    if (request.method === 'HEAD' || answer.status === 304) {
+      answer.body.destroy();
+      response.end();
+      return;
+    }
+    await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
+  }
+
+  #closed(uuid: string): void {
+    const rest = (this.#open.get(uuid) ?? 0) - 1;
+    if (rest > 0) this.#open.set(uuid, rest);
+    else this.#open.delete(uuid);
+  }
 }
 
 /** For a mirror that does not say how long its answer is. */

@@ -77,6 +77,7 @@ const SPECIAL: Record<string, (response: ServerResponse, request: IncomingMessag
   },
   '/debian/huge': (response) =>
     void response.writeHead(200, { 'content-length': 2 ** 40 }).flushHeaders(),
+  '/debian/silent': () => undefined,
   '/debian/endless': (response) => {
     pipeline(pour, response).catch(() => undefined);
   },
@@ -296,3 +297,21 @@ test('a guest that does not read holds the mirror up, and one that goes away end
   socket.destroy();
   await ended;
 });
+
+test('pipelined requests beyond the limit are refused, and ask nothing of the mirror', async () => {
+  const socket = connectFromGuest(guest.namespace);
+  const line = `GET ${FOLDER}/debian/silent HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n`;
+  socket.write(line.repeat(80));
+  await until(() => asked.length >= 64);
+  await until(async () => /too many requests at a time/.test((await ask('file')).body.toString()));
+  assert.equal(asked.length, 64);
+  socket.destroy();
+  await until(async () => (await ask('file')).status === 200);
+});
+
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  for (let tries = 0; !(await isTrue()); tries++) {
+    assert.ok(tries < 200, 'it never became true');
+    await sleep(50);
+  }
+}
