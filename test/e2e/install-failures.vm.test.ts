@@ -155,11 +155,11 @@ test('fails on a package that is not a gzip tar', async () => {
 });
 
 test('ends an appliance that takes longer than the install timeout, and says at which stage', async () => {
-  assert.equal((await lab.run('gnt-cluster', ['modify', '--install-timeout', '45'])).status, 0);
+  assert.equal((await lab.run('gnt-cluster', ['modify', '--install-timeout', '25'])).status, 0);
   try {
     const result = await add('--os-image', image, '-o', 'sleeper', '-s', '32M');
     // On a busy host the time may be up before the script begins.
-    await assertFailedAndRemove(result, 'INSTALL_TIMEOUT', undefined, /did not end within 45 s/);
+    await assertFailedAndRemove(result, 'INSTALL_TIMEOUT', undefined, /did not end within 25 s/);
   } finally {
     await lab.run('gnt-cluster', ['modify', '--install-timeout', '0']);
   }

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { findSecret } from '../../scripts/lab/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/lab/lab.ts';
+import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 
@@ -22,7 +23,6 @@ let lab: Lab;
 let packages: Server;
 let secretFile: string;
 let imagePath: string;
-let report = '';
 
 before(async () => {
   const image = await buildGuestImage({ log: () => undefined });
@@ -109,11 +109,7 @@ test('shows private values as redacted and secrets by name only, in text and in 
 });
 
 test('the guest boots from its own disk, finds the service behind a user NIC and runs its user data', async () => {
-  const deadline = Date.now() + 420_000;
-  while (!report.includes('end-of-report') && Date.now() < deadline) {
-    report += (await lab.run('gnt-instance', ['receive', NAME])).stdout;
-    await sleep(1000);
-  }
+  const report = await receiveUntil(lab, NAME, 'end-of-report\n', 420_000);
   assert.match(report, /^hello from one, Debian GNU\/Linux 12/m);
   assert.match(report, /^greeting: good morning$/m);
   assert.match(report, /^package: laid over the disk/m);
