@@ -56,7 +56,7 @@ export function planMetadCommand(options: SandboxOptions): Command {
       '--',
       'unshare',
       '--mount',
-      '--propagation=private',
+      '--propagation=slave',
       '--',
       '/bin/sh',
       '-c',

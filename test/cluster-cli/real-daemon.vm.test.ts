@@ -88,6 +88,15 @@ test('an instance lives its life through the commands', async () => {
     await succeed('instance', 'list', '--no-headers', '-o', 'name,status'),
     `${NAME} running\n`,
   );
+  const listed = await succeed(
+    'instance',
+    ...['list', '--no-headers', '--output', 'name,oper_ram', '--units', 'm', '--separator', ' '],
+    ...['--filter', 'status == "running"'],
+  );
+  assert.equal(listed, `${NAME} 64\n`);
+  const message = join(root, 'message');
+  await writeFile(message, 'for the guest');
+  await succeed('instance', 'send', '--no-wait', NAME, message);
   const metadata: unknown = JSON.parse(
     await succeed('instance', 'metadata', NAME, '/ganeti/latest/meta_data.json'),
   );
@@ -134,6 +143,10 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
       ['add', '--dry-run', '--os-image', 'relative', '-s', '8M', 'x1'],
       /^error\[IMAGE_SOURCE\]: OS image must be an absolute path or a URL/m,
     ],
+    [
+      ['add', '--no-nics', '--net', '0:mode=user', '--os-image', image, '-s', '8M', 'x1'],
+      /^error\[USAGE\]: --net and --no-nics contradict each other$/m,
+    ],
     [['startup', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
     [['console', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
     [['metadata', 'x1'], /^error\[INSTANCE_NOT_FOUND\]: .*'x1'/m],
@@ -168,7 +181,17 @@ test('what is set for the cluster and an OS is shown again', async () => {
   assert.doesNotMatch(refused.stderr, /hunter22/);
   await succeed('cluster', 'modify', '--package-mirror', 'debian=');
   assert.doesNotMatch(await succeed('cluster', 'info'), /deb\.example\.org/);
-  await succeed('os', 'modify', '--trusted', 'yes', 'later');
+  await succeed(
+    'os',
+    'modify',
+    '--trusted',
+    'yes',
+    '--hidden',
+    'yes',
+    '--blacklisted',
+    'no',
+    'later',
+  );
   assert.equal((await gnt('os', 'diagnose')).status, 0);
 });
 

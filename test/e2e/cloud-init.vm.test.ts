@@ -8,13 +8,14 @@ import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
 /**
- * Debian's own cloud-init in real guests, one for each datasource that SMBIOS alone leads it to. They boot at the same time, and each
+ * Debian's own cloud-init in real guests, one for each datasource that SMBIOS alone leads it to (NoCloud is the seed disk's, in
+ * one-machine.vm.test.ts). They boot at the same time, and each
  * test goes on where the one before it ended: a guest under emulation takes a minute. One processor each: two that wait for each
  * other on a busy host take many times as long.
  */
 const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
 const BOOT_TIMEOUT_MS = 420_000;
-const dialects = ['ec2', 'openstack', 'nocloud'] as const;
+const dialects = ['ec2', 'openstack'] as const;
 type Dialect = (typeof dialects)[number];
 
 const nameOf = (dialect: Dialect): string => `${dialect}.example.com`;
@@ -80,7 +81,7 @@ async function assertReport(
   assert.equal(id, (await info(dialect)).instanceId);
 }
 
-test('stock guests are led to ec2, openstack and nocloud by SMBIOS alone, and run all of their user data', async () => {
+test('stock guests are led to ec2 and openstack by SMBIOS alone, and run all of their user data', async () => {
   await Promise.all(
     dialects.map(async (dialect) => {
       await command(
@@ -93,16 +94,9 @@ test('stock guests are led to ec2, openstack and nocloud by SMBIOS alone, and ru
   for (const dialect of dialects) await assertReport(dialect, { boots: 1, runs: 1 });
 });
 
-test('a reboot with the same id runs nothing once more that runs once per instance; a reinstalled guest is a new one', async () => {
-  const former = reports.get('openstack')?.['id'];
-  await command('stop', '--timeout=0', nameOf('nocloud'));
-  await Promise.all([
-    command('reboot', '--shutdown-timeout=120', nameOf('ec2')).then(() => nextReport('ec2')),
-    command('stop', '--timeout=0', nameOf('openstack'))
-      .then(() => command('reinstall', '--force', nameOf('openstack')))
-      .then(() => nextReport('openstack')),
-  ]);
+test('a reboot with the same id runs nothing once more that runs once per instance', async () => {
+  await command('stop', '--timeout=0', nameOf('openstack'));
+  await command('reboot', '--shutdown-timeout=120', nameOf('ec2'));
+  await nextReport('ec2');
   await assertReport('ec2', { boots: 2, runs: 1 });
-  await assertReport('openstack', { boots: 1, runs: 1 });
-  assert.notEqual(reports.get('openstack')?.['id'], former);
 });
