@@ -1,0 +1,113 @@
+import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
+import type { Opcode, OpcodeInput, OpcodeName } from '#shared/contract/opcode.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { JobEngine } from '../../../noded/jobs/job-engine.ts';
+import type {
+  Execution,
+  JobContext,
+  JobHandler,
+  JobHandlers,
+} from '../../../noded/jobs/job-handler.ts';
+import type { JobRepository } from '../../../noded/jobs/job-repository.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { parseOpcode } from '../support/opcodes.ts';
+
+export const names = [
+  'INSTANCE_CREATE',
+  'INSTANCE_REINSTALL',
+  'INSTANCE_SET_PARAMS',
+  'INSTANCE_REMOVE',
+  'INSTANCE_RENAME',
+  'INSTANCE_STARTUP',
+  'INSTANCE_SHUTDOWN',
+  'INSTANCE_REBOOT',
+  'OS_SET_PARAMS',
+  'CLUSTER_SET_PARAMS',
+] as const satisfies readonly OpcodeName[];
+
+/** Keeps every state that was saved, in order. */
+export class RecordedJobs implements JobRepository {
+  readonly saved: JobRecord[] = [];
+  #lastId = 0;
+  beforeSave: (job: JobRecord) => Promise<void> = () => Promise.resolve();
+
+  nextId(): Promise<number> {
+    this.#lastId += 1;
+    return Promise.resolve(this.#lastId);
+  }
+
+  async save(job: JobRecord): Promise<void> {
+    await this.beforeSave(job);
+    this.saved.push(structuredClone(job));
+  }
+
+  load(id: number): Promise<JobRecord | undefined> {
+    return Promise.resolve(this.saved.findLast((job) => job.id === id));
+  }
+
+  list(): Promise<readonly JobRecord[]> {
+    return Promise.resolve([...new Map(this.saved.map((job) => [job.id, job])).values()]);
+  }
+
+  statuses(id: number): readonly string[] {
+    return this.saved.filter((job) => job.id === id).map((job) => job.status);
+  }
+}
+
+export interface Handling {
+  readonly prepare?: (opcode: Opcode, signal: AbortSignal) => Promise<Execution | undefined>;
+  readonly execute?: (context: JobContext) => Promise<unknown>;
+  readonly repository?: RecordedJobs;
+}
+
+/** An engine in which every opcode locks its instance and does what the test says. */
+export function createEngine(handling: Handling) {
+  const repository = handling.repository ?? new RecordedJobs();
+  const handler: JobHandler<Opcode> = {
+    locks: (opcode) => ('name' in opcode ? [`instance/${opcode.name}`] : []),
+    prepare: async (opcode, signal) =>
+      (await handling.prepare?.(opcode, signal)) ??
+      handling.execute ??
+      (() => Promise.resolve(null)),
+  };
+  // The same handler for all: what differs between opcodes is not the engine's concern.
+  const handlers = Object.fromEntries(names.map((name) => [name, handler])) as JobHandlers;
+  const engine = new JobEngine({
+    repository,
+    handlers,
+    logger: silentLogger,
+    clock: new ManualClock(),
+  });
+  return { engine, repository };
+}
+
+export const shutdown = (name = 'web1'): Opcode =>
+  parseOpcode({ opcode: 'INSTANCE_SHUTDOWN', name } satisfies OpcodeInput);
+
+export async function endOf(engine: JobEngine, id: number): Promise<JobRecord> {
+  for await (const event of engine.watch(id, new AbortController().signal)) {
+    if (event.type === 'end') return event.job;
+  }
+  throw new Error('the stream had no end');
+}
+
+export async function eventsOf(engine: JobEngine, id: number): Promise<JobEvent[]> {
+  const events: JobEvent[] = [];
+  for await (const event of engine.watch(id, new AbortController().signal)) events.push(event);
+  return events;
+}
+
+/** Executions that wait until they are let go, and say when they began. */
+export function createGate() {
+  const opened = Promise.withResolvers<undefined>();
+  const entered = Promise.withResolvers<undefined>();
+  return {
+    entered: entered.promise,
+    open: () => opened.resolve(undefined),
+    pass: async (): Promise<null> => {
+      entered.resolve(undefined);
+      await opened.promise;
+      return null;
+    },
+  };
+}
