@@ -1,0 +1,325 @@
+import { mkdir } from 'node:fs/promises';
+import { freemem } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock/clock.ts';
+import type { NodeInfo } from '#shared/contract/api.ts';
+import { type Logger } from '#shared/log/log.ts';
+import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import type { ApiDependencies } from './api/api-dependencies.ts';
+import { startApiServer } from './api/api-server.ts';
+import { createClusterRepository } from './cluster/cluster-repository.ts';
+import { type NodedConfig } from './config.ts';
+import { createInstanceDisks } from './disks/instance-disks.ts';
+import { describeNode } from './doctor/describe-node.ts';
+import { examineHost } from './doctor/examine-host.ts';
+import { createAcceleratorChooser } from './hypervisor/accelerator-chooser.ts';
+import { createHypervisor } from './hypervisor/hypervisor.ts';
+import { residentMiB } from './hypervisor/process-memory.ts';
+import { createImageCache } from './images/image-cache.ts';
+import { openPackage } from './images/package-source.ts';
+import { askMirror } from './mirrors/ask-mirror.ts';
+import { createApplianceFiles } from './install/appliance-files.ts';
+import { InstallRoom } from './install/install-room.ts';
+import { Installer } from './install/installer.ts';
+import { statusOf } from './instances/describe-instance.ts';
+import { ExposedServices } from './instances/exposed-services.ts';
+import { GuestEvents } from './instances/guest-events.ts';
+import { createInstanceRepository } from './instances/instance-repository.ts';
+import { InstanceRunner } from './instances/instance-runner.ts';
+import { MachineKeeper } from './instances/machine-keeper.ts';
+import { createViews } from './instances/views.ts';
+import { JobEngine } from './jobs/job-engine.ts';
+import { createJobRepository } from './jobs/job-repository.ts';
+import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
+import { createChannelNetwork } from './network/channel-network.ts';
+import { createNodeMetrics } from './node-metrics.ts';
+import { createJobHandlers } from './operations/job-handlers.ts';
+import { createOsRegistry } from './os/os-registry.ts';
+import { startRapi } from './rapi/rapi-server.ts';
+import { recover } from './recover.ts';
+
+export const VERSION = '0.1.0';
+const projectDir = join(import.meta.dirname, '..');
+
+/** Everything of one node, wired. Resolves when it can be used; `stop` ends it and leaves running instances alone. */
+export async function startNode(
+  config: NodedConfig,
+  logger: Logger,
+): Promise<{ stop(): Promise<void> }> {
+  const { paths, nodeName } = config;
+  const clock = systemClock;
+  const startedAtMs = clock.now();
+  for (const dir of [paths.stateDir, paths.disksDir, paths.runDir, paths.logDir, paths.vmDir]) {
+    // QEMU's user enters run/ and the appliance's directory; what is private below has its own mode.
+    await mkdir(dir, {
+      recursive: true,
+      mode: dir === paths.disksDir || dir === paths.logDir ? 0o700 : 0o755,
+    });
+  }
+  // A start that fails half way leaves nothing; a stop undoes in reverse order.
+  await using undo = new AsyncDisposableStack();
+  const store = createSqliteStore({ path: paths.storeFile, clock });
+  undo.defer(() => store.close());
+  const clusters = createClusterRepository(store, clock);
+  await clusters.ensure(nodeName);
+  const instances = createInstanceRepository(store, clock);
+  const jobRepository = createJobRepository(store);
+  const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
+  undo.defer(() => network.close());
+  undo.defer(async () => {
+    await network.removeNamespace(); // stays as long as a TAP is in it
+  });
+  await network.ensureNamespace();
+  const hypervisor = createHypervisor({ vmDir: paths.vmDir, logger, clock });
+  const accelerators = createAcceleratorChooser(() => hypervisor.probeAccelerator());
+  const images = createImageCache({
+    dir: paths.imageCacheDir,
+    maxBytes: config.imageCacheBytes,
+    netrcFile: paths.netrcFile,
+    logger,
+    clock,
+  });
+  undo.defer(() => images.close());
+  const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
+  const disks = createInstanceDisks(paths.disksDir);
+  const guestEvents = new GuestEvents();
+  const nodeOptions = ['--disable-warning=ExperimentalWarning'];
+  const applianceFiles = createApplianceFiles({
+    dir: paths.applianceDir,
+    builder: {
+      command: process.execPath,
+      args: [...nodeOptions, join(projectDir, 'appliance/main.ts')],
+    },
+    builderEnvironment: {
+      PATH: SYSTEM_PATH,
+      HOME: process.env['HOME'] ?? '/root',
+      GNT_ROOT: paths.root,
+      ...(process.env['GNT_CACHE'] !== undefined && { GNT_CACHE: process.env['GNT_CACHE'] }),
+    },
+  });
+  const metad = createMetadLink({
+    paths,
+    logger,
+    clock,
+    launcher: {
+      command: process.execPath,
+      args: [...nodeOptions, join(projectDir, 'metad/main.ts')],
+    },
+    content: {
+      openImage: async (uuid) => {
+        const image = installer.activeInstall(uuid)?.image;
+        return image ?? undefined;
+      },
+      openMirror: async (uuid, name, request) => {
+        if (!installer.activeInstall(uuid)) return undefined;
+        const { packageMirrors = {} } = await clusters.load();
+        const base = Object.hasOwn(packageMirrors, name) ? packageMirrors[name] : undefined;
+        return base === undefined ? undefined : askMirror(base, request);
+      },
+      findService: (uuid, name) => services.find(uuid, name),
+      openPackage: async (uuid, signal) => {
+        const active = installer.activeInstall(uuid);
+        if (active?.instance.personalizationPackage == null) return undefined;
+        const { packageUser, packagePassword } = active.secrets;
+        return openPackage(active.instance.personalizationPackage, {
+          signal,
+          netrcFile: paths.netrcFile,
+          ...(packageUser !== undefined && { user: packageUser }),
+          ...(packagePassword !== undefined && { password: packagePassword }),
+        });
+      },
+    },
+  });
+  const views = createViews(instances, clusters);
+  const keeper = new MachineKeeper({
+    hypervisor,
+    network,
+    metad,
+    logger,
+    clock,
+    onExit: (uuid, kind, exit) => logger.debug('machine.exit', { uuid, kind, exit: exit.reason }),
+  });
+  const services: ExposedServices = new ExposedServices({ clusters, instances, network, keeper });
+  const runner = new InstanceRunner({
+    instances,
+    keeper,
+    views,
+    metad,
+    disks,
+    guestEvents,
+    clock,
+    chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
+  });
+  const metrics = createNodeMetrics({
+    startedAtMs,
+    activeJobs: () => jobs.activeStatuses(),
+    instanceStates: async () =>
+      (await instances.list()).map((instance) =>
+        statusOf(instance, keeper.get(instance.uuid) !== undefined),
+      ),
+    metadRestarts: () => metad.restarts,
+    cacheBytes: async () => (await images.stats()).sizeBytes,
+  });
+  const installer: Installer = new Installer({
+    repository: instances,
+    disks,
+    images,
+    applianceFiles,
+    keeper,
+    views,
+    guestEvents,
+    channelCommands: {
+      dir: join(paths.runDir, 'channel'),
+      root: paths.root,
+      command: [process.execPath, ...nodeOptions, join(projectDir, 'cluster-cli/main.ts')],
+    },
+    chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
+    bootTimeoutMs: config.applianceBootTimeoutMs,
+    logDir: paths.logDir,
+    logger,
+    clock,
+    room: new InstallRoom({
+      maxInstalls: config.maxInstalls,
+      reserveMiB: config.installReserveMiB,
+      availableMiB: () => freemem() / 1024 ** 2,
+      takenMiB: (uuid) => {
+        const kept = keeper.get(uuid);
+        return kept === undefined ? 0 : residentMiB(kept.machine.pid);
+      },
+    }),
+    onStageEnded: (stage, durationMs) => metrics.stageEnded(stage, durationMs),
+  });
+
+  undo.defer(() => stopMetad(metad, keeper, logger));
+  await metad.start();
+  await services.openPorts();
+  const eventsEnd = new AbortController();
+  const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
+  undo.defer(async () => {
+    eventsEnd.abort();
+    await following;
+  });
+  metad.onRestarted(() => keeper.republishAll());
+  await recover({
+    hypervisor,
+    network,
+    metad,
+    keeper,
+    runner,
+    views,
+    instances,
+    jobs: jobRepository,
+    logger,
+    clock,
+  });
+  const jobs: JobEngine = new JobEngine({
+    repository: jobRepository,
+    logger,
+    clock,
+    onEnded: (job) => metrics.jobEnded(job),
+    handlers: createJobHandlers({
+      nodeName,
+      clusters,
+      instances,
+      disks,
+      images,
+      osRegistry,
+      installer,
+      runner,
+      services,
+      logDir: paths.logDir,
+      hooksDir: paths.hooksDir,
+      logger,
+      clock,
+    }),
+  });
+  const examine = (): ReturnType<typeof examineHost> =>
+    examineHost({
+      paths,
+      applianceFiles,
+      probeAccelerator: () => accelerators.probe(),
+      metadPid: () => metad.pid,
+    });
+  const describe = (): Promise<NodeInfo> =>
+    describeNode({
+      paths,
+      nodeName,
+      startedAtMs,
+      version: VERSION,
+      metad,
+      disks,
+      instances,
+      keeper,
+      applianceFiles,
+    });
+  const served: ApiDependencies = {
+    version: VERSION,
+    paths,
+    clusters,
+    instances,
+    disks,
+    runner,
+    keeper,
+    jobs,
+    metad,
+    osRegistry,
+    describeNode: describe,
+    examine,
+    metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
+    storeDescription: `sqlite ${paths.storeFile}`,
+    logger,
+  };
+  const api = await startApiServer(paths.nodedSocket, served);
+  undo.defer(() => api.close());
+  if (config.rapi !== null)
+    undo.use(
+      await startRapi(config.rapi, {
+        ...served,
+        nodeName,
+        clock,
+        onAnswered: metrics.rapiAnswered,
+      }),
+    );
+  logger.info('node.ready', {
+    node: nodeName,
+    root: paths.root,
+    namespace: paths.networkNamespace,
+  });
+
+  const all = undo.move();
+  return {
+    stop: async () => {
+      await jobs.stop();
+      await all.disposeAsync();
+      logger.info('node.stopped');
+    },
+  };
+}
+
+/** While guests are on the channel they keep their metadata, secrets included; the next noded adopts the daemon. */
+async function stopMetad(metad: MetadLink, keeper: MachineKeeper, logger: Logger): Promise<void> {
+  const channels = keeper.list().filter((kept) => kept.device !== null).length;
+  if (channels === 0) return metad.stop();
+  logger.info('metad.left-running', { pid: metad.pid, channels });
+  return metad.detach();
+}
+
+async function followGuests(
+  events: AsyncIterable<Parameters<GuestEvents['dispatch']>[0]>,
+  guestEvents: GuestEvents,
+  logger: Logger,
+): Promise<void> {
+  try {
+    for await (const event of events) {
+      try {
+        guestEvents.dispatch(event);
+      } catch (error) {
+        // What one guest said must not make this node deaf for the others.
+        logger.error('event.not-taken', { instance: event.instance, err: error });
+      }
+    }
+  } catch (error) {
+    logger.error('events.ended', { err: error });
+  }
+}
