@@ -53,7 +53,7 @@ async function main(): Promise<number> {
   try {
     // Held until this process ends, however it ends.
     claimRoot(config.paths);
-    const node = await startNode(config, logger);
+    const node = await startNode(config, logger, process.env);
     const signal = await stopping.promise;
     logger.info('node.stopping', { signal });
     await node.stop();

@@ -24,7 +24,7 @@ import { InstallRoom } from './install/install-room.ts';
 import { Installer } from './install/installer.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { ExposedServices } from './instances/exposed-services.ts';
-import { GuestEvents } from './instances/guest-events.ts';
+import { followGuests, GuestEvents } from './instances/guest-events.ts';
 import { createInstanceRepository } from './instances/instance-repository.ts';
 import { InstanceRunner } from './instances/instance-runner.ts';
 import { MachineKeeper } from './instances/machine-keeper.ts';
@@ -46,6 +46,7 @@ const projectDir = join(import.meta.dirname, '..');
 export async function startNode(
   config: NodedConfig,
   logger: Logger,
+  environment: NodeJS.ProcessEnv,
 ): Promise<{ stop(): Promise<void> }> {
   const { paths, nodeName } = config;
   const clock = systemClock;
@@ -93,9 +94,9 @@ export async function startNode(
     },
     builderEnvironment: {
       PATH: SYSTEM_PATH,
-      HOME: process.env['HOME'] ?? '/root',
+      HOME: environment['HOME'] ?? '/root',
       GNT_ROOT: paths.root,
-      ...(process.env['GNT_CACHE'] !== undefined && { GNT_CACHE: process.env['GNT_CACHE'] }),
+      ...(environment['GNT_CACHE'] !== undefined && { GNT_CACHE: environment['GNT_CACHE'] }),
     },
   });
   const metad = createMetadLink({
@@ -303,23 +304,4 @@ async function stopMetad(metad: MetadLink, keeper: MachineKeeper, logger: Logger
   if (channels === 0) return metad.stop();
   logger.info('metad.left-running', { pid: metad.pid, channels });
   return metad.detach();
-}
-
-async function followGuests(
-  events: AsyncIterable<Parameters<GuestEvents['dispatch']>[0]>,
-  guestEvents: GuestEvents,
-  logger: Logger,
-): Promise<void> {
-  try {
-    for await (const event of events) {
-      try {
-        guestEvents.dispatch(event);
-      } catch (error) {
-        // What one guest said must not make this node deaf for the others.
-        logger.error('event.not-taken', { instance: event.instance, err: error });
-      }
-    }
-  } catch (error) {
-    logger.error('events.ended', { err: error });
-  }
 }

@@ -1,4 +1,5 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import type { Logger } from '#shared/log/log.ts';
 
 type Listener = (event: MetadEvent['event']) => void;
 
@@ -41,5 +42,25 @@ export class GuestEvents {
 
   dispatch(event: MetadEvent): void {
     for (const listener of this.#listeners.get(event.instance) ?? []) listener(event.event);
+  }
+}
+
+/** Dispatches what metad tells until it ends. */
+export async function followGuests(
+  events: AsyncIterable<MetadEvent>,
+  guestEvents: GuestEvents,
+  logger: Logger,
+): Promise<void> {
+  try {
+    for await (const event of events) {
+      try {
+        guestEvents.dispatch(event);
+      } catch (error) {
+        // What one guest said must not make this node deaf for the others.
+        logger.error('event.not-taken', { instance: event.instance, err: error });
+      }
+    }
+  } catch (error) {
+    logger.error('events.ended', { err: error });
   }
 }
