@@ -63,7 +63,7 @@ function describeOs(i: InstanceInfo): OutlineEntry {
       { key: 'image', value: i.osImage },
       ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
       { key: 'personalization package', value: i.personalizationPackage },
-      ...(i.hookNames.length === 0 ? [] : [{ key: 'hooks', value: i.hookNames.join(', ') }]),
+      { key: 'hooks', value: countNames(i.hookNames) },
       { key: 'safe install', value: i.safeInstall },
       { key: 'install state', value: i.installState },
       { key: 'OS parameters', children: describeSettings(i.osParameters) },
@@ -170,4 +170,9 @@ function describeSettings(settings: Readonly<Record<string, unknown>>): readonly
   return Object.entries(settings)
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => ({ key, value: typeof value === 'number' ? value : String(value) }));
+}
+
+/** `2 (10-a.yaml, 20-b.yaml)` */
+function countNames(names: readonly string[]): string {
+  return names.length === 0 ? '0' : `${names.length} (${names.join(', ')})`;
 }

@@ -2,6 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeInstallLog } from '../install/install-log.ts';
+import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import {
   mergeChanges,
@@ -140,6 +141,7 @@ export function applyChanges(
       'personalizationPackage',
     ]),
     ...mergeOsParameters(instance, opcode),
+    hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     tags: mergeTags(opcode.tags ?? instance.tags, opcode),
     metadata: mergeChanges(instance.metadata, opcode.metadata),
     beparams: {

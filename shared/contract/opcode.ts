@@ -146,6 +146,8 @@ export const instanceModify = z.strictObject({
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
   personalizationPackage: source.nullable().optional(),
+  /** Hooks of the instance, in place of stored ones, for its next installation. */
+  hooks: hookFiles.optional(),
   tags: tags.optional(),
   /** Put to the tags that there are, or taken from them. */
   addTags: tags.optional(),

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { runProgram } from './support/run-program.ts';
@@ -38,6 +41,29 @@ test('modify resets parameters by default and by -key, and sets the others', asy
 test('modify that only resets is a change', async () => {
   const opcode = await submit('gnt-instance', 'modify', '-B', '-memory', 'web1');
   assert.deepEqual(opcode['beparams'], { memoryMiB: null });
+});
+
+test("modify puts hooks in the place of the instance's own, and default takes them away", async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'gnt-modify-'));
+  try {
+    await writeFile(join(folder, '10-a.yaml'), 'stages: {}');
+    const file = join(folder, '10-a.yaml');
+    const opcode = await submit('gnt-instance', 'modify', '--hooks', file, 'web1');
+    const content = Buffer.from('stages: {}').toString('base64');
+    assert.deepEqual(opcode['hooks'], [{ name: '10-a.yaml', content }]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+  daemon.submitted.splice(0);
+  assert.deepEqual(
+    (await submit('gnt-instance', 'modify', '--hooks', 'default', 'web1'))['hooks'],
+    [],
+  );
+});
+
+test('modify that only takes keys away is a change', async () => {
+  const opcode = await submit('gnt-instance', 'modify', '--ssh-key', 'default', 'web1');
+  assert.deepEqual(opcode['sshKeys'], []);
 });
 
 test('reinstall takes stored parameters back, by -key and by default', async () => {

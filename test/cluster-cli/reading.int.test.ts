@@ -11,7 +11,7 @@ let daemon: DaemonStandIn;
 before(async () => {
   daemon = await startDaemonStandIn();
   daemon.instances.push(
-    sampleInstance({ name: 'web10' }),
+    sampleInstance({ name: 'web10', hookNames: ['10-a.yaml', '20-b.yaml'] }),
     sampleInstance({ name: 'web2', running: null, status: 'ADMIN_down' }),
     sampleInstance({
       name: 'bad',
@@ -138,10 +138,11 @@ test('info of a failed installation tells the stage, the error and what to do', 
   assert.match(stdout, /^ {2}hint: see the log$/m);
 });
 
-test('info shows private values as <redacted> and secrets by name', async () => {
+test('info shows private values as <redacted>, and secrets and hooks by name', async () => {
   const { stdout } = await gnt('instance', 'info', 'web10');
   assert.match(stdout, /^ {4}license: <redacted>$/m);
   assert.match(stdout, /^ {2}secret OS parameters: password$/m);
+  assert.match(stdout, /^ {2}hooks: 2 \(10-a\.yaml, 20-b\.yaml\)$/m);
   assert.match(stdout, /^ {2}cloud-init datasource: NoCloud \(it finds the seed disk\)$/m);
 });
 

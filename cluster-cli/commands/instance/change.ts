@@ -11,7 +11,7 @@ import {
   type MetadataOptions,
   readSwitches,
 } from './add.ts';
-import { readDocument, readSshKeys, readUserData, RESET } from './parse-documents.ts';
+import { readDocument, readHooks, readSshKeys, readUserData, RESET } from './parse-documents.ts';
 import {
   type OsParameterOptions,
   type OsParameters,
@@ -81,6 +81,8 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
   return Object.values(changes).some(
     (value) =>
       value === null ||
+      // An empty list is in place of what is stored.
+      Array.isArray(value) ||
       (value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0)),
   );
 }
@@ -88,7 +90,7 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
 function composeChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const parameters: OsParameters = readOsParameters(context, options);
-  const { installParameters, personalizationPackage } = options;
+  const { installParameters, personalizationPackage, hooks } = options;
   return {
     ...(options.osType !== undefined && { osType: options.osType }),
     osParameters: parameters.public,
@@ -112,6 +114,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
           ? null
           : values.resolve('--personalization-package', personalizationPackage),
     }),
+    ...(hooks && { hooks: readHooks(hooks, values) }),
   };
 }
 

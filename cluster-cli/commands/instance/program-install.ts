@@ -74,14 +74,13 @@ export function addInstallation(program: Command, context: Context): void {
     '--personalization-user',
     '--personalization-password',
     '--enable-safe-install',
-    '--hooks',
   ];
   addCommand(program, {
     ...ONE,
     usage: 'modify <name>',
     summary: 'change the parameters of an instance',
     description:
-      'Changes what is stored. What the machine is made of takes effect at its next start, metadata at once. Secrets given here are held in memory until a restart of the daemons. The word "default" as the value of a document or package removes it.',
+      'Changes what is stored. What the machine is made of takes effect at its next start, metadata at once. Secrets given here are held in memory until a restart of the daemons. Hooks take the place of the instance\'s own at its next reinstallation. The word "default" as the value of a document, package or hook removes it.',
     options: [
       ...installationOptions().filter(
         ({ long }) => !MODIFY_WITHOUT.some((prefix) => long?.startsWith(prefix)),
@@ -95,6 +94,7 @@ export function addInstallation(program: Command, context: Context): void {
       'gnt-instance modify -O color=red,-size web1',
       'gnt-instance modify --communication=yes --metadata role=db web1',
       'gnt-instance modify -B memory=4G web1',
+      'gnt-instance modify --hooks 10-users.yaml --hooks 20-disks.yaml web1',
     ],
   }).action(async (name: string, options: ModifyOptions) => {
     await (await load.change()).runModify(context, name, options);

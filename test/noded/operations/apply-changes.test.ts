@@ -33,6 +33,20 @@ test('values are put, null removes, documents too', () => {
   assert.deepEqual([after.userData, after.communication], [null, false]);
 });
 
+test("hooks take the place of the instance's own, in the order of their names; none removes them", () => {
+  const hook = (name: string) => ({ name, content: 'eA==' });
+  const after = applyChanges(
+    { ...before, hooks: [hook('old.yaml')] },
+    modifyOpcode({ hooks: [hook('b.yaml'), hook('a.yaml')] }),
+  );
+  assert.deepEqual(after.hooks, [hook('a.yaml'), hook('b.yaml')]);
+  assert.deepEqual(applyChanges(after, modifyOpcode()).hooks, after.hooks);
+  assert.deepEqual(applyChanges(after, modifyOpcode({ hooks: [] })).hooks, []);
+  assert.throws(() => applyChanges(before, modifyOpcode({ hooks: [hook('a'), hook('a')] })), {
+    code: 'VALIDATION',
+  });
+});
+
 test('a parameter moves to the visibility in which it is given, and leaves its old one', () => {
   const toPrivate = applyChanges(
     before,
