@@ -38,7 +38,13 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
     image:
       input.imageSizeBytes === null
         ? null
-        : { serial: IMAGE_SERIAL, fileSizeBytes: input.imageSizeBytes, grow: instance.osImageGrow },
+        : {
+            serial: IMAGE_SERIAL,
+            fileSizeBytes: input.imageSizeBytes,
+            grow: instance.osImageGrow,
+            // Every installation starts by emptying the disks, and the machine with the image is its first.
+            isDiskBlank: true,
+          },
     scripts:
       input.script === null
         ? null

@@ -56,12 +56,12 @@ export async function measure(report: Report): Promise<void> {
     });
     const peerMs = await timeLibguestfs(lab, image.path);
     report({
-      name: 'total of image and overlay, again',
-      value: alone.wallMs / 1000,
+      name: 'total of image and overlay',
+      value: whole.wallMs / 1000,
       unit: 's',
       compared_with: peerMs === null ? null : { name: 'libguestfs', value: peerMs / 1000 },
     });
-    await measureSideBySide(lab, report, image.path, alone.wallMs);
+    await measureSideBySide(lab, report, { image: image.path, overlay, aloneMs: whole.wallMs });
   } finally {
     server.close();
     await lab.dispose();
@@ -70,17 +70,23 @@ export async function measure(report: Report): Promise<void> {
 
 const AT_ONCE = 4;
 
+interface SideBySide {
+  readonly image: string;
+  readonly overlay: readonly string[];
+  /** Of one such installation. */
+  readonly aloneMs: number;
+}
+
 /** Installations of one image at the same time; ideally as many as there are processors take as long as one. */
 async function measureSideBySide(
   lab: Lab,
   report: Report,
-  image: string,
-  aloneMs: number,
+  { image, overlay, aloneMs }: SideBySide,
 ): Promise<void> {
   const startedAt = performance.now();
   const running = Promise.all(
     Array.from({ length: AT_ONCE }, (_, index) =>
-      install(lab, `side${index}.example.com`, image, []),
+      install(lab, `side${index}.example.com`, image, overlay),
     ),
   );
   let isRunning = true;
@@ -131,16 +137,18 @@ async function timeLibguestfs(lab: Lab, image: string): Promise<number | null> {
     'umount-all',
   ].join('\n');
   const fish = ['--format=raw', '-a', disk, '--format=qcow2', '--ro', '-a', image];
-  const startedAt = performance.now();
-  await run('guestfish', fish, {
-    input: script,
+  const options = {
     timeoutMs: PEER_TIMEOUT_MS,
     env: {
       ...process.env, // SUPERMIN_KERNEL and the like, on a host without a kernel of its own
       LIBGUESTFS_BACKEND: 'direct',
       LIBGUESTFS_BACKEND_SETTINGS: 'force_tcg',
     },
-  });
+  };
+  // The first run builds its appliance, as ours is built by now.
+  await run('guestfish', ['--format=raw', '-a', disk, 'run'], options);
+  const startedAt = performance.now();
+  await run('guestfish', fish, { ...options, input: script });
   const ms = performance.now() - startedAt;
   await rm(disk);
   return ms;
@@ -167,7 +175,6 @@ function reportInstall(report: Report, timing: InstallTiming): void {
   seconds('kernel start to agent start', Number(afterKernel) * 1000);
   seconds('first user-space process to agent start', Number(afterUserSpace) * 1000);
   seconds('image: dump and comparison', stageMs('image'));
-  seconds('total of image and overlay', timing.wallMs);
 }
 
 function dumpRate(timing: InstallTiming): number {

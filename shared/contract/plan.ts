@@ -29,6 +29,8 @@ export const installPlan = z.strictObject({
       fileSizeBytes: z.number().int().positive(),
       /** Grow the last partition and its file system to the disk. */
       grow: z.boolean(),
+      /** The disk reads as zeros. Absent: what is on it has to be thrown away first. */
+      isDiskBlank: z.boolean().optional(),
     })
     .nullable(),
   /** Fetch os/definition.tar, run `untrusted/<script>` (or the definition's own spelling, see `path`) as root in the appliance. */

@@ -62,12 +62,13 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
     ...around('after-install'),
     ...around('after-reset'),
   ];
+  const mayHaveWritten = hasHooks(hooks, 'install.pre') || hooks?.has('image.before') === true;
   const mayExecute = mountedPoints.some((point) => hasHooks(hooks, point));
   return {
     stages: [
       createWaitDisksStage(plan, at),
       ...around('install.pre'),
-      ...around('image', ...createImageStages(plan, at)),
+      ...around('image', ...createImageStages(plan, at, mayHaveWritten)),
       ...around('before-install'),
       ...around('before-reset'),
       ...around(
@@ -87,9 +88,10 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
   };
 }
 
-function createImageStages(plan: InstallPlan, at: DiskLocations): Stage[] {
+function createImageStages(plan: InstallPlan, at: DiskLocations, mayHaveWritten: boolean): Stage[] {
   if (!plan.image) return [];
-  const image = createImageStage(plan, plan.image, at);
+  const isTargetBlank = plan.image.isDiskBlank === true && !mayHaveWritten;
+  const image = createImageStage(plan, plan.image, at, isTargetBlank);
   return plan.image.grow ? [image, createGrowStage(plan, at)] : [image];
 }
 
@@ -97,6 +99,7 @@ function createImageStage(
   plan: InstallPlan,
   image: NonNullable<InstallPlan['image']>,
   at: DiskLocations,
+  isTargetBlank: boolean,
 ): Stage {
   return {
     name: 'image',
@@ -112,7 +115,8 @@ function createImageStage(
         fileSizeBytes: image.fileSizeBytes,
         targetPath: target.path,
         targetSizeBytes: target.sizeBytes,
-        targetDriver: 'host_device',
+        isTargetBlank,
+        driver: 'host_device',
         reporter,
       });
       // Scripts find the image's partitions as devices.

@@ -43,10 +43,27 @@ function dump(sourcePath: string, targetPath: string): Promise<string> {
     fileSizeBytes: statSync(sourcePath).size,
     targetPath,
     targetSizeBytes: statSync(targetPath).size,
-    targetDriver: 'file',
+    isTargetBlank: false,
+    driver: 'file',
     reporter,
   });
 }
+
+test('writes sparse to a disk that is blank already', async () => {
+  const disk = join(directory, 'blank');
+  writeFileSync(disk, '');
+  truncateSync(disk, 16 * MIB);
+  await dumpImage({
+    sourcePath: raw,
+    fileSizeBytes: IMAGE_BYTES,
+    targetPath: disk,
+    targetSizeBytes: 16 * MIB,
+    isTargetBlank: true,
+    driver: 'file',
+    reporter,
+  });
+  assertIsImage(disk);
+});
 
 function assertIsImage(targetPath: string): void {
   const found = readFileSync(targetPath);
@@ -152,7 +169,8 @@ for (const name of ['gz', 'xz', 'zst', 'bz2']) {
       fileSizeBytes: sizeBytes,
       targetPath: disk,
       targetSizeBytes: statSync(disk).size,
-      targetDriver: 'file',
+      isTargetBlank: false,
+      driver: 'file',
       reporter,
     });
     assertIsImage(disk);

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import fc from 'fast-check';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { compareImage, planParts } from '../../../../appliance/agent/image/compare.ts';
+
+const MIB = 1024 * 1024;
+/** More than one part on any number of processors, the last one cut short. */
+const IMAGE_BYTES = 300 * MIB + 512;
+let directory = '';
+let raw = '';
+let qcow2 = '';
+
+before(() => {
+  directory = mkdtempSync(join(tmpdir(), 'gnt-compare-'));
+  raw = join(directory, 'image.raw');
+  qcow2 = join(directory, 'image.qcow2');
+  writeFileSync(raw, Buffer.alloc(MIB, 0x5a));
+  truncateSync(raw, IMAGE_BYTES);
+  execFileSync('qemu-img', ['convert', '-O', 'qcow2', raw, qcow2]);
+});
+after(() => rmSync(directory, { recursive: true }));
+
+function disk(name: string): string {
+  const path = join(directory, name);
+  copyFileSync(raw, path);
+  truncateSync(path, IMAGE_BYTES + MIB);
+  return path;
+}
+
+function compare(targetPath: string, format: 'raw' | 'qcow2'): Promise<void> {
+  const path = format === 'raw' ? raw : qcow2;
+  return compareImage({
+    source: { path, format },
+    targetPath,
+    sizeBytes: IMAGE_BYTES,
+    driver: 'file',
+  });
+}
+
+for (const format of ['raw', 'qcow2'] as const) {
+  test(`finds a disk equal to its ${format} image, however much larger it is`, async () => {
+    await compare(disk(`equal-${format}`), format);
+  });
+
+  for (const offset of [0, 150 * MIB, IMAGE_BYTES - 1]) {
+    test(`finds one wrong byte at ${offset} of a ${format} image`, async () => {
+      const path = disk(`wrong-${format}-${offset}`);
+      await using file = await open(path, 'r+');
+      await file.write(Buffer.from([0xee]), 0, 1, offset);
+      await assert.rejects(compare(path, format), (error) => isAppError(error, 'IMAGE_DUMP'));
+    });
+  }
+}
+
+test('parts cover every byte once, and are no more than asked for', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 2 ** 45 }),
+      fc.integer({ min: 1, max: 64 }),
+      (size, count) => {
+        const parts = planParts(size, count);
+        let end = 0;
+        for (const part of parts) {
+          assert.equal(part.offset, end);
+          assert.ok(part.size > 0);
+          end += part.size;
+        }
+        assert.equal(end, size);
+        assert.ok(parts.length <= count);
+      },
+    ),
+  );
+});
