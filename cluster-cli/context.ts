@@ -1,6 +1,7 @@
 import type { NodeClient } from './client/node-client.ts';
 import type { Terminal } from './terminal.ts';
 import type { ValueSource } from './values/value-source.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 
 /** What main gives to every command. */
@@ -10,6 +11,7 @@ export interface Context {
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly values: ValueSource;
+  readonly paths: RootPaths;
   /** Loaded on first use: validators cost a tenth of a second, which `--help` need not pay. */
   readonly client: () => Promise<NodeClient>;
   readonly interrupts: Interrupts;

@@ -95,6 +95,7 @@ function createContext(): Context {
     terminal,
     clock: systemClock,
     values: createValueSource(),
+    paths,
     client: async () =>
       (await import('./client/node-client.ts')).createNodeClient({
         socketPath: paths.nodedSocket,

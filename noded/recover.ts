@@ -18,6 +18,8 @@ export interface RecoverDependencies {
   readonly views: Views;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string | undefined) => boolean;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -66,9 +68,14 @@ async function takeOver(
   logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
 }
 
-async function failInterruptedJobs({ jobs, clock, logger }: RecoverDependencies): Promise<void> {
+async function failInterruptedJobs({
+  jobs,
+  owns,
+  clock,
+  logger,
+}: RecoverDependencies): Promise<void> {
   for (const job of await jobs.list()) {
-    if (['success', 'error', 'canceled'].includes(job.status)) continue;
+    if (!owns(job.node) || ['success', 'error', 'canceled'].includes(job.status)) continue;
     logger.warn('job.interrupted', { job: job.id, summary: job.summary });
     await jobs.save({
       ...job,
@@ -88,9 +95,13 @@ async function failInterruptedJobs({ jobs, clock, logger }: RecoverDependencies)
   }
 }
 
-async function failInterruptedInstalls({ instances, clock }: RecoverDependencies): Promise<void> {
+async function failInterruptedInstalls({
+  instances,
+  owns,
+  clock,
+}: RecoverDependencies): Promise<void> {
   for (const instance of await instances.list()) {
-    if (instance.installState !== 'installing') continue;
+    if (!owns(instance.primaryNode) || instance.installState !== 'installing') continue;
     await instances.update(instance.uuid, (current) => ({
       ...current,
       installState: 'failed',

@@ -5,10 +5,12 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
-import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { ApiDependencies } from './api/api-dependencies.ts';
 import { startApiServer } from './api/api-server.ts';
 import { createClusterRepository } from './cluster/cluster-repository.ts';
+import { encodeKey, loadNodeKey } from './cluster/node-key.ts';
+import { createNodeRegistry } from './cluster/node-registry.ts';
+import { openStore } from './cluster/open-store.ts';
 import { type NodedConfig } from './config.ts';
 import { createInstanceDisks } from './disks/instance-disks.ts';
 import { describeNode } from './doctor/describe-node.ts';
@@ -60,10 +62,15 @@ export async function startNode(
   }
   // A start that fails half way leaves nothing; a stop undoes in reverse order.
   await using undo = new AsyncDisposableStack();
-  const store = createSqliteStore({ path: paths.storeFile, clock });
+  const { store, description, common } = await openStore(paths, clock, logger);
   undo.defer(() => store.close());
   const clusters = createClusterRepository(store, clock);
-  await clusters.ensure(nodeName);
+  await clusters.ensure();
+  const nodes = createNodeRegistry(store);
+  if (common === null) await nodes.registerAlone(nodeName);
+  else await nodes.register(nodeName, encodeKey((await loadNodeKey(paths.nodeKeyFile)).publicKey));
+  // An embedded store has what this node made, also under an earlier name.
+  const owns = (node: string | undefined): boolean => common === null || node === nodeName;
   const instances = createInstanceRepository(store, clock);
   const jobRepository = createJobRepository(store);
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
@@ -156,9 +163,9 @@ export async function startNode(
     startedAtMs,
     activeJobs: () => jobs.activeStatuses(),
     instanceStates: async () =>
-      (await instances.list()).map((instance) =>
-        statusOf(instance, keeper.get(instance.uuid) !== undefined),
-      ),
+      (await instances.list())
+        .filter(({ primaryNode }) => owns(primaryNode))
+        .map((instance) => statusOf(instance, keeper.get(instance.uuid) !== undefined)),
     metadRestarts: () => metad.restarts,
     cacheBytes: async () => (await images.stats()).sizeBytes,
   });
@@ -211,16 +218,19 @@ export async function startNode(
     views,
     instances,
     jobs: jobRepository,
+    owns,
     logger,
     clock,
   });
   const jobs: JobEngine = new JobEngine({
+    nodeName,
     repository: jobRepository,
     logger,
     clock,
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
       nodeName,
+      owns,
       clusters,
       instances,
       disks,
@@ -251,6 +261,7 @@ export async function startNode(
       metad,
       disks,
       instances,
+      owns,
       keeper,
       applianceFiles,
     });
@@ -258,6 +269,7 @@ export async function startNode(
     version: VERSION,
     paths,
     clusters,
+    nodes,
     instances,
     disks,
     runner,
@@ -268,7 +280,7 @@ export async function startNode(
     describeNode: describe,
     examine,
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
-    storeDescription: `sqlite ${paths.storeFile}`,
+    storeDescription: description,
     logger,
   };
   const api = await startApiServer(paths.nodedSocket, served);

@@ -2,6 +2,7 @@ import type { DoctorReport, NodeInfo } from '#shared/contract/api.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { NodeRegistry } from '../cluster/node-registry.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { InstanceRepository } from '../instances/instance-repository.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
@@ -14,6 +15,7 @@ export interface ApiDependencies {
   readonly version: string;
   readonly paths: RootPaths;
   readonly clusters: ClusterRepository;
+  readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
   readonly runner: InstanceRunner;

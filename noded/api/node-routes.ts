@@ -20,7 +20,7 @@ export function addNodeRoutes(router: Router, dependencies: ApiDependencies): vo
     context.body = {
       ...(await clusters.load()),
       store: dependencies.storeDescription,
-      nodes: await clusters.nodeNames(),
+      nodes: [...(await dependencies.nodes.names())],
       instances: (await instances.list()).length,
     };
   });

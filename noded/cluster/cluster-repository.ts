@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Clock } from '#shared/clock/clock.ts';
 import {
   clusterRecord,
@@ -7,19 +6,17 @@ import {
   type OsSettings,
 } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
 import type { Store } from '#shared/store/store.ts';
 
-const CLUSTER = 'cluster';
 const OS = 'os';
-const NODES = 'nodes';
 
-/** The cluster's own record, its nodes, and what the administrator set per OS definition. */
+/** The cluster's own record, and what the administrator set per OS definition. */
 export interface ClusterRepository {
-  /** Makes a one-node cluster where there is none, and registers this node. */
-  ensure(nodeName: string): Promise<ClusterRecord>;
+  /** Makes the record where there is none. */
+  ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
   update(change: (cluster: ClusterRecord) => ClusterRecord): Promise<ClusterRecord>;
-  nodeNames(): Promise<readonly string[]>;
   /** By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed. */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
@@ -35,28 +32,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
     return stored === undefined ? defaultOsSettings(name) : osSettings.parse(stored.value);
   };
   return {
-    ensure: async (nodeName) => {
-      const fresh: ClusterRecord = {
-        schema: 1,
-        name: 'gnt-cluster',
-        uuid: randomUUID(),
-        createdAtMs: clock.now(),
-        installTimeoutS: 0,
-        hostScripts: true,
-        exposeServices: {},
-      };
-      try {
-        await store.commit([
-          { collection: CLUSTER, id: CLUSTER, expected: 'absent', value: fresh },
-        ]);
-      } catch (error) {
-        if (!isAppError(error, 'CONFLICT')) throw error;
-      }
-      await store.commit([
-        { collection: NODES, id: nodeName, expected: 'any', value: { name: nodeName } },
-      ]);
-      return load();
-    },
+    ensure: () => ensureCluster(store, clock.now()),
     load,
     update: async (change) => {
       for (;;) {
@@ -65,7 +41,6 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
         if (await tryCommit(store, CLUSTER, CLUSTER, stored?.revision, next)) return next;
       }
     },
-    nodeNames: async () => (await store.list(NODES)).map((node) => node.id),
     loadOs,
     updateOs: async (name, change) => {
       for (;;) {

@@ -16,6 +16,7 @@ export interface DescribeNodeInput {
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
   readonly instances: InstanceRepository;
+  readonly owns: (node: string) => boolean;
   readonly keeper: MachineKeeper;
   readonly applianceFiles: ApplianceFiles;
 }
@@ -34,7 +35,8 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     metad: { pid: metad.pid, restarts: metad.restarts },
     networkNamespace: paths.networkNamespace,
     ...(await measureHost(input.disks)),
-    instances: (await input.instances.list()).length,
+    instances: (await input.instances.list()).filter(({ primaryNode }) => input.owns(primaryNode))
+      .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
     appliance: await describeAppliance(input.applianceFiles),
   };

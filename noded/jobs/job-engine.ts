@@ -14,6 +14,8 @@ const MAX_JOB_LOG_LINES = 2000;
 const DRY_RUN = 0;
 
 export interface JobEngineDependencies {
+  /** Of the node that runs these jobs. */
+  readonly nodeName: string;
   readonly repository: JobRepository;
   readonly handlers: JobHandlers;
   readonly logger: Logger;
@@ -65,6 +67,7 @@ export class JobEngine {
       opcode: opcode.opcode,
       summary: summarizeOpcode(opcode),
       input: { ...redactOpcode(opcode), ...(options.isDryRun === true && { isDryRun: true }) },
+      node: this.#dependencies.nodeName,
       instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
       waitsFor: [],
       receivedAtMs: this.#dependencies.clock.now(),

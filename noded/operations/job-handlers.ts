@@ -1,4 +1,6 @@
-import type { JobHandlers } from '../jobs/job-handler.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { JobHandler, JobHandlers } from '../jobs/job-handler.ts';
 import { modifyClusterHandler, modifyOsHandler } from './change-cluster.ts';
 import {
   modifyInstanceHandler,
@@ -13,17 +15,39 @@ import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
 /** Every opcode has its handler: a missing one does not compile. */
 export function createJobHandlers(dependencies: OperationDependencies): JobHandlers {
+  const here = <Op extends InstanceOpcode>(handler: JobHandler<Op>): JobHandler<Op> =>
+    onPrimaryNode(handler, dependencies);
   return {
     INSTANCE_CREATE: createInstanceHandler(dependencies),
-    INSTANCE_REINSTALL: reinstallInstanceHandler(dependencies),
-    INSTANCE_SET_PARAMS: modifyInstanceHandler(dependencies),
-    INSTANCE_QUERY_DATA: queryInstanceHandler(dependencies),
-    INSTANCE_REMOVE: removeInstanceHandler(dependencies),
-    INSTANCE_RENAME: renameInstanceHandler(dependencies),
-    INSTANCE_STARTUP: startInstanceHandler(dependencies),
-    INSTANCE_SHUTDOWN: stopInstanceHandler(dependencies),
-    INSTANCE_REBOOT: rebootInstanceHandler(dependencies),
+    INSTANCE_REINSTALL: here(reinstallInstanceHandler(dependencies)),
+    INSTANCE_SET_PARAMS: here(modifyInstanceHandler(dependencies)),
+    INSTANCE_QUERY_DATA: here(queryInstanceHandler(dependencies)),
+    INSTANCE_REMOVE: here(removeInstanceHandler(dependencies)),
+    INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
+    INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
+    INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
+    INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
     OS_SET_PARAMS: modifyOsHandler(dependencies),
     CLUSTER_SET_PARAMS: modifyClusterHandler(dependencies),
+  };
+}
+
+type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
+
+/** Disks, machine and view of an instance are on one node: nobody else may act as if they were gone. */
+function onPrimaryNode<Op extends InstanceOpcode>(
+  handler: JobHandler<Op>,
+  { instances, owns }: OperationDependencies,
+): JobHandler<Op> {
+  return {
+    locks: (opcode) => handler.locks(opcode),
+    prepare: async (opcode, signal) => {
+      const { name, primaryNode } = await instances.findByName(opcode.name);
+      if (owns(primaryNode)) return handler.prepare(opcode, signal);
+      throw new AppError('CONFLICT', `instance '${name}' is on node ${primaryNode}`, {
+        details: { node: primaryNode },
+        hint: `ask the node daemon of ${primaryNode}`,
+      });
+    },
   };
 }

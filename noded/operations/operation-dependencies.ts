@@ -12,6 +12,8 @@ import type { OsRegistry } from '../os/os-registry.ts';
 /** What operations work with. */
 export interface OperationDependencies {
   readonly nodeName: string;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string) => boolean;
   readonly clusters: ClusterRepository;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;

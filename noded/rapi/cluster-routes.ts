@@ -30,7 +30,7 @@ export function clusterRoutes(dependencies: RapiDependencies): readonly RapiRout
     get('/2/nodes', async ({ query }) => {
       if (isSet(query, 'bulk'))
         return (await loadNodes(dependencies)).map((node) => pickFields(nodeFields, node));
-      const names = await dependencies.clusters.nodeNames();
+      const names = await dependencies.nodes.names();
       return names.toSorted().map((id) => ({ id, uri: `/2/nodes/${id}` }));
     }),
     get('/2/nodes/:name', async ({ params }) => {
@@ -61,11 +61,12 @@ export async function loadNodes({
 
 async function describeCluster({
   clusters,
+  nodes,
   paths,
   version,
 }: ApiDependencies): Promise<Record<string, unknown>> {
   const cluster = await clusters.load();
-  const [master = null] = await clusters.nodeNames();
+  const [master = null] = await nodes.names();
   const { memoryMiB, vcpus } = DEFAULT_BACKEND_PARAMETERS;
   return {
     name: cluster.name,

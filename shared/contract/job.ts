@@ -34,6 +34,8 @@ export const jobRecord = z.object({
   /** The opcode with private and secret values replaced. */
   input: z.record(z.string(), z.unknown()),
   instance: z.string().nullable(),
+  /** That runs it. Absent in records that are older than clusters of several nodes. */
+  node: z.string().optional(),
   /** Jobs whose locks this one waits for. */
   waitsFor: z.array(z.number().int()),
   /** What it waits for beside locks, in words: room for an installation on the node. */

@@ -6,6 +6,10 @@ export interface RootPaths {
   readonly root: string;
   readonly stateDir: string;
   readonly storeFile: string;
+  /** Of a node whose cluster is in a common store: which store, the key of its records, and the node's own key. */
+  readonly storeChoiceFile: string;
+  readonly clusterKeyFile: string;
+  readonly nodeKeyFile: string;
   readonly disksDir: string;
   readonly imageCacheDir: string;
   readonly applianceDir: string;
@@ -34,6 +38,9 @@ export function createRootPaths(root: string): RootPaths {
     root,
     stateDir,
     storeFile: join(stateDir, 'store.sqlite'),
+    storeChoiceFile: join(stateDir, 'store.json'),
+    clusterKeyFile: join(stateDir, 'cluster.key'),
+    nodeKeyFile: join(stateDir, 'node.key'),
     disksDir: join(stateDir, 'disks'),
     imageCacheDir: join(stateDir, 'images'),
     applianceDir: join(stateDir, 'appliance'),

@@ -3,6 +3,7 @@
  * KEYS[1] schema version; KEYS[i + 1] hash of write i.
  * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to write or 0 to delete, JSON.
  * Answers {done, revision…}, {conflict, index of the write} or {schema, version}.
+ * Whoever subscribed to a hash's name is told the id of each record of it that was written or deleted.
  * Values are never decoded: Lua's numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
@@ -30,6 +31,7 @@ for i = 1, #KEYS - 1 do
     redis.call('HDEL', KEYS[i + 1], ARGV[at])
     answer[i + 1] = 0
   end
+  redis.call('PUBLISH', KEYS[i + 1], ARGV[at])
 end
 return answer
 `;

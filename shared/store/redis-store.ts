@@ -1,27 +1,24 @@
-import { Redis, type RedisOptions } from 'ioredis';
-import { AppError, messageOf } from '../errors/app-error.ts';
+import type { Redis } from 'ioredis';
+import { AppError, isAppError, messageOf } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
 import {
   checkCollection,
   checkKey,
   compareIds,
   conflict,
+  type EncodedWrite,
   encodeWrites,
   newerStore,
   STORE_SCHEMA,
 } from './encode.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
+import { ChangeFeed } from './redis-change-feed.ts';
+import { createRedis } from './redis-connection.ts';
+import { describeStoreUrl, type RedisServer } from './store-url.ts';
 import type { Store, StoredRecord } from './store.ts';
 
 export interface RedisStoreOptions {
-  /** `redis://…`, `rediss://…`, `unix:/path`, or sentinels. */
-  readonly server:
-    | { readonly url: string }
-    | {
-        readonly sentinels: readonly { readonly host: string; readonly port: number }[];
-        readonly name: string;
-        readonly password?: string;
-      };
+  readonly server: RedisServer;
   /** Keys start with it. The braces make a cluster keep all of them in one slot, as one script needs. */
   readonly prefix?: string;
   /** Replicas that must have a commit before it is answered; 0 asks none. */
@@ -29,18 +26,21 @@ export interface RedisStoreOptions {
   readonly logger: Logger;
 }
 
-const CONNECT_TIMEOUT_MS = 5000;
 const COMMAND_TIMEOUT_MS = 10_000;
+/** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
+const MAX_RECONNECTS = 5;
 /** A replica that does not answer by then is worth a warning, not a failed commit. */
 const REPLICA_WAIT_MS = 2000;
-const MAX_RETRY_DELAY_MS = 2000;
 
 /**
  * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit is one script on the server.
  * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server answers
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<Store> {
-  const redis = connect(options);
+  const redis = createRedis(options.server, {
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    maxRetriesPerRequest: MAX_RECONNECTS,
+  });
   redis.on('error', (error: Error) =>
     options.logger.warn('store.redis-error', { reason: error.message }),
   );
@@ -59,36 +59,8 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
   }
 }
 
-function connect(options: RedisStoreOptions): Redis {
-  const common = {
-    lazyConnect: true,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    maxRetriesPerRequest: 5,
-    // A commit that was sent and not answered may have happened: sending it again would be a second one.
-    autoResendUnfulfilledCommands: false,
-    retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
-  } satisfies RedisOptions;
-  const { server } = options;
-  if ('url' in server) {
-    return server.url.startsWith('unix:')
-      ? new Redis({ ...common, path: server.url.slice('unix:'.length).replace(/^\/\//, '') })
-      : new Redis(server.url, common);
-  }
-  return new Redis({
-    ...common,
-    sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
-    name: server.name,
-    ...(server.password !== undefined && { password: server.password }),
-    // Without it a client goes on writing to a deposed master for seconds.
-    failoverDetector: true,
-  });
-}
-
 function describe({ server }: RedisStoreOptions): string {
-  if ('name' in server) return `sentinel:${server.name}`;
-  return server.url.replace(/\/\/[^@/]*@/, '//');
+  return 'name' in server ? `sentinel:${server.name}` : describeStoreUrl(server.url);
 }
 
 function keyOf(options: RedisStoreOptions, suffix: string): string {
@@ -111,15 +83,23 @@ function parseField(id: string, text: string): StoredRecord {
 
 function createStore(redis: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
+  const changes = new ChangeFeed(options.server, options.logger);
+  const answered = async <T>(asking: Promise<T>): Promise<T> => {
+    try {
+      return await asking;
+    } catch (error) {
+      throw isAppError(error) ? error : unavailable(error, options);
+    }
+  };
   return {
     async get(collection, id) {
       checkKey(collection, id);
-      const text = await redis.hget(collectionKey(collection), id);
+      const text = await answered(redis.hget(collectionKey(collection), id));
       return text === null ? undefined : parseField(id, text);
     },
     async list(collection) {
       checkCollection(collection);
-      const fields = await redis.hgetall(collectionKey(collection));
+      const fields = await answered(redis.hgetall(collectionKey(collection)));
       return Object.entries(fields)
         .map(([id, text]) => parseField(id, text))
         .sort((a, b) => compareIds(a.id, b.id));
@@ -136,16 +116,40 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
         write.json === null ? '0' : '1',
         write.json ?? '',
       ]);
-      const answer = await redis.eval(COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args);
-      const revisions = parseAnswer(answer, encoded, options);
-      await waitForReplicas(redis, options);
-      return revisions;
+      return answered(commitOnServer(keys, args, encoded));
+    },
+    watch: (collection, onChange) => {
+      checkCollection(collection);
+      return changes.watch(collectionKey(collection), onChange);
     },
     async close() {
+      changes.close();
       if (redis.status === 'end') return;
       await redis.quit().catch(() => redis.disconnect());
     },
   };
+
+  async function commitOnServer(
+    keys: readonly string[],
+    args: readonly string[],
+    encoded: readonly EncodedWrite[],
+  ): Promise<readonly number[]> {
+    const answer = await redis.eval(COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args);
+    const revisions = parseAnswer(answer, encoded, options);
+    await waitForReplicas(redis, options);
+    return revisions;
+  }
+}
+
+function unavailable(error: unknown, options: RedisStoreOptions): AppError {
+  return new AppError(
+    'STORE_UNAVAILABLE',
+    `the store ${describe(options)} does not answer: ${messageOf(error)}`,
+    {
+      cause: error,
+      hint: 'nothing was told whether it was done: see that Redis runs, look, and repeat it',
+    },
+  );
 }
 
 function parseAnswer(

@@ -30,5 +30,11 @@ export interface Store {
    * @throws AppError CONFLICT with `details: { collection, id }` of the first write whose expectation does not hold
    */
   commit(writes: readonly Write[]): Promise<readonly number[]>;
+  /**
+   * Calls back after changes in a collection by whoever it was, also when changes may have been missed: a hint to read it again.
+   * Only engines that several nodes share have it.
+   * @returns ends it
+   */
+  watch?(collection: string, onChange: () => void): () => void;
   close(): Promise<void>;
 }

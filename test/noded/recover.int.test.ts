@@ -37,7 +37,7 @@ async function createNode(t: TestContext) {
   const store = createSqliteStore({ path: join(dir, `store-${stores}.sqlite`), clock });
   t.after(() => store.close());
   const clusters = createClusterRepository(store, clock);
-  await clusters.ensure('node1.example.com');
+  await clusters.ensure();
   const instances = createInstanceRepository(store, clock);
   const jobs = createJobRepository(store);
   const hypervisor = new FakeHypervisor();
@@ -72,6 +72,7 @@ async function createNode(t: TestContext) {
     runner,
     instances,
     jobs,
+    owns: (node: string | undefined) => node === undefined || node === 'node1.example.com',
     logger,
     clock,
     create: (name: string) =>

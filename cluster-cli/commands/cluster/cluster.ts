@@ -1,6 +1,8 @@
-import type { ClusterInfo, DoctorReport } from '#shared/contract/api.ts';
+import { existsSync } from 'node:fs';
+import type { DoctorReport } from '#shared/contract/api.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../context.ts';
 import { formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
@@ -15,14 +17,19 @@ export interface ClusterOptions extends SubmitOptions {
   readonly exposeService?: readonly string[];
   readonly packageMirror?: readonly string[];
   readonly store?: string;
+  readonly clusterKey?: string;
 }
 
-/** `gnt-cluster init [NAME]`: the first start of gnt-noded has made the cluster; this says so and sets what is given. */
+/**
+ * `gnt-cluster init [NAME]`: with `--store` makes or joins a cluster in a common store, before the first start of gnt-noded. Without it
+ * the first start has made the cluster; this says so and sets what is given.
+ */
 export async function runClusterInit(
   context: Context,
   name: string | undefined,
   options: ClusterOptions,
 ): Promise<void> {
+  if (await chooseStore(context, name, options)) return;
   const client = await context.client();
   const cluster = await client.cluster();
   if (name !== undefined && name !== cluster.name) {
@@ -31,10 +38,11 @@ export async function runClusterInit(
       details: { cluster: cluster.name },
     });
   }
-  refuseOtherStore(cluster, options);
-  context.note(
-    `cluster ${cluster.name} exists: the first start of gnt-noded made it (${formatTime(cluster.createdAtMs)})`,
-  );
+  if (options.store !== undefined) refuseOtherStore(cluster.store, options.store);
+  const origin = cluster.store.startsWith('sqlite ')
+    ? ': the first start of gnt-noded made it'
+    : '';
+  context.note(`cluster ${cluster.name} exists${origin} (${formatTime(cluster.createdAtMs)})`);
   const changes = composeChanges(options);
   if (Object.keys(changes).length > 0) await modify(context, changes, options);
 }
@@ -44,7 +52,7 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   const changes = composeChanges(options);
   if (options.store !== undefined) {
     const client = await context.client();
-    refuseOtherStore(await client.cluster(), options);
+    refuseOtherStore((await client.cluster()).store, options.store);
   }
   if (Object.keys(changes).length > 0) {
     await modify(context, changes, options);
@@ -56,13 +64,52 @@ export async function runClusterModify(context: Context, options: ClusterOptions
   });
 }
 
-function refuseOtherStore(cluster: ClusterInfo, options: ClusterOptions): void {
-  if (options.store === undefined || options.store === cluster.store) return;
+/** @param current as it is shown, without a password */
+function refuseOtherStore(current: string, wanted: string): void {
+  if (wanted === current || describeStoreUrl(wanted) === current) return;
   throw new AppError(
     'NOT_SUPPORTED',
-    `the store of a running node cannot be changed (it is ${cluster.store})`,
-    { hint: 'the store is chosen at the first start of gnt-noded on an empty root' },
+    `the store of a running node cannot be changed (it is ${current})`,
+    {
+      hint: 'a common store is chosen by gnt-cluster init --store on a root without a cluster, before the first start of gnt-noded',
+    },
   );
+}
+
+/** @returns whether there is nothing more to do. @throws AppError */
+async function chooseStore(
+  context: Context,
+  name: string | undefined,
+  options: ClusterOptions,
+): Promise<boolean> {
+  if (options.store === undefined) {
+    if (options.clusterKey === undefined) return false;
+    throw new AppError('USAGE', '--cluster-key needs --store', {
+      hint: 'gnt-cluster init --store URL --cluster-key FILE',
+    });
+  }
+  const { findStore, initStore } = await import('./init-store.ts');
+  const current = await findStore(context.paths);
+  // A daemon that is there without a store is about to make one.
+  if (current === null && existsSync(context.paths.nodedSocket)) return false;
+  if (current === null) {
+    refuseSettings(options);
+    const url = context.values.resolve('--store', options.store);
+    await initStore(context, name, url, options.clusterKey);
+    return true;
+  }
+  refuseOtherStore(current, context.values.resolve('--store', options.store));
+  if (name !== undefined || Object.keys(composeChanges(options)).length > 0) return false;
+  context.note(`this root has the store ${current} already`);
+  return true;
+}
+
+/** They are jobs, and need a node that runs. */
+function refuseSettings(options: ClusterOptions): void {
+  if (Object.keys(composeChanges(options)).length === 0) return;
+  throw new AppError('USAGE', 'settings cannot be given together with a new --store', {
+    hint: 'start gnt-noded after this, then: gnt-cluster modify',
+  });
 }
 
 type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;

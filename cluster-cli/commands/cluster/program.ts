@@ -26,10 +26,18 @@ function clusterOptions(): readonly Option[] {
       'let installations read packages below a URL, by way of the metadata service; NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
-    option('--store <url>', 'where the cluster is stored; chosen at the first start of gnt-noded', {
-      group,
-    }),
     ...jobOptions(),
+  ];
+}
+
+function storeOptions(): readonly Option[] {
+  const group = 'Store:';
+  return [
+    option('--store <url>', 'a Redis that the nodes of the cluster have in common', { group }),
+    option('--cluster-key <file>', "copy of another node's var/lib/gnt/cluster.key, to join it", {
+      group,
+      complete: 'file',
+    }),
   ];
 }
 
@@ -42,8 +50,15 @@ export function createClusterProgram(context: Context): Command {
     arguments: { name: 'name of the cluster, to be sure of it' },
     summary: 'set a new cluster up',
     description:
-      'The first start of gnt-noded on an empty root makes a cluster of one node, so there is nothing to make: this says so, and sets the options that are given.',
-    options: clusterOptions(),
+      'With --store, before the first start of gnt-noded on a root: makes a cluster of several nodes in a Redis, or makes this node one of the cluster that is there. Without it there is nothing to make, since the first start makes a cluster of one node: this says so, and sets the options that are given.',
+    options: [...clusterOptions(), ...storeOptions()],
+    notes: [
+      'URL: redis://[:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, sentinel://[:PASSWORD@]HOST:PORT,HOST:PORT/NAME; @FILE takes it from a file.',
+    ],
+    examples: [
+      'gnt-cluster init --store redis://store.example.com',
+      'gnt-cluster init --store redis://store.example.com --cluster-key /root/cluster.key',
+    ],
   }).action(async (name: string | undefined, options: ClusterOptions) => {
     await (await load()).runClusterInit(context, name, options);
   });
@@ -57,7 +72,7 @@ export function createClusterProgram(context: Context): Command {
   addCommand(program, {
     usage: 'modify',
     summary: 'change the cluster',
-    options: clusterOptions(),
+    options: [...clusterOptions(), option('--store <url>', '', { isHidden: true })],
     examples: [
       'gnt-cluster modify --install-timeout 3600',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',

@@ -19,7 +19,7 @@ test('the record decides which ports are open, when views are renewed, and where
   const directory = await mkdtemp(join(tmpdir(), 'gnt-services-'));
   const store = createSqliteStore({ path: join(directory, 'store'), clock: systemClock });
   const clusters = createClusterRepository(store, systemClock);
-  await clusters.ensure('node1');
+  await clusters.ensure();
   const calls: unknown[] = [];
   let device: string | null = 'gnt.com.0';
   const services = new ExposedServices({

@@ -11,6 +11,7 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { ApiDependencies } from '../../../noded/api/api-dependencies.ts';
 import { startApiServer } from '../../../noded/api/api-server.ts';
 import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
+import { createNodeRegistry } from '../../../noded/cluster/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { GuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createInstanceRepository } from '../../../noded/instances/instance-repository.ts';
@@ -42,7 +43,9 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
   const store = createSqliteStore({ path: paths.storeFile, clock });
   t.after(() => store.close());
   const clusters = createClusterRepository(store, clock);
-  await clusters.ensure('node1');
+  await clusters.ensure();
+  const nodes = createNodeRegistry(store);
+  await nodes.registerAlone('node1');
   const instances = createInstanceRepository(store, clock);
   const views = createViews(instances, clusters);
   const hypervisor = new FakeHypervisor();
@@ -75,6 +78,7 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
       }),
   };
   const jobs = new JobEngine({
+    nodeName: 'node1',
     repository: createJobRepository(store),
     logger,
     clock,
@@ -84,6 +88,7 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
     version: '0.0.0',
     paths,
     clusters,
+    nodes,
     instances,
     disks,
     runner,

@@ -1,0 +1,94 @@
+import { existsSync } from 'node:fs';
+import { instanceName } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { ensureCluster, openSealedRedis } from '#shared/store/cluster-store.ts';
+import { makeClusterKey } from '#shared/store/sealed-store.ts';
+import {
+  readClusterKey,
+  readStoreChoice,
+  writeClusterKey,
+  writeStoreChoice,
+} from '#shared/store/store-choice.ts';
+import { describeStoreUrl } from '#shared/store/store-url.ts';
+import type { Context } from '../../context.ts';
+
+/** The store that a root has, as `gnt-cluster info` shows it; null when it has none yet. @throws AppError FILE_UNREADABLE */
+export async function findStore(paths: RootPaths): Promise<string | null> {
+  const choice = await readStoreChoice(paths);
+  if (choice !== undefined) return describeStoreUrl(choice.url);
+  return existsSync(paths.storeFile) ? `sqlite ${paths.storeFile}` : null;
+}
+
+/**
+ * Makes a cluster in an empty store, or joins the one that is there, and notes that on this root. May be repeated when it was
+ * interrupted.
+ * @param keyFile of another node; needed for a cluster that is there
+ * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, FILE_UNREADABLE
+ */
+export async function initStore(
+  context: Context,
+  name: string | undefined,
+  url: string,
+  keyFile: string | undefined,
+): Promise<void> {
+  const { paths } = context;
+  if (name !== undefined && !instanceName.safeParse(name).success)
+    throw new AppError('USAGE', `'${name}' is not a name for a cluster`, {
+      hint: 'give it a host name, such as cluster.example.com',
+    });
+  const given = keyFile === undefined ? undefined : await requireKey(keyFile);
+  const kept = await readClusterKey(paths.clusterKeyFile);
+  const key = given ?? kept ?? makeClusterKey();
+  const { store, cluster } = await openSealedRedis(url, key, silentLogger);
+  await using closing = new AsyncDisposableStack();
+  closing.defer(() => store.close());
+  if (cluster === undefined && given !== undefined) {
+    throw new AppError('CONFLICT', `there is no cluster in ${describeStoreUrl(url)} to join`, {
+      hint: 'correct --store; a new cluster is made without --cluster-key',
+    });
+  }
+  if (cluster !== undefined && name !== undefined && name !== cluster.name) {
+    throw new AppError(
+      'CONFLICT',
+      `${describeStoreUrl(url)} has cluster ${cluster.name}, not ${name}`,
+      {
+        hint: 'leave out the name to join it, or use another database for another cluster',
+      },
+    );
+  }
+  await keepKey(paths, key, kept);
+  const { name: clusterName, uuid } =
+    cluster ?? (await ensureCluster(store, context.clock.now(), name));
+  await writeStoreChoice(paths, { url, cluster: uuid });
+  context.note(
+    cluster === undefined
+      ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +
+          `start gnt-noded; other nodes join with a copy of ${paths.clusterKeyFile}: gnt-cluster init --store URL --cluster-key FILE`
+      : `this node is in cluster ${clusterName} in ${describeStoreUrl(url)}: start gnt-noded`,
+  );
+}
+
+async function requireKey(path: string): Promise<Uint8Array> {
+  const key = await readClusterKey(path);
+  if (key !== undefined) return key;
+  throw new AppError('FILE_UNREADABLE', `--cluster-key: there is no ${path}`, {
+    hint: 'copy var/lib/gnt/cluster.key from another node of the cluster',
+  });
+}
+
+async function keepKey(
+  paths: RootPaths,
+  key: Uint8Array,
+  kept: Uint8Array | undefined,
+): Promise<void> {
+  if (kept === undefined) {
+    await writeClusterKey(paths, key);
+    return;
+  }
+  if (Buffer.from(kept).equals(key)) return;
+  throw new AppError('CONFLICT', `${paths.clusterKeyFile} is the key of another cluster`, {
+    hint: 'move it away, if no cluster needs it any more',
+  });
+}

@@ -1,0 +1,33 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import nacl from 'tweetnacl';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** Whoever has the secret half is this node of the cluster. */
+export type NodeKey = nacl.BoxKeyPair;
+
+/** Made at the first start; the file (0600) holds the secret half in base64. @throws AppError FILE_UNREADABLE */
+export async function loadNodeKey(path: string): Promise<NodeKey> {
+  try {
+    return parseKey(await readFile(path, 'utf8'));
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') {
+      throw new AppError('FILE_UNREADABLE', `${path} cannot be used: ${messageOf(error)}`, {
+        hint: 'restore it; or remove it, and this node from the cluster: gnt-node remove, on another node',
+        cause: error,
+      });
+    }
+  }
+  const made = nacl.box.keyPair();
+  await writeFile(path, `${encodeKey(made.secretKey)}\n`, { mode: 0o600, flag: 'wx' });
+  return made;
+}
+
+export function encodeKey(key: Uint8Array): string {
+  return Buffer.from(key).toString('base64');
+}
+
+function parseKey(text: string): NodeKey {
+  const secretKey = Buffer.from(text.trim(), 'base64');
+  if (secretKey.length !== nacl.box.secretKeyLength) throw new Error("it is not a node's key");
+  return nacl.box.keyPair.fromSecretKey(secretKey);
+}

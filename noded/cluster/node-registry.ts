@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Store } from '#shared/store/store.ts';
+
+const NODES = 'nodes';
+
+const nodeRecord = z.object({
+  name: z.string(),
+  /** Of the node's key, in base64; nodes that are clusters by themselves need none. */
+  publicKey: z.string().optional(),
+});
+
+/** The nodes of the cluster, by name. */
+export interface NodeRegistry {
+  /** Of a node that is a cluster by itself; its name is its own business. */
+  registerAlone(name: string): Promise<void>;
+  /** @throws AppError CONFLICT when the name belongs to another key, or the key to another name */
+  register(name: string, publicKey: string): Promise<void>;
+  names(): Promise<readonly string[]>;
+  /** In base64; undefined when there is no such node. */
+  publicKeyOf(name: string): Promise<string | undefined>;
+  remove(name: string): Promise<void>;
+}
+
+export function createNodeRegistry(store: Store): NodeRegistry {
+  const find = async (name: string): Promise<z.infer<typeof nodeRecord> | undefined> => {
+    const stored = await store.get(NODES, name);
+    return stored && nodeRecord.parse(stored.value);
+  };
+  return {
+    registerAlone: async (name) => {
+      await store.commit([{ collection: NODES, id: name, expected: 'any', value: { name } }]);
+    },
+    register: async (name, publicKey) => {
+      const nodes = (await store.list(NODES)).map(({ value }) => nodeRecord.parse(value));
+      refuseSecondName(name, nodes.find((node) => node.publicKey === publicKey)?.name);
+      try {
+        await store.commit([
+          { collection: NODES, id: name, expected: 'absent', value: { name, publicKey } },
+        ]);
+      } catch (error) {
+        if (!isAppError(error, 'CONFLICT')) throw error;
+        if ((await find(name))?.publicKey === publicKey) return;
+        throw new AppError('CONFLICT', `there is another node '${name}' in this cluster`, {
+          details: { node: name },
+          hint: `give this one another name with --node; if that one is gone for good, run on a third: gnt-node remove ${name}`,
+          cause: error,
+        });
+      }
+    },
+    names: async () => (await store.list(NODES)).map((node) => node.id),
+    publicKeyOf: async (name) => (await find(name))?.publicKey,
+    remove: async (name) => {
+      await store.commit([{ collection: NODES, id: name, expected: 'any', value: undefined }]);
+    },
+  };
+}
+
+function refuseSecondName(name: string, former: string | undefined): void {
+  if (former === undefined || former === name) return;
+  throw new AppError('CONFLICT', `this node is '${former}' in its cluster, not '${name}'`, {
+    details: { node: former },
+    hint: `start it with --node ${former}; a new name needs, on another node: gnt-node remove ${former}`,
+  });
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import { clusterRecord, type ClusterRecord } from '../contract/api.ts';
+import { AppError, isAppError } from '../errors/app-error.ts';
+import type { Logger } from '../log/log.ts';
+import { createRedisStore } from './redis-store.ts';
+import { createSealedStore } from './sealed-store.ts';
+import type { StoreChoice } from './store-choice.ts';
+import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
+import type { Store } from './store.ts';
+
+/** Collection and id of the cluster's own record. */
+export const CLUSTER = 'cluster';
+
+/**
+ * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key fits, if there is a cluster in it.
+ * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of another key
+ */
+export async function openSealedRedis(
+  url: string,
+  key: Uint8Array,
+  logger: Logger,
+): Promise<{ readonly store: Store; readonly cluster: ClusterRecord | undefined }> {
+  const store = createSealedStore(
+    await createRedisStore({ server: parseStoreUrl(url), logger }),
+    key,
+  );
+  try {
+    return { store, cluster: await findCluster(store) };
+  } catch (error) {
+    await store.close();
+    if (!isAppError(error, 'STORE_KEY')) throw error;
+    throw new AppError(
+      'STORE_KEY',
+      `the cluster in ${describeStoreUrl(url)} has another key than this`,
+      {
+        hint: 'copy var/lib/gnt/cluster.key from a node of it, and give it with --cluster-key FILE',
+        cause: error,
+      },
+    );
+  }
+}
+
+/** @throws AppError STORE_KEY, and CONFLICT when the store has no cluster or another one than it had */
+export async function openChosenStore(
+  choice: StoreChoice,
+  key: Uint8Array,
+  logger: Logger,
+): Promise<Store> {
+  const { store, cluster } = await openSealedRedis(choice.url, key, logger);
+  if (cluster?.uuid === choice.cluster) return store;
+  await store.close();
+  const found = cluster === undefined ? 'no cluster' : `cluster ${cluster.name} (${cluster.uuid})`;
+  throw new AppError(
+    'CONFLICT',
+    `the store ${describeStoreUrl(choice.url)} has ${found}, and this node belongs to ${choice.cluster}`,
+    {
+      hint: "restore the store's data; a new cluster needs a node without instances of the old one, and gnt-cluster init",
+    },
+  );
+}
+
+export async function findCluster(store: Store): Promise<ClusterRecord | undefined> {
+  const stored = await store.get(CLUSTER, CLUSTER);
+  return stored && clusterRecord.parse(stored.value);
+}
+
+/** The cluster's record; made where there is none. */
+export async function ensureCluster(
+  store: Store,
+  nowMs: number,
+  name = 'gnt-cluster',
+): Promise<ClusterRecord> {
+  const value: ClusterRecord = {
+    schema: 1,
+    name,
+    uuid: randomUUID(),
+    createdAtMs: nowMs,
+    installTimeoutS: 0,
+    hostScripts: true,
+    exposeServices: {},
+  };
+  try {
+    await store.commit([{ collection: CLUSTER, id: CLUSTER, expected: 'absent', value }]);
+    return value;
+  } catch (error) {
+    if (!isAppError(error, 'CONFLICT')) throw error;
+    return clusterRecord.parse((await store.get(CLUSTER, CLUSTER))?.value);
+  }
+}

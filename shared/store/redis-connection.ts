@@ -1,0 +1,40 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { type RedisServer, socketPathOf } from './store-url.ts';
+
+const CONNECT_TIMEOUT_MS = 5000;
+const MAX_RETRY_DELAY_MS = 2000;
+
+type Options = Pick<
+  RedisOptions,
+  | 'lazyConnect'
+  | 'commandTimeout'
+  | 'maxRetriesPerRequest'
+  | 'autoResubscribe'
+  | 'enableOfflineQueue'
+>;
+
+/** A client of a Redis that connects when it is told, and again by itself whenever the connection is lost. */
+export function createRedis(server: RedisServer, options: Options): Redis {
+  const common = {
+    lazyConnect: true,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    // What was sent and not answered may have happened: sending it again would be a second one.
+    autoResendUnfulfilledCommands: false,
+    retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
+    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    ...options,
+  } satisfies RedisOptions;
+  if ('url' in server) {
+    return server.url.startsWith('unix:')
+      ? new Redis({ ...common, path: socketPathOf(server.url) })
+      : new Redis(server.url, common);
+  }
+  return new Redis({
+    ...common,
+    sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
+    name: server.name,
+    ...(server.password !== undefined && { password: server.password }),
+    // Without it a client goes on writing to a deposed master for seconds.
+    failoverDetector: true,
+  });
+}

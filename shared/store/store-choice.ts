@@ -1,0 +1,70 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { AppError, messageOf, systemCodeOf } from '../errors/app-error.ts';
+import type { RootPaths } from '../paths/root-paths.ts';
+import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
+
+/** What makes a node one of a cluster with a common store. */
+export interface StoreChoice {
+  /** May have a password: shown by `describeStoreUrl` only. */
+  readonly url: string;
+  /** UUID of the cluster: an emptied store is none that this node belongs to. */
+  readonly cluster: string;
+}
+
+const storeChoice = z.strictObject({ url: z.string(), cluster: z.uuid() });
+
+/** @returns undefined where `gnt-cluster init --store` was not run. @throws AppError FILE_UNREADABLE */
+export async function readStoreChoice(paths: RootPaths): Promise<StoreChoice | undefined> {
+  const text = await readIfThere(paths.storeChoiceFile);
+  if (text === undefined) return undefined;
+  try {
+    return storeChoice.parse(JSON.parse(text));
+  } catch {
+    // The parser's message quotes the text, which may hold a password.
+    throw unreadable(paths.storeChoiceFile, 'it is not what gnt-cluster init --store writes');
+  }
+}
+
+export async function writeStoreChoice(paths: RootPaths, choice: StoreChoice): Promise<void> {
+  await writeNew(paths, paths.storeChoiceFile, `${JSON.stringify(choice)}\n`);
+}
+
+/** @returns undefined when there is no such file. @throws AppError FILE_UNREADABLE */
+export async function readClusterKey(path: string): Promise<Uint8Array | undefined> {
+  const text = await readIfThere(path);
+  if (text === undefined) return undefined;
+  const key = Buffer.from(text.trim(), 'base64');
+  if (key.length === CLUSTER_KEY_BYTES && key.toString('base64') === text.trim()) return key;
+  throw unreadable(path, `it is not a cluster's key: ${CLUSTER_KEY_BYTES} bytes in base64`);
+}
+
+export async function writeClusterKey(paths: RootPaths, key: Uint8Array): Promise<void> {
+  await writeNew(paths, paths.clusterKeyFile, `${Buffer.from(key).toString('base64')}\n`);
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw unreadable(path, messageOf(error), error);
+  }
+}
+
+/** For its owner only; never over one that is there. */
+async function writeNew(paths: RootPaths, path: string, text: string): Promise<void> {
+  try {
+    await mkdir(paths.stateDir, { recursive: true, mode: 0o755 });
+    await writeFile(path, text, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    throw unreadable(path, messageOf(error), error);
+  }
+}
+
+function unreadable(path: string, reason: string, cause?: unknown): AppError {
+  return new AppError('FILE_UNREADABLE', `${path} cannot be used: ${reason}`, {
+    hint: 'run this as root; a key comes from another node of the cluster, as var/lib/gnt/cluster.key',
+    cause,
+  });
+}

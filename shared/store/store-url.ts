@@ -1,0 +1,80 @@
+import { isAbsolute } from 'node:path';
+import { AppError } from '../errors/app-error.ts';
+
+/** Where a Redis is: `redis://…`, `rediss://…`, `unix:/path`, or the sentinels that know. */
+export type RedisServer =
+  | { readonly url: string }
+  | {
+      readonly sentinels: readonly { readonly host: string; readonly port: number }[];
+      readonly name: string;
+      readonly password?: string;
+    };
+
+const MAX_URL_LENGTH = 2048;
+const MAX_SENTINELS = 16;
+const DEFAULT_SENTINEL_PORT = 26_379;
+
+/**
+ * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by TLS, `unix:/path`, or
+ * `sentinel://[:password@]host[:port],…/name` with the password of the Redis that the sentinels watch.
+ * @throws AppError USAGE that names the URL, without its password
+ */
+export function parseStoreUrl(text: string): RedisServer {
+  const scheme = /^([a-z]+):/.exec(text)?.[1];
+  if (text.length <= MAX_URL_LENGTH && !/[\s\p{Cc}]/u.test(text)) {
+    if (scheme === 'unix' && isAbsolute(socketPathOf(text))) return { url: text };
+    if ((scheme === 'redis' || scheme === 'rediss') && isRedisUrl(text)) return { url: text };
+    const sentinels = scheme === 'sentinel' ? parseSentinels(text) : undefined;
+    if (sentinels !== undefined) return sentinels;
+  }
+  throw new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
+    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME; passwords as redis://:PASSWORD@HOST',
+  });
+}
+
+/** The URL as it may be shown and logged: without user and password. */
+export function describeStoreUrl(text: string): string {
+  const shown = text.slice(0, MAX_URL_LENGTH);
+  // Up to the last @: a password that was not encoded may have one.
+  return shown.includes('@') ? shown.replace(/^([a-z]*:?(?:\/\/)?).*@/su, '$1') : shown;
+}
+
+/** The path of `unix:/path` and `unix:///path`. */
+export function socketPathOf(url: string): string {
+  return url.slice('unix:'.length).replace(/^\/\/(?=\/)/, '');
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { hostname, pathname, search, hash } = new URL(text);
+  // What follows a question mark would become options of the client.
+  return hostname !== '' && /^(\/\d{0,4})?$/.test(pathname) && search === '' && hash === '';
+}
+
+function parseSentinels(text: string): RedisServer | undefined {
+  const match = /^sentinel:\/\/(?::(.*)@)?([^/@]+)\/([A-Za-z0-9._-]{1,128})$/.exec(text);
+  if (match === null) return undefined;
+  const [, password, list = '', name = ''] = match;
+  const sentinels = list.split(',').map(parseHost);
+  if (sentinels.length > MAX_SENTINELS || sentinels.includes(undefined)) return undefined;
+  return {
+    sentinels: sentinels.filter((host) => host !== undefined),
+    name,
+    ...(password !== undefined && { password: decodePassword(password) }),
+  };
+}
+
+function parseHost(text: string): { host: string; port: number } | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? DEFAULT_SENTINEL_PORT);
+  return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port };
+}
+
+function decodePassword(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a percent sign that encodes nothing is one
+  }
+}
