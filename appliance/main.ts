@@ -9,8 +9,9 @@ import { chooseAptSources, sourcesOfMirror } from './image/apt-sources.ts';
 import { readAptSources } from './image/apt-source-files.ts';
 import { buildAppliance } from './image/build.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
+import { readHookFolder } from './image/own-hooks.ts';
 
-const { applianceDir } = createRootPaths(process.env['GNT_ROOT'] ?? '/');
+const { applianceDir, applianceHooksFile } = createRootPaths(process.env['GNT_ROOT'] ?? '/');
 const cacheDir =
   process.env['GNT_CACHE'] ??
   join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
@@ -20,7 +21,11 @@ interface BuildFlags {
   readonly progressJson?: boolean;
   readonly force?: boolean;
   readonly mirror?: string;
+  readonly hooks?: string;
 }
+
+/** Value of --hooks that takes hooks away, as in the other programs. */
+const NO_HOOKS = 'default';
 
 async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<void> {
   const tell = (progress: BuildProgress): void => {
@@ -32,6 +37,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
       throw new AppError('NOT_ROOT', 'building an appliance needs root', {
         hint: 'run it as root',
       });
+    const { hooks } = flags;
     const manifest = await buildAppliance({
       applianceDir,
       cacheDir,
@@ -43,6 +49,12 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
         proxyEnvironment: readProxyEnvironment(),
       },
       nodePath: process.execPath,
+      hooks: {
+        keptIn: applianceHooksFile,
+        ...(hooks !== undefined && {
+          given: hooks === NO_HOOKS ? [] : await readHookFolder(hooks),
+        }),
+      },
       force: flags.force === true,
       step: (text) => tell({ type: 'step', text }),
       signal,
@@ -91,6 +103,8 @@ async function infoCommand(flags: { json?: boolean }): Promise<void> {
   for (const file of [manifest.kernel, manifest.initrd, manifest.root])
     print(`File: ${file.name}, ${file.sizeBytes} bytes, SHA-256 ${file.sha256}`);
   print(`Packages: ${manifest.packages.length}`);
+  print(`Hooks: ${manifest.hooks.length}`);
+  for (const hook of manifest.hooks) print(`Hook: ${hook.name}, SHA-256 ${hook.sha256}`);
   print(`Inputs: ${manifest.inputsHash}`);
 }
 
@@ -113,6 +127,10 @@ function createProgram(signal: AbortSignal): Command {
     .option('--progress-json', 'print progress as JSON, one object a line')
     .option('--force', 'build anew, whatever the cache has')
     .option('--mirror <url>', "Debian mirror; default: the host's own")
+    .option(
+      '--hooks <folder>',
+      'hook documents (*.yaml) that become part of it and of every later build; "default" takes them away',
+    )
     .action((flags: BuildFlags) => buildCommand(flags, signal));
   program
     .command('info')

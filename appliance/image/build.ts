@@ -1,6 +1,7 @@
 import { chmod, copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
+import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { bundleAgent, bundleHooks } from './agent-bundle.ts';
@@ -13,6 +14,7 @@ import { hashBaseInputs, hashInputs } from './inputs.ts';
 import { installAppliance } from './install.ts';
 import { acquireLock } from './lock.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from './manifest.ts';
+import { keepHooks, readKeptHooks } from './own-hooks.ts';
 import { packRoot } from './root-image.ts';
 import { extractVmlinux } from './vmlinux.ts';
 
@@ -24,6 +26,13 @@ export interface BuildOptions {
   readonly mirror: MirrorOptions;
   /** The Node binary that goes into the appliance. */
   readonly nodePath: string;
+  /** Hooks that become part of it; left out: none. */
+  readonly hooks?: {
+    /** Where they are kept for every later build. */
+    readonly keptIn: string;
+    /** In place of the kept ones. */
+    readonly given?: readonly HookFile[];
+  };
   /** Builds anew from the mirror, whatever the cache has. */
   readonly force: boolean;
   readonly step: (text: string) => void;
@@ -53,6 +62,7 @@ export async function buildAppliance(options: BuildOptions): Promise<ApplianceMa
   });
   try {
     await removeStaleWork(cacheDir);
+    const hooks = await settleHooks(options.hooks);
     const cached = join(cacheDir, `appliance-${inputsHash}`);
     if (options.force || !(await isIntact(cached, step))) {
       await buildIntoCache(options, { agentBundle, hooksBundle, inputsHash, cached });
@@ -61,11 +71,19 @@ export async function buildAppliance(options: BuildOptions): Promise<ApplianceMa
         `appliance-base-${await hashBaseInputs(options.mirror.sources)}`,
       ]);
     }
-    step(`installing into ${options.applianceDir}`);
-    return await installAppliance(cached, options.applianceDir);
+    const what = hooks.length > 0 ? `with ${hooks.length} hook document(s) ` : '';
+    step(`installing ${what}into ${options.applianceDir}`);
+    return await installAppliance(cached, options.applianceDir, hooks);
   } finally {
     await lock.release();
   }
+}
+
+async function settleHooks(hooks: BuildOptions['hooks']): Promise<readonly HookFile[]> {
+  if (hooks === undefined) return [];
+  if (hooks.given === undefined) return readKeptHooks(hooks.keptIn);
+  await keepHooks(hooks.keptIn, hooks.given);
+  return hooks.given;
 }
 
 interface BuildKey {
@@ -146,6 +164,7 @@ async function build(options: BuildOptions, key: BuildKey, workDir: string): Pro
     initrd: await describeFile(output, 'initrd.img'),
     root: await describeFile(output, 'root.squashfs'),
     packages: [...base.packages],
+    hooks: [],
   };
   await writeFile(join(output, MANIFEST_NAME), `${JSON.stringify(manifest, null, 1)}\n`);
   // QEMU runs as another user.
@@ -163,6 +182,8 @@ async function addAgent(rootPath: string, options: BuildOptions, key: BuildKey):
   const snapshot = await makeSnapshot(key.agentBundle, directory, options.signal);
   await writeFile(join(directory, 'agent.blob'), snapshot, { mode: 0o644 });
   await writeFile(join(directory, 'hooks.cjs'), key.hooksBundle, { mode: 0o644 });
+  // Where init puts the appliance's own hooks.
+  await mkdir(join(directory, 'hooks'));
 }
 
 async function removeStaleWork(cacheDir: string): Promise<void> {

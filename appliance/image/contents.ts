@@ -19,6 +19,7 @@ export const PACKAGES = [
   'e2fsprogs',
   'fdisk',
   'gdisk',
+  'gpgv',
   'gzip',
   'iproute2',
   'kmod',

@@ -1,6 +1,9 @@
 /** The host has compared the whole image with its manifest; threads for V8 cost more at the start than they save later. */
 const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0';
 
+/** Where an archive behind the initramfs has the appliance's own hooks. */
+export const HOOKS_ARCHIVE_FOLDER = 'hooks';
+
 /**
  * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine powers off. The network comes up
  * beside it, on the other processor, while Node starts; so nothing that it uses may be moved away.
@@ -27,6 +30,7 @@ $b mount -t tmpfs -o mode=1777 tmp /root/tmp
 $b mount -t devtmpfs dev /root/dev
 $b mount -t sysfs sysfs /root/sys
 $b mount -t proc proc /root/proc
+[ ! -d /${HOOKS_ARCHIVE_FOLDER} ] || $b mount -o bind /${HOOKS_ARCHIVE_FOLDER} /root/opt/gnt/hooks
 export GNT_USER_SPACE_AT=$user_space_at PATH=/usr/sbin:/usr/bin:/sbin:/bin
 $b chroot /root /opt/gnt/node ${NODE_FLAGS} --snapshot-blob /opt/gnt/agent.blob
 echo "gnt-appliance: agent ended with status $?"

@@ -1,18 +1,32 @@
-import { copyFile, link, mkdir, readdir, rename, rm, chmod } from 'node:fs/promises';
+import {
+  chmod,
+  copyFile,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
+import type { HookFile } from '#shared/contract/hooks.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { MANIFEST_NAME, readManifest, verifyAppliance } from './manifest.ts';
+import { addHooks } from './own-hooks.ts';
 
 /**
  * Puts a cached appliance under a root as one whole directory. Files are linked where the file system allows, so that many roots
  * cost nothing; an appliance that is there and the same stays.
+ * @param hooks that become part of it; the cached one has none
  */
 export async function installAppliance(
   cached: string,
   applianceDir: string,
+  hooks: readonly HookFile[] = [],
 ): Promise<ApplianceManifest> {
-  const manifest = await readManifest(cached);
+  const { manifest, changed } = await prepare(cached, hooks);
   if (await isSame(applianceDir, manifest)) return manifest;
   const parent = dirname(applianceDir);
   const name = basename(applianceDir);
@@ -23,13 +37,38 @@ export async function installAppliance(
   await mkdir(fresh);
   await chmod(fresh, 0o755);
   const files = [manifest.kernel.name, manifest.initrd.name, manifest.root.name, MANIFEST_NAME];
-  for (const file of files) await linkOrCopy(join(cached, file), join(fresh, file));
+  for (const file of files) {
+    const bytes = changed.get(file);
+    if (bytes === undefined) await linkOrCopy(join(cached, file), join(fresh, file));
+    else await writeFile(join(fresh, file), bytes, { mode: 0o644 });
+  }
   await rename(applianceDir, old).catch((error: unknown) => {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
   });
   await rename(fresh, applianceDir);
   await rm(old, { recursive: true, force: true });
   return manifest;
+}
+
+interface Prepared {
+  readonly manifest: ApplianceManifest;
+  /** Files that are not the cached ones, by name. */
+  readonly changed: ReadonlyMap<string, string | Buffer>;
+}
+
+async function prepare(cached: string, hooks: readonly HookFile[]): Promise<Prepared> {
+  const plain = await readManifest(cached);
+  if (hooks.length === 0) return { manifest: plain, changed: new Map() };
+  const { name } = plain.initrd;
+  const { manifest, initrd } = addHooks(plain, await readFile(join(cached, name)), hooks);
+  const text = `${JSON.stringify(manifest, null, 1)}\n`;
+  return {
+    manifest,
+    changed: new Map<string, string | Buffer>([
+      [name, initrd],
+      [MANIFEST_NAME, text],
+    ]),
+  };
 }
 
 async function isSame(applianceDir: string, manifest: ApplianceManifest): Promise<boolean> {

@@ -34,6 +34,8 @@ export interface ApplianceFiles {
   verify(): Promise<Appliance>;
   /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
   memoryMiB(): Promise<number>;
+  /** Whether its manifest names hooks of its own; none where there is no manifest yet. */
+  hasHooks(): Promise<boolean>;
   /** `verify`, and where there is none, the builder first: from its cache or anew. */
   ensure(context: JobContext): Promise<Appliance>;
 }
@@ -63,6 +65,11 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
       readManifest(dir).then(
         (manifest) => manifest.memoryMiB,
         () => USUAL_MEMORY_MIB,
+      ),
+    hasHooks: () =>
+      readManifest(dir).then(
+        ({ hooks }) => hooks.length > 0,
+        () => false,
       ),
     ensure: async (context) => {
       for (;;) {

@@ -57,7 +57,7 @@ export class InstallRun {
   }
 
   async execute(): Promise<void> {
-    const { disks, images, logDir } = this.#dependencies;
+    const { disks, images, logDir, applianceFiles } = this.#dependencies;
     const { instance, scripts } = this.#request;
     const { report, signal } = this.#context;
     this.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
@@ -84,7 +84,7 @@ export class InstallRun {
       hasPackage: instance.personalizationPackage !== null,
       applianceScript: scripts.appliance,
       hostScript: scripts.host,
-      hasHooks: this.#request.hooks.length > 0,
+      hasHooks: this.#request.hooks.length > 0 || (await applianceFiles.hasHooks()),
       isReinstall: this.#request.isReinstall,
     });
     for (const phase of phases) {

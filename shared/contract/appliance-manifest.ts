@@ -10,7 +10,7 @@ const manifestFile = z.strictObject({
 /** `manifest.json` beside the appliance's files. Every install boots the same bytes: they are compared with this before each boot. */
 export const applianceManifest = z.strictObject({
   version: z.literal(1),
-  /** Hash of everything that the image was made from: builder, agent, package list. The key of the build cache. */
+  /** Hash of everything that the image was made from but its hooks: builder, agent, package list. The key of the build cache. */
   inputsHash: sha256Hex,
   architecture: z.string(),
   kernelVersion: z.string(),
@@ -25,6 +25,8 @@ export const applianceManifest = z.strictObject({
   root: manifestFile,
   /** `name=version` of every Debian package inside. */
   packages: z.array(z.string()),
+  /** The appliance's own hooks, run before all others, by name. Absent in manifests that are older than they. */
+  hooks: z.array(z.strictObject({ name: fileName, sha256: sha256Hex })).default([]),
 });
 export type ApplianceManifest = z.infer<typeof applianceManifest>;
 

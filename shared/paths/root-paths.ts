@@ -13,6 +13,8 @@ export interface RootPaths {
   readonly disksDir: string;
   readonly imageCacheDir: string;
   readonly applianceDir: string;
+  /** Hooks that every build of the appliance puts into it. May be missing. */
+  readonly applianceHooksFile: string;
   readonly runDir: string;
   readonly nodedSocket: string;
   /** Directory that metad's user may enter: its control socket, and noded's content socket for it. */
@@ -44,6 +46,7 @@ export function createRootPaths(root: string): RootPaths {
     disksDir: join(stateDir, 'disks'),
     imageCacheDir: join(stateDir, 'images'),
     applianceDir: join(stateDir, 'appliance'),
+    applianceHooksFile: join(stateDir, 'appliance-hooks.json'),
     runDir,
     nodedSocket: join(runDir, 'noded.sock'),
     metadDir,

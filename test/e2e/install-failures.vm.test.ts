@@ -27,6 +27,16 @@ before(async () => {
     });
   }
   await writeOs(join(osDir, 'sleeper'), '#!/bin/sh\necho sleeping\nexec sleep 600\n');
+  const hooks = join(lab.paths.root, 'own-hooks');
+  await mkdir(hooks);
+  await writeFile(
+    join(hooks, '10-own.yaml'),
+    'stages: {install.pre: [{commands: [echo of the appliance]}]}',
+  );
+  const built = await lab.run('gnt-appliance', ['build', '--hooks', hooks]);
+  assert.equal(built.status, 0, built.stderr);
+  // The node makes it again by itself.
+  await rm(lab.paths.applianceDir, { recursive: true });
   await lab.startNode();
 });
 
@@ -129,6 +139,8 @@ test('installs a small image with a script, so that the failures below are not f
     ),
     [],
   );
+  assert.match((await lab.run('gnt-instance', ['log', NAME])).stdout, /^of the appliance$/m);
+  assert.match((await lab.run('gnt-appliance', ['info'])).stdout, /^Hook: 10-own\.yaml, SHA-256 /m);
   await remove();
 });
 

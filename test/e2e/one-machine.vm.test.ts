@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { findSecret } from '../../scripts/lab/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/lab/lab.ts';
+import { type PackageMirror, startPackageMirror } from './support/package-mirror.ts';
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
@@ -21,6 +22,7 @@ const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
 let lab: Lab;
 let packages: Server;
+let mirror: PackageMirror;
 let secretFile: string;
 let imagePath: string;
 
@@ -53,12 +55,15 @@ before(async () => {
     response.end(isAllowed ? archiveBytes : 'who are you?');
   });
   await new Promise<void>((resolve) => packages.listen(0, '127.0.0.1', resolve));
+  mirror = await startPackageMirror('local-1');
+  await writeFile(join(lab.paths.root, 'mirror.yaml'), mirror.hook);
   await lab.startNode();
   imagePath = image.path;
 });
 
 after(async () => {
   packages.close();
+  mirror.close();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
   const status = await lab.stopNode();
   const leftovers = await lab.findLeftovers();
@@ -72,7 +77,9 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(stdout || stderr));
 }
 
-test('installs a Debian image with script, parameters of each visibility and a package behind a password', async () => {
+test('installs a Debian image with script, parameters of each visibility, a package behind a password and a hook', async () => {
+  const allowed = ['--package-mirror', `local-1=${mirror.url}`];
+  assert.equal((await lab.run('gnt-cluster', ['modify', ...allowed])).status, 0);
   const address = packages.address();
   assert.ok(address !== null && typeof address === 'object');
   const result = await lab.run('gnt-instance', [
@@ -82,7 +89,7 @@ test('installs a Debian image with script, parameters of each visibility and a p
     '--personalization-package', `http://127.0.0.1:${address.port}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
     '--user-data', join(fixtures, 'user-data.sh'), '-s', '2G', '-B', 'memory=512,vcpus=2',
-    '--net', '0:mode=user', NAME,
+    '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,
   ]); // prettier-ignore
   assert.equal(result.status, 0, result.stderr);
   const { install, status } = await info();
@@ -90,9 +97,23 @@ test('installs a Debian image with script, parameters of each visibility and a p
   assert.deepEqual(
     install?.stages.map(({ stage }) => stage),
     [
-      'create-disks', 'fetch-image', 'prepare-appliance', 'boot-appliance', 'wait-disks', 'image', 'os-scripts', 'mount',
-      'personalize', 'unmount', 'sync', 'shutdown-appliance',
+      'create-disks', 'fetch-image', 'prepare-appliance', 'boot-appliance', 'hooks', 'wait-disks', 'image', 'os-scripts', 'mount',
+      'personalize', 'after-install', 'unmount', 'sync', 'shutdown-appliance',
     ], // prettier-ignore
+  );
+});
+
+test("the hook read from the package mirror with the appliance's own tools, from the folder that is allowed and nowhere else", async () => {
+  const { stdout } = await lab.run('gnt-instance', ['log', NAME]);
+  const lines = stdout.split('\n');
+  assert.deepEqual(
+    mirror.told.filter((line) => !lines.includes(line)),
+    [],
+    stdout,
+  );
+  assert.deepEqual(
+    mirror.asked.filter((path) => !path.startsWith('/debian/')),
+    [],
   );
 });
 

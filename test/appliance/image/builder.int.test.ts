@@ -53,6 +53,7 @@ function makeAppliance(name: string, rootBytes: string): string {
     initrd: file('initrd.img', 'initrd'),
     root: file('root.squashfs', rootBytes),
     packages: ['bash=5'],
+    hooks: [],
   };
   writeFileSync(join(path, MANIFEST_NAME), JSON.stringify(manifest));
   return path;

@@ -82,6 +82,19 @@ async function buildsOf(dir: string): Promise<number> {
   return text.split('\n').filter(Boolean).length;
 }
 
+test('hooks of the appliance are known by its manifest, without a look at the other files', async () => {
+  const { dir, files } = await createLab();
+  assert.equal(await files.hasHooks(), false);
+  await makeAppliance(dir);
+  assert.equal(await files.hasHooks(), false);
+  const hooks = [{ name: 'a.yaml', sha256: 'b'.repeat(64) }];
+  await writeFile(
+    join(dir, 'manifest.json'),
+    JSON.stringify({ ...(JSON.parse(manifest()) as object), hooks }),
+  );
+  assert.equal(await files.hasHooks(), true);
+});
+
 test('an intact appliance is found with its manifest and paths', async () => {
   const { dir, files } = await createLab();
   await makeAppliance(dir);

@@ -1,0 +1,73 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+
+const repository = join(import.meta.dirname, '../../../fixtures/debian-repository');
+
+export interface PackageMirror {
+  /** The folder that a node may allow. */
+  readonly url: string;
+  /** A hook that uses it with the appliance's own tools, and tells what it got: see `told`. */
+  readonly hook: string;
+  /** Lines that the hook prints. */
+  readonly told: readonly string[];
+  /** Paths that were asked for, all of them. */
+  readonly asked: readonly string[];
+  close(): void;
+}
+
+/**
+ * A web server with a Debian repository in one of its folders, beside something that is nobody's business.
+ * @param name what the node calls it
+ */
+export async function startPackageMirror(name: string): Promise<PackageMirror> {
+  const random = randomBytes(256 * 1024);
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.push(path);
+    const [, file] = /^\/debian\/([\w./-]+)$/.exec(path) ?? [];
+    const bytes =
+      file === 'random' ? Promise.resolve(random) : readFile(join(repository, file ?? 'none'));
+    bytes.then(
+      (content) => response.end(content),
+      () => response.writeHead(path === '/outside' ? 200 : 404).end(),
+    );
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    url: `http://127.0.0.1:${address.port}/debian`,
+    hook: composeHook(name, await readFile(join(repository, 'keyring.gpg'), 'base64')),
+    told: [
+      `random ${createHash('sha256').update(random).digest('hex')}`,
+      'base-files of the test repository',
+      'refused 400 400 404',
+    ],
+    asked,
+    close: () => server.close(),
+  };
+}
+
+function composeHook(name: string, keyring: string): string {
+  const variable = `$GNT_MIRROR_${name.toUpperCase().replaceAll('-', '_')}`;
+  return `
+stages:
+  after-install:
+    - name: mirror
+      files: [{path: /run/test-keyring.gpg, encoding: b64, content: "${keyring}"}]
+      commands:
+        - echo "random $(curl -sf "${variable}/random" | sha256sum | cut -d' ' -f1)"
+        - |
+          debootstrap --foreign --variant=minbase --keyring=/run/test-keyring.gpg \\
+            stable /tmp/bootstrapped "${variable}" >&2
+          cat /tmp/bootstrapped/usr/share/base-files/note
+        - |
+          status() { curl -s -o /dev/null -w '%{http_code}' --path-as-is "$1"; }
+          echo "refused $(status "${variable}/../outside") $(status "${variable}/%2e%2e/outside") $(status "${variable}-not/random")"
+`;
+}
