@@ -45,6 +45,11 @@ export async function findSecret(
   return found;
 }
 
+/** Whether a text has a value, as it is, in base64, or a half of a long one. */
+export function tells(text: string, value: string): boolean {
+  return holdsAny(Buffer.from(text), needlesFor(value));
+}
+
 function needlesFor(value: string): readonly Buffer[] {
   const bytes = Buffer.from(value);
   if (bytes.length < HALVED_LENGTH) return [bytes];

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askSocket } from '../../scripts/lab/ask-socket.ts';
-import { findSecret } from '../../scripts/lab/find-secret.ts';
+import { findSecret, tells } from '../../scripts/lab/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
@@ -17,7 +17,7 @@ import { run } from '#shared/process/run.ts';
 
 /**
  * One instance through failure, crashes, success and change, in this order, with values that are easy to find: after each, the secrets
- * are in no file, no process and no answer, and the private value is in the store alone.
+ * are in no file, no process and no answer, and the private value and the texts of hooks are in the store alone.
  */
 const NAME = 'canary.example.com';
 const secret = randomBytes(20).toString('hex');
@@ -25,6 +25,8 @@ const changedSecret = randomBytes(20).toString('hex');
 const password = randomBytes(20).toString('hex');
 const privateValue = randomBytes(20).toString('hex');
 const secrets = [secret, changedSecret, password];
+const hookText = randomBytes(20).toString('hex');
+const changedHookText = randomBytes(20).toString('hex');
 const project = join(import.meta.dirname, '../..');
 let lab: Lab;
 let given: string;
@@ -43,6 +45,8 @@ before(async () => {
   await mkdir(given, { mode: 0o700 });
   for (const [name, value] of Object.entries({ secret, changedSecret, password, privateValue }))
     await writeFile(join(given, name), value);
+  await writeFile(join(given, 'hooks.yaml'), indiscreetHook(hookText));
+  await writeFile(join(given, 'changed.yaml'), indiscreetHook(changedHookText));
   const [osDir = ''] = lab.paths.osSearchPath;
   await mkdir(osDir, { recursive: true });
   await cp(join(import.meta.dirname, '../../fixtures/os/hello'), join(osDir, 'hello'), {
@@ -82,6 +86,21 @@ after(async () => {
   assert.equal(status, 0);
   assert.deepEqual(leftovers, []);
 });
+
+/** Prints what it knows by its environment, and fails in every way that could tell what is written in it. */
+const indiscreetHook = (text: string): string => `# ${text}
+stages:
+  before-install:
+    - commands: ['env; echo "hook has $OSP_API_KEY"; printf %s "$OSP_API_KEY $OSP_OWNER" >&2']
+    - optional: true
+      if: test ${text} != no
+      files: [{path: /run/${text}, content: ${text}}]
+      commands: ['exit 3 # ${text}']
+    - optional: true
+      downloads: [{url: 'http://someone:${text}@127.0.0.1/${text}', path: /run/x}]
+    - optional: true
+      files: [{path: /proc/${text}/x, content: ${text}}]
+`;
 
 async function instance(...words: string[]): Promise<ProgramResult> {
   const result = await lab.run('gnt-instance', [...words, NAME]);
@@ -124,7 +143,8 @@ async function answers(): Promise<readonly string[]> {
   const jobs = jobRecord.array().parse(JSON.parse((await ask('/v1/jobs')).body));
   for (const path of [
     '/v1/node', '/v1/nodes', '/v1/cluster', '/v1/doctor', '/v1/os', '/v1/os/hello', '/metrics', '/v1/jobs', '/v1/instances',
-    ...['', '/log', '/metadata/', '/metadata/ganeti/latest/os/parameters.json', '/metadata/ganeti/latest/meta_data.json'].map(
+    ...['', '/log', '/metadata/', '/metadata/ganeti/latest/os/parameters.json', '/metadata/ganeti/latest/meta_data.json',
+      '/metadata/ganeti/latest/install/plan.json', '/metadata/ganeti/latest/install/hooks.json'].map(
       (rest) => `/v1/instances/${NAME}${rest}`,
     ),
     ...jobs.flatMap(({ id }) => [`/v1/jobs/${id}`, ...(jobs.at(-1)?.id === id ? [] : [`/v1/jobs/${id}/events`])]),
@@ -141,18 +161,20 @@ async function coreFiles(): Promise<readonly string[]> {
 }
 
 /** The heart of this file. */
-async function assertKept(): Promise<void> {
+async function assertKept(text = hookText): Promise<void> {
   for (const value of secrets)
     assert.deepEqual(await findSecret(value, lab.paths.root, isAllowed), []);
   const store = lab.paths.storeFile;
-  const places = await findSecret(privateValue, lab.paths.root, isAllowed);
-  assert.deepEqual(
-    places.filter((path) => ![store, `${store}-wal`, `${store}-shm`].includes(path)),
-    [],
-  );
-  assert.notDeepEqual(places, []);
+  for (const value of [privateValue, text]) {
+    const places = await findSecret(value, lab.paths.root, isAllowed);
+    assert.deepEqual(
+      places.filter((path) => ![store, `${store}-wal`, `${store}-shm`].includes(path)),
+      [],
+    );
+    assert.notDeepEqual(places, []);
+  }
   const told = [...(await answers()), ...printed].join('\n');
-  for (const value of [...secrets, privateValue]) assert.ok(!told.includes(value));
+  for (const value of [...secrets, privateValue, text]) assert.ok(!tells(told, value));
   assert.deepEqual(await coreFiles(), coresBefore);
 }
 
@@ -193,15 +215,18 @@ test('the search finds a planted value in a file, torn, encoded, in a journal, a
   }
 });
 
-test('keeps secrets through an installation whose script prints them all and fails', async () => {
+test('keeps secrets through an installation whose hook and script print them all and fail', async () => {
   const result = await instance(
     'add', '-o', 'failing', '-s', '16M', '-C', 'yes', '--os-parameters-private', `owner=@${join(given, 'privateValue')}`,
-    '--personalization-package', packageUrl, ...secretOptions(),
+    '--personalization-package', packageUrl, '--hooks', join(given, 'hooks.yaml'), ...secretOptions(),
   ); // prettier-ignore
   assert.match(result.stderr, /^error\[SCRIPT_FAILED\]/m);
   const log = await instance('log');
   assert.match(log.stdout, /^OSP_API_KEY=<redacted>$/m);
   assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);
+  assert.match(log.stdout, /^hook has <redacted>\n<redacted> <redacted>$/m);
+  for (const failed of ['commands 1: exited with status 3', 'downloads 1: ', 'files 1: '])
+    assert.ok(log.stdout.includes(`of instance/hooks.yaml: ${failed}`), log.stdout);
   await assertKept();
 });
 
@@ -237,14 +262,14 @@ test('keeps secrets through a success, in the running instance and through a cha
   assert.equal(result.status, 0, result.stderr);
   await assertKept();
   const changed = await instance(
-    'modify', '--os-parameters-secret', `api-key=@${join(given, 'changedSecret')}`,
+    'modify', '--os-parameters-secret', `api-key=@${join(given, 'changedSecret')}`, '--hooks', join(given, 'changed.yaml'),
   ); // prettier-ignore
   assert.equal(changed.status, 0, changed.stderr);
   assert.equal(
     instanceInfo.parse(JSON.parse((await instance('info', '--json')).stdout)).status,
     'running',
   );
-  await assertKept();
+  await assertKept(changedHookText);
   await killProcess(/qemu-system/, 'SIGKILL');
-  await assertKept();
+  await assertKept(changedHookText);
 });

@@ -82,7 +82,7 @@ export class RootFiles {
   /** @returns null when there is no such file */
   read(path: string): string | null {
     if (!this.exists(path)) return null;
-    return this.#at(path, (place) => readRegular(place.path, path));
+    return this.#at(path, (place) => readRegular(place.path));
   }
 
   /** Replaces what is there, unless it is a directory. A link at the end of the path is followed, if not told otherwise. */
@@ -193,12 +193,12 @@ export class RootFiles {
   }
 }
 
-function readRegular(path: string, shown: string): string {
+function readRegular(path: string): string {
   const fd = openSync(path, READ_FLAGS);
   try {
     const stats = fstatSync(fd);
     if (!stats.isFile() || stats.size > MAX_READ_BYTES)
-      throw new AppError('HOOK_FAILED', `${shown} is no regular file of at most 16 MiB`);
+      throw new AppError('HOOK_FAILED', 'what it changes is no regular file of at most 16 MiB');
     return readFileSync(fd, 'utf8');
   } finally {
     closeSync(fd);

@@ -138,6 +138,25 @@ test('a failure names stage, step, field and position; nothing of the document, 
   assert.ok(!existsSync(join(root.path, 'srv/never')));
 });
 
+const FAILURES: Readonly<Record<string, string>> = {
+  'a variable': '- {environment: {A: CANARY}, environment_file: /CANARY}',
+  'a file': '- files: [{path: /etc/passwd/CANARY/x, content: CANARY}]',
+  'a directory': '- directories: [{path: /etc/passwd/CANARY}]',
+  'a name server': '- dns: {nameservers: [192.0.2.1], path: /CANARY}',
+  'a download': "- downloads: [{url: 'http://someone:CANARY@127.0.0.1:1/CANARY', path: /x}]",
+  'a command': "- commands: ['exit 3 # CANARY']",
+};
+for (const [name, steps] of Object.entries(FAILURES)) {
+  test(`${name} that fails tells no path and no text of the document`, async () => {
+    using root = new TempRoot({ '/etc/passwd': '', '/CANARY/file': '' });
+    await assert.rejects(run(root, steps), (error: Error) => {
+      assert.match(error.message, /^step 1 of instance\/test\.yaml: /);
+      assert.doesNotMatch(error.message, /CANARY/);
+      return true;
+    });
+  });
+}
+
 test('steps of an appliance stage share what they mount and leave, and know where the instance is', async () => {
   using root = new TempRoot();
   const book = root.open(
