@@ -1,0 +1,66 @@
+import nacl from 'tweetnacl';
+import { z } from 'zod';
+
+/** The sealed part of a hello, and of the welcome that answers it. Both bind who speaks to whom in which stream. */
+const greeting = z.strictObject({
+  kind: z.enum(['hello', 'welcome']),
+  stream: z.string(),
+  from: z.string(),
+  to: z.string(),
+  /** Public half of the key that is made for this stream, in base64. */
+  key: z.string(),
+  /** In a welcome: the key of the hello that it answers. */
+  answers: z.string().nullable(),
+});
+export type Greeting = z.infer<typeof greeting>;
+
+/** Names, two keys, the stream's id: what is longer was not made by a node. */
+const MAX_SEALED_BYTES = 2048;
+const { nonceLength } = nacl.box;
+
+/** @param theirKey the receiver's static public key @param ownSecret the sender's static secret key */
+export function sealGreeting(
+  message: Greeting,
+  theirKey: Uint8Array,
+  ownSecret: Uint8Array,
+): Buffer {
+  const nonce = nacl.randomBytes(nonceLength);
+  const plain = Buffer.from(JSON.stringify(message));
+  return Buffer.concat([nonce, nacl.box(plain, nonce, theirKey, ownSecret)]);
+}
+
+/** @returns undefined for what the sender did not seal for us in this very place */
+export function openGreeting(
+  sealed: Buffer,
+  expected: Pick<Greeting, 'kind' | 'stream' | 'from' | 'to'>,
+  theirKey: Uint8Array,
+  ownSecret: Uint8Array,
+): Greeting | undefined {
+  if (sealed.length <= nonceLength || sealed.length > MAX_SEALED_BYTES) return undefined;
+  const nonce = sealed.subarray(0, nonceLength);
+  const plain = nacl.box.open(sealed.subarray(nonceLength), nonce, theirKey, ownSecret);
+  if (plain === null) return undefined;
+  const parsed = greeting.safeParse(parseJson(Buffer.from(plain).toString()));
+  if (!parsed.success) return undefined;
+  const { kind, stream, from, to } = parsed.data;
+  const isMeant =
+    kind === expected.kind &&
+    stream === expected.stream &&
+    from === expected.from &&
+    to === expected.to;
+  return isMeant ? parsed.data : undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A public key as greetings and node records write it; undefined when it is none. */
+export function decodeKey(text: string): Uint8Array | undefined {
+  const key = Buffer.from(text, 'base64');
+  return key.length === nacl.box.publicKeyLength ? key : undefined;
+}

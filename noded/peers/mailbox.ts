@@ -1,0 +1,90 @@
+import type { Redis } from 'ioredis';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { createRedis } from '#shared/store/redis-connection.ts';
+import type { RedisServer } from '#shared/store/store-url.ts';
+
+export interface MailboxOptions {
+  readonly server: RedisServer;
+  /** Whose mail is taken. */
+  readonly node: string;
+  readonly onMessage: (bytes: Buffer) => void;
+  /** Messages may have been lost from here on: a connection to Redis ended. */
+  readonly onLost: () => void;
+  readonly logger: Logger;
+}
+
+/** Messages between nodes over Redis' publish and subscribe, which stores nothing: who is not there gets nothing. */
+export class Mailbox implements AsyncDisposable {
+  readonly #options: MailboxOptions;
+  readonly #publisher: Redis;
+  readonly #subscriber: Redis;
+
+  private constructor(options: MailboxOptions) {
+    this.#options = options;
+    // What cannot be sent now, must not be sent later.
+    const now = { enableOfflineQueue: false, maxRetriesPerRequest: 0 };
+    this.#publisher = createRedis(options.server, now);
+    this.#subscriber = createRedis(options.server, { autoResubscribe: false });
+  }
+
+  /** @throws AppError STORE_UNAVAILABLE */
+  static async open(options: MailboxOptions): Promise<Mailbox> {
+    const mailbox = new Mailbox(options);
+    try {
+      await mailbox.#open();
+      return mailbox;
+    } catch (error) {
+      await mailbox[Symbol.asyncDispose]();
+      throw unavailable(error);
+    }
+  }
+
+  async #open(): Promise<void> {
+    const { node, onMessage, onLost, logger } = this.#options;
+    for (const redis of [this.#publisher, this.#subscriber]) {
+      redis.on('error', (error: Error) =>
+        logger.debug('peers.redis-error', { reason: error.message }),
+      );
+      redis.on('close', onLost);
+      await redis.connect();
+    }
+    this.#subscriber.on('messageBuffer', (_channel: Buffer, bytes: Buffer) => onMessage(bytes));
+    await this.#subscriber.subscribe(channelOf(node));
+    this.#subscriber.on('ready', () => {
+      this.#subscriber.subscribe(channelOf(node)).catch(() => undefined); // the next connection does
+    });
+  }
+
+  /** @returns how many took it: 0 when no daemon of that node is there. @throws AppError STORE_UNAVAILABLE */
+  async send(node: string, bytes: Buffer): Promise<number> {
+    try {
+      return await this.#publisher.publish(channelOf(node), bytes);
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  /** How many take this node's own mail; more than this one is one too many. */
+  async countOwners(): Promise<number> {
+    const answer = await this.#publisher.pubsub('NUMSUB', channelOf(this.#options.node));
+    return Number(answer[1]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#subscriber.disconnect();
+    // What was sent goes out first.
+    await this.#publisher.quit().catch(() => this.#publisher.disconnect());
+  }
+}
+
+function channelOf(node: string): string {
+  return `{gnt}:node:${node}`;
+}
+
+function unavailable(error: unknown): AppError {
+  return new AppError('STORE_UNAVAILABLE', `the store does not answer: ${messageOf(error)}`, {
+    hint: 'see that Redis runs, then try again',
+    cause: error,
+  });
+}

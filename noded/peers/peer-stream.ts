@@ -1,0 +1,160 @@
+import { Duplex } from 'node:stream';
+import { FrameOpener, FrameSealer, FrameType, MAX_FRAME_BODY_BYTES, type Side } from './frame.ts';
+
+/** Bytes on their way in one direction that the reader has not taken yet; Redis holds no more than that of a stream either. */
+const WINDOW_BYTES = 256 * 1024;
+const CREDIT_BYTES = 4;
+
+export interface PeerStreamOptions {
+  /** Shared by the two ends of this stream only. */
+  readonly key: Uint8Array;
+  readonly side: Side;
+  /** Hands a frame to the other node, in the order of the calls; rejects when nobody got it. */
+  readonly send: (frame: Buffer) => Promise<void>;
+  readonly onClosed: () => void;
+}
+
+/**
+ * One end of a stream of bytes to another node. Each direction ends on its own.
+ *
+ * INVARIANTS: frames are taken in their order and without a gap, or the stream is destroyed; at most WINDOW_BYTES wait for the reader.
+ */
+export class PeerStream extends Duplex {
+  readonly #options: PeerStreamOptions;
+  readonly #sealer: FrameSealer;
+  readonly #opener: FrameOpener;
+  readonly #received: Buffer[] = [];
+  #receivedBytes = 0;
+  #takenBytes = 0;
+  #credit = WINDOW_BYTES;
+  #writing: { bytes: Buffer; done: (error?: Error) => void } | null = null;
+  #wantsMore = false;
+  #hasEnd = false;
+  #isPeerGone = false;
+  /** When something of the other end came last, and when we sent something. */
+  #heardAtMs = performance.now();
+  #sentAtMs = performance.now();
+
+  constructor(options: PeerStreamOptions) {
+    super();
+    this.#options = options;
+    this.#sealer = new FrameSealer(options.key, options.side);
+    this.#opener = new FrameOpener(options.key, options.side === 0 ? 1 : 0);
+  }
+
+  /** @returns whether the other end sealed it */
+  receive(bytes: Buffer): boolean {
+    const frame = this.#opener.open(bytes);
+    if (frame === 'ignored') return false;
+    this.#heardAtMs = performance.now();
+    if (frame === 'lost') this.destroy(resetError('frames were lost'));
+    else this.#take(frame.type, frame.body);
+    return true;
+  }
+
+  /** Says that this end lives; destroys the stream when the other one seems not to. */
+  keepAlive(silenceMs: number, maxSilenceMs: number): void {
+    const now = performance.now();
+    if (now - this.#heardAtMs > maxSilenceMs) this.destroy(resetError('the other node is silent'));
+    else if (now - this.#sentAtMs >= silenceMs) void this.#send(FrameType.ping);
+  }
+
+  #take(type: number, body: Buffer): void {
+    switch (type) {
+      case FrameType.data:
+        this.#receivedBytes += body.length;
+        if (this.#hasEnd || this.#receivedBytes > WINDOW_BYTES) {
+          this.destroy(resetError('the other node sends more than it may'));
+          return;
+        }
+        this.#received.push(body);
+        this.#deliver();
+        return;
+      case FrameType.end:
+        this.#hasEnd = true;
+        this.#deliver();
+        return;
+      case FrameType.credit:
+        if (body.length !== CREDIT_BYTES) return;
+        this.#credit = Math.min(this.#credit + body.readUInt32BE(), WINDOW_BYTES);
+        this.#flush();
+        return;
+      case FrameType.close:
+        this.#isPeerGone = true;
+        // What it said before stays readable.
+        if (this.#hasEnd) this.#flush();
+        else this.destroy(resetError('the other node closed the connection'));
+        return;
+      default: // a ping, and what later versions may say
+    }
+  }
+
+  override _read(): void {
+    this.#wantsMore = true;
+    this.#deliver();
+  }
+
+  #deliver(): void {
+    while (this.#wantsMore) {
+      const bytes = this.#received.shift();
+      if (bytes === undefined) break;
+      this.#receivedBytes -= bytes.length;
+      this.#takenBytes += bytes.length;
+      this.#wantsMore = this.push(bytes);
+    }
+    if (this.#takenBytes >= WINDOW_BYTES / 2) {
+      const body = Buffer.alloc(CREDIT_BYTES);
+      body.writeUInt32BE(this.#takenBytes);
+      this.#takenBytes = 0;
+      void this.#send(FrameType.credit, body);
+    }
+    if (this.#hasEnd && this.#wantsMore && this.#received.length === 0) {
+      this.#wantsMore = false;
+      this.push(null);
+    }
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
+    this.#writing = { bytes: chunk, done };
+    this.#flush();
+  }
+
+  #flush(): void {
+    const writing = this.#writing;
+    if (writing === null) return;
+    let sent = Promise.resolve();
+    while (writing.bytes.length > 0 && this.#credit > 0 && !this.#isPeerGone) {
+      const bytes = writing.bytes.subarray(0, Math.min(MAX_FRAME_BODY_BYTES, this.#credit));
+      this.#credit -= bytes.length;
+      writing.bytes = writing.bytes.subarray(bytes.length);
+      sent = this.#send(FrameType.data, bytes);
+    }
+    // For one that is gone, it goes nowhere.
+    if (writing.bytes.length > 0 && !this.#isPeerGone) return;
+    this.#writing = null;
+    void sent.then(() => writing.done());
+  }
+
+  override _final(done: (error?: Error) => void): void {
+    void this.#send(FrameType.end).then(() => done());
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    if (!this.#isPeerGone) void this.#send(FrameType.close);
+    this.#options.onClosed();
+    done(error);
+  }
+
+  /** Resolves when it is on its way; one that does not get there destroys the stream. */
+  #send(type: FrameType, body: Buffer = Buffer.alloc(0)): Promise<void> {
+    this.#sentAtMs = performance.now();
+    return this.#options.send(this.#sealer.seal(type, body)).catch((error: unknown) => {
+      this.#isPeerGone = true;
+      this.destroy(resetError('the other node cannot be reached', error));
+    });
+  }
+}
+
+function resetError(message: string, cause?: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { code: 'ECONNRESET' });
+}
