@@ -5,6 +5,8 @@ import type { Context } from './context.ts';
 export const programs = {
   'gnt-instance': async (context: Context): Promise<Command> =>
     (await import('./commands/instance/program.ts')).createInstanceProgram(context),
+  'gnt-backup': async (context: Context): Promise<Command> =>
+    (await import('./commands/backup/program.ts')).createBackupProgram(context),
   'gnt-os': async (context: Context): Promise<Command> =>
     (await import('./commands/os/program.ts')).createOsProgram(context),
   'gnt-cluster': async (context: Context): Promise<Command> =>

@@ -7,6 +7,7 @@ import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import type { ApiDependencies } from './api/api-dependencies.ts';
 import { startApiServer } from './api/api-server.ts';
+import { createExportStore } from './backup/export-store.ts';
 import { createClusterRepository } from './cluster/cluster-repository.ts';
 import { encodeKey, loadNodeKey } from './cluster/node-key.ts';
 import { createNodeRegistry } from './cluster/node-registry.ts';
@@ -91,6 +92,8 @@ export async function startNode(
   undo.defer(() => images.close());
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
   const disks = createInstanceDisks(paths.disksDir);
+  const exports = createExportStore(paths.exportDir);
+  await exports.sweep();
   const guestEvents = new GuestEvents();
   const nodeOptions = ['--disable-warning=ExperimentalWarning'];
   const applianceFiles = createApplianceFiles({
@@ -239,6 +242,7 @@ export async function startNode(
       installer,
       runner,
       services,
+      exports,
       logDir: paths.logDir,
       hooksDir: paths.hooksDir,
       logger,
@@ -272,6 +276,7 @@ export async function startNode(
     nodes,
     instances,
     disks,
+    exports,
     runner,
     keeper,
     jobs,

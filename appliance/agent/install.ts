@@ -49,6 +49,7 @@ export async function install(options: InstallOptions): Promise<void> {
     userSpaceAtMs: options.userSpaceAtMs,
     agentVersion: options.agentVersion,
   });
+  let dumpBytes: readonly number[] | undefined;
   const failure = await carryOut(host, async (plan) => {
     let hooks: HookBook | null = null;
     const opening = createHooksStage({
@@ -62,10 +63,11 @@ export async function install(options: InstallOptions): Promise<void> {
     const failed = await runStages(opening, [], reporter);
     if (failed) return failed;
     const at = REAL_LOCATIONS;
-    const { stages, cleanup } = createPlanStages({ plan, host, at, parameters, hooks });
+    const onDumped = (bytes: readonly number[]): void => void (dumpBytes = bytes);
+    const { stages, cleanup } = createPlanStages({ plan, host, at, parameters, hooks, onDumped });
     return await runStages(stages, cleanup, reporter);
   });
-  reporter.result(failure);
+  reporter.result(failure, dumpBytes);
   const isAcknowledged = await sender.flush(RESULT_TIMEOUT_MS);
   if (sender.droppedEvents > 0) print(`${sender.droppedEvents} log lines were dropped`);
   print(isAcknowledged ? 'the host has the result' : 'the host did not take the result');

@@ -6,12 +6,14 @@ import {
   apiError,
   clusterInfo,
   doctorReport,
+  exportInfo,
   jobSubmitted,
   nodeInfo,
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
   type DoctorReport,
+  type ExportInfo,
   type NodeInfo,
   type OsInfo,
 } from '#shared/contract/api.ts';
@@ -48,6 +50,7 @@ export interface NodeClient {
   instance(name: string): Promise<InstanceInfo>;
   operatingSystems(): Promise<OsInfo[]>;
   operatingSystem(name: string): Promise<OsInfo>;
+  exports(): Promise<ExportInfo[]>;
   jobs(): Promise<JobRecord[]>;
   job(id: number): Promise<JobRecord>;
   /** Submits a job and gives its id. */
@@ -86,6 +89,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     instance: (name) => get(instancePath(name), instanceInfo),
     operatingSystems: () => get('/v1/os', osInfo.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
+    exports: () => get('/v1/exports', exportInfo.array()),
     jobs: () => get('/v1/jobs', jobRecord.array()),
     job: (id) => get(`/v1/jobs/${id}`, jobRecord),
     async submit(opcode) {

@@ -1,6 +1,7 @@
 import type { DoctorReport, NodeInfo } from '#shared/contract/api.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import type { ExportStore } from '../backup/export-store.ts';
 import type { ClusterRepository } from '../cluster/cluster-repository.ts';
 import type { NodeRegistry } from '../cluster/node-registry.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
@@ -18,6 +19,7 @@ export interface ApiDependencies {
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
+  readonly exports: ExportStore;
   readonly runner: InstanceRunner;
   readonly keeper: MachineKeeper;
   readonly jobs: JobEngine;

@@ -8,6 +8,7 @@ import Koa from 'koa';
 import { AppError } from '#shared/errors/app-error.ts';
 import { answerErrors } from './http-errors.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
+import { addExportRoutes } from './export-routes.ts';
 import { addInstanceRoutes } from './instance-routes.ts';
 import { addJobRoutes } from './job-routes.ts';
 import { addNodeRoutes } from './node-routes.ts';
@@ -60,6 +61,7 @@ export function createApiRouter(dependencies: ApiDependencies): Router {
   addNodeRoutes(router, dependencies);
   addInstanceRoutes(router, dependencies);
   addJobRoutes(router, dependencies);
+  addExportRoutes(router, dependencies);
   return router;
 }
 

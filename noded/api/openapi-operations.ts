@@ -63,6 +63,7 @@ export const operations: Readonly<Record<string, ApiOperation>> = {
     summary: 'Upgrade: tcp. A raw stream to its serial console',
     answers: { 101: null },
   },
+  'GET /v1/exports': { summary: 'Exports on this node', answers: { 200: ['ExportInfo'] } },
   'GET /v1/os': { summary: 'OS definitions that are found', answers: { 200: ['OsInfo'] } },
   'GET /v1/os/{name}': { summary: 'An OS definition', answers: { 200: 'OsInfo' } },
   'POST /v1/jobs': {

@@ -3,7 +3,7 @@ import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hyper
 import type { Appliance } from './appliance-files.ts';
 import { planBoot } from '../instances/plan-boot.ts';
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
-import { diskSerial, IMAGE_SERIAL } from './plan-install.ts';
+import { diskSerial } from './plan-install.ts';
 
 /** Two CPUs: one loads kernel modules while the other reads the agent. */
 const APPLIANCE_VCPUS = 2;
@@ -13,11 +13,12 @@ export interface ApplianceMachineInput {
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
-  readonly imagePath: string | null;
+  /** The image and dumps. */
+  readonly contentDisks: readonly MachineDisk[];
   readonly diskPath: (index: number) => string;
 }
 
-/** The throw-away machine of one installation: the same read-only bytes each time, the instance's disks, the image, the channel. Pure. */
+/** The throw-away machine of one installation: the same read-only bytes each time, the instance's disks, what it works with, the channel. Pure. */
 export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec {
   const { instance, appliance } = input;
   const disks: MachineDisk[] = [
@@ -29,9 +30,8 @@ export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec 
       readOnly: false,
       reportsFullHost: true,
     })),
+    ...input.contentDisks,
   ];
-  if (input.imagePath !== null)
-    disks.push({ path: input.imagePath, serial: IMAGE_SERIAL, readOnly: true });
   return {
     uuid: instance.uuid,
     name: instance.name,

@@ -21,6 +21,7 @@ const agentStages: ReadonlySet<InstallStage> = new Set([
   ...hookStages,
   'hooks',
   'wait-disks',
+  'verify',
   'image',
   'grow',
   'mount',
@@ -49,14 +50,15 @@ type Outcome = Extract<InstallEvent, { type: 'result' }>['outcome'];
 /**
  * Follows a running appliance from power-on to power-off. Success is an explicit result and a clean exit, in this order.
  * The machine has ended, one way or another, when this returns or throws.
+ * @returns the bytes of each dump that it made, as it says
  * @throws AppError the agent's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
  */
-export async function followAppliance(input: ApplianceRunInput): Promise<void> {
+export async function followAppliance(input: ApplianceRunInput): Promise<readonly number[]> {
   const follower = new Follower(input);
   const unsubscribe = input.subscribe((event) => follower.take(event));
   let isUnexplained = false;
   try {
-    await follower.follow();
+    return await follower.follow();
   } catch (error) {
     isUnexplained =
       isAppError(error, 'APPLIANCE_NO_RESULT') || isAppError(error, 'APPLIANCE_CRASHED');
@@ -103,7 +105,7 @@ class Follower {
     this.#takeReport(event.event);
   }
 
-  async follow(): Promise<void> {
+  async follow(): Promise<readonly number[]> {
     const { context, machine, bootTimeoutMs } = this.#input;
     using alarms = new AlarmSet();
     const interrupted = Promise.withResolvers<never>();
@@ -133,6 +135,7 @@ class Follower {
       if (exit.reason !== 'guest-shutdown')
         throw this.#crash(exit, 'after it had reported success');
       this.#finishStage('shutdown-appliance', this.#input.clock.monotonicMs(), 'powered off');
+      return outcome.dumpBytes ?? [];
     } finally {
       context.signal.removeEventListener('abort', onAbort);
     }

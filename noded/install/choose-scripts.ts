@@ -50,3 +50,50 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
     },
   );
 }
+
+/** A script that works on an installed instance, or that installs one from a dump. */
+export type HelperScript = 'import' | 'export' | 'rename';
+
+/** Paths as in ChosenScripts; one of the two. */
+export type ChosenHelper = { readonly appliance: string } | { readonly host: string };
+
+/**
+ * Which one of a definition's helper scripts runs: the untrusted one in the appliance where there is one, else the top-level one on
+ * the host when the administrator said so. Pure.
+ * @returns undefined when the definition has no such script, or none that may run
+ */
+export function chooseHelper(
+  { applianceScripts, hostScripts }: OsDefinition,
+  script: HelperScript,
+  { isTrusted, allowsHostScripts }: Pick<ScriptPolicy, 'isTrusted' | 'allowsHostScripts'>,
+): ChosenHelper | undefined {
+  const appliance = applianceScripts[script];
+  if (appliance !== undefined) return { appliance };
+  const host = hostScripts[script];
+  return host !== undefined && isTrusted && allowsHostScripts ? { host } : undefined;
+}
+
+/** @throws AppError OS_INVALID when there is no such script, OS_NOT_TRUSTED when it may not run */
+export function requireHelper(
+  definition: OsDefinition,
+  script: HelperScript,
+  policy: Pick<ScriptPolicy, 'isTrusted' | 'allowsHostScripts'>,
+): ChosenHelper {
+  const chosen = chooseHelper(definition, script, policy);
+  if (chosen !== undefined) return chosen;
+  const { name } = definition;
+  if (definition.hostScripts[script] === undefined) {
+    throw new AppError('OS_INVALID', `OS '${name}' has no ${script} script`, {
+      hint: `put one into ${definition.path}/untrusted/, it runs in the appliance`,
+    });
+  }
+  throw new AppError(
+    'OS_NOT_TRUSTED',
+    `the ${script} script of OS '${name}' would run on the host, ${policy.isTrusted ? 'which the cluster forbids' : 'but the OS is not trusted'}`,
+    {
+      hint: policy.isTrusted
+        ? `gnt-cluster modify --host-scripts yes, or give the definition an untrusted/${script}`
+        : `read it, then gnt-os modify --trusted yes ${name}; or give the definition an untrusted/${script}`,
+    },
+  );
+}

@@ -5,12 +5,13 @@ import type { InstallContent } from '../instances/plan-view.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { packDefinition } from '../os/pack-definition.ts';
 import { planScriptEnvironment, type ScriptOperation } from '../os/script-environment.ts';
-import { diskSerial, planInstall } from './plan-install.ts';
+import type { DumpFile } from './host-script.ts';
+import { diskSerial, planInstall, type PlannedScript } from './plan-install.ts';
 
 export interface InstallContentInput {
   readonly instance: InstanceRecord;
   readonly os: OsSelection | null;
-  readonly isReinstall: boolean;
+  readonly operation: ScriptOperation;
   readonly installId: string;
   /** Path of the untrusted script within its definition. */
   readonly script: string | null;
@@ -19,6 +20,8 @@ export interface InstallContentInput {
   /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
   readonly hookPoints?: readonly HookPoint[];
   readonly hooks: readonly HookDocument[];
+  /** That an import reads or an export writes. */
+  readonly dumps?: readonly DumpFile[];
 }
 
 /** What one machine of an installation finds under install/ and os/. */
@@ -31,7 +34,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
       : planInstanceEnvironment({
           instance,
           os,
-          operation: { script: 'create', reinstall: input.isReinstall },
+          operation: input.operation,
           runsIn: 'appliance',
           diskPath: (index) => `/dev/disk/by-id/virtio-${diskSerial(index)}`,
         });
@@ -41,7 +44,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
       installId: input.installId,
       imageSizeBytes: input.imageSizeBytes,
       hasPackage: input.hasPackage,
-      script: script === null ? null : { path: script, environment },
+      script: script === null ? null : { ...planScript(input), path: script, environment },
       hooks: input.hooks,
       ...(input.hookPoints && { hookPoints: input.hookPoints }),
     }),
@@ -50,6 +53,21 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
     imageSizeBytes: input.imageSizeBytes,
     hasPackage: input.hasPackage,
     ...(input.hookPoints && input.hooks.length > 0 && { hooks: input.hooks }),
+  };
+}
+
+/** An untrusted `verify` judges the parameters where it may run: in the appliance, before anything is written. */
+function planScript({
+  os,
+  operation,
+  dumps,
+}: InstallContentInput): Pick<PlannedScript, 'name' | 'verify' | 'dumps'> {
+  const verify = os?.definition.applianceScripts.verify;
+  const installs = operation.script === 'create' || operation.script === 'import';
+  return {
+    name: operation.script,
+    ...(installs && verify !== undefined && { verify }),
+    ...(dumps && dumps.length > 0 && { dumps }),
   };
 }
 

@@ -65,8 +65,14 @@ export function installLogPath(logDir: string, uuid: string): string {
   return join(logDir, `install-${uuid}.log`);
 }
 
-export async function removeInstallLog(logDir: string, uuid: string): Promise<void> {
+/** What the last export or rename script printed. */
+export function scriptLogPath(logDir: string, uuid: string): string {
+  return join(logDir, `script-${uuid}.log`);
+}
+
+export async function removeLogs(logDir: string, uuid: string): Promise<void> {
   await rm(installLogPath(logDir, uuid), { force: true });
+  await rm(scriptLogPath(logDir, uuid), { force: true });
 }
 
 /** The log's bytes, none where it was not begun or is gone; with `isOngoing`, what is added too, until that says no. */

@@ -15,6 +15,7 @@ import type { OsSelection } from '../os/os-registry.ts';
 import type { ApplianceFiles } from './appliance-files.ts';
 import type { ChannelCommandsOptions } from './channel-commands.ts';
 import type { ChosenScripts } from './choose-scripts.ts';
+import type { DumpFile } from './host-script.ts';
 import type { InstallRoom } from './install-room.ts';
 
 export interface InstallRequest {
@@ -32,6 +33,8 @@ export interface InstallRequest {
   readonly secrets: JobSecrets;
   readonly isReinstall: boolean;
   readonly hooks: readonly HookDocument[];
+  /** Dumps of an export: `import` is run instead of `create`. */
+  readonly dumps: readonly DumpFile[] | null;
   /** Seconds for the whole installation; 0 means no limit. */
   readonly timeoutS: number;
 }

@@ -2,43 +2,37 @@ import { randomUUID } from 'node:crypto';
 import type { InstallRecord, InstanceRecord, StageTiming } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
-import { messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import { runHostScript } from '../os/run-host-script.ts';
-import { planOspVariables } from '../os/script-environment.ts';
 import { AlongsideScript } from './alongside-script.ts';
-import type { Appliance } from './appliance-files.ts';
-import { planApplianceMachine, planMediumMachine } from './appliance-machine.ts';
-import { followAppliance, hasNeverComeUp } from './appliance-run.ts';
+import { planMediumMachine } from './appliance-machine.ts';
+import { runAppliance } from './appliance-session.ts';
 import { createChannelCommands } from './channel-commands.ts';
-import { buildInstallContent, planInstanceEnvironment } from './install-content.ts';
+import { importDumps, runInstanceScript } from './host-script.ts';
+import { buildInstallContent } from './install-content.ts';
 import { InstallLog, installLogPath } from './install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 import { followMedium } from './medium-run.ts';
+import { dumpSerial, IMAGE_SERIAL } from './plan-install.ts';
 import { planPhases, type InstallPhase } from './plan-phases.ts';
-
-/** An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next boot goes well. */
-const MAX_BOOTS = 2;
+import { StageRecorder } from './stage-recorder.ts';
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 
-/** One installation. INVARIANT: `stage` is where it is now, and what a failure is blamed on. */
+/** One installation. */
 export class InstallRun {
   readonly #dependencies: InstallerDependencies;
   readonly #request: InstallRequest;
   readonly #context: JobContext;
   readonly #publish: (active: ActiveInstall) => void;
   readonly #startedAtMs: number;
-  readonly timings: StageTiming[] = [];
+  readonly #stages: StageRecorder;
   /** The agent masks too; this is for what it missed, and for scripts on the host. */
   readonly mask: (text: string) => string;
-  stage: InstallStage = 'create-disks';
-  log: InstallLog | undefined;
   #image: FetchedImage | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -54,20 +48,38 @@ export class InstallRun {
     this.#publish = publish;
     this.#startedAtMs = dependencies.clock.now();
     this.mask = createMask(hiddenValues(request));
+    this.#stages = new StageRecorder({
+      first: 'create-disks',
+      clock: dependencies.clock,
+      context,
+      onEnter: (stage) => this.#save(stage),
+    });
+  }
+
+  get stage(): InstallStage {
+    return this.#stages.stage;
+  }
+
+  get timings(): readonly StageTiming[] {
+    return this.#stages.timings;
+  }
+
+  get log(): InstallLog | undefined {
+    return this.#stages.log;
   }
 
   async execute(): Promise<void> {
     const { disks, images, logDir, applianceFiles } = this.#dependencies;
     const { instance, scripts } = this.#request;
     const { report, signal } = this.#context;
-    this.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
-    await this.#timed('create-disks', async () => {
+    this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
+    await this.#stages.timed('create-disks', async () => {
       await disks.createEmpty(instance);
       return `${instance.disks.length} sparse, ${formatGiB(instance.disks)}`;
     });
     const source = instance.osImage;
     if (source !== null) {
-      await this.#timed('fetch-image', async () => {
+      await this.#stages.timed('fetch-image', async () => {
         this.#image = await images.fetch(source, {
           signal,
           onProgress: (done, total) => report.progress('fetch-image', done, total),
@@ -89,7 +101,7 @@ export class InstallRun {
     });
     for (const phase of phases) {
       if (phase.kind === 'appliance') await this.#runAppliance(phase);
-      else await this.#timed('os-scripts', () => this.#runHostScript(phase.path, signal));
+      else await this.#stages.timed('os-scripts', () => this.#runHostScript(phase.path, signal));
     }
   }
 
@@ -98,8 +110,8 @@ export class InstallRun {
       jobId: this.#context.jobId,
       startedAtMs: this.#startedAtMs,
       endedAtMs: end.state === 'installing' ? null : this.#dependencies.clock.now(),
-      logFile: this.log?.path ?? null,
-      stages: [...this.timings],
+      logFile: this.#stages.log?.path ?? null,
+      stages: [...this.#stages.timings],
       ...end,
     };
   }
@@ -107,89 +119,36 @@ export class InstallRun {
   /** Until this resolves, a save of a stage and lines of the log may still be on their way. */
   async settle(): Promise<void> {
     await this.#saving;
-    await this.log?.flush();
+    await this.#stages.log?.flush();
   }
 
   async close(): Promise<void> {
     this.#image?.release();
-    await this.log?.close();
+    await this.#stages.log?.close();
   }
 
   async #runAppliance(phase: AppliancePhase): Promise<void> {
-    const { applianceFiles } = this.#dependencies;
-    const { report } = this.#context;
-    const appliance = await this.#timed('prepare-appliance', async () => {
-      const verified = await applianceFiles.ensure(this.#context);
-      return [`kernel ${verified.manifest.kernelVersion}, intact`, verified] as const;
+    const { instance, secrets, dumps } = this.#request;
+    const image = phase.image ? this.#image : null;
+    // An empty one is no disk: its script reads nothing.
+    const takesDumps =
+      phase.script === null ? [] : (dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0);
+    await runAppliance(this.#dependencies, {
+      instance,
+      secrets,
+      makeContent: (installId) => this.#buildContent(installId, phase),
+      contentDisks: [
+        ...(image === null ? [] : [{ path: image.path, serial: IMAGE_SERIAL, readOnly: true }]),
+        ...takesDumps.map(({ disk, path }) => ({ path, serial: dumpSerial(disk), readOnly: true })),
+      ],
+      beforeBoot: async () => image?.verifyUnchanged(),
+      createAlongside: () =>
+        new AlongsideScript(phase.alongside, this.#context.signal, (path, signal) =>
+          this.#runHostScript(path, signal),
+        ),
+      stages: this.#stages,
+      context: this.#context,
     });
-    this.#enter('boot-appliance');
-    report.stageStarted('boot-appliance');
-    const accelerator = await this.#chooseAccelerator();
-    for (let boot = 1; ; boot += 1) {
-      try {
-        return await this.#bootAppliance(phase, appliance, accelerator);
-      } catch (error) {
-        if (boot === MAX_BOOTS || !hasNeverComeUp(error)) throw error;
-        this.#dependencies.logger.warn('appliance.booted-again', { err: error });
-        report.log(`${messageOf(error)}; nothing was written yet: it is booted once more`);
-      }
-    }
-  }
-
-  /** One machine from power-on to power-off. */
-  async #bootAppliance(
-    phase: AppliancePhase,
-    appliance: Appliance,
-    accelerator: Accelerator,
-  ): Promise<void> {
-    const { keeper, views, clock, disks, guestEvents, bootTimeoutMs } = this.#dependencies;
-    const { instance, secrets } = this.#request;
-    const installId = randomUUID();
-    const content = await this.#buildContent(installId, phase);
-    const imagePath = phase.image ? (this.#image?.path ?? null) : null;
-    if (phase.image) await this.#image?.verifyUnchanged();
-    const alongside = new AlongsideScript(phase.alongside, this.#context.signal, (path, signal) =>
-      this.#runHostScript(path, signal),
-    );
-    const heard = guestEvents.listenEarly(instance.uuid);
-    try {
-      const machine = await keeper.start({
-        instance,
-        kind: 'appliance',
-        signal: this.#context.signal,
-        withInstanceNics: false,
-        makeView: (device, revision) =>
-          views.forInstall(instance, device, revision, content, secrets),
-        makeSpec: async (nics) =>
-          planApplianceMachine({
-            instance,
-            appliance,
-            accelerator,
-            nics,
-            imagePath,
-            diskPath: (index) => disks.pathOf(instance, index),
-          }),
-      });
-      await followAppliance({
-        installId,
-        machine,
-        log: this.#openLog(),
-        clock,
-        bootTimeoutMs,
-        context: { ...this.#context, signal: alongside.signal },
-        subscribe: heard.handOver,
-        onStage: (stage) => {
-          this.#enter(stage);
-          if (stage === 'os-scripts') alongside.start();
-        },
-        onTiming: (timing) => this.timings.push(timing),
-      });
-      await alongside.finish();
-    } finally {
-      heard.stop();
-      await alongside.abandon();
-      await keeper.kill(instance.uuid);
-    }
   }
 
   /** The instance installs itself from a medium; then it is as if it had always been there. */
@@ -205,7 +164,7 @@ export class InstallRun {
     const accelerator = await this.#chooseAccelerator();
     const heard = guestEvents.listenEarly(instance.uuid);
     try {
-      await this.#timed('os-scripts', async () => {
+      await this.#stages.timed('os-scripts', async () => {
         const machine = await keeper.start({
           instance,
           kind: 'appliance',
@@ -224,7 +183,7 @@ export class InstallRun {
         return followMedium({
           installId,
           machine,
-          log: this.#openLog(),
+          log: this.#stages.openLog(),
           context: this.#context,
           subscribe: heard.handOver,
         });
@@ -236,37 +195,30 @@ export class InstallRun {
   }
 
   async #runHostScript(path: string, signal: AbortSignal): Promise<string> {
-    const { instance, os, secrets, osDefaults } = this.#request;
+    const { instance, os, secrets, osDefaults, dumps, isReinstall } = this.#request;
     if (os === null) throw new Error('a host script belongs to an OS definition');
-    const log = this.#openLog();
-    const commands = await createChannelCommands(
-      this.#dependencies.channelCommands,
-      instance.name,
-      instance.uuid,
-    );
+    const { disks, channelCommands } = this.#dependencies;
+    const log = this.#stages.openLog();
+    const commands = await createChannelCommands(channelCommands, instance.name, instance.uuid);
     try {
       const values = { ...osDefaults, ...instance.osParameters, ...instance.osParametersPrivate };
       for (const [name, secret] of secrets.osParameters) values[name] = reveal(secret);
-      await runHostScript({
+      const script = {
+        instance,
+        os,
         path,
-        cwd: os.definition.path,
+        values,
+        disks,
         signal,
         extraPath: [commands.dir],
-        environment: {
-          ...planInstanceEnvironment({
-            instance,
-            os,
-            operation: { script: 'create', reinstall: this.#request.isReinstall },
-            runsIn: 'host',
-            diskPath: (index) => this.#dependencies.disks.pathOf(instance, index),
-          }),
-          ...planOspVariables(values),
-        },
-        onLine: (_, line) => {
+        onLine: (_: 'stdout' | 'stderr', line: string) => {
           log.append(line);
           this.#context.report.output('os-scripts', log.tail().at(-1) ?? '');
         },
-      });
+      };
+      if (dumps === null)
+        await runInstanceScript(script, { script: 'create', reinstall: isReinstall });
+      else await importDumps(script, dumps);
       return `${path} on the host`;
     } finally {
       await commands.remove();
@@ -280,6 +232,11 @@ export class InstallRun {
   ): Promise<InstallContent> {
     return buildInstallContent({
       ...this.#request,
+      dumps: this.#request.dumps ?? [],
+      operation:
+        this.#request.dumps === null
+          ? { script: 'create', reinstall: this.#request.isReinstall }
+          : { script: 'import', diskIndex: 0 },
       installId,
       script: phase.script,
       ...(phase.hooks && { hookPoints: phase.hooks }),
@@ -295,34 +252,8 @@ export class InstallRun {
     );
   }
 
-  #openLog(): InstallLog {
-    if (this.log === undefined) throw new Error('the install log is opened first');
-    return this.log;
-  }
-
-  async #timed(stage: InstallStage, body: () => Promise<string>): Promise<void>;
-  async #timed<T>(stage: InstallStage, body: () => Promise<readonly [string, T]>): Promise<T>;
-  async #timed<T>(
-    stage: InstallStage,
-    body: () => Promise<string | readonly [string, T]>,
-  ): Promise<T | undefined> {
-    const { clock } = this.#dependencies;
-    this.#enter(stage);
-    this.#context.report.stageStarted(stage);
-    const startedAtMs = clock.monotonicMs();
-    const answer = await body();
-    const [summary, value] = typeof answer === 'string' ? [answer, undefined] : answer;
-    const durationMs = Math.round(clock.monotonicMs() - startedAtMs);
-    this.timings.push({ stage, durationMs, summary });
-    this.log?.append(`== ${stage}: ${summary}`);
-    this.#context.report.stageFinished(stage, durationMs, summary);
-    this.#context.signal.throwIfAborted();
-    return value;
-  }
-
   /** The store learns the stage too: it is what `info` says after this daemon was killed. */
-  #enter(stage: InstallStage): void {
-    this.stage = stage;
+  #save(stage: InstallStage): void {
     const { repository, logger } = this.#dependencies;
     const install = this.record({ state: 'installing', stage, error: null });
     this.#saving = this.#saving

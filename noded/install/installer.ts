@@ -1,9 +1,11 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
+import { runHelperScript, type ScriptRequest } from './script-run.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 
 /** As these an I/O error of a full host may show itself inside the guest. */
@@ -45,6 +47,17 @@ export class Installer {
     const { room, applianceFiles } = this.#dependencies;
     const memoryMiB = isFromMedium ? beparams.memoryMiB : await applianceFiles.memoryMiB();
     return room.enter({ uuid, memoryMiB }, context);
+  }
+
+  /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
+  async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {
+    const { instance } = request;
+    this.#active.set(instance.uuid, { instance, image: null, secrets: noSecrets });
+    try {
+      return await runHelperScript(this.#dependencies, request, context);
+    } finally {
+      this.#active.delete(instance.uuid);
+    }
   }
 
   /**

@@ -6,8 +6,22 @@ import type { HookPoint } from '#shared/contract/primitives.ts';
 /** Serial of the image's disk in the appliance; the instance's own are disk0, disk1, … */
 export const IMAGE_SERIAL = 'image';
 
+export function dumpSerial(disk: number): string {
+  return `dump${disk}`;
+}
+
 export function diskSerial(index: number): string {
   return `disk${index}`;
+}
+
+export interface PlannedScript {
+  readonly name: 'create' | 'import' | 'export' | 'rename';
+  /** Within the packed definition. */
+  readonly path: string;
+  /** Without OSP_*. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly verify?: string;
+  readonly dumps?: readonly { readonly disk: number; readonly sizeBytes: number }[];
 }
 
 export interface InstallPlanInput {
@@ -15,11 +29,7 @@ export interface InstallPlanInput {
   readonly installId: string;
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
-  /** Path of the script within the packed definition, and its environment without OSP_*. */
-  readonly script: {
-    readonly path: string;
-    readonly environment: Readonly<Record<string, string>>;
-  } | null;
+  readonly script: PlannedScript | null;
   readonly hookPoints?: readonly HookPoint[];
   readonly hooks?: readonly HookDocument[];
 }
@@ -45,20 +55,31 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
             // Every installation starts by emptying the disks, and the machine with the image is its first.
             isDiskBlank: true,
           },
-    scripts:
-      input.script === null
-        ? null
-        : {
-            script: 'create',
-            path: input.script.path,
-            environment: { ...input.script.environment },
-          },
+    scripts: input.script === null ? null : planScript(input.script),
     personalization: input.hasPackage ? { format: 'tar.gz' } : null,
     ...(input.hookPoints && {
       hooks: {
         points: [...input.hookPoints],
         hasDocuments: input.hooks !== undefined && input.hooks.length > 0,
       },
+    }),
+  };
+}
+
+function planScript({
+  name,
+  path,
+  environment,
+  verify,
+  dumps,
+}: PlannedScript): NonNullable<InstallPlan['scripts']> {
+  return {
+    script: name,
+    path,
+    environment: { ...environment },
+    ...(verify !== undefined && { verify }),
+    ...(dumps && {
+      dumps: dumps.map(({ disk, sizeBytes }) => ({ disk, sizeBytes, serial: dumpSerial(disk) })),
     }),
   };
 }

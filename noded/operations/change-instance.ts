@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { removeInstallLog } from '../install/install-log.ts';
+import { removeLogs } from '../install/install-log.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import {
@@ -27,7 +27,7 @@ export function removeInstanceHandler(
       return async (context) => {
         await runner.stop(instance, opcode.shutdownTimeoutS, context);
         await disks.remove(instance);
-        await removeInstallLog(logDir, instance.uuid);
+        await removeLogs(logDir, instance.uuid);
         await instances.remove(instance.uuid);
         return { name: instance.name };
       };

@@ -4,7 +4,11 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { validatePackageUrl } from '../images/package-source.ts';
-import { chooseCreateScripts, type ChosenScripts } from '../install/choose-scripts.ts';
+import {
+  chooseCreateScripts,
+  requireHelper,
+  type ChosenScripts,
+} from '../install/choose-scripts.ts';
 import { collectHooks } from '../install/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
@@ -40,6 +44,8 @@ export interface InstallDecision {
 export interface GivenToCheck {
   readonly secrets: JobSecrets['osParameters'];
   readonly signal: AbortSignal;
+  /** The disks are filled by the OS definition's `import`. */
+  readonly isImport?: boolean;
 }
 
 /**
@@ -121,7 +127,9 @@ async function checkOs(
   // A medium installs by itself: the definition only says which parameters there are.
   const scripts = isFromMedium
     ? noScripts
-    : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
+    : given.isImport === true
+      ? { ...noScripts, ...requireHelper(os.definition, 'import', policy) }
+      : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
   return {
     os,
     isFromMedium,

@@ -1,21 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { completeFromExport } from '../backup/plan-import.ts';
 import { beginInstall } from '../install/begin-install.ts';
 import { randomNicMac } from '../instances/channel-addresses.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function createInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_CREATE'>> {
-  const { instances, clusters, disks, installer, runner, nodeName, clock } = dependencies;
+  const { instances, clusters, disks, installer, runner, exports, nodeName, clock } = dependencies;
   return {
-    locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode, signal) => {
+    locks: ({ name, importFrom }) => [
+      ...(importFrom === undefined ? [] : [exportLock(importFrom)]),
+      instanceLock(name),
+    ],
+    prepare: async (given, signal) => {
+      const imported = given.importFrom === undefined ? null : await exports.load(given.importFrom);
+      const opcode = imported === null ? given : completeFromExport(given, imported);
       refuseDuplicateParameters(opcode);
       await refuseTakenName(opcode.name, dependencies);
       if (opcode.node !== undefined && opcode.node !== nodeName) {
@@ -31,7 +38,7 @@ export function createInstanceHandler(
       const secrets = takeSecrets(opcode);
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal },
+        { secrets: secrets.osParameters, signal, isImport: imported !== null },
         dependencies,
       );
       await runner.checkRunnable(planned);
@@ -65,6 +72,7 @@ export function createInstanceHandler(
             ...decision,
             secrets,
             isReinstall: false,
+            dumps: imported?.dumps ?? null,
             timeoutS: installTimeoutS,
           },
           context,

@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
-import { planInstanceEnvironment } from '../install/install-content.ts';
+import { chooseHelper } from '../install/choose-scripts.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
@@ -71,41 +71,36 @@ export async function checkParametersByOs(
 export async function runRenameScript(
   renamed: InstanceRecord,
   oldName: string,
-  { clusters, osRegistry, disks }: OperationDependencies,
-  { report, signal }: JobContext,
+  { clusters, osRegistry, installer }: OperationDependencies,
+  context: JobContext,
 ): Promise<void> {
   if (renamed.osType === null || renamed.installState !== 'installed') return;
   const policy = await loadOsPolicy(renamed.osType, clusters);
-  const { values, mask } = collectValues(policy, renamed, new Map());
   try {
     const os = await osRegistry.find(renamed.osType);
-    const path = os.definition.hostScripts.rename;
-    if (path === undefined || !mayRunOnHost(policy)) {
-      report.log(
-        `the system inside keeps its name: no script of OS '${renamed.osType}' may rename it on the host`,
+    const script = chooseHelper(os.definition, 'rename', policy);
+    if (script === undefined) {
+      context.report.log(
+        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run`,
       );
       return;
     }
-    await runHostScript({
-      path,
-      cwd: os.definition.path,
-      environment: {
-        ...planInstanceEnvironment({
-          instance: renamed,
-          os,
-          operation: { script: 'rename', oldName },
-          runsIn: 'host',
-          diskPath: (index) => disks.pathOf(renamed, index),
-        }),
-        ...planOspVariables(values),
-      },
-      onLine: () => undefined,
-      signal,
-    });
+    using held = new DisposableStack();
+    if ('appliance' in script) held.use(await installer.enterRoom(renamed, false, context));
+    const request = {
+      instance: renamed,
+      os,
+      script,
+      operation: { script: 'rename', oldName } as const,
+      osDefaults: policy.defaults,
+      privateDefaults: policy.privateDefaults,
+      dumps: [],
+    };
+    await installer.runScript(request, context);
   } catch (error) {
-    report.log(
-      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ` +
-        mask(`${messageOf(error)}${outputOf(error)}`),
+    if (context.signal.aborted) throw error;
+    context.report.log(
+      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${outputOf(error)}`,
       'warn',
     );
   }

@@ -1,6 +1,7 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler, JobHandlers } from '../jobs/job-handler.ts';
+import { exportInstanceHandler, removeExportHandler } from './backup.ts';
 import { modifyClusterHandler, modifyOsHandler } from './change-cluster.ts';
 import {
   modifyInstanceHandler,
@@ -27,6 +28,8 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
+    BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
+    BACKUP_REMOVE: removeExportHandler(dependencies),
     OS_SET_PARAMS: modifyOsHandler(dependencies),
     CLUSTER_SET_PARAMS: modifyClusterHandler(dependencies),
   };

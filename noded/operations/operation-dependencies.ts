@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { ExportStore } from '../backup/export-store.ts';
 import type { ClusterRepository } from '../cluster/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ImageCache } from '../images/image-cache.ts';
@@ -22,6 +23,7 @@ export interface OperationDependencies {
   readonly installer: Installer;
   readonly runner: InstanceRunner;
   readonly services: ExposedServices;
+  readonly exports: ExportStore;
   readonly logDir: string;
   /** The cluster's hooks. */
   readonly hooksDir: string;

@@ -63,7 +63,14 @@ export function reinstallInstanceHandler(
           ...beginInstall(context.jobId, clock.now()),
         }));
         const installed = await installer.install(
-          { instance: updated, ...decision, secrets, isReinstall: true, timeoutS: installTimeoutS },
+          {
+            instance: updated,
+            ...decision,
+            secrets,
+            isReinstall: true,
+            dumps: null,
+            timeoutS: installTimeoutS,
+          },
           context,
         );
         if (opcode.start) await runner.start(installed, secrets, context);

@@ -16,6 +16,7 @@ export type ProgramName =
   | 'gnt-cluster'
   | 'gnt-node'
   | 'gnt-job'
+  | 'gnt-backup'
   | 'gnt-appliance'
   | 'gnt-noded';
 

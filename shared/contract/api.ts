@@ -19,6 +19,7 @@ import { osParameterName, visibility } from './primitives.ts';
  *   GET    /v1/instances/{name}/console           Upgrade: tcp → 101, raw bytes
  *   GET    /v1/os                             OsInfo[]
  *   GET    /v1/os/{name}                      OsInfo
+ *   GET    /v1/exports                        ExportInfo[]
  *   POST   /v1/jobs                           Opcode → 202 {"id": N}; ?dry-run=1 → 200 {"ok": true} after check and prerequisites
  *   GET    /v1/jobs                           JobRecord[] (without log)
  *   GET    /v1/jobs/{id}                      JobRecord
@@ -46,6 +47,19 @@ export const activeDisk = z.object({
   path: z.string(),
 });
 export type ActiveDisk = z.infer<typeof activeDisk>;
+
+/** An export of an instance on this node. */
+export const exportInfo = z.object({
+  name: z.string(),
+  path: z.string(),
+  createdAtMs: z.number(),
+  osType: z.string().nullable(),
+  /** Of all dumps together, in bytes. */
+  sizeBytes: z.number().nonnegative(),
+  /** Why it cannot be imported. */
+  problem: z.string().nullable(),
+});
+export type ExportInfo = z.infer<typeof exportInfo>;
 
 export const nodeInfo = z.object({
   name: z.string(),

@@ -44,7 +44,11 @@ export const installEvent = z.discriminatedUnion('type', [
     type: z.literal('result'),
     atMs: z.number(),
     outcome: z.discriminatedUnion('status', [
-      z.strictObject({ status: z.literal('success') }),
+      z.strictObject({
+        status: z.literal('success'),
+        /** What each dump of an export has, in the order of the plan's. */
+        dumpBytes: z.array(z.number().int().nonnegative()).max(16).optional(),
+      }),
       z.strictObject({
         status: z.literal('failure'),
         stage: installStage,

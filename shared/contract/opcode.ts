@@ -110,6 +110,8 @@ export const instanceCreate = z.strictObject({
   hvparams: hvParameters.default({}),
   node: instanceName.optional(),
   install: z.boolean().default(true),
+  /** An export, by the name of its instance or its directory on the node: the `import` script takes the place of `create`. */
+  importFrom: source.optional(),
 });
 
 export const instanceReinstall = z.strictObject({
@@ -187,6 +189,18 @@ export const instanceReboot = z.strictObject({
   kind: z.enum(['soft', 'hard', 'full']).default('soft'),
   timeoutS: z.number().nonnegative().default(120),
 });
+/** Dumps of an instance's disks by the `export` script of its OS, in a directory of the node. */
+export const backupExport = z.strictObject({
+  opcode: z.literal('BACKUP_EXPORT'),
+  name: instanceName,
+  /** Seconds for a running instance to obey; it is started again afterwards. */
+  shutdownTimeoutS: z.number().nonnegative().default(120),
+});
+export const backupRemove = z.strictObject({
+  opcode: z.literal('BACKUP_REMOVE'),
+  name: instanceName,
+});
+
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
   name: z.string().max(255),
@@ -230,6 +244,8 @@ export const opcode = z.discriminatedUnion('opcode', [
   instanceStartup,
   instanceShutdown,
   instanceReboot,
+  backupExport,
+  backupRemove,
   osModify,
   clusterModify,
 ]);

@@ -41,6 +41,22 @@ export const installPlan = z.strictObject({
       path: z.string().max(255),
       /** Everything but OSP_*, which the agent adds from os/parameters.json. Ganeti's names; INSTANCE_BE_memory ends in lower case. */
       environment: z.record(z.string().regex(/^[A-Z][A-Za-z0-9_]*$/), z.string()),
+      /** Run with the argument `parameters` before anything is written; it judges the OS parameters. Absent: there is none. */
+      verify: z.string().max(255).optional(),
+      /**
+       * `import` and `export` are run once for each: the dump of this disk, attached as a raw disk. Of an import `sizeBytes` is the
+       * dump's size, and it is read-only; of an export it is what a dump may have.
+       */
+      dumps: z
+        .array(
+          z.strictObject({
+            disk: z.number().int().min(0).max(15),
+            serial: diskSerial,
+            sizeBytes: z.number().int().nonnegative(),
+          }),
+        )
+        .max(16)
+        .optional(),
     })
     .nullable(),
   /** Fetch os/package and overlay it on the instance's file systems. */

@@ -91,6 +91,7 @@ const builtInStages = [
   'boot-appliance',
   'hooks',
   'wait-disks',
+  'verify',
   'image',
   'grow',
   'mount',

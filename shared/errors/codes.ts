@@ -15,6 +15,8 @@ export const errorCodes = {
   INSTANCE_BUSY: 2,
   JOB_NOT_FOUND: 2,
   NODE_NOT_FOUND: 2,
+  EXPORT_NOT_FOUND: 2,
+  EXPORT_INVALID: 2,
   OS_NOT_FOUND: 2,
   OS_INVALID: 2,
   OS_VARIANT: 2,

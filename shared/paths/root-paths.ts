@@ -28,6 +28,8 @@ export interface RootPaths {
   /** Hooks of the cluster, `*.yaml`. May be missing. */
   readonly hooksDir: string;
   readonly osSearchPath: readonly string[];
+  /** Exports of instances, a directory each. */
+  readonly exportDir: string;
   /** Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes fit on one machine. */
   readonly networkNamespace: string;
 }
@@ -57,6 +59,7 @@ export function createRootPaths(root: string): RootPaths {
     netrcFile: join(root, 'etc/gnt/netrc'),
     hooksDir: join(root, 'etc/gnt/hooks'),
     osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
+    exportDir: join(root, 'srv/ganeti/export'),
     networkNamespace: root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`,
   };
 }

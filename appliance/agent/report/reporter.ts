@@ -20,7 +20,8 @@ export interface ReporterOptions {
 }
 
 export interface Reporter extends StageObserver {
-  result(failure: StageFailure | null): void;
+  /** @param dumpBytes of an export */
+  result(failure: StageFailure | null, dumpBytes?: readonly number[]): void;
 }
 
 /** Turns what stages say into events for the host and lines for the serial console; everything passes the mask first. */
@@ -58,9 +59,13 @@ export function createReporter(options: ReporterOptions): Reporter {
       send({ type: 'stage-finished', atMs: uptimeMs(), stage, summary: text });
       print(`${stamp()} ${stage} done: ${text}`);
     },
-    result(failure) {
+    result(failure, dumpBytes) {
       if (failure === null) {
-        send({ type: 'result', atMs: uptimeMs(), outcome: { status: 'success' } });
+        send({
+          type: 'result',
+          atMs: uptimeMs(),
+          outcome: { status: 'success', ...(dumpBytes && { dumpBytes: [...dumpBytes] }) },
+        });
         print(`${stamp()} result: success`);
         return;
       }

@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { createLineSplitter } from '../report/line-splitter.ts';
 import type { StageReporter } from '../stages/stage.ts';
 
@@ -14,6 +17,12 @@ export interface ProgramEnd {
   readonly lastLines: readonly string[];
 }
 
+/** In place of nothing and the log. */
+export interface ProgramStreams {
+  readonly stdin?: Readable;
+  readonly stdout?: Writable;
+}
+
 /**
  * Runs a program with exactly this environment, hands on what it prints line by line, and ends everything of its process group
  * with it.
@@ -23,29 +32,48 @@ export async function runLogged(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   log: StageReporter['log'],
+  { stdin, stdout }: ProgramStreams = {},
 ): Promise<ProgramEnd> {
   const lastLines: string[] = [];
   const child = spawn(command, args, {
     env: environment,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     detached: true,
   });
-  const splitters = (['stdout', 'stderr'] as const).map((stream) => {
-    const splitter = createLineSplitter((line) => {
-      lastLines.push(line);
-      if (lastLines.length > LAST_LINES) lastLines.shift();
-      log(line, stream);
+  const splitters = (['stdout', 'stderr'] as const)
+    .filter((stream) => stream === 'stderr' || stdout === undefined)
+    .map((stream) => {
+      const splitter = createLineSplitter((line) => {
+        lastLines.push(line);
+        if (lastLines.length > LAST_LINES) lastLines.shift();
+        log(line, stream);
+      });
+      child[stream]?.setEncoding('utf8').on('data', (text: string) => splitter.push(text));
+      return splitter;
     });
-    child[stream].setEncoding('utf8').on('data', (text: string) => splitter.push(text));
-    return splitter;
-  });
+  const fed = stdin && child.stdin ? feed(stdin, child.stdin) : undefined;
+  // When the one that takes it gives up, the program is told by its next write.
+  const taken = stdout && child.stdout && pipeline(child.stdout, stdout, { end: false });
+  for (const flow of [fed, taken]) flow?.catch(() => undefined);
   const { status, signal } = await ended(child);
   for (const splitter of splitters) splitter.end();
+  await taken;
+  await fed;
   return {
     isSuccess: status === 0,
     how: signal === null ? `exited with status ${status}` : `was killed by ${signal}`,
     lastLines,
   };
+}
+
+/** A program need not read its input to the end. */
+async function feed(source: Readable, target: Writable): Promise<void> {
+  try {
+    await pipeline(source, target);
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
 }
 
 async function ended(

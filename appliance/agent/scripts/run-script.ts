@@ -1,3 +1,4 @@
+import type { Readable, Writable } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { StageReporter } from '../stages/stage.ts';
 import { runLogged } from './run-logged.ts';
@@ -9,6 +10,11 @@ export interface ScriptOptions {
   readonly directory: string;
   /** Relative to `directory`. */
   readonly path: string;
+  readonly args?: readonly string[];
+  /** An import's dump. */
+  readonly stdin?: Readable;
+  /** Takes what an export prints, instead of the log. */
+  readonly stdout?: Writable;
   readonly environment: Readonly<Record<string, string>>;
   readonly reporter: StageReporter;
 }
@@ -21,9 +27,10 @@ export async function runScript(options: ScriptOptions): Promise<void> {
   const { rootPath, directory, path, environment, reporter } = options;
   const end = await runLogged(
     '/usr/sbin/chroot',
-    [rootPath, '/usr/bin/env', '-C', directory, `./${path}`],
+    [rootPath, '/usr/bin/env', '-C', directory, `./${path}`, ...(options.args ?? [])],
     environment,
     (line, stream) => reporter.log(line, stream),
+    options,
   );
   if (end.isSuccess) return;
   throw new AppError(

@@ -86,6 +86,7 @@ export function createWaitDisksStage(plan: InstallPlan, at: DiskLocations): Stag
       const wanted = [
         ...plan.disks,
         ...(plan.image ? [{ serial: plan.image.serial, sizeBytes: 0 }] : []),
+        ...(plan.scripts?.dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0),
       ];
       const disks = await waitForSerials(
         wanted.map((disk) => disk.serial),

@@ -3,46 +3,138 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import { rereadPartitions } from '../overlay/file-systems.ts';
 import { unpackTar } from '../overlay/package.ts';
+import { readDump, writeDump } from '../scripts/dump-streams.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
-import { runScript } from '../scripts/run-script.ts';
+import { runScript, type ScriptOptions } from '../scripts/run-script.ts';
 import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
-import type { DiskLocations } from './disks.ts';
-import type { Stage } from './stage.ts';
+import { type DiskLocations, listDisksBySerial } from './disks.ts';
+import type { Stage, StageReporter } from './stage.ts';
 
 /** In RAM, and the same path inside the script's root. */
 const DEFINITION_PATH = '/run/gnt/os';
+/** All that `verify` is told besides OSP_*: there is no instance for it (ganeti-os-interface(7)). */
+const CORE_VARIABLES = ['OS_API_VERSION', 'OS_NAME', 'OS_VARIANT', 'DEBUG_LEVEL'];
+
+type Scripts = NonNullable<InstallPlan['scripts']>;
+type Dump = NonNullable<Scripts['dumps']>[number];
 
 export interface OsScriptsOptions {
   readonly plan: InstallPlan;
-  readonly scripts: NonNullable<InstallPlan['scripts']>;
+  readonly scripts: Scripts;
   readonly host: HostClient;
   readonly at: DiskLocations;
   /** The values that the script gets; asked for when the stage runs. */
   readonly parameters: () => Promise<OsParameters>;
+  /** Bytes of each dump that an export made. */
+  readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
 
-/** Fetches the OS definition and runs its untrusted script. */
-export function createOsScriptsStage(options: OsScriptsOptions): Stage {
-  const { plan, scripts, host, at } = options;
+export interface OsScriptStages {
+  /** Before anything is written. */
+  readonly verify: readonly Stage[];
+  readonly run: Stage;
+}
+
+/** Fetches the OS definition and runs its untrusted scripts. */
+export function createOsScriptStages(options: OsScriptsOptions): OsScriptStages {
+  const { scripts, plan, at } = options;
+  let fetched: Promise<void> | undefined;
+  const prepare = async (reporter: StageReporter): Promise<Omit<ScriptOptions, 'path'>> => {
+    const parameters = await options.parameters();
+    await (fetched ??= fetchDefinition(options.host));
+    await prepareWritableRoot();
+    return {
+      rootPath: WRITABLE_ROOT,
+      directory: DEFINITION_PATH,
+      environment: createScriptEnvironment(
+        { ...scripts.environment, ...planMirrorVariables(plan) },
+        parameters,
+      ),
+      reporter,
+    };
+  };
+  const { verify } = scripts;
   return {
-    name: 'os-scripts',
-    async run(reporter) {
-      const parameters = await options.parameters();
-      mkdirSync(DEFINITION_PATH, { recursive: true });
-      await unpackTar(await host.fetchDefinition(), DEFINITION_PATH);
-      await rereadPartitions(plan, at);
-      await prepareWritableRoot();
-      await runScript({
-        rootPath: WRITABLE_ROOT,
-        directory: DEFINITION_PATH,
-        path: scripts.path,
-        environment: createScriptEnvironment(
-          { ...scripts.environment, ...planMirrorVariables(plan) },
-          parameters,
-        ),
-        reporter,
-      });
-      return `${scripts.path} succeeded`;
+    verify: verify === undefined ? [] : [createVerifyStage(verify, prepare)],
+    run: {
+      name: 'os-scripts',
+      async run(reporter) {
+        const prepared = await prepare(reporter);
+        await rereadPartitions(plan, at);
+        const script = { ...prepared, path: scripts.path };
+        if (scripts.script === 'import') await runForDumps(script, scripts, at);
+        else if (scripts.script === 'export')
+          options.onDumped(await runForDumps(script, scripts, at));
+        else await runScript(script);
+        return `${scripts.path} succeeded`;
+      },
     },
+  };
+}
+
+async function fetchDefinition(host: HostClient): Promise<void> {
+  mkdirSync(DEFINITION_PATH, { recursive: true });
+  await unpackTar(await host.fetchDefinition(), DEFINITION_PATH);
+}
+
+function createVerifyStage(
+  path: string,
+  prepare: (reporter: StageReporter) => Promise<Omit<ScriptOptions, 'path'>>,
+): Stage {
+  return {
+    name: 'verify',
+    async run(reporter) {
+      const prepared = await prepare(reporter);
+      const environment = Object.fromEntries(
+        Object.entries(prepared.environment).filter(
+          ([name]) => name === 'PATH' || name.startsWith('OSP_') || CORE_VARIABLES.includes(name),
+        ),
+      );
+      await runScript({ ...prepared, path, environment, args: ['parameters'] });
+      return `${path} accepts the parameters`;
+    },
+  };
+}
+
+/** Runs the script once for each dump. @returns the bytes of each that an export made */
+async function runForDumps(
+  script: ScriptOptions,
+  { script: name, dumps = [] }: Scripts,
+  at: DiskLocations,
+): Promise<readonly number[]> {
+  const disks = listDisksBySerial(at);
+  const sizes: number[] = [];
+  for (const dump of dumps) {
+    const environment = { ...script.environment, ...planDumpVariables(name, dump, script) };
+    // An import's empty dump is no disk.
+    const path = disks.get(dump.serial)?.path ?? '/dev/null';
+    if (name === 'import') {
+      const { sizeBytes } = dump;
+      await runScript({
+        ...script,
+        environment,
+        stdin: readDump(path, sizeBytes, script.reporter),
+      });
+    } else {
+      const target = writeDump(path, dump.sizeBytes, script.reporter);
+      await runScript({ ...script, environment, stdout: target.stream });
+      sizes.push(await target.finish());
+    }
+  }
+  return sizes;
+}
+
+/** Ganeti's variables of the disk that the run is for. */
+function planDumpVariables(
+  name: Scripts['script'],
+  { disk }: Dump,
+  { environment }: ScriptOptions,
+): Record<string, string> {
+  const prefix = name.toUpperCase();
+  const path = environment[`DISK_${disk}_PATH`] ?? '';
+  return {
+    [`${prefix}_INDEX`]: String(disk),
+    [`${prefix}_DEVICE`]: path,
+    [`${prefix}_DISK_PATH`]: path,
   };
 }

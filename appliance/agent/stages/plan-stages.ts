@@ -20,7 +20,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from './disks.ts';
 import { createGrowStage } from './grow.ts';
 import { hasHooks, surroundWithHooks } from './hooks.ts';
-import { createOsScriptsStage } from './os-scripts.ts';
+import { createOsScriptStages } from './os-scripts.ts';
 import type { Stage } from './stage.ts';
 
 export interface PlanStagesOptions {
@@ -30,6 +30,7 @@ export interface PlanStagesOptions {
   readonly parameters: () => Promise<OsParameters>;
   /** Null when there are none. */
   readonly hooks: HookBook | null;
+  readonly onDumped: (dumpBytes: readonly number[]) => void;
 }
 
 export interface PlanStages {
@@ -52,9 +53,10 @@ const mountedPoints: readonly HookPoint[] = [
  * for what needs them: scripts expect disks that nobody uses, as Ganeti gives them.
  */
 export function createPlanStages(options: PlanStagesOptions): PlanStages {
-  const { plan, host, at, parameters, hooks } = options;
+  const { plan, host, at, hooks } = options;
   const around = (point: HookPoint, ...builtIn: Stage[]): Stage[] =>
     surroundWithHooks(hooks, point, builtIn);
+  const scripts = plan.scripts && createOsScriptStages({ ...options, scripts: plan.scripts });
   const mounted = [
     ...around('after-install-chroot'),
     ...around('after-reset-chroot'),
@@ -67,16 +69,12 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
   return {
     stages: [
       createWaitDisksStage(plan, at),
+      ...(scripts?.verify ?? []),
       ...around('install.pre'),
       ...around('image', ...createImageStages(plan, at, mayHaveWritten)),
       ...around('before-install'),
       ...around('before-reset'),
-      ...around(
-        'os-scripts',
-        ...(plan.scripts
-          ? [createOsScriptsStage({ plan, scripts: plan.scripts, host, at, parameters })]
-          : []),
-      ),
+      ...around('os-scripts', ...(scripts ? [scripts.run] : [])),
       ...(mounted.length > 0 ? [createMountStage(plan, at, mayExecute)] : []),
       ...mounted,
     ],

@@ -89,11 +89,12 @@ function refuseContradictions(options: AddOptions): void {
   });
 }
 
-async function composeAdd(
+/** @throws AppError */
+export async function composeAdd(
   context: Context,
   name: string,
   options: AddOptions,
-): Promise<OpcodeInput> {
+): Promise<Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>> {
   const { values } = context;
   // A job that is watched says it itself.
   if (!options.install && options.start && (options.submit || options.dryRun)) {

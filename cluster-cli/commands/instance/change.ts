@@ -20,12 +20,16 @@ import {
   readOsParameters,
 } from './parse-options.ts';
 
-interface ForceOptions extends SubmitOptions {
+export interface ForceOptions extends SubmitOptions {
   readonly force?: boolean;
 }
 
 /** Asks before something is lost; without a terminal there is nobody to ask. @throws AppError USAGE, INTERRUPTED */
-async function confirmLoss(context: Context, what: string, options: ForceOptions): Promise<void> {
+export async function confirmLoss(
+  context: Context,
+  what: string,
+  options: ForceOptions,
+): Promise<void> {
   if (options.force || options.dryRun) return;
   if (!context.terminal.stdin.isTTY) return;
   if (await confirm(context, `${what} Continue?`)) return;

@@ -6,7 +6,7 @@ import type { AddOptions, InstallationOptions } from './add.ts';
 import type { ModifyOptions } from './change.ts';
 import { diskOptions, installationOptions, machineOptions, metadataOptions } from './options.ts';
 
-const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
+export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
 the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
 '\\@' begins a value with @. A whole list may be @FILE too, one key=value a line.`;
 export const SECRETS = `Secrets: name=@FILE, name=@-, or be asked on a terminal. A secret in the command line works, with a

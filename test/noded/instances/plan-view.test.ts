@@ -67,7 +67,7 @@ test('while installing, the view has the plan and the scripts, and is valid', ()
     installId,
     imageSizeBytes: 1234,
     hasPackage: true,
-    script: { path: 'untrusted/create', environment: { OS_API_VERSION: '20' } },
+    script: { name: 'create', path: 'untrusted/create', environment: { OS_API_VERSION: '20' } },
   });
   const planned = instanceView.parse(
     view({

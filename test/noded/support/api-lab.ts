@@ -10,6 +10,7 @@ import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { ApiDependencies } from '../../../noded/api/api-dependencies.ts';
 import { startApiServer } from '../../../noded/api/api-server.ts';
+import { createExportStore } from '../../../noded/backup/export-store.ts';
 import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
 import { createNodeRegistry } from '../../../noded/cluster/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
@@ -91,6 +92,7 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
     nodes,
     instances,
     disks,
+    exports: createExportStore(paths.exportDir),
     runner,
     keeper,
     jobs,

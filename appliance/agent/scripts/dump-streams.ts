@@ -1,0 +1,60 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { type Readable, Transform, type Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { StageReporter } from '../stages/stage.ts';
+
+const CHUNK_BYTES = 1024 * 1024;
+
+type Progress = Pick<StageReporter, 'progress'>;
+
+/** A dump's bytes from the disk that holds it, without the disk's padding. */
+export function readDump(path: string, sizeBytes: number, reporter: Progress): Readable {
+  let readBytes = 0;
+  const stream = createReadStream(path, {
+    highWaterMark: CHUNK_BYTES,
+    ...(sizeBytes > 0 && { end: sizeBytes - 1 }),
+  });
+  stream.on('data', (chunk) => {
+    readBytes += chunk.length;
+    reporter.progress(readBytes, sizeBytes);
+  });
+  // Not flowing before the script reads it.
+  return stream.pause();
+}
+
+export interface DumpTarget {
+  readonly stream: Writable;
+  /** Resolves with the bytes that were written when they are on the disk. @throws AppError SCRIPT_FAILED when they were too many */
+  finish(): Promise<number>;
+}
+
+/** The disk that takes a dump; whatever a script prints beyond `maxBytes` ends it. */
+export function writeDump(path: string, maxBytes: number, reporter: Progress): DumpTarget {
+  let writtenBytes = 0;
+  const counter = new Transform({
+    transform(chunk: Buffer, _, done) {
+      writtenBytes += chunk.length;
+      reporter.progress(writtenBytes, null);
+      if (writtenBytes <= maxBytes) done(null, chunk);
+      else done(new AppError('SCRIPT_FAILED', `the dump has more than ${maxBytes} bytes`));
+    },
+  });
+  const disk = createWriteStream(path, { flags: 'r+', highWaterMark: CHUNK_BYTES });
+  counter.pipe(disk);
+  counter.on('error', (error) => disk.destroy(error));
+  const written = finished(disk);
+  // It is awaited when the script has ended.
+  written.catch(() => undefined);
+  return {
+    stream: counter,
+    finish: async () => {
+      counter.end();
+      await written;
+      await using handle = await open(path, 'r+');
+      await handle.sync();
+      return writtenBytes;
+    },
+  };
+}

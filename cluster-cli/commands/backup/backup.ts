@@ -1,0 +1,128 @@
+import type { ExportInfo } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../context.ts';
+import { formatTime } from '../../render/format.ts';
+import type { FieldTable } from '../../render/select.ts';
+import { type AddOptions, composeAdd } from '../instance/add.ts';
+import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { type ListOptions, printList } from '../list.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+
+export interface ExportOptions extends SubmitOptions {
+  /** Seconds. */
+  readonly shutdownTimeout?: number;
+}
+
+export interface ImportOptions extends Omit<AddOptions, 'install'> {
+  readonly srcDir?: string;
+}
+
+/** `gnt-backup export`. @throws AppError, CommandFailure */
+export async function runExport(
+  context: Context,
+  name: string,
+  options: ExportOptions,
+): Promise<void> {
+  const { shutdownTimeout } = options;
+  const job = await submitAndWatch(
+    context,
+    {
+      opcode: 'BACKUP_EXPORT',
+      name,
+      ...(shutdownTimeout !== undefined && { shutdownTimeoutS: shutdownTimeout }),
+    },
+    options,
+  );
+  if (job !== null && !options.json) context.note(`instance ${name} is exported`);
+}
+
+/** `gnt-backup import`. @throws AppError, CommandFailure */
+export async function runImport(
+  context: Context,
+  name: string,
+  options: ImportOptions,
+): Promise<void> {
+  const opcode = await composeAdd(context, name, { ...options, install: true });
+  const importFrom = options.srcDir ?? name;
+  const job = await submitAndWatch(context, { ...opcode, importFrom }, options);
+  if (job !== null && !options.json) context.note(`instance ${name} is imported`);
+}
+
+/** `gnt-backup remove`. @throws AppError, CommandFailure */
+export async function runBackupRemove(
+  context: Context,
+  name: string,
+  options: ForceOptions,
+): Promise<void> {
+  await confirmLoss(context, `This removes the export of ${name}.`, options);
+  const job = await submitAndWatch(context, { opcode: 'BACKUP_REMOVE', name }, options);
+  if (job !== null && !options.json) context.note(`the export of ${name} is removed`);
+}
+
+/** `gnt-backup list`. @throws AppError, CommandFailure */
+export async function runBackupList(context: Context, options: ListOptions): Promise<void> {
+  const client = await context.client();
+  printList(
+    context,
+    {
+      table: exportFields,
+      items: await client.exports(),
+      nameOf: ({ name }) => name,
+      names: [],
+      notFound: (name) => new AppError('EXPORT_NOT_FOUND', `there is no export '${name}'`),
+      defaultSort: 'name',
+    },
+    options,
+  );
+}
+
+/** Columns of `gnt-backup list`. */
+const exportFields: FieldTable<ExportInfo> = {
+  defaults: ['name', 'os', 'size', 'ctime', 'problem'],
+  fields: [
+    {
+      name: 'name',
+      title: 'Export',
+      kind: 'text',
+      description: 'Name of the exported instance',
+      get: ({ name }) => name,
+    },
+    {
+      name: 'os',
+      title: 'OS',
+      kind: 'text',
+      description: 'OS definition that imports it',
+      get: ({ osType }) => osType,
+    },
+    {
+      name: 'size',
+      title: 'Size',
+      kind: 'size',
+      description: 'Of all dumps together',
+      get: ({ sizeBytes }) => sizeBytes / BYTES_PER_MIB,
+    },
+    {
+      name: 'ctime',
+      title: 'Time',
+      kind: 'text',
+      description: 'When it was exported',
+      get: ({ createdAtMs }) => formatTime(createdAtMs),
+    },
+    {
+      name: 'path',
+      title: 'Path',
+      kind: 'text',
+      description: 'Its directory on the node',
+      get: ({ path }) => path,
+    },
+    {
+      name: 'problem',
+      title: 'Problem',
+      kind: 'text',
+      description: 'Why it cannot be imported',
+      get: ({ problem }) => problem,
+    },
+  ],
+};

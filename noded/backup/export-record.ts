@@ -1,0 +1,186 @@
+import { z } from 'zod';
+import { beParameters } from '#shared/contract/opcode.ts';
+import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { formatIni, parseIni, type Ini } from './ini.ts';
+
+const BYTES_PER_MIB = 1024 * 1024;
+/** Of Ganeti's file format. */
+const EXPORT_VERSION = '0';
+const MAX_DISKS = 16;
+const MAX_NICS = 8;
+
+/** What an export says of its instance. Secrets are not in it. */
+export interface ExportRecord {
+  readonly name: string;
+  readonly node: string;
+  readonly createdAtMs: number;
+  readonly osType: string;
+  readonly beparams: { readonly memoryMiB: number; readonly vcpus: number };
+  readonly disks: readonly {
+    readonly name: string | null;
+    readonly sizeBytes: number;
+    /** File in the export's directory; null when there is no dump of this disk. */
+    readonly dump: string | null;
+  }[];
+  readonly nics: readonly {
+    readonly mac: string;
+    readonly mode: string;
+    readonly link: string | null;
+    readonly name: string | null;
+    readonly ip: string | null;
+  }[];
+  readonly osParameters: Readonly<Record<string, string>>;
+  readonly osParametersPrivate: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+}
+
+/** Ganeti's `config.ini` of an export (backend.py, FinalizeExport), so that either imports what the other exported. Pure. */
+export function formatExportRecord(record: ExportRecord): string {
+  return formatIni({
+    export: {
+      version: EXPORT_VERSION,
+      timestamp: String(Math.floor(record.createdAtMs / 1000)),
+      source: record.node,
+      os: record.osType,
+      compression: 'none',
+    },
+    instance: {
+      name: record.name,
+      maxmem: String(record.beparams.memoryMiB),
+      minmem: String(record.beparams.memoryMiB),
+      memory: String(record.beparams.memoryMiB),
+      vcpus: String(record.beparams.vcpus),
+      disk_template: record.disks.length === 0 ? 'diskless' : 'file',
+      hypervisor: 'kvm',
+      tags: record.tags.join(' '),
+      nic_count: String(record.nics.length),
+      ...numbered('nic', record.nics),
+      disk_count: String(record.disks.length),
+      ...numbered(
+        'disk',
+        record.disks.map(({ name, sizeBytes, dump }, index) => ({
+          ivname: `disk/${index}`,
+          size: String(Math.ceil(sizeBytes / BYTES_PER_MIB)),
+          name,
+          dump,
+        })),
+      ),
+    },
+    hypervisor: {},
+    backend: {},
+    os: record.osParameters,
+    os_private: record.osParametersPrivate,
+    // The format keeps no white space at the ends of a value's lines; these are the values to the letter.
+    gnt: {
+      parameters: JSON.stringify({
+        os: record.osParameters,
+        os_private: record.osParametersPrivate,
+      }),
+    },
+  });
+}
+
+function numbered(
+  prefix: string,
+  items: readonly Readonly<Record<string, string | null>>[],
+): Record<string, string> {
+  const entries = items.flatMap((item, index) =>
+    Object.entries(item).map(([key, value]) => [`${prefix}${index}_${key}`, value ?? ''] as const),
+  );
+  return Object.fromEntries(entries);
+}
+
+/** Python prints what is not there as None. */
+const optional = z
+  .string()
+  .transform((text) => (text === '' || text === 'None' ? null : text))
+  .nullish()
+  .transform((text) => text ?? null);
+const count = (max: number) => z.coerce.number().int().min(0).max(max);
+/** A name, not a path: it is joined to the export's directory. */
+const dumpName = optional.refine(
+  (name) => name === null || /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/.test(name),
+  'expected the name of a file',
+);
+
+const general = z.object({
+  version: z.literal(EXPORT_VERSION),
+  timestamp: z.coerce.number(),
+  source: z.string().default(''),
+  os: z.string().min(1).max(255),
+  compression: z.enum(['none']).default('none'),
+});
+const instanceSection = z.object({
+  name: instanceName,
+  memory: z.coerce.number().optional(),
+  maxmem: z.coerce.number().optional(),
+  vcpus: z.coerce.number(),
+  tags: z.string().default(''),
+  nic_count: count(MAX_NICS).default(0),
+  disk_count: count(MAX_DISKS).default(0),
+});
+const diskSection = z.object({
+  name: optional,
+  size: z.coerce.number().int().positive(),
+  dump: dumpName,
+});
+const nicSection = z.object({
+  mac: macAddress,
+  mode: z.string().default('bridged'),
+  link: optional,
+  name: optional,
+  ip: optional,
+});
+const parameters = z.record(osParameterName, z.string()).default({});
+const parameterSections = z.object({ os: parameters, os_private: parameters });
+
+/**
+ * @param text of `config.ini`, ours or Ganeti's
+ * @throws AppError EXPORT_INVALID saying what is wrong with it
+ */
+export function parseExportRecord(text: string): ExportRecord {
+  try {
+    return readRecord(parseIni(text));
+  } catch (error) {
+    const reason =
+      error instanceof z.ZodError
+        ? error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')
+        : (error as Error).message;
+    throw new AppError('EXPORT_INVALID', `config.ini of the export: ${reason}`, { cause: error });
+  }
+}
+
+function readRecord(ini: Ini): ExportRecord {
+  const about = general.parse(ini['export'] ?? {});
+  const section = ini['instance'] ?? {};
+  const instance = instanceSection.parse(section);
+  const item = (prefix: string, index: number): Record<string, string> =>
+    Object.fromEntries(
+      Object.entries(section)
+        .filter(([key]) => key.startsWith(`${prefix}${index}_`))
+        .map(([key, value]) => [key.slice(`${prefix}${index}_`.length), value]),
+    );
+  const exact = ini['gnt']?.['parameters'];
+  const values = parameterSections.parse(exact === undefined ? ini : JSON.parse(exact));
+  return {
+    name: instance.name,
+    node: about.source,
+    createdAtMs: about.timestamp * 1000,
+    osType: about.os,
+    beparams: beParameters.parse({
+      memoryMiB: instance.memory ?? instance.maxmem,
+      vcpus: instance.vcpus,
+    }),
+    disks: Array.from({ length: instance.disk_count }, (_, index) => {
+      const { size, ...disk } = diskSection.parse(item('disk', index));
+      return { ...disk, sizeBytes: size * BYTES_PER_MIB };
+    }),
+    nics: Array.from({ length: instance.nic_count }, (_, index) =>
+      nicSection.parse(item('nic', index)),
+    ),
+    osParameters: values.os,
+    osParametersPrivate: values.os_private,
+    tags: instance.tags.split(/\s+/).filter((tag) => tag !== ''),
+  };
+}

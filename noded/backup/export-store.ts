@@ -1,0 +1,188 @@
+import {
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import type { ExportInfo } from '#shared/contract/api.ts';
+import { instanceName } from '#shared/contract/primitives.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
+
+const RECORD_FILE = 'config.ini';
+/** Directories that are not complete end with it; no instance's name does. */
+const UNFINISHED = '.new';
+const MAX_RECORD_BYTES = 1024 * 1024;
+
+export interface LoadedExport {
+  readonly path: string;
+  readonly record: ExportRecord;
+  /** By the disk's index: absolute path and size of its dump. */
+  readonly dumps: readonly {
+    readonly disk: number;
+    readonly path: string;
+    readonly sizeBytes: number;
+  }[];
+}
+
+/** An export that is being made: nobody sees it before `finish`. */
+export interface UnfinishedExport extends AsyncDisposable {
+  /** Where the dump of a disk goes: an empty file that may grow to `sizeBytes` when that is given. */
+  createDump(disk: number, sizeBytes?: number): Promise<string>;
+  /** Cuts a dump to what was written. */
+  cutDump(disk: number, sizeBytes: number): Promise<void>;
+  /** Puts it in the place of an earlier export of that instance. @returns its directory */
+  finish(record: ExportRecord): Promise<string>;
+}
+
+/** Exports below `srv/ganeti/export`, a directory for each instance, as in Ganeti. Only root may open them. */
+export interface ExportStore {
+  list(): Promise<readonly ExportInfo[]>;
+  /** @param source name or absolute directory. @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID */
+  load(source: string): Promise<LoadedExport>;
+  begin(name: string): Promise<UnfinishedExport>;
+  /** @throws AppError EXPORT_NOT_FOUND */
+  remove(name: string): Promise<void>;
+  /** What a daemon that was killed did not finish. */
+  sweep(): Promise<void>;
+}
+
+export const dumpFileOf = (disk: number): string => `disk${disk}.snap`;
+
+export function createExportStore(directory: string): ExportStore {
+  const pathOf = (name: string): string => join(directory, name);
+  const load = async (source: string): Promise<LoadedExport> => {
+    if (!isAbsolute(source) && !instanceName.safeParse(source).success)
+      throw notFound(source, directory);
+    const path = isAbsolute(source) ? source : pathOf(source);
+    const record = parseExportRecord(await readRecordFile(path, source, directory));
+    const dumps = await Promise.all(
+      record.disks.map(async ({ dump }, disk) => {
+        if (dump === null) return null;
+        const file = join(path, dump);
+        return { disk, path: file, sizeBytes: await sizeOf(file) };
+      }),
+    );
+    return { path, record, dumps: dumps.filter((dump) => dump !== null) };
+  };
+  return {
+    load,
+    list: async () => {
+      const names = (await namesIn(directory)).filter((name) => !name.endsWith(UNFINISHED));
+      return Promise.all(names.sort().map((name) => describe(name, pathOf(name), load)));
+    },
+    begin: async (name) => {
+      const path = pathOf(name + UNFINISHED);
+      await rm(path, { recursive: true, force: true });
+      await mkdir(path, { recursive: true, mode: 0o700 });
+      return unfinished(path, pathOf(name));
+    },
+    remove: async (name) => {
+      await load(name).catch((error: unknown) => {
+        if (error instanceof AppError && error.code === 'EXPORT_NOT_FOUND') throw error;
+      });
+      await rm(pathOf(name), { recursive: true, force: true });
+    },
+    sweep: async () => {
+      for (const name of await namesIn(directory)) {
+        if (name.endsWith(UNFINISHED)) await rm(pathOf(name), { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+function unfinished(path: string, finalPath: string): UnfinishedExport {
+  return {
+    createDump: async (disk, sizeBytes = 0) => {
+      const file = join(path, dumpFileOf(disk));
+      await using handle = await open(file, 'w', 0o600);
+      await handle.truncate(sizeBytes);
+      return file;
+    },
+    cutDump: (disk, sizeBytes) => truncate(join(path, dumpFileOf(disk)), sizeBytes),
+    finish: async (record) => {
+      await writeFile(join(path, RECORD_FILE), formatExportRecord(record), { mode: 0o600 });
+      await rm(finalPath, { recursive: true, force: true });
+      await rename(path, finalPath);
+      return finalPath;
+    },
+    // After `finish` there is nothing of that name any more.
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+  };
+}
+
+async function describe(
+  name: string,
+  path: string,
+  load: (source: string) => Promise<LoadedExport>,
+): Promise<ExportInfo> {
+  try {
+    const { record, dumps } = await load(path);
+    const sizeBytes = dumps.reduce((sum, dump) => sum + dump.sizeBytes, 0);
+    const { createdAtMs, osType } = record;
+    return { name, path, createdAtMs, osType, sizeBytes, problem: null };
+  } catch (error) {
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
+    return {
+      name,
+      path,
+      createdAtMs: mtimeMs,
+      osType: null,
+      sizeBytes: 0,
+      problem: messageOf(error),
+    };
+  }
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function readRecordFile(path: string, source: string, directory: string): Promise<string> {
+  const file = join(path, RECORD_FILE);
+  try {
+    if ((await stat(file)).size > MAX_RECORD_BYTES)
+      throw new AppError('EXPORT_INVALID', `${file} has more than ${MAX_RECORD_BYTES} bytes`);
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw notFound(source, directory);
+    throw error;
+  }
+}
+
+/** Of a file proper: what came from elsewhere must not make root read another one. */
+async function sizeOf(file: string): Promise<number> {
+  try {
+    const found = await lstat(file);
+    if (found.isFile()) return found.size;
+    throw new Error('it is not a regular file');
+  } catch (error) {
+    throw new AppError(
+      'EXPORT_INVALID',
+      `the export's ${file} cannot be read: ${messageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function notFound(source: string, directory: string): AppError {
+  return new AppError('EXPORT_NOT_FOUND', `there is no export '${source}' on this node`, {
+    details: { source },
+    hint: `gnt-backup list shows what is in ${directory}; another directory is given with its whole path`,
+  });
+}

@@ -1,0 +1,71 @@
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { LoadedExport } from './export-store.ts';
+
+type Create = OpcodeOf<'INSTANCE_CREATE'>;
+
+/**
+ * The request for a new instance, completed by what an export says: what is given wins. MACs are kept by an instance that has its
+ * name back, as in Ganeti; another one gets new ones. Pure.
+ * @throws AppError VALIDATION, EXPORT_INVALID
+ */
+export function completeFromExport(opcode: Create, { record, dumps, path }: LoadedExport): Create {
+  if (opcode.osImage !== undefined) {
+    throw new AppError('VALIDATION', 'an import fills the disks from its dumps, an OS image too', {
+      hint: 'leave the OS image out',
+    });
+  }
+  const disks =
+    opcode.disks.length > 0
+      ? opcode.disks
+      : record.disks.map(({ sizeBytes, name }) => ({ sizeBytes, ...(name !== null && { name }) }));
+  const beyond = dumps.find(({ disk }) => disk >= disks.length);
+  if (beyond !== undefined) {
+    throw new AppError(
+      'EXPORT_INVALID',
+      `the export in ${path} has a dump of disk ${beyond.disk}, the instance gets ${disks.length} disk(s)`,
+      { hint: 'give as many disks as were exported, or none' },
+    );
+  }
+  const given = {
+    ...opcode.osParameters,
+    ...opcode.osParametersPrivate,
+    ...opcode.osParametersSecret,
+  };
+  const below = (values: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(given, name)));
+  return {
+    ...opcode,
+    // As in Ganeti: there is nothing to be done later by another installation.
+    install: true,
+    osType: opcode.osType ?? record.osType,
+    disks,
+    diskTemplate: disks.length === 0 ? 'diskless' : 'file',
+    nics:
+      opcode.nics.length > 0 ? opcode.nics : record.nics.map((nic) => planNic(nic, opcode, record)),
+    beparams: { ...record.beparams, ...opcode.beparams },
+    tags: opcode.tags.length > 0 ? opcode.tags : [...record.tags],
+    osParameters: { ...below(record.osParameters), ...opcode.osParameters },
+    osParametersPrivate: { ...below(record.osParametersPrivate), ...opcode.osParametersPrivate },
+  };
+}
+
+function planNic(
+  nic: LoadedExport['record']['nics'][number],
+  opcode: Create,
+  record: LoadedExport['record'],
+): Create['nics'][number] {
+  const { mode } = nic;
+  if (mode !== 'bridged' && mode !== 'user') {
+    throw new AppError('VALIDATION', `the exported instance has a NIC of mode '${mode}'`, {
+      hint: 'give the NICs of the new instance: --net 0:mode=bridged,link=br0',
+    });
+  }
+  return {
+    mac: opcode.name === record.name ? nic.mac : 'auto',
+    mode,
+    ...(nic.link !== null && { link: nic.link }),
+    ...(nic.name !== null && { name: nic.name }),
+    ...(nic.ip !== null && { ip: nic.ip }),
+  };
+}

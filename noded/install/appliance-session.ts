@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
+import type { InstallContent } from '../instances/plan-view.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { AlongsideScript } from './alongside-script.ts';
+import type { Appliance } from './appliance-files.ts';
+import { planApplianceMachine } from './appliance-machine.ts';
+import { followAppliance, hasNeverComeUp } from './appliance-run.ts';
+import type { InstallerDependencies } from './install-request.ts';
+import type { StageRecorder } from './stage-recorder.ts';
+
+/** An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next boot goes well. */
+const MAX_BOOTS = 2;
+
+/** What one appliance is to do. */
+export interface ApplianceSession {
+  readonly instance: InstanceRecord;
+  readonly secrets: JobSecrets;
+  /** Of one machine: asked for again when it is booted again. */
+  readonly makeContent: (installId: string) => Promise<InstallContent>;
+  /** Besides the instance's own. */
+  readonly contentDisks: readonly MachineDisk[];
+  readonly beforeBoot?: () => Promise<void>;
+  /** A script on the host that starts with the appliance's. */
+  readonly createAlongside?: () => AlongsideScript;
+  readonly stages: StageRecorder;
+  readonly context: JobContext;
+}
+
+/**
+ * Boots the appliance, follows it to its power-off, and boots it once more when it hung before its agent's first word.
+ * @returns the bytes of each dump that it made
+ * @throws AppError of followAppliance
+ */
+export async function runAppliance(
+  dependencies: InstallerDependencies,
+  session: ApplianceSession,
+): Promise<readonly number[]> {
+  const { context, stages, instance } = session;
+  const appliance = await stages.timed('prepare-appliance', async () => {
+    const verified = await dependencies.applianceFiles.ensure(context);
+    return [`kernel ${verified.manifest.kernelVersion}, intact`, verified] as const;
+  });
+  stages.enter('boot-appliance');
+  context.report.stageStarted('boot-appliance');
+  const accelerator = await dependencies.chooseAccelerator(
+    instance.hvparams.accel ?? 'auto',
+    context,
+  );
+  for (let boot = 1; ; boot += 1) {
+    try {
+      return await bootAppliance(dependencies, session, appliance, accelerator);
+    } catch (error) {
+      if (boot === MAX_BOOTS || !hasNeverComeUp(error)) throw error;
+      dependencies.logger.warn('appliance.booted-again', { err: error });
+      context.report.log(`${messageOf(error)}; nothing was written yet: it is booted once more`);
+    }
+  }
+}
+
+/** One machine from power-on to power-off. */
+async function bootAppliance(
+  { keeper, views, clock, disks, guestEvents, bootTimeoutMs }: InstallerDependencies,
+  session: ApplianceSession,
+  appliance: Appliance,
+  accelerator: Accelerator,
+): Promise<readonly number[]> {
+  const { instance, secrets, context, stages, contentDisks } = session;
+  const installId = randomUUID();
+  const content = await session.makeContent(installId);
+  await session.beforeBoot?.();
+  const alongside = session.createAlongside?.();
+  const heard = guestEvents.listenEarly(instance.uuid);
+  try {
+    const machine = await keeper.start({
+      instance,
+      kind: 'appliance',
+      signal: context.signal,
+      withInstanceNics: false,
+      makeView: (device, revision) =>
+        views.forInstall(instance, device, revision, content, secrets),
+      makeSpec: async (nics) =>
+        planApplianceMachine({
+          instance,
+          appliance,
+          accelerator,
+          nics,
+          contentDisks,
+          diskPath: (index) => disks.pathOf(instance, index),
+        }),
+    });
+    const dumpBytes = await followAppliance({
+      installId,
+      machine,
+      log: stages.openLog(),
+      clock,
+      bootTimeoutMs,
+      context: { ...context, signal: alongside?.signal ?? context.signal },
+      subscribe: heard.handOver,
+      onStage: (stage) => {
+        stages.enter(stage);
+        if (stage === 'os-scripts') alongside?.start();
+      },
+      onTiming: (timing) => stages.timings.push(timing),
+    });
+    await alongside?.finish();
+    return dumpBytes;
+  } finally {
+    heard.stop();
+    await alongside?.abandon();
+    await keeper.kill(instance.uuid);
+  }
+}

@@ -1,0 +1,146 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { OsSelection } from '../os/os-registry.ts';
+import type { ScriptOperation } from '../os/script-environment.ts';
+import { runAppliance } from './appliance-session.ts';
+import type { ChosenHelper } from './choose-scripts.ts';
+import { type DumpFile, exportDumps, runInstanceScript } from './host-script.ts';
+import { inStage } from './install-error.ts';
+import { buildInstallContent } from './install-content.ts';
+import { InstallLog, scriptLogPath } from './install-log.ts';
+import type { InstallerDependencies } from './install-request.ts';
+import { dumpSerial } from './plan-install.ts';
+import { StageRecorder } from './stage-recorder.ts';
+
+/** A script that works on an installed instance that is down. */
+export interface ScriptRequest {
+  readonly instance: InstanceRecord;
+  readonly os: OsSelection;
+  readonly script: ChosenHelper;
+  readonly operation: ScriptOperation;
+  /** Values of the OS definition's defaults, below the instance's own. */
+  readonly osDefaults: Readonly<Record<string, string>>;
+  readonly privateDefaults: readonly string[];
+  /** Files that an export fills. */
+  readonly dumps: readonly DumpFile[];
+}
+
+/**
+ * Runs `export` or `rename` of an OS definition, where the definition has it. Secrets are nowhere any more: the script finds none.
+ * @returns the bytes of each dump
+ * @throws AppError with `details.stage` and `details.logTail`
+ */
+export async function runHelperScript(
+  dependencies: InstallerDependencies,
+  request: ScriptRequest,
+  context: JobContext,
+): Promise<readonly number[]> {
+  const instance: InstanceRecord = { ...request.instance, secretNames: [] };
+  const hidden = [...Object.values(instance.osParametersPrivate), ...request.privateDefaults];
+  const mask = createMask(hidden);
+  const stages = new StageRecorder({
+    first: 'prepare-appliance',
+    clock: dependencies.clock,
+    context,
+  });
+  const path = scriptLogPath(dependencies.logDir, instance.uuid);
+  stages.log = await InstallLog.create(path, mask);
+  try {
+    return await run(dependencies, { ...request, instance }, stages, context);
+  } catch (thrown) {
+    const error: unknown =
+      context.signal.aborted && !isAppError(thrown) ? context.signal.reason : thrown;
+    throw inStage(pointToLog(error, path), stages.stage, stages.log.tail(), mask);
+  } finally {
+    await stages.log.close();
+  }
+}
+
+async function run(
+  dependencies: InstallerDependencies,
+  request: ScriptRequest,
+  stages: StageRecorder,
+  context: JobContext,
+): Promise<readonly number[]> {
+  const { instance, os, script, operation, dumps } = request;
+  if ('host' in script) {
+    return stages.timed('os-scripts', async () => {
+      const sizes = await runOnHost(dependencies, request, script.host, stages, context);
+      return [`${script.host} on the host`, sizes] as const;
+    });
+  }
+  const sizes = await runAppliance(dependencies, {
+    instance,
+    secrets: noSecrets,
+    makeContent: (installId) =>
+      buildInstallContent({
+        instance,
+        os,
+        operation,
+        installId,
+        script: script.appliance,
+        imageSizeBytes: null,
+        hasPackage: false,
+        hooks: [],
+        dumps,
+      }),
+    contentDisks: dumps.map(({ disk, path: dumpPath }) => ({
+      path: dumpPath,
+      serial: dumpSerial(disk),
+      readOnly: false,
+      reportsFullHost: true,
+    })),
+    stages,
+    context,
+  });
+  requirePlausible(sizes, dumps);
+  return sizes;
+}
+
+async function runOnHost(
+  { disks }: InstallerDependencies,
+  { instance, os, operation, osDefaults, dumps }: ScriptRequest,
+  path: string,
+  stages: StageRecorder,
+  { report, signal }: JobContext,
+): Promise<readonly number[]> {
+  const log = stages.openLog();
+  const script = {
+    instance,
+    os,
+    path,
+    disks,
+    signal,
+    values: { ...osDefaults, ...instance.osParameters, ...instance.osParametersPrivate },
+    onLine: (_: 'stdout' | 'stderr', line: string) => {
+      log.append(line);
+      report.output('os-scripts', log.tail().at(-1) ?? '');
+    },
+  };
+  if (operation.script === 'export') return exportDumps(script, dumps);
+  await runInstanceScript(script, operation);
+  return [];
+}
+
+/** The install log, where other scripts' output is, is that of the installation. */
+function pointToLog(error: unknown, path: string): unknown {
+  if (!isAppError(error, 'SCRIPT_FAILED')) return error;
+  const { message, details, cause } = error;
+  return new AppError('SCRIPT_FAILED', message, {
+    details,
+    cause,
+    hint: `its whole output is in ${path}`,
+  });
+}
+
+/** The appliance ran a script that nobody trusts: what it says of sizes is checked. */
+function requirePlausible(sizes: readonly number[], dumps: readonly DumpFile[]): void {
+  const isPlausible =
+    sizes.length === dumps.length &&
+    sizes.every((size, index) => size <= (dumps[index]?.sizeBytes ?? 0));
+  if (!isPlausible)
+    throw new AppError('APPLIANCE_NO_RESULT', 'the appliance did not say how large the dumps are');
+}

@@ -1,0 +1,165 @@
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
+import type { ExportRecord } from '../backup/export-record.ts';
+import { requireHelper } from '../install/choose-scripts.ts';
+import type { DumpFile } from '../install/host-script.ts';
+import type { ScriptRequest } from '../install/script-run.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy } from './os-policy.ts';
+
+/** What a dump may have beyond twice its disk: an archive of many small files is larger than they are. */
+const DUMP_SPARE_BYTES = 64 * 1024 * 1024;
+
+export function exportInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'BACKUP_EXPORT'>> {
+  const { instances, runner, exports } = dependencies;
+  return {
+    locks: ({ name }) => [instanceLock(name), exportLock(name)].sort(),
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      const script = await chooseExport(instance, dependencies);
+      await dependencies.disks.checkSpace();
+      return async (context) => {
+        const wasRunning = runner.isRunning(instance.uuid);
+        if (wasRunning) await runner.stop(instance, opcode.shutdownTimeoutS, context);
+        try {
+          await using unfinished = await exports.begin(instance.name);
+          const { record, sizeBytes } = await dump(
+            instance,
+            script,
+            unfinished,
+            dependencies,
+            context,
+          );
+          const path = await unfinished.finish(record);
+          return { name: instance.name, path, sizeBytes };
+        } finally {
+          // Whatever became of the export: the instance was up. An interrupted job leaves it down, as an interrupted reboot does.
+          if (wasRunning && !context.signal.aborted)
+            await startAgain(instance, dependencies, context);
+        }
+      };
+    },
+  };
+}
+
+export function removeExportHandler({
+  exports,
+}: OperationDependencies): JobHandler<OpcodeOf<'BACKUP_REMOVE'>> {
+  return {
+    locks: ({ name }) => [exportLock(name)],
+    prepare: async ({ name }) => {
+      const found = (await exports.list()).some((each) => each.name === name);
+      if (!found) await exports.load(name);
+      return async () => {
+        await exports.remove(name);
+        return { name };
+      };
+    },
+  };
+}
+
+/** Of a directory: an export replaces it. */
+export function exportLock(name: string): string {
+  return `export/${name}`;
+}
+
+type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'osDefaults' | 'privateDefaults'>;
+
+async function chooseExport(
+  instance: InstanceRecord,
+  { osRegistry, clusters }: OperationDependencies,
+): Promise<ExportScript> {
+  const { name, osType, installState } = instance;
+  if (osType === null) {
+    throw new AppError(
+      'VALIDATION',
+      `instance '${name}' has no OS definition, whose export script dumps its disks`,
+      {
+        hint: `gnt-instance activate-disks ${name} shows the disks: raw files, to be copied while it is down`,
+      },
+    );
+  }
+  if (installState !== 'installed') {
+    throw new AppError(
+      'INSTANCE_STATE',
+      `instance '${name}' is not installed (${installState}), cannot export it`,
+      {
+        hint: `gnt-instance reinstall ${name}`,
+      },
+    );
+  }
+  const os = await osRegistry.find(osType);
+  const policy = await loadOsPolicy(osType, clusters);
+  return {
+    os,
+    script: requireHelper(os.definition, 'export', policy),
+    osDefaults: policy.defaults,
+    privateDefaults: policy.privateDefaults,
+  };
+}
+
+async function dump(
+  instance: InstanceRecord,
+  script: ExportScript,
+  unfinished: UnfinishedExport,
+  { installer, nodeName, clock }: OperationDependencies,
+  context: JobContext,
+): Promise<{ record: ExportRecord; sizeBytes: number }> {
+  const inAppliance = 'appliance' in script.script;
+  const dumps: DumpFile[] = [];
+  for (const [disk, { sizeBytes }] of instance.disks.entries()) {
+    const mayHave = 2 * sizeBytes + DUMP_SPARE_BYTES;
+    const path = await unfinished.createDump(disk, inAppliance ? mayHave : 0);
+    dumps.push({ disk, path, sizeBytes: mayHave });
+  }
+  using held = new DisposableStack();
+  if (inAppliance) held.use(await installer.enterRoom(instance, false, context));
+  const sizes = await installer.runScript(
+    { instance, ...script, operation: { script: 'export', diskIndex: 0 }, dumps },
+    context,
+  );
+  for (const [index, { disk }] of dumps.entries())
+    await unfinished.cutDump(disk, sizes[index] ?? 0);
+  const sizeBytes = sizes.reduce((sum, size) => sum + size, 0);
+  context.report.log(`${dumps.length} dump(s), ${sizeBytes} bytes`);
+  return { record: describe(instance, nodeName, clock.now()), sizeBytes };
+}
+
+function describe(instance: InstanceRecord, node: string, createdAtMs: number): ExportRecord {
+  return {
+    name: instance.name,
+    node,
+    createdAtMs,
+    osType: instance.osType ?? '',
+    beparams: instance.beparams,
+    disks: instance.disks.map(({ name, sizeBytes }, disk) => ({
+      name,
+      sizeBytes,
+      dump: dumpFileOf(disk),
+    })),
+    nics: instance.nics,
+    osParameters: instance.osParameters,
+    osParametersPrivate: instance.osParametersPrivate,
+    tags: instance.tags,
+  };
+}
+
+async function startAgain(
+  instance: InstanceRecord,
+  { runner }: OperationDependencies,
+  context: JobContext,
+): Promise<void> {
+  if (instance.secretNames.length > 0) {
+    context.report.log(
+      `its channel has no secrets any more: ${instance.secretNames.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
+      'warn',
+    );
+  }
+  await runner.start(instance, noSecrets, context);
+}
