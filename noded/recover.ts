@@ -5,6 +5,7 @@ import type { InstanceRepository } from './instances/instance-repository.ts';
 import type { InstanceRunner } from './instances/instance-runner.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Views } from './instances/views.ts';
+import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobRepository } from './jobs/job-repository.ts';
 import type { MetadLink } from './metad-link/metad-link.ts';
 import type { ChannelNetwork } from './network/channel-network.ts';
@@ -31,7 +32,7 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * secrets, so their machines are ended and they are told as failed. Views of machines that are no more are dropped.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
-  await failInterruptedJobs(dependencies);
+  await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
   const { instances: views } = await dependencies.metad.status();
   for (const view of views) dependencies.keeper.continueRevisions(view.revision);
   const adopted = await dependencies.hypervisor.adopt();
@@ -66,33 +67,6 @@ async function takeOver(
   );
   runner.watchReady(uuid);
   logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
-}
-
-async function failInterruptedJobs({
-  jobs,
-  owns,
-  clock,
-  logger,
-}: RecoverDependencies): Promise<void> {
-  for (const job of await jobs.list()) {
-    if (!owns(job.node) || ['success', 'error', 'canceled'].includes(job.status)) continue;
-    logger.warn('job.interrupted', { job: job.id, summary: job.summary });
-    await jobs.save({
-      ...job,
-      status: 'error',
-      waitsFor: [],
-      waitsBecause: null,
-      endedAtMs: clock.now(),
-      error: {
-        code: 'JOB_INTERRUPTED',
-        message: `${job.summary}: ${INTERRUPTED}`,
-        hint: 'submit the operation again; secrets have to be given again',
-        phase: 'execution',
-        stage: null,
-        logTail: [],
-      },
-    });
-  }
 }
 
 async function failInterruptedInstalls({

@@ -5,13 +5,17 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { CLUSTER } from '#shared/store/cluster-store.ts';
 import type { ApiDependencies } from './api/api-dependencies.ts';
 import { startApiServer } from './api/api-server.ts';
 import { createExportStore } from './backup/export-store.ts';
 import { createClusterRepository } from './cluster/cluster-repository.ts';
-import { encodeKey, loadNodeKey } from './cluster/node-key.ts';
+import { joinCluster } from './cluster/join-cluster.ts';
 import { createNodeRegistry } from './cluster/node-registry.ts';
 import { openStore } from './cluster/open-store.ts';
+import { createOwnOverview } from './cluster/overview.ts';
+import { removeNode } from './cluster/remove-node.ts';
+import { serveCluster } from './cluster/serve-cluster.ts';
 import { type NodedConfig } from './config.ts';
 import { createInstanceDisks } from './disks/instance-disks.ts';
 import { describeNode } from './doctor/describe-node.ts';
@@ -32,6 +36,7 @@ import { createInstanceRepository } from './instances/instance-repository.ts';
 import { InstanceRunner } from './instances/instance-runner.ts';
 import { MachineKeeper } from './instances/machine-keeper.ts';
 import { createViews } from './instances/views.ts';
+import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import { JobEngine } from './jobs/job-engine.ts';
 import { createJobRepository } from './jobs/job-repository.ts';
 import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
@@ -63,15 +68,15 @@ export async function startNode(
   }
   // A start that fails half way leaves nothing; a stop undoes in reverse order.
   await using undo = new AsyncDisposableStack();
-  const { store, description, common } = await openStore(paths, clock, logger);
+  const opened = await openStore(paths, clock, logger);
+  const { store } = opened;
   undo.defer(() => store.close());
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const nodes = createNodeRegistry(store);
-  if (common === null) await nodes.registerAlone(nodeName);
-  else await nodes.register(nodeName, encodeKey((await loadNodeKey(paths.nodeKeyFile)).publicKey));
+  const link = undo.use(await joinCluster(opened, nodeName, nodes, paths, logger));
   // An embedded store has what this node made, also under an earlier name.
-  const owns = (node: string | undefined): boolean => common === null || node === nodeName;
+  const owns = (node: string | undefined): boolean => link === null || node === nodeName;
   const instances = createInstanceRepository(store, clock);
   const jobRepository = createJobRepository(store);
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
@@ -205,6 +210,10 @@ export async function startNode(
   undo.defer(() => stopMetad(metad, keeper, logger));
   await metad.start();
   await services.openPorts();
+  const endWatch = store.watch?.(CLUSTER, () => {
+    services.refresh().catch((error: unknown) => logger.error('services.stale', { err: error }));
+  });
+  undo.defer(() => endWatch?.());
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
   undo.defer(async () => {
@@ -269,7 +278,7 @@ export async function startNode(
       keeper,
       applianceFiles,
     });
-  const served: ApiDependencies = {
+  const own: ApiDependencies = {
     version: VERSION,
     paths,
     clusters,
@@ -285,9 +294,20 @@ export async function startNode(
     describeNode: describe,
     examine,
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
-    storeDescription: description,
+    storeDescription: opened.description,
+    overview: createOwnOverview({ instances, owns, clusters, runner, describeNode: describe }),
+    forwarding: null,
+    removeNode: (name) =>
+      removeNode(name, {
+        ...{ nodeName, nodes, instances, peers: link },
+        failJobsOf: (node) =>
+          failInterruptedJobs((job) => job.node === node, 'its node was removed', {
+            ...{ jobs: jobRepository, clock, logger },
+          }),
+      }),
     logger,
   };
+  const served = link === null ? own : serveCluster(link, own, nodeName);
   const api = await startApiServer(paths.nodedSocket, served);
   undo.defer(() => api.close());
   if (config.rapi !== null)

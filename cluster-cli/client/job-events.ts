@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { CommandFailure } from '../failure.ts';
 import type { NodeClient } from './node-client.ts';
 
 /** A restart of noded takes seconds; after this long without it, the watcher gives up (the job does not). */
@@ -36,7 +37,7 @@ export async function* watchJobEvents(
       lastError = undefined;
     } catch (error) {
       signal?.throwIfAborted();
-      const isNeverReached = lostAtMs === undefined && isAppError(error, 'NODED_UNREACHABLE');
+      const isNeverReached = lostAtMs === undefined && isUnreachable(error);
       if (!isConnectionLoss(error) || isNeverReached) throw error;
       lastError = error;
     }
@@ -91,7 +92,15 @@ function createSeenFilter(): (event: JobEvent) => boolean {
 const LOSSES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE']);
 
 function isConnectionLoss(error: unknown): boolean {
-  return isAppError(error, 'NODED_UNREACHABLE') || LOSSES.has(systemCodeOf(error) ?? '');
+  return isUnreachable(error) || LOSSES.has(systemCodeOf(error) ?? '');
+}
+
+/** The daemon that is asked, or that of the node that runs the job. */
+function isUnreachable(error: unknown): boolean {
+  return (
+    isAppError(error, 'NODED_UNREACHABLE') ||
+    (error instanceof CommandFailure && error.code === 'NODE_UNREACHABLE')
+  );
 }
 
 function withWayBack(error: unknown, id: number): AppError {

@@ -8,11 +8,13 @@ import {
   doctorReport,
   exportInfo,
   jobSubmitted,
+  listedNode,
   nodeInfo,
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
   type DoctorReport,
+  type ListedNode,
   type ExportInfo,
   type NodeInfo,
   type OsInfo,
@@ -43,7 +45,8 @@ export interface MetadataAnswer {
 /** The node daemon's API, every answer validated. All methods throw NODED_UNREACHABLE, and CommandFailure with the API's own code. */
 export interface NodeClient {
   node(): Promise<NodeInfo>;
-  nodes(): Promise<NodeInfo[]>;
+  nodes(): Promise<ListedNode[]>;
+  removeNode(name: string): Promise<void>;
   doctor(): Promise<DoctorReport>;
   cluster(): Promise<ClusterInfo>;
   instances(): Promise<InstanceInfo[]>;
@@ -82,7 +85,11 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
 
   return {
     node: () => get('/v1/node', nodeInfo),
-    nodes: () => get('/v1/nodes', nodeInfo.array()),
+    nodes: () => get('/v1/nodes', listedNode.array()),
+    async removeNode(name) {
+      const path = `/v1/nodes/${encodeURIComponent(name)}`;
+      await discard(await succeed(endpoint, { method: 'DELETE', path }));
+    },
     doctor: () => get('/v1/doctor', doctorReport),
     cluster: () => get('/v1/cluster', clusterInfo),
     instances: () => get('/v1/instances', instanceInfo.array()),

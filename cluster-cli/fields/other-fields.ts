@@ -1,12 +1,18 @@
-import type { NodeInfo, OsInfo } from '#shared/contract/api.ts';
+import type { ListedNode, NodeInfo, OsInfo } from '#shared/contract/api.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import type { FieldValue } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 
+/** What only a node that answers says. */
+function known(get: (node: NodeInfo) => FieldValue): (node: ListedNode) => FieldValue {
+  return (node) => ('silent' in node ? null : get(node));
+}
+
 /** Columns of `gnt-node list`. */
-export const nodeFields: FieldTable<NodeInfo> = {
-  defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance'],
+export const nodeFields: FieldTable<ListedNode> = {
+  defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance', 'state'],
   fields: [
     { name: 'name', title: 'Node', kind: 'text', description: 'Node name', get: (n) => n.name },
     {
@@ -14,34 +20,34 @@ export const nodeFields: FieldTable<NodeInfo> = {
       title: 'DFree',
       kind: 'size',
       description: 'Free disk space',
-      get: (n) => n.diskFreeBytes / BYTES_PER_MIB,
+      get: known((n) => n.diskFreeBytes / BYTES_PER_MIB),
     },
     {
       name: 'mtotal',
       title: 'MTotal',
       kind: 'size',
       description: 'Memory',
-      get: (n) => n.memoryMiB,
+      get: known((n) => n.memoryMiB),
     },
     {
       name: 'mfree',
       title: 'MFree',
       kind: 'size',
       description: 'Free memory',
-      get: (n) => n.memoryFreeMiB,
+      get: known((n) => n.memoryFreeMiB),
     },
     {
       name: 'ctotal',
       title: 'CTotal',
       kind: 'number',
       description: 'Processors',
-      get: (n) => n.cpus,
+      get: known((n) => n.cpus),
     },
     {
       name: 'pinst_cnt',
       title: 'Pinst',
       kind: 'number',
-      description: 'Instances on this node',
+      description: 'Instances whose primary node it is',
       get: (n) => n.instances,
     },
     {
@@ -49,63 +55,70 @@ export const nodeFields: FieldTable<NodeInfo> = {
       title: 'Running',
       kind: 'number',
       description: 'Running instances',
-      get: (n) => n.instancesRunning,
+      get: known((n) => n.instancesRunning),
     },
     {
       name: 'appliance',
       title: 'Appliance',
       kind: 'text',
       description: 'intact, missing or corrupt',
-      get: (n) => n.appliance.state,
+      get: known((n) => n.appliance.state),
+    },
+    {
+      name: 'state',
+      title: 'State',
+      kind: 'text',
+      description: 'up, or silent when its daemon does not answer',
+      get: (n) => ('silent' in n ? 'silent' : 'up'),
     },
     {
       name: 'version',
       title: 'Version',
       kind: 'text',
       description: 'Version of the daemon',
-      get: (n) => n.version,
+      get: known((n) => n.version),
     },
     {
       name: 'root',
       title: 'Root',
       kind: 'text',
       description: 'Root of all paths',
-      get: (n) => n.root,
+      get: known((n) => n.root),
     },
     {
       name: 'pid',
       title: 'PID',
       kind: 'number',
       description: 'Process of the daemon',
-      get: (n) => n.pid,
+      get: known((n) => n.pid),
     },
     {
       name: 'netns',
       title: 'Netns',
       kind: 'text',
       description: "The channel's network namespace",
-      get: (n) => n.networkNamespace,
+      get: known((n) => n.networkNamespace),
     },
     {
       name: 'metad_pid',
       title: 'Metad',
       kind: 'number',
       description: 'Process of the metadata daemon',
-      get: (n) => n.metad.pid,
+      get: known((n) => n.metad.pid),
     },
     {
       name: 'metad_restarts',
       title: 'Restarts',
       kind: 'number',
       description: 'Restarts of the metadata daemon',
-      get: (n) => n.metad.restarts,
+      get: known((n) => n.metad.restarts),
     },
     {
       name: 'stime',
       title: 'STime',
       kind: 'time',
       description: 'When the daemon was started',
-      get: (n) => n.startedAtMs,
+      get: known((n) => n.startedAtMs),
     },
   ],
 };
@@ -122,6 +135,13 @@ export const jobFields: FieldTable<JobRecord> = {
       kind: 'text',
       description: 'What it does',
       get: (j) => j.summary,
+    },
+    {
+      name: 'node',
+      title: 'Node',
+      kind: 'text',
+      description: 'Node that runs it',
+      get: (j) => j.node ?? null,
     },
     {
       name: 'waits_for',

@@ -7,6 +7,7 @@ import Router from '@koa/router';
 import Koa from 'koa';
 import { AppError } from '#shared/errors/app-error.ts';
 import { answerErrors } from './http-errors.ts';
+import { forwardToOwner } from './forward.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { addExportRoutes } from './export-routes.ts';
 import { addInstanceRoutes } from './instance-routes.ts';
@@ -23,10 +24,34 @@ export async function startApiServer(
   path: string,
   dependencies: ApiDependencies,
 ): Promise<ApiServer> {
+  const { server, streams } = createApi(dependencies);
+  await listen(server, path);
+  return {
+    close: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      for (const socket of streams) socket.destroy();
+      await closed;
+      await rm(path, { force: true });
+    },
+  };
+}
+
+/** Serves the node's API on connections that are handed to it. Whoever made them ends them. */
+export function createConnectionApi(dependencies: ApiDependencies): (connection: Duplex) => void {
+  const { server } = createApi(dependencies);
+  return (connection) => void server.emit('connection', connection);
+}
+
+function createApi(dependencies: ApiDependencies): {
+  readonly server: Server;
+  readonly streams: ReadonlySet<Duplex>;
+} {
   const app = new Koa();
   app.silent = true;
   const router = createApiRouter(dependencies);
   app.use(answerErrors(dependencies.logger));
+  if (dependencies.forwarding !== null) app.use(forwardToOwner(dependencies.forwarding));
   app.use(router.routes());
   app.use(router.allowedMethods());
   app.use((context) => {
@@ -43,16 +68,7 @@ export async function startApiServer(
     socket.once('close', () => streams.delete(socket));
     void openRawStream(request, socket, head, dependencies);
   });
-  await listen(server, path);
-  return {
-    close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      server.closeAllConnections();
-      for (const socket of streams) socket.destroy();
-      await closed;
-      await rm(path, { force: true });
-    },
-  };
+  return { server, streams };
 }
 
 /** Every route but the raw streams, which are upgrades. */

@@ -17,6 +17,8 @@ const statusByCode: Partial<Record<ErrorCode, number>> = {
   INSTANCE_STATE: 409,
   CHANNEL_FULL: 429,
   METAD_UNAVAILABLE: 503,
+  STORE_UNAVAILABLE: 503,
+  NODE_UNREACHABLE: 503,
   GUEST_UNREACHABLE: 502,
 };
 

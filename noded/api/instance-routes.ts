@@ -3,7 +3,6 @@ import type Router from '@koa/router';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { installLogPath, readInstallLog } from '../install/install-log.ts';
-import { loadInstanceInfo } from '../instances/instance-info.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { readBody } from './read-body.ts';
 
@@ -18,13 +17,10 @@ export function addInstanceRoutes(router: Router, dependencies: ApiDependencies)
     instances.findByName(name ?? '');
 
   router.get('/v1/instances', async (context) => {
-    const records = await instances.list();
-    context.body = await Promise.all(
-      records.map((record) => loadInstanceInfo(record, dependencies)),
-    );
+    context.body = await dependencies.overview.instances();
   });
   router.get('/v1/instances/:name', async (context) => {
-    context.body = await loadInstanceInfo(await find(context.params['name']), dependencies);
+    context.body = await dependencies.overview.instance(context.params['name'] ?? '');
   });
   router.get('/v1/instances/:name/log', async (context) => {
     const { uuid, name, install } = await find(context.params['name']);

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type Router from '@koa/router';
 import { opcode } from '#shared/contract/opcode.ts';
@@ -7,17 +6,19 @@ import type { JobEvent } from '#shared/contract/job.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { parseInput } from './http-errors.ts';
 import { readJson } from './read-body.ts';
+import { untilGone } from './until-gone.ts';
 
 export function addJobRoutes(router: Router, { jobs }: ApiDependencies): void {
   router.post('/v1/jobs', async (context) => {
     const requested = parseInput(opcode, await readJson(context.req));
-    if (context.query['dry-run'] === '1') {
+    const dryRun = context.query['dry-run'];
+    if (dryRun === '1') {
       await jobs.dryRun(requested, untilGone(context.res));
       context.body = { ok: true };
       return;
     }
     context.status = 202;
-    context.body = { id: await jobs.submit(requested) };
+    context.body = { id: await jobs.submit(requested, { isDryRun: dryRun === 'job' }) };
   });
   router.get('/v1/jobs', async (context) => {
     context.body = (await jobs.list()).map((job) => ({ ...job, log: [] }));
@@ -34,20 +35,19 @@ export function addJobRoutes(router: Router, { jobs }: ApiDependencies): void {
     const id = parseJobId(context.params['id']);
     await jobs.get(id);
     context.type = 'application/x-ndjson';
-    context.body = Readable.from(encodeLines(jobs.watch(id, untilGone(context.res))));
+    const events = jobs.watch(id, untilGone(context.res));
+    // What keeps the first one from coming, can still be told.
+    const first = await events.next();
+    context.body = Readable.from(encodeLines(first.done === true ? [] : [first.value], events));
   });
 }
 
-/** Aborted when the client is gone, or has its answer. */
-function untilGone(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  const reason = new AppError('INTERRUPTED', 'nobody waits for the answer any more');
-  response.once('close', () => controller.abort(reason));
-  return controller.signal;
-}
-
-async function* encodeLines(events: AsyncIterable<JobEvent>): AsyncGenerator<string> {
-  for await (const event of events) yield `${JSON.stringify(event)}\n`;
+async function* encodeLines(
+  first: readonly JobEvent[],
+  rest: AsyncIterable<JobEvent>,
+): AsyncGenerator<string> {
+  for (const event of first) yield `${JSON.stringify(event)}\n`;
+  for await (const event of rest) yield `${JSON.stringify(event)}\n`;
 }
 
 /** @throws AppError JOB_NOT_FOUND */

@@ -11,7 +11,11 @@ export function addNodeRoutes(router: Router, dependencies: ApiDependencies): vo
     context.body = await dependencies.describeNode();
   });
   router.get('/v1/nodes', async (context) => {
-    context.body = [await dependencies.describeNode()];
+    context.body = await dependencies.overview.nodes();
+  });
+  router.delete('/v1/nodes/:name', async (context) => {
+    await dependencies.removeNode(context.params['name'] ?? '');
+    context.status = 204;
   });
   router.get('/v1/doctor', async (context) => {
     context.body = await dependencies.examine();

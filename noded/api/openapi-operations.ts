@@ -14,7 +14,11 @@ export interface ApiOperation {
 /** Every route of the node's API but those that answer with errors only; paths as the document writes them. */
 export const operations: Readonly<Record<string, ApiOperation>> = {
   'GET /v1/node': { summary: 'The node that is asked', answers: { 200: 'NodeInfo' } },
-  'GET /v1/nodes': { summary: 'All nodes', answers: { 200: ['NodeInfo'] } },
+  'GET /v1/nodes': { summary: 'All nodes', answers: { 200: ['ListedNode'] } },
+  'DELETE /v1/nodes/{name}': {
+    summary: 'Takes a node that is gone for good out of the cluster',
+    answers: { 204: null },
+  },
   'GET /v1/doctor': {
     summary: 'Whether installations can work here, and what to do',
     answers: { 200: 'DoctorReport' },
@@ -69,7 +73,10 @@ export const operations: Readonly<Record<string, ApiOperation>> = {
   'POST /v1/jobs': {
     summary: 'Submits an operation as a job',
     query: {
-      'dry-run': { description: '1: check and prerequisites only, answers 200', type: 'string' },
+      'dry-run': {
+        description: '1: check and prerequisites only, answers 200; job: as a job',
+        type: 'string',
+      },
     },
     request: 'Opcode',
     answers: { 200: 'DryRunAccepted', 202: 'JobSubmitted' },

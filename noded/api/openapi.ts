@@ -6,6 +6,7 @@ import {
   doctorReport,
   exportInfo,
   jobSubmitted,
+  listedNode,
   nodeInfo,
   osInfo,
 } from '#shared/contract/api.ts';
@@ -25,6 +26,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   JobEvent: jobEvent,
   JobRecord: jobRecord,
   JobSubmitted: jobSubmitted,
+  ListedNode: listedNode,
   NodeInfo: nodeInfo,
   OsInfo: osInfo,
 };

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
+import { forwardUpgrade } from './forward.ts';
 import { describeApiError, httpStatusOf, toAppError } from './http-errors.ts';
 
 const MAX_PORT = 65_535;
@@ -16,6 +17,8 @@ export async function openRawStream(
 ): Promise<void> {
   socket.on('error', () => socket.destroy());
   try {
+    const { forwarding } = dependencies;
+    if (forwarding !== null && (await forwardUpgrade(request, socket, head, forwarding))) return;
     const target = await openTarget(request.url ?? '', dependencies);
     target.on('error', () => socket.destroy());
     // Who asked may have gone while it was being opened.

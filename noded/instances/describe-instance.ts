@@ -16,9 +16,9 @@ export function describeInstance(
   instance: InstanceRecord,
   running: RunningFacts | null,
   osSettings: readonly OsSettings[],
+  status = statusOf(instance, running !== null),
 ): InstanceInfo {
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, ...shown } = instance;
-  const status = statusOf(instance, running !== null);
   return {
     ...shown,
     osImage: redactNullable(shown.osImage),
@@ -98,6 +98,8 @@ function explain(instance: InstanceRecord, status: InstanceStatus): string {
         : `stopped: gnt-instance startup ${name} starts it`;
     case 'ERROR_down':
       return `should run but does not: the guest powered itself off or its process ended; gnt-instance startup ${name} starts it again`;
+    case 'ERROR_nodedown':
+      return `node ${instance.primaryNode} does not answer: see whether gnt-noded runs there; this is what the cluster knows of it`;
     case 'ERROR_up':
       return `runs but should not: gnt-instance shutdown ${name} stops it`;
   }

@@ -23,6 +23,8 @@ export interface ExposedServicesDependencies {
 /** The operator's services that guests reach through the channel, as the cluster's record has them now. */
 export class ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
+  /** What the filter lets through, as text. */
+  #opened = '';
 
   constructor(dependencies: ExposedServicesDependencies) {
     this.#dependencies = dependencies;
@@ -33,12 +35,19 @@ export class ExposedServices {
     const { clusters, network } = this.#dependencies;
     const { exposeServices } = await clusters.load();
     await network.setServicePorts(Object.values(exposeServices).map(({ port }) => port));
+    this.#opened = JSON.stringify(exposeServices);
   }
 
   /** After a change of the record: what runs sees it at once, and connections to what was taken away end. */
   async publish(): Promise<void> {
     await this.openPorts();
     await this.#dependencies.keeper.republishAll();
+  }
+
+  /** After a change that another node may have made. */
+  async refresh(): Promise<void> {
+    const { exposeServices } = await this.#dependencies.clusters.load();
+    if (JSON.stringify(exposeServices) !== this.#opened) await this.publish();
   }
 
   /** Where an instance's connection to a service goes; undefined when it may not have one. */

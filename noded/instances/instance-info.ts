@@ -1,13 +1,19 @@
-import type { InstanceInfo, InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import type { ClusterRepository } from '../cluster/cluster-repository.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { InstanceRunner } from './instance-runner.ts';
 import { osLayers } from './views.ts';
 
+export interface InstanceInfoSources {
+  readonly runner: InstanceRunner;
+  readonly clusters: ClusterRepository;
+}
+
 /** What every interface tells of an instance: its record without private values, and the machine that runs. */
 export async function loadInstanceInfo(
   record: InstanceRecord,
-  { runner, clusters }: { readonly runner: InstanceRunner; readonly clusters: ClusterRepository },
+  { runner, clusters }: InstanceInfoSources,
+  status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
   const settings = await Promise.all(
@@ -23,5 +29,5 @@ export async function loadInstanceInfo(
           tap: kept.device,
           readyAtMs: runner.readyAtMs(record.uuid),
         };
-  return describeInstance(record, running, settings);
+  return describeInstance(record, running, settings, status);
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
 import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -10,6 +11,8 @@ import { LockTable } from './lock-table.ts';
 
 /** Lines of a job's own log that are kept with it. */
 const MAX_JOB_LOG_LINES = 2000;
+/** Until the end of a job is saved again that the store was not there for. */
+const SAVE_AGAIN_MS = 1000;
 /** Owner of the locks of a dry run, which is no job. */
 const DRY_RUN = 0;
 
@@ -45,6 +48,8 @@ export class JobEngine {
   readonly #dependencies: JobEngineDependencies;
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
+  /** Ends of jobs that are on their way to the store. */
+  readonly #unsaved = new Map<number, JobRecord>();
   #isStopping = false;
 
   constructor(dependencies: JobEngineDependencies) {
@@ -125,7 +130,7 @@ export class JobEngine {
 
   /** @throws AppError JOB_NOT_FOUND */
   async get(id: number): Promise<JobRecord> {
-    const record = this.#active.get(id)?.record ?? (await this.#dependencies.repository.load(id));
+    const record = this.#known(id) ?? (await this.#dependencies.repository.load(id));
     if (record === undefined) {
       throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
         hint: 'gnt-job list shows the jobs',
@@ -141,7 +146,12 @@ export class JobEngine {
 
   async list(): Promise<readonly JobRecord[]> {
     const stored = await this.#dependencies.repository.list();
-    return stored.map((record) => this.#active.get(record.id)?.record ?? record);
+    return stored.map((record) => this.#known(record.id) ?? record);
+  }
+
+  /** What the store has not got yet. */
+  #known(id: number): JobRecord | undefined {
+    return this.#active.get(id)?.record ?? this.#unsaved.get(id);
   }
 
   /** Of a job that ended before, only its log and its end are told. */
@@ -189,6 +199,7 @@ export class JobEngine {
       await repository.save(job.record);
     } catch (error) {
       logger.error('job.not-saved', { job: job.record.id, err: error });
+      if (isAppError(error, 'STORE_UNAVAILABLE')) void this.#saveLater(job.record);
     }
     this.#active.delete(job.record.id);
     logger.info('job.ended', {
@@ -198,6 +209,20 @@ export class JobEngine {
     });
     onEnded?.(job.record);
     job.stream.push({ type: 'end', atMs: this.#dependencies.clock.now(), job: job.record });
+  }
+
+  /** The store is away: until it has the end of the job, this engine has. */
+  async #saveLater(record: JobRecord): Promise<void> {
+    this.#unsaved.set(record.id, record);
+    while (this.#unsaved.has(record.id) && !this.#isStopping) {
+      await sleep(SAVE_AGAIN_MS, undefined, { ref: false });
+      try {
+        await this.#dependencies.repository.save(record);
+        this.#unsaved.delete(record.id);
+      } catch (error) {
+        if (!isAppError(error, 'STORE_UNAVAILABLE')) this.#unsaved.delete(record.id);
+      }
+    }
   }
 
   async #runPhases(job: ActiveJob): Promise<unknown> {

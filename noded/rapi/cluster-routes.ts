@@ -1,6 +1,5 @@
 import { arch } from 'node:os';
 import type { ApiDependencies } from '../api/api-dependencies.ts';
-import { measureHost } from '../doctor/describe-node.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
 import { pickFields, toSeconds } from './fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
@@ -48,15 +47,20 @@ export function clusterRoutes(dependencies: RapiDependencies): readonly RapiRout
   ];
 }
 
-/** Nodes whose facts this daemon knows: itself. */
+/** Every node of the cluster; of one that does not answer, what the store has. */
 export async function loadNodes({
-  nodeName,
+  overview,
   instances,
-  disks,
 }: RapiDependencies): Promise<readonly NodeFacts[]> {
-  const own = (await instances.list()).filter(({ primaryNode }) => primaryNode === nodeName);
-  const capacity = await measureHost(disks);
-  return [{ name: nodeName, ...capacity, instanceNames: own.map(({ name }) => name) }];
+  const [nodes, records] = await Promise.all([overview.nodes(), instances.list()]);
+  return nodes.map((node) => ({
+    name: node.name,
+    capacity: 'silent' in node ? null : node,
+    // An embedded store has what its node made under other names too.
+    instanceNames: records
+      .filter(({ primaryNode }) => nodes.length === 1 || primaryNode === node.name)
+      .map(({ name }) => name),
+  }));
 }
 
 async function describeCluster({

@@ -28,6 +28,7 @@ const statusWords: Readonly<Record<InstanceStatus, string>> = {
   ERROR_up: 'ERROR_up',
   installing: 'ADMIN_down',
   install_failed: 'ADMIN_down',
+  ERROR_nodedown: 'ERROR_nodedown',
 };
 
 export function backendParameters({ beparams }: InstanceInfo): Record<string, unknown> {

@@ -2,7 +2,6 @@ import { opcode as anyOpcode } from '#shared/contract/opcode.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { parseInput } from '../api/http-errors.ts';
-import { loadInstanceInfo } from '../instances/instance-info.ts';
 import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
@@ -20,9 +19,9 @@ import { isSet, submitRoute, type RapiRequest, type RapiRoute } from './rapi-rou
 const ONE = '/2/instances/:name';
 
 export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
-  const { instances, jobs } = dependencies;
-  const find = async ({ params }: RapiRequest): Promise<InstanceInfo> =>
-    loadInstanceInfo(await instances.findByName(params['name'] ?? ''), dependencies);
+  const { instances, jobs, overview } = dependencies;
+  const find = ({ params }: RapiRequest): Promise<InstanceInfo> =>
+    overview.instance(params['name'] ?? '');
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
   };
@@ -35,7 +34,7 @@ export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRout
   return [
     get('/2/instances', async ({ query }) => {
       if (isSet(query, 'bulk')) {
-        const all = await loadInstances(dependencies);
+        const all = await overview.instances();
         return all.map((instance) => pickFields(instanceFields, instance));
       }
       const names = (await instances.list()).map(({ name }) => name).toSorted();
@@ -66,13 +65,6 @@ export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRout
       return { opcode: 'INSTANCE_SET_PARAMS', name, removeTags: query.getAll('tag') };
     }),
   ];
-}
-
-export async function loadInstances(
-  dependencies: ApiDependencies,
-): Promise<readonly InstanceInfo[]> {
-  const records = await dependencies.instances.list();
-  return Promise.all(records.map((record) => loadInstanceInfo(record, dependencies)));
 }
 
 /** How old clients ask. */

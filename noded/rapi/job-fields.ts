@@ -7,6 +7,8 @@ import { describeInstanceData } from './instance-fields.ts';
 const errorKinds: Readonly<Record<string, string>> = {
   INSTANCE_NOT_FOUND: 'unknown_entity',
   NODE_NOT_FOUND: 'unknown_entity',
+  NODE_UNREACHABLE: 'environment_error',
+  STORE_UNAVAILABLE: 'environment_error',
   OS_NOT_FOUND: 'unknown_entity',
   IMAGE_NOT_FOUND: 'unknown_entity',
   INSTANCE_EXISTS: 'already_exists',

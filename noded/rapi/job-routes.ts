@@ -4,7 +4,7 @@ import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { parseInput } from '../api/http-errors.ts';
-import type { JobEngine } from '../jobs/job-engine.ts';
+import type { JobService } from '../jobs/job-service.ts';
 import { fieldOf, pickFields } from './fields.ts';
 import { bulkJobFields, jobFields, logEntries } from './job-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
@@ -61,7 +61,7 @@ export function jobRoutes({ jobs }: ApiDependencies): readonly RapiRoute[] {
   ];
 }
 
-async function cancel(jobs: JobEngine, id: number): Promise<readonly [boolean, string]> {
+async function cancel(jobs: JobService, id: number): Promise<readonly [boolean, string]> {
   try {
     await jobs.cancel(id);
     return [true, `Job ${id} is being canceled`];
@@ -73,7 +73,7 @@ async function cancel(jobs: JobEngine, id: number): Promise<readonly [boolean, s
 
 /** @returns null when nothing changed in time */
 async function waitForChange(
-  jobs: JobEngine,
+  jobs: JobService,
   id: number,
   wanted: WaitRequest,
   gone: AbortSignal,

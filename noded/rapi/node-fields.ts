@@ -2,8 +2,10 @@ import type { HostCapacity } from '../doctor/describe-node.ts';
 import { toMiB, type Field, type Fields } from './fields.ts';
 
 /** A node, and the instances whose primary node it is. */
-export interface NodeFacts extends HostCapacity {
+export interface NodeFacts {
   readonly name: string;
+  /** Null of a node that does not answer. */
+  readonly capacity: HostCapacity | null;
   readonly instanceNames: readonly string[];
 }
 
@@ -29,18 +31,33 @@ export const nodeFields: Fields<NodeFacts> = {
   master_capable: field('MasterCapable', 'bool', 'Whether node can become a master', () => true),
   vm_capable: field('VMCapable', 'bool', 'Whether node can host instances', () => true),
   dtotal: none('DTotal', 'unit', 'Total storage space for instance disk allocation'),
-  dfree: field('DFree', 'unit', 'Available storage space', (node) => toMiB(node.diskFreeBytes)),
+  dfree: field(
+    'DFree',
+    'unit',
+    'Available storage space',
+    (node) => node.capacity && toMiB(node.capacity.diskFreeBytes),
+  ),
   sptotal: none('SpTotal', 'number', 'Total spindles'),
   spfree: none('SpFree', 'number', 'Available spindles'),
-  mtotal: field('MTotal', 'unit', 'Total amount of memory', (node) => node.memoryMiB),
+  mtotal: field(
+    'MTotal',
+    'unit',
+    'Total amount of memory',
+    (node) => node.capacity?.memoryMiB ?? null,
+  ),
   mnode: field(
     'MNode',
     'unit',
     'Amount of memory used',
-    (node) => node.memoryMiB - node.memoryFreeMiB,
+    ({ capacity }) => capacity && capacity.memoryMiB - capacity.memoryFreeMiB,
   ),
-  mfree: field('MFree', 'unit', 'Memory available', (node) => node.memoryFreeMiB),
-  ctotal: field('CTotal', 'number', 'Number of logical processors', (node) => node.cpus),
+  mfree: field('MFree', 'unit', 'Memory available', (node) => node.capacity?.memoryFreeMiB ?? null),
+  ctotal: field(
+    'CTotal',
+    'number',
+    'Number of logical processors',
+    (node) => node.capacity?.cpus ?? null,
+  ),
   cnos: none('CNOs', 'number', 'Number of logical processors used by the node'),
   cnodes: none('CNodes', 'number', 'Number of NUMA domains'),
   csockets: none('CSockets', 'number', 'Number of physical processor sockets'),

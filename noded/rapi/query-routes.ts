@@ -3,7 +3,6 @@ import { parseInput } from '../api/http-errors.ts';
 import { loadNodes } from './cluster-routes.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
-import { loadInstances } from './instance-routes.ts';
 import { jobFields } from './job-fields.ts';
 import { nodeFields } from './node-fields.ts';
 import { parseFilter } from './query-filter.ts';
@@ -26,7 +25,7 @@ interface Resource {
 /** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
 export function queryRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
-    ['instance', resource(instanceFields, () => loadInstances(dependencies))],
+    ['instance', resource(instanceFields, () => dependencies.overview.instances())],
     ['node', resource(nodeFields, () => loadNodes(dependencies))],
     ['job', resource(jobFields, () => dependencies.jobs.list())],
   ]);

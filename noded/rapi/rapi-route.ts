@@ -3,7 +3,7 @@ import type { RouterContext } from '@koa/router';
 import { opcode } from '#shared/contract/opcode.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
-import type { JobEngine } from '../jobs/job-engine.ts';
+import type { JobService } from '../jobs/job-service.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiUser, Role } from './users-file.ts';
 
@@ -71,7 +71,7 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
 
 /** A change: the request becomes an opcode, the answer is the id of its job. */
 export function submitRoute(
-  jobs: JobEngine,
+  jobs: JobService,
   method: RapiRoute['method'],
   path: string,
   translate: (request: RapiRequest) => unknown,

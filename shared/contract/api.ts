@@ -4,7 +4,8 @@ import { osParameterName, visibility } from './primitives.ts';
 /**
  * noded's API, HTTP + JSON on `run/gnt/noded.sock` (mode 0600, root):
  *   GET    /v1/node                           NodeInfo
- *   GET    /v1/nodes                          NodeInfo[]
+ *   GET    /v1/nodes                          ListedNode[]
+ *   DELETE /v1/nodes/{name}                   204, takes a node that is gone out of the cluster
  *   GET    /v1/doctor                         DoctorReport
  *   GET    /v1/cluster                        ClusterInfo
  *   GET    /v1/instances                      InstanceInfo[]
@@ -20,7 +21,7 @@ import { osParameterName, visibility } from './primitives.ts';
  *   GET    /v1/os                             OsInfo[]
  *   GET    /v1/os/{name}                      OsInfo
  *   GET    /v1/exports                        ExportInfo[]
- *   POST   /v1/jobs                           Opcode → 202 {"id": N}; ?dry-run=1 → 200 {"ok": true} after check and prerequisites
+ *   POST   /v1/jobs                           Opcode → 202 {"id": N}; ?dry-run=1 → 200 {"ok": true} after check and prerequisites; ?dry-run=job a job that ends there
  *   GET    /v1/jobs                           JobRecord[] (without log)
  *   GET    /v1/jobs/{id}                      JobRecord
  *   GET    /v1/jobs/{id}/events               NDJSON of JobEvent
@@ -78,6 +79,13 @@ export const nodeInfo = z.object({
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
 });
 export type NodeInfo = z.infer<typeof nodeInfo>;
+
+/** A node of a list: what it says of itself, or why it says nothing. */
+export const listedNode = z.union([
+  nodeInfo,
+  z.strictObject({ name: z.string(), silent: z.string(), instances: z.number().int() }),
+]);
+export type ListedNode = z.infer<typeof listedNode>;
 
 export const doctorFinding = z.object({
   check: z.string(),

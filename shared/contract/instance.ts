@@ -105,6 +105,7 @@ export const instanceStatus = z.enum([
   'ERROR_up',
   'installing',
   'install_failed',
+  'ERROR_nodedown',
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 

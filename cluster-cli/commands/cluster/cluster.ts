@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { DoctorReport } from '#shared/contract/api.ts';
+import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
@@ -222,20 +222,29 @@ export async function runClusterInfo(
   context.print(lines.join('\n'));
 }
 
+function findingOfNode(node: ListedNode): DoctorReport['findings'] {
+  if (!('silent' in node)) return [];
+  const { name, silent } = node;
+  const hint = `start gnt-noded there; if it is gone for good: gnt-node remove ${name}`;
+  return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
+}
+
 /** `gnt-cluster verify`: the node's own checks, and what the instances say of themselves. Exit 1 when something is wrong. */
 export async function runClusterVerify(
   context: Context,
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const [cluster, report, instances] = await Promise.all([
+  const [cluster, report, nodes, instances] = await Promise.all([
     client.cluster(),
     client.doctor(),
+    client.nodes(),
     client.instances(),
   ]);
-  const WRONG = new Set(['ERROR_down', 'ERROR_up', 'install_failed']);
+  const WRONG = new Set(['ERROR_down', 'ERROR_up', 'install_failed', 'ERROR_nodedown']);
   const findings: DoctorReport['findings'] = [
     ...report.findings,
+    ...nodes.flatMap(findingOfNode),
     ...instances
       .filter(({ status }) => WRONG.has(status))
       .map(({ name, status, explanation }) => ({

@@ -70,6 +70,7 @@ function describeJob(job: JobRecord): readonly OutlineEntry[] {
       value: job.id,
       children: [
         { key: 'Status', value: job.status },
+        ...(job.node === undefined ? [] : [{ key: 'Node', value: job.node }]),
         { key: 'Received', value: formatTime(job.receivedAtMs) },
         {
           key: 'Processing start',

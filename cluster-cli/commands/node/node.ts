@@ -1,4 +1,4 @@
-import type { NodeInfo } from '#shared/contract/api.ts';
+import type { ListedNode } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../context.ts';
 import { nodeFields } from '../../fields/other-fields.ts';
@@ -48,10 +48,17 @@ export async function runNodeInfo(
   context.print(infos.map((node) => describeNode(node).join('\n')).join('\n\n'));
 }
 
+/** `gnt-node remove NODE`: it is gone for good. @throws CommandFailure */
+export async function runNodeRemove(context: Context, name: string): Promise<void> {
+  const client = await context.client();
+  await client.removeNode(name);
+  context.note(`node ${name} is removed from the cluster`);
+}
+
 async function findNodes(
-  loading: Promise<NodeInfo[]>,
+  loading: Promise<readonly ListedNode[]>,
   names: readonly string[],
-): Promise<readonly NodeInfo[]> {
+): Promise<readonly ListedNode[]> {
   const nodes = await loading;
   return names.map((name) => {
     const node = nodes.find((each) => each.name === name);
@@ -60,7 +67,14 @@ async function findNodes(
   });
 }
 
-function describeNode(node: NodeInfo): readonly string[] {
+function describeNode(node: ListedNode): readonly string[] {
+  if ('silent' in node) {
+    return renderOutline([
+      { key: 'Node name', value: node.name },
+      { key: 'State', value: `silent: ${node.silent}` },
+      { key: 'Instances', value: node.instances },
+    ]);
+  }
   return renderOutline([
     { key: 'Node name', value: node.name },
     { key: 'Version', value: node.version },
@@ -85,7 +99,7 @@ function describeNode(node: NodeInfo): readonly string[] {
   ]);
 }
 
-function nodeNotFound(name: string, nodes: readonly NodeInfo[]): AppError {
+function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {
   const near = suggest(
     name,
     nodes.map((node) => node.name),

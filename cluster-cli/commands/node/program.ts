@@ -33,6 +33,16 @@ export function createNodeProgram(context: Context): Command {
     await (await load()).runNodeInfo(context, names, options);
   });
   addCommand(program, {
+    usage: 'remove <name>',
+    arguments: { name: 'node that is gone for good' },
+    completeArguments: ['node'],
+    summary: 'take a node out of the cluster',
+    description:
+      'Run on another node. Refused while the node answers, or has instances. Its copy of the key of the cluster stays what it is: wipe its disks.',
+  }).action(async (name: string) => {
+    await (await load()).runNodeRemove(context, name);
+  });
+  addCommand(program, {
     usage: 'doctor',
     summary: 'check whether installations can work on this node, and say what to do',
     description:

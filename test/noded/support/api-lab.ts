@@ -12,6 +12,7 @@ import type { ApiDependencies } from '../../../noded/api/api-dependencies.ts';
 import { startApiServer } from '../../../noded/api/api-server.ts';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
 import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
+import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/cluster/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { GuestEvents } from '../../../noded/instances/guest-events.ts';
@@ -85,6 +86,8 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
     clock,
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,
   });
+  const describeNode =
+    overrides.describeNode ?? (() => Promise.reject(new Error('internal detail of a bug')));
   const dependencies: ApiDependencies = {
     version: '0.0.0',
     paths,
@@ -98,10 +101,13 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
     jobs,
     metad,
     osRegistry: createOsRegistry({ searchPath: [] }),
-    describeNode: () => Promise.reject(new Error('internal detail of a bug')),
+    describeNode,
     examine: () => Promise.resolve({ ok: true, findings: [] }),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
+    overview: createOwnOverview({ instances, owns: () => true, clusters, runner, describeNode }),
+    forwarding: null,
+    removeNode: () => Promise.resolve(),
     logger,
     ...overrides,
   };

@@ -7,6 +7,9 @@ import { createInterface } from 'node:readline';
 
 export interface RedisServer {
   readonly socket: string;
+  readonly directory: string;
+  /** SIGKILL. */
+  kill(): Promise<void>;
   /** SIGKILL and start over the same data. */
   restart(): Promise<void>;
   stop(): Promise<void>;
@@ -23,6 +26,8 @@ export async function startRedis(
   let child = await launch(args);
   return {
     socket,
+    directory,
+    kill: () => kill(child, 'SIGKILL'),
     restart: async () => {
       await kill(child, 'SIGKILL');
       child = await launch(args);

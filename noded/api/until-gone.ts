@@ -1,0 +1,10 @@
+import type { ServerResponse } from 'node:http';
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** Aborted when the client is gone, or has its answer. */
+export function untilGone(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const reason = new AppError('INTERRUPTED', 'nobody waits for the answer any more');
+  response.once('close', () => controller.abort(reason));
+  return controller.signal;
+}

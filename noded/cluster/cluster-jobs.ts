@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { jobSubmitted } from '#shared/contract/api.ts';
+import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import type { NodeRegistry } from './node-registry.ts';
+
+export interface ClusterJobsDependencies {
+  readonly nodeName: string;
+  /** Of this node. */
+  readonly own: JobService;
+  readonly peers: Peers;
+  readonly nodes: NodeRegistry;
+  readonly instances: InstanceRepository;
+}
+
+const JSON_TYPE = 'application/json';
+const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
+/** Operations that name something which every node, or the asked one, has. */
+const ANYWHERE = new Set<string>(['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'BACKUP_REMOVE']);
+
+/** Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made on. */
+export function createClusterJobs(dependencies: ClusterJobsDependencies): JobService {
+  const { nodeName, own, peers } = dependencies;
+  /** The node of a job that has not ended, when it is another one. */
+  const runnerOf = ({ node, endedAtMs }: JobRecord): string | undefined =>
+    endedAtMs !== null || node === nodeName ? undefined : node;
+  const post = (opcode: Opcode, mode: string, signal?: AbortSignal) => ({
+    method: 'POST',
+    path: `/v1/jobs${mode}`,
+    body: { type: JSON_TYPE, bytes: Buffer.from(JSON.stringify(opcode)) },
+    ...(signal && { signal }),
+  });
+  return {
+    submit: async (opcode, options) => {
+      const node = await nodeFor(opcode, dependencies);
+      if (node === nodeName) return own.submit(opcode, options);
+      const mode = options?.isDryRun === true ? '?dry-run=job' : '';
+      return (await askPeer(peers, node, post(opcode, mode), jobSubmitted)).id;
+    },
+    dryRun: async (opcode, signal) => {
+      const node = await nodeFor(opcode, dependencies);
+      if (node === nodeName) return own.dryRun(opcode, signal);
+      await askPeer(peers, node, post(opcode, '?dry-run=1', signal), z.unknown());
+    },
+    cancel: async (id) => {
+      const node = runnerOf(await own.get(id));
+      if (node === undefined) return own.cancel(id);
+      await askPeer(peers, node, { method: 'DELETE', path: `/v1/jobs/${id}` }, z.unknown());
+    },
+    get: async (id) => {
+      const stored = await own.get(id);
+      const node = runnerOf(stored);
+      if (node === undefined) return stored;
+      try {
+        return await askPeer(peers, node, { method: 'GET', path: `/v1/jobs/${id}` }, jobRecord);
+      } catch (error) {
+        // The store has less of it: its log comes at its end.
+        if (isAppError(error, 'NODE_UNREACHABLE')) return stored;
+        throw error;
+      }
+    },
+    list: () => own.list(),
+    async *watch(id, signal) {
+      const node = runnerOf(await own.get(id));
+      if (node === undefined) yield* own.watch(id, signal);
+      else yield* watchPeer(peers, node, id, signal);
+    },
+  };
+}
+
+/** Where an operation belongs. An instance that is not found is refused by this node's own job. */
+async function nodeFor(
+  opcode: Opcode,
+  { nodeName, nodes, instances }: ClusterJobsDependencies,
+): Promise<string> {
+  if (opcode.opcode === 'INSTANCE_CREATE') {
+    const wanted = opcode.node ?? nodeName;
+    const names = await nodes.names();
+    if (names.includes(wanted)) return wanted;
+    throw new AppError('NODE_NOT_FOUND', `there is no node '${wanted}' in this cluster`, {
+      details: { node: wanted },
+      hint: `the nodes are ${names.join(', ')}`,
+    });
+  }
+  if (!('name' in opcode) || ANYWHERE.has(opcode.opcode)) return nodeName;
+  try {
+    return (await instances.findByName(opcode.name)).primaryNode;
+  } catch (error) {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return nodeName;
+    throw error;
+  }
+}
+
+async function* watchPeer(
+  peers: Peers,
+  node: string,
+  id: number,
+  signal: AbortSignal,
+): AsyncGenerator<JobEvent> {
+  const path = `/v1/jobs/${id}/events`;
+  const answer = await requestPeer(peers, node, { method: 'GET', path, signal });
+  if (answer.statusCode !== 200) await throwRefusal(answer, node);
+  let rest = '';
+  for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event of a job is too long');
+    for (const line of lines) yield jobEvent.parse(JSON.parse(line));
+  }
+}

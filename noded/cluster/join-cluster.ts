@@ -1,0 +1,27 @@
+import type { Logger } from '#shared/log/log.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { PeerLink } from '../peers/peer-link.ts';
+import { encodeKey, loadNodeKey } from './node-key.ts';
+import type { NodeRegistry } from './node-registry.ts';
+import type { OpenedStore } from './open-store.ts';
+
+/**
+ * Registers this node, and meets the others where there may be some.
+ * @returns null for a node that is a cluster by itself
+ * @throws AppError CONFLICT when the name is another node's, or another daemon runs as this node
+ */
+export async function joinCluster(
+  { common }: OpenedStore,
+  nodeName: string,
+  nodes: NodeRegistry,
+  paths: RootPaths,
+  logger: Logger,
+): Promise<PeerLink | null> {
+  if (common === null) {
+    await nodes.registerAlone(nodeName);
+    return null;
+  }
+  const key = await loadNodeKey(paths.nodeKeyFile);
+  await nodes.register(nodeName, encodeKey(key.publicKey));
+  return PeerLink.start({ server: common, nodeName, key, nodes, logger });
+}

@@ -1,0 +1,99 @@
+import type { z } from 'zod';
+import { listedNode, nodeInfo, type ListedNode, type NodeInfo } from '#shared/contract/api.ts';
+import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import { askPeer, type Peers } from '../peers/ask-peer.ts';
+import type { NodeRegistry } from './node-registry.ts';
+
+/** What there is and how it is, as an interface tells it. */
+export interface Overview {
+  /** In the order of their names. */
+  instances(): Promise<readonly InstanceInfo[]>;
+  /** @throws AppError INSTANCE_NOT_FOUND */
+  instance(name: string): Promise<InstanceInfo>;
+  nodes(): Promise<readonly ListedNode[]>;
+}
+
+export interface OverviewSources extends InstanceInfoSources {
+  readonly instances: InstanceRepository;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string) => boolean;
+  readonly describeNode: () => Promise<NodeInfo>;
+}
+
+/** For all nodes together: one that says nothing for so long is shown as silent. */
+const ANSWER_TIMEOUT_MS = 3000;
+
+/** Of what this node has. */
+export function createOwnOverview(sources: OverviewSources): Overview {
+  const { instances, owns, describeNode } = sources;
+  return {
+    instances: async () => {
+      const own = (await instances.list()).filter(({ primaryNode }) => owns(primaryNode));
+      return Promise.all(own.map((record) => loadInstanceInfo(record, sources)));
+    },
+    instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
+    nodes: async () => [await describeNode()],
+  };
+}
+
+/** Of the whole cluster: every node is asked for what it has. */
+export function createClusterOverview(
+  own: Overview,
+  sources: OverviewSources & { readonly peers: Peers; readonly nodes: NodeRegistry },
+): Overview {
+  const { instances, owns, peers, nodes } = sources;
+  const ask = async <T>(node: string, path: string, schema: z.ZodType<T>): Promise<T | Error> => {
+    try {
+      const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
+      return await askPeer(peers, node, { method: 'GET', path, signal }, schema);
+    } catch (error) {
+      return error instanceof Error ? error : new Error(messageOf(error));
+    }
+  };
+  const describeSilent = (record: InstanceRecord): Promise<InstanceInfo> =>
+    loadInstanceInfo(record, sources, 'ERROR_nodedown');
+  return {
+    instances: async () => {
+      const records = await instances.list();
+      const others = new Set(
+        records.map(({ primaryNode }) => primaryNode).filter((node) => !owns(node)),
+      );
+      const answers = await Promise.all([
+        own.instances(),
+        ...[...others].map((node) => ask(node, '/v1/instances', instanceInfo.array())),
+      ]);
+      const told = new Map(
+        answers
+          .flatMap((answer) => (answer instanceof Error ? [] : answer))
+          .map((info) => [info.uuid, info]),
+      );
+      return Promise.all(
+        records.map(async (record) => told.get(record.uuid) ?? describeSilent(record)),
+      );
+    },
+    instance: async (name) => {
+      const record = await instances.findByName(name);
+      if (owns(record.primaryNode)) return loadInstanceInfo(record, sources);
+      const path = `/v1/instances/${name}`;
+      const answer = await ask(record.primaryNode, path, instanceInfo);
+      if (!(answer instanceof Error)) return answer;
+      if (isAppError(answer, 'INSTANCE_NOT_FOUND')) throw answer;
+      return describeSilent(record);
+    },
+    nodes: async () => {
+      const records = await instances.list();
+      const describe = async (name: string): Promise<ListedNode> => {
+        const answer = await ask(name, '/v1/node', nodeInfo);
+        if (!(answer instanceof Error)) return answer;
+        const primary = records.filter(({ primaryNode }) => primaryNode === name);
+        return listedNode.parse({ name, silent: answer.message, instances: primary.length });
+      };
+      const others = (await nodes.names()).filter((name) => !owns(name));
+      const all = await Promise.all([own.nodes(), ...others.map(describe)]);
+      return all.flat().sort((a, b) => a.name.localeCompare(b.name));
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { Peers } from '../peers/ask-peer.ts';
+import type { NodeRegistry } from './node-registry.ts';
+
+export interface RemoveNodeDependencies {
+  readonly nodeName: string;
+  readonly nodes: NodeRegistry;
+  readonly instances: InstanceRepository;
+  /** Null for a node that is a cluster by itself. */
+  readonly peers: Peers | null;
+  /** Tells the jobs that it ran as interrupted. */
+  readonly failJobsOf: (node: string) => Promise<void>;
+}
+
+/**
+ * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read its store.
+ * @throws AppError NODE_NOT_FOUND; CONFLICT while it has instances or answers, or is this one
+ */
+export async function removeNode(
+  name: string,
+  { nodeName, nodes, instances, peers, failJobsOf }: RemoveNodeDependencies,
+): Promise<void> {
+  const names = await nodes.names();
+  if (!names.includes(name)) {
+    throw new AppError('NODE_NOT_FOUND', `there is no node '${name}'`, {
+      details: { name },
+      hint: `the nodes are ${names.join(', ')}`,
+    });
+  }
+  const refuse = (reason: string, hint: string): never => {
+    throw new AppError('CONFLICT', `node '${name}' ${reason}`, { details: { name }, hint });
+  };
+  if (name === nodeName) refuse('is the one that is asked', 'run this on another node');
+  const [first] = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
+  if (first !== undefined) refuse(`has instances, ${first.name} among them`, 'remove them first');
+  if (peers !== null && (await answers(peers, name)))
+    refuse('answers', 'stop gnt-noded there first');
+  await failJobsOf(name);
+  await nodes.remove(name);
+}
+
+async function answers(peers: Peers, node: string): Promise<boolean> {
+  try {
+    (await peers.open(node)).destroy();
+    return true;
+  } catch (error) {
+    if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_NOT_FOUND')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,31 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { JobRepository } from './job-repository.ts';
+
+/** Ends the records of jobs that nobody runs any more. @param reason a clause, for people */
+export async function failInterruptedJobs(
+  isInterrupted: (job: JobRecord) => boolean,
+  reason: string,
+  { jobs, clock, logger }: { jobs: JobRepository; clock: Clock; logger: Logger },
+): Promise<void> {
+  for (const job of await jobs.list()) {
+    if (['success', 'error', 'canceled'].includes(job.status) || !isInterrupted(job)) continue;
+    logger.warn('job.interrupted', { job: job.id, summary: job.summary });
+    await jobs.save({
+      ...job,
+      status: 'error',
+      waitsFor: [],
+      waitsBecause: null,
+      endedAtMs: clock.now(),
+      error: {
+        code: 'JOB_INTERRUPTED',
+        message: `${job.summary}: ${reason}`,
+        hint: 'submit the operation again; secrets have to be given again',
+        phase: 'execution',
+        stage: null,
+        logTail: [],
+      },
+    });
+  }
+}

@@ -1,0 +1,16 @@
+import type { JobRecord, JobEvent } from '#shared/contract/job.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+
+/** Jobs as an interface asks for them, whichever node runs them. */
+export interface JobService {
+  /** @returns its id, at once */
+  submit(opcode: Opcode, options?: { readonly isDryRun?: boolean }): Promise<number>;
+  /** Checks and prerequisites only. @throws AppError what the job would be refused with */
+  dryRun(opcode: Opcode, signal: AbortSignal): Promise<void>;
+  /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */
+  cancel(id: number): Promise<void>;
+  /** @throws AppError JOB_NOT_FOUND */
+  get(id: number): Promise<JobRecord>;
+  list(): Promise<readonly JobRecord[]>;
+  watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent>;
+}

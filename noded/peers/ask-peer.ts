@@ -1,0 +1,121 @@
+import { request, type IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { z } from 'zod';
+import { apiError } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { isErrorCode } from '#shared/errors/codes.ts';
+
+/** How this node reaches the API of another one. */
+export interface Peers {
+  /** @throws AppError NODE_NOT_FOUND, NODE_UNREACHABLE, STORE_UNAVAILABLE */
+  open(node: string): Promise<Duplex>;
+}
+
+export interface PeerRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: { readonly type: string; readonly bytes: Buffer };
+  readonly signal?: AbortSignal;
+}
+
+/** Answers that are no streams: the list of all instances is the longest. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** One request to another node's API, up to the head of its answer. @throws as `open`, and the signal's reason */
+export async function requestPeer(
+  peers: Peers,
+  node: string,
+  { method, path, body, signal }: PeerRequest,
+): Promise<IncomingMessage> {
+  const stream = await openUntil(peers, node, signal);
+  return new Promise((resolve, reject) => {
+    const asking = request({
+      method,
+      path,
+      createConnection: () => stream,
+      headers: {
+        host: node,
+        ...(body && { 'content-type': body.type, 'content-length': body.bytes.length }),
+      },
+      ...(signal && { signal }),
+    });
+    asking.on('response', resolve);
+    asking.on('error', (error) => {
+      reject(signal?.aborted ? toError(signal.reason) : brokenOff(node, error));
+    });
+    asking.end(body?.bytes);
+  });
+}
+
+/** One request whose answer is JSON. @throws as `requestPeer`, and what the other node says */
+export async function askPeer<T extends z.ZodType>(
+  peers: Peers,
+  node: string,
+  asking: PeerRequest,
+  schema: T,
+): Promise<z.output<T>> {
+  const answer = await requestPeer(peers, node, asking);
+  const parsed = parseJson(await readAll(answer, node));
+  if ((answer.statusCode ?? 500) >= 400) throw failureOf(parsed, node);
+  return schema.parse(parsed);
+}
+
+/** @throws AppError with the code, message and hint that the other node gave */
+export async function throwRefusal(answer: IncomingMessage, node: string): Promise<never> {
+  throw failureOf(parseJson(await readAll(answer, node)), node);
+}
+
+async function openUntil(peers: Peers, node: string, signal?: AbortSignal): Promise<Duplex> {
+  const stream = await peers.open(node);
+  if (signal?.aborted !== true) return stream;
+  stream.destroy();
+  throw toError(signal.reason);
+}
+
+async function readAll(answer: IncomingMessage, node: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      total += chunk.length;
+      if (total > MAX_ANSWER_BYTES) throw new Error(`more than ${MAX_ANSWER_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw brokenOff(node, error);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the parser's message would quote it
+  }
+}
+
+function failureOf(body: unknown, node: string): AppError {
+  const parsed = apiError.safeParse(body);
+  if (!parsed.success)
+    return new AppError('INTERNAL', `node '${node}' refuses, and does not say why`);
+  const { code, message, hint } = parsed.data;
+  // JSON it was, so JSON it is.
+  const details = parsed.data.details as AppError['details'];
+  return new AppError(isErrorCode(code) ? code : 'INTERNAL', message, {
+    details,
+    ...(hint !== null && { hint }),
+  });
+}
+
+function brokenOff(node: string, cause: unknown): AppError {
+  return new AppError('NODE_UNREACHABLE', `node '${node}' broke off`, {
+    details: { node },
+    hint: 'see whether gnt-noded runs there, look at what became of it, and repeat it',
+    cause,
+  });
+}
+
+function toError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error('aborted');
+}
