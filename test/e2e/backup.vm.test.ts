@@ -131,10 +131,18 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   assert.match(await readFile(record, 'utf8'), /^\[os_private\]\nkey = sesame$/m);
   assert.equal((await stat(record)).mode & 0o777, 0o600);
 
+  await must(lab.run('gnt-instance', ['startup', OLD]));
+  await must(lab.run('gnt-backup', ['export', '--shutdown-timeout=0', OLD]));
+  assert.equal((await info(OLD)).status, 'running');
+  await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', OLD]));
+
   await writeFile(join(dir, 'fail'), '');
   const failed = await lab.run('gnt-backup', ['export', OLD]);
   assert.equal(failed.status, 1, failed.stderr);
-  assert.match(failed.stderr, /export script exited with status 7 .*\nhint: its whole output is in /);
+  assert.match(
+    failed.stderr,
+    /export script exited with status 7 .*\nhint: its whole output is in /,
+  );
   assert.deepEqual(await readdir(lab.paths.exportDir), [OLD]);
 
   const digest = async (name: string): Promise<string> =>
