@@ -10,7 +10,7 @@ export function expandArguments(argv: readonly string[]): readonly string[] {
   );
 }
 
-const SENSITIVE = /^(--os-parameters-(secret|private)|--personalization-password)(=|$)/;
+const SENSITIVE = /^(--os-parameters-(secret|private)|--personalization-password|--store)(=|$)/;
 
 /** Whether a value that must not be seen may stand among the arguments. */
 export function hasSensitiveArguments(argv: readonly string[]): boolean {

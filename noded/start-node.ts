@@ -264,6 +264,7 @@ export async function startNode(
       applianceFiles,
       probeAccelerator: () => accelerators.probe(),
       metadPid: () => metad.pid,
+      store: { description: opened.description, ask: () => clusters.load() },
     });
   const describe = (): Promise<NodeInfo> =>
     describeNode({
@@ -297,8 +298,8 @@ export async function startNode(
     storeDescription: opened.description,
     overview: createOwnOverview({ instances, owns, clusters, runner, describeNode: describe }),
     forwarding: null,
-    removeNode: (name) =>
-      removeNode(name, {
+    removeNode: (name, options) =>
+      removeNode(name, options, {
         ...{ nodeName, nodes, instances, peers: link },
         failJobsOf: (node) =>
           failInterruptedJobs((job) => job.node === node, 'its node was removed', {

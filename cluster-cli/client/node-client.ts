@@ -46,7 +46,7 @@ export interface MetadataAnswer {
 export interface NodeClient {
   node(): Promise<NodeInfo>;
   nodes(): Promise<ListedNode[]>;
-  removeNode(name: string): Promise<void>;
+  removeNode(name: string, options: { readonly forgetInstances: boolean }): Promise<void>;
   doctor(): Promise<DoctorReport>;
   cluster(): Promise<ClusterInfo>;
   instances(): Promise<InstanceInfo[]>;
@@ -86,8 +86,9 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
   return {
     node: () => get('/v1/node', nodeInfo),
     nodes: () => get('/v1/nodes', listedNode.array()),
-    async removeNode(name) {
-      const path = `/v1/nodes/${encodeURIComponent(name)}`;
+    async removeNode(name, { forgetInstances }) {
+      const query = forgetInstances ? '?forget-instances=1' : '';
+      const path = `/v1/nodes/${encodeURIComponent(name)}${query}`;
       await discard(await succeed(endpoint, { method: 'DELETE', path }));
     },
     doctor: () => get('/v1/doctor', doctorReport),

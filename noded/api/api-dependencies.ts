@@ -28,7 +28,10 @@ export interface ApiDependencies {
   readonly overview: Overview;
   /** Null where everything is answered here: other nodes' requests come this far and no further. */
   readonly forwarding: Forwarding | null;
-  readonly removeNode: (name: string) => Promise<void>;
+  readonly removeNode: (
+    name: string,
+    options: { readonly forgetInstances: boolean },
+  ) => Promise<void>;
   readonly metad: MetadLink;
   readonly osRegistry: OsRegistry;
   readonly describeNode: () => Promise<NodeInfo>;

@@ -14,7 +14,8 @@ export function addNodeRoutes(router: Router, dependencies: ApiDependencies): vo
     context.body = await dependencies.overview.nodes();
   });
   router.delete('/v1/nodes/:name', async (context) => {
-    await dependencies.removeNode(context.params['name'] ?? '');
+    const forgetInstances = context.query['forget-instances'] === '1';
+    await dependencies.removeNode(context.params['name'] ?? '', { forgetInstances });
     context.status = 204;
   });
   router.get('/v1/doctor', async (context) => {

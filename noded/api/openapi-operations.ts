@@ -17,6 +17,9 @@ export const operations: Readonly<Record<string, ApiOperation>> = {
   'GET /v1/nodes': { summary: 'All nodes', answers: { 200: ['ListedNode'] } },
   'DELETE /v1/nodes/{name}': {
     summary: 'Takes a node that is gone for good out of the cluster',
+    query: {
+      'forget-instances': { description: '1: the instances that it had too', type: 'string' },
+    },
     answers: { 204: null },
   },
   'GET /v1/doctor': {

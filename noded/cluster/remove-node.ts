@@ -15,10 +15,12 @@ export interface RemoveNodeDependencies {
 
 /**
  * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read its store.
- * @throws AppError NODE_NOT_FOUND; CONFLICT while it has instances or answers, or is this one
+ * @param options `forgetInstances`: those that it had are no more
+ * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers, has instances that are not to be forgotten, or is this one
  */
 export async function removeNode(
   name: string,
+  options: { readonly forgetInstances: boolean },
   { nodeName, nodes, instances, peers, failJobsOf }: RemoveNodeDependencies,
 ): Promise<void> {
   const names = await nodes.names();
@@ -32,10 +34,15 @@ export async function removeNode(
     throw new AppError('CONFLICT', `node '${name}' ${reason}`, { details: { name }, hint });
   };
   if (name === nodeName) refuse('is the one that is asked', 'run this on another node');
-  const [first] = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
-  if (first !== undefined) refuse(`has instances, ${first.name} among them`, 'remove them first');
   if (peers !== null && (await answers(peers, name)))
     refuse('answers', 'stop gnt-noded there first');
+  const lost = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
+  const [first] = lost;
+  if (first !== undefined && !options.forgetInstances) {
+    const hint = 'start it and remove them; if they are gone with it: --forget-instances';
+    refuse(`has instances, ${first.name} among them`, hint);
+  }
+  for (const { uuid } of lost) await instances.remove(uuid);
   await failJobsOf(name);
   await nodes.remove(name);
 }

@@ -33,6 +33,8 @@ export interface DoctorDependencies {
   readonly applianceFiles: ApplianceFiles;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly metadPid: () => number | null;
+  /** The store as people know it, and a question that it answers when it is there. */
+  readonly store: { readonly description: string; readonly ask: () => Promise<unknown> };
 }
 
 /** Looks at everything that an installation needs of this host, and says for each finding what to do. */
@@ -48,6 +50,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkOwnMetadataAddress(),
     checkAppliance(dependencies.applianceFiles),
     checkMetad(dependencies.metadPid()),
+    checkStore(dependencies.store),
   ]);
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
 }
@@ -85,6 +88,19 @@ async function isInPath(command: string): Promise<boolean> {
     }
   }
   return false;
+}
+
+async function checkStore({
+  description,
+  ask,
+}: DoctorDependencies['store']): Promise<DoctorFinding> {
+  try {
+    await ask();
+    return ok('store', `${description} answers`);
+  } catch (error) {
+    const hint = isAppError(error) ? (error.hint ?? null) : null;
+    return { check: 'store', level: 'error', message: messageOf(error), hint };
+  }
 }
 
 async function checkTun(): Promise<DoctorFinding> {

@@ -49,9 +49,13 @@ export async function runNodeInfo(
 }
 
 /** `gnt-node remove NODE`: it is gone for good. @throws CommandFailure */
-export async function runNodeRemove(context: Context, name: string): Promise<void> {
+export async function runNodeRemove(
+  context: Context,
+  name: string,
+  options: { readonly forgetInstances?: boolean },
+): Promise<void> {
   const client = await context.client();
-  await client.removeNode(name);
+  await client.removeNode(name, { forgetInstances: options.forgetInstances ?? false });
   context.note(`node ${name} is removed from the cluster`);
 }
 

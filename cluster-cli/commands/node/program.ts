@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { Context } from '../../context.ts';
-import { addCommand, jsonOption } from '../command.ts';
+import { addCommand, jsonOption, option } from '../command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
 const load = () => import('./node.ts');
@@ -38,9 +38,12 @@ export function createNodeProgram(context: Context): Command {
     completeArguments: ['node'],
     summary: 'take a node out of the cluster',
     description:
-      'Run on another node. Refused while the node answers, or has instances. Its copy of the key of the cluster stays what it is: wipe its disks.',
-  }).action(async (name: string) => {
-    await (await load()).runNodeRemove(context, name);
+      'Run on another node. Refused while the node answers, or has instances. Its copy of the key of the cluster still opens the store: wipe its disks.',
+    options: [
+      option('--forget-instances', 'those that it had are gone with it: remove their records too'),
+    ],
+  }).action(async (name: string, options: { forgetInstances?: boolean }) => {
+    await (await load()).runNodeRemove(context, name, options);
   });
   addCommand(program, {
     usage: 'doctor',
