@@ -67,7 +67,11 @@ export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
     registers,
     async collect() {
       this.reset();
-      for (const status of await sources.instanceStates()) this.inc({ status });
+      try {
+        for (const status of await sources.instanceStates()) this.inc({ status });
+      } catch {
+        // The store is away: no reason to tell nothing of the rest.
+      }
     },
   });
   new Gauge({

@@ -5,11 +5,11 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
-import { CLUSTER } from '#shared/store/cluster-store.ts';
 import type { ApiDependencies } from './api/api-dependencies.ts';
 import { startApiServer } from './api/api-server.ts';
 import { createExportStore } from './backup/export-store.ts';
 import { createClusterRepository } from './cluster/cluster-repository.ts';
+import { followCluster } from './cluster/follow-cluster.ts';
 import { joinCluster } from './cluster/join-cluster.ts';
 import { createNodeRegistry } from './cluster/node-registry.ts';
 import { openStore } from './cluster/open-store.ts';
@@ -210,17 +210,13 @@ export async function startNode(
   undo.defer(() => stopMetad(metad, keeper, logger));
   await metad.start();
   await services.openPorts();
-  const endWatch = store.watch?.(CLUSTER, () => {
-    services.refresh().catch((error: unknown) => logger.error('services.stale', { err: error }));
-  });
-  undo.defer(() => endWatch?.());
+  undo.defer(followCluster({ store, services, keeper, metad, logger }));
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
   undo.defer(async () => {
     eventsEnd.abort();
     await following;
   });
-  metad.onRestarted(() => keeper.republishAll());
   await recover({
     hypervisor,
     network,

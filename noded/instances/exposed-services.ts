@@ -16,7 +16,7 @@ export interface ExposedServicesDependencies {
   readonly network: Pick<ChannelNetwork, 'setServicePorts'>;
   readonly keeper: {
     get(uuid: string): Pick<KeptMachine, 'device'> | undefined;
-    republishAll(): Promise<void>;
+    republishAll(): Promise<unknown>;
   };
 }
 

@@ -174,8 +174,9 @@ export class MachineKeeper {
     if (entry?.makeView != null) entry.makeView = makeView;
   }
 
-  /** After a restart of metad. */
-  async republishAll(): Promise<void> {
+  /** After a restart of metad. @returns whether all of them are shown */
+  async republishAll(): Promise<boolean> {
+    let isWhole = true;
     for (const entry of this.#running.values()) {
       if (entry.device === null || entry.makeView === null) continue;
       try {
@@ -185,8 +186,10 @@ export class MachineKeeper {
           instance: entry.instanceName,
           err: error,
         });
+        isWhole = false;
       }
     }
+    return isWhole;
   }
 
   /** Ends the machine and waits until nothing of it is left. */
