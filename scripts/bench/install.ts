@@ -1,4 +1,5 @@
-import { cp, mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { cp, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -61,6 +62,7 @@ export async function measure(report: Report): Promise<void> {
       unit: 's',
       compared_with: peerMs === null ? null : { name: 'libguestfs', value: peerMs / 1000 },
     });
+    await measureMemory(lab, report, image.path);
     await measureSideBySide(lab, report, { image: image.path, overlay, aloneMs: whole.wallMs });
   } finally {
     server.close();
@@ -84,19 +86,11 @@ async function measureSideBySide(
   { image, overlay, aloneMs }: SideBySide,
 ): Promise<void> {
   const startedAt = performance.now();
-  const running = Promise.all(
+  await Promise.all(
     Array.from({ length: AT_ONCE }, (_, index) =>
       install(lab, `side${index}.example.com`, image, overlay),
     ),
   );
-  let isRunning = true;
-  void running.finally(() => (isRunning = false)).catch(() => undefined);
-  let peakKib = 0;
-  while (isRunning) {
-    peakKib = Math.max(peakKib, await peakOfMachines(lab));
-    await Promise.race([running, sleep(500)]);
-  }
-  await running;
   report({
     name: `${AT_ONCE} installations at once`,
     value: (performance.now() - startedAt) / 1000,
@@ -106,12 +100,35 @@ async function measureSideBySide(
       value: ((aloneMs / 1000) * AT_ONCE) / availableParallelism(),
     },
   });
+}
+
+const SMALL_IMAGE_BYTES = 4 * 1024 * 1024;
+
+/** What an appliance takes of the host's memory must not grow with the image. */
+async function measureMemory(lab: Lab, report: Report, image: string): Promise<void> {
+  const small = join(lab.paths.root, 'small.raw');
+  await writeFile(small, randomBytes(SMALL_IMAGE_BYTES));
+  const ofLarge = await peakDuring(lab, install(lab, 'large.example.com', image, []));
+  const ofSmall = await peakDuring(lab, install(lab, 'small.example.com', small, []));
   report({
-    name: 'largest appliance, resident',
-    value: peakKib / 1024,
+    name: `appliance with a ${Math.round((await virtualBytes(image)) / MEGA)} MB image, resident`,
+    value: ofLarge,
     unit: 'MiB',
-    compared_with: null,
+    compared_with: { name: `with ${Math.round(SMALL_IMAGE_BYTES / MEGA)} MB`, value: ofSmall },
   });
+}
+
+/** MiB of the largest QEMU of this node while something goes on. */
+async function peakDuring(lab: Lab, work: Promise<unknown>): Promise<number> {
+  let isRunning = true;
+  void work.finally(() => (isRunning = false)).catch(() => undefined);
+  let peakKib = 0;
+  while (isRunning) {
+    peakKib = Math.max(peakKib, await peakOfMachines(lab));
+    await Promise.race([work, sleep(500)]);
+  }
+  await work;
+  return peakKib / 1024;
 }
 
 /** KiB of the largest QEMU of this node so far. */
