@@ -2,7 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { type RedisServer, socketPathOf } from './store-url.ts';
 
 const CONNECT_TIMEOUT_MS = 5000;
-const MAX_RETRY_DELAY_MS = 2000;
+const MAX_RETRY_DELAY_MS = 500;
 
 type Options = Pick<
   RedisOptions,

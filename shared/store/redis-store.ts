@@ -28,7 +28,7 @@ export interface RedisStoreOptions {
 
 const COMMAND_TIMEOUT_MS = 10_000;
 /** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
-const MAX_RECONNECTS = 5;
+const MAX_RECONNECTS = 3;
 /** A replica that does not answer by then is worth a warning, not a failed commit. */
 const REPLICA_WAIT_MS = 2000;
 

@@ -1,24 +1,33 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdir, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
-import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
-import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import { instanceInfo } from '#shared/contract/instance.ts';
+import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
 import { askSocket } from '../../scripts/lab/ask-socket.ts';
 import { findSecret } from '../../scripts/lab/find-secret.ts';
-import {
-  createLab,
-  type Lab,
-  type ProgramName,
-  type ProgramResult,
-} from '../../scripts/lab/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { askRapi } from '../noded/rapi/ask-rapi.ts';
 import { startRedis, type RedisServer } from '../shared/store/redis-server.ts';
+import {
+  addOs,
+  addWords,
+  ask,
+  assertRefused,
+  infoOf,
+  jobsOf,
+  leaveBehind,
+  listed,
+  statusOf,
+  succeed,
+  untilRunning,
+} from './support/ask-nodes.ts';
 
 /**
  * Nodes under roots of their own with one real Redis between them, driven by the real commands. Installations run scripts on the
@@ -26,6 +35,7 @@ import { startRedis, type RedisServer } from '../shared/store/redis-server.ts';
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
+const THREE = 'node3.example.com';
 const NAME = 'web1.example.com';
 let redis: RedisServer;
 let one: Lab;
@@ -52,51 +62,6 @@ after(async () => {
 
 const url = (): string => `unix:${redis.socket}`;
 
-async function succeed(lab: Lab, program: ProgramName, ...args: string[]): Promise<string> {
-  const result = await lab.run(program, args, { timeoutMs: 60_000 });
-  assert.equal(result.status, 0, `${program} ${args.join(' ')}: ${result.stderr}`);
-  return result.stdout;
-}
-
-function assertRefused(result: ProgramResult, status: number, code: string, text: RegExp): void {
-  assert.equal(result.status, status, result.stderr);
-  assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
-  assert.match(result.stderr, text);
-}
-
-async function ask<T>(lab: Lab, path: string, schema: z.ZodType<T>): Promise<T> {
-  const { status, body } = await askSocket(lab.paths.nodedSocket, path);
-  assert.equal(status, 200, body);
-  return schema.parse(JSON.parse(body));
-}
-
-const infoOf = (lab: Lab, name = NAME): Promise<InstanceInfo> =>
-  ask(lab, `/v1/instances/${name}`, instanceInfo);
-const jobsOf = (lab: Lab): Promise<JobRecord[]> => ask(lab, '/v1/jobs', jobRecord.array());
-const listed = async (lab: Lab): Promise<unknown> =>
-  (await ask(lab, '/v1/nodes', z.array(z.record(z.string(), z.unknown())))).map((node) => [
-    node['name'],
-    'silent' in node ? 'silent' : 'up',
-    node['instances'],
-  ]);
-
-/** An OS whose scripts run on the host. */
-async function addOs(lab: Lab, name: string, create: readonly string[]): Promise<void> {
-  const folder = join(lab.paths.osSearchPath[0] ?? '', name);
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'ganeti_api_version'), '20\n');
-  await writeFile(join(folder, 'parameters.list'), 'owner Who\napi-key A key\n');
-  for (const file of ['create', 'import', 'export', 'rename', 'verify']) {
-    const lines = file === 'create' ? create : ['exit 0'];
-    await writeFile(join(folder, file), ['#!/bin/sh', 'set -eu', ...lines, ''].join('\n'));
-    await chmod(join(folder, file), 0o755);
-  }
-}
-
-const addWords = (os: string, name: string, ...more: string[]): string[] => [
-  'add', '-o', os, '-s', '16M', '--enable-safe-install', 'no', '--no-start', ...more, name,
-]; // prettier-ignore
-
 test('the first node makes the cluster, others join with its key and with no other', async () => {
   const init = (lab: Lab, ...args: string[]): Promise<ProgramResult> =>
     lab.run('gnt-cluster', ['init', ...args]);
@@ -113,11 +78,17 @@ test('the first node makes the cluster, others join with its key and with no oth
   assert.match(joined.stderr, /^this node is in cluster gnt\.example\.com/);
   assert.equal((await init(two, '--store', url())).status, 0);
   assertRefused(await init(two, '--store', 'redis://h'), 2, 'NOT_SUPPORTED', /redis|unix/);
-  await Promise.all([one.startNode('--node', ONE), two.startNode('--node', TWO)]);
-  for (const lab of [one, two]) {
-    const info = JSON.parse(await succeed(lab, 'gnt-cluster', 'info', '--json')) as object;
-    assert.deepEqual({ ...info, nodes: [ONE, TWO], store: url(), name: 'gnt.example.com' }, info);
-  }
+  await mkdir(join(one.paths.root, 'etc/gnt'), { recursive: true });
+  const digest = createHash('md5').update('writer:Ganeti Remote API:password').digest('hex');
+  await writeFile(join(one.paths.root, 'etc/gnt/rapi-users'), `writer {HA1}${digest} write\n`, {
+    mode: 0o600,
+  });
+  await Promise.all([
+    one.startNode('--node', ONE, '--rapi', '127.0.0.1:0'),
+    two.startNode('--node', TWO),
+  ]);
+  const shown = await succeed(one, 'gnt-cluster', 'info');
+  assert.ok(shown.includes(`Store: ${url()}`) && shown.includes('gnt.example.com'), shown);
   const other = await init(one, '--store', 'redis://:hunter22@h');
   assertRefused(other, 2, 'NOT_SUPPORTED', /unix:/);
   assert.ok(!other.stderr.includes('hunter22'));
@@ -139,7 +110,10 @@ test('an installation for another node runs there, and Redis sees neither secret
     'test ${#OSP_OWNER} = 40 && test ${#OSP_API_KEY} = 40',
     'echo "installed for $OSP_OWNER with $OSP_API_KEY"',
   ]);
-  await succeed(one, 'gnt-os', 'modify', '--trusted', 'yes', 'teller');
+  assert.equal(
+    await statusOf(one, { opcode: 'OS_SET_PARAMS', name: 'teller', trusted: true }),
+    'success',
+  );
   const heard: string[] = [];
   const client = new Redis({ path: redis.socket });
   const monitor = await client.monitor();
@@ -151,8 +125,8 @@ test('an installation for another node runs there, and Redis sees neither secret
       '--os-parameters-secret', `api-key=@${join(given, 'secret')}`,
     ]); // prettier-ignore
     assert.equal(added.status, 0, added.stderr);
-    assert.equal((await infoOf(one)).primaryNode, TWO);
-    assert.deepEqual(await infoOf(one), await infoOf(two));
+    assert.equal((await infoOf(one, NAME)).primaryNode, TWO);
+    assert.deepEqual(await infoOf(one, NAME), await infoOf(two, NAME));
     await client.publish('any', planted);
     await client.set('planted', planted);
     await client.save();
@@ -177,18 +151,10 @@ test('an instance is seen and changed from either node, and its jobs are followe
   assert.match(await succeed(one, 'gnt-job', 'watch', String(job.id)), /succeeded/);
   assert.match(await succeed(one, 'gnt-instance', 'log', NAME), /installed for <redacted>/);
   await succeed(one, 'gnt-instance', 'modify', '-O', 'owner=somebody', NAME);
-  for (const lab of [one, two]) {
-    const listing = await succeed(
-      lab,
-      'gnt-instance',
-      'list',
-      '--no-headers',
-      '-o',
-      'name,pnode,status',
-    );
-    assert.equal(listing.trim(), `${NAME} ${TWO} ADMIN_down`);
-    assert.deepEqual((await infoOf(lab)).osParameters, { owner: 'somebody' });
-  }
+  assert.deepEqual((await infoOf(two, NAME)).osParameters, { owner: 'somebody' });
+  const fields = ['--no-headers', '-o', 'name,pnode,status'];
+  const listing = await succeed(one, 'gnt-instance', 'list', ...fields);
+  assert.equal(listing.trim(), `${NAME} ${TWO} ADMIN_down`);
   const disks = await askSocket(one.paths.nodedSocket, `/v1/instances/${NAME}/disks`);
   assert.ok(disks.body.includes(two.paths.disksDir), disks.body);
   const console_ = await one.run('gnt-instance', ['console', NAME]);
@@ -200,40 +166,72 @@ test('an instance is seen and changed from either node, and its jobs are followe
   assertRefused(nowhere, 2, 'NODE_NOT_FOUND', /node1\.example\.com.*node2\.example\.com/);
 });
 
+test('the remote API of one node tells of both, and changes what is on the other', async () => {
+  const log = await readFile(join(one.paths.root, 'noded.log'), 'utf8');
+  const rapi = {
+    port: Number(/"port":(\d+),"event":"rapi\.ready"/.exec(log)?.[1]),
+    certificateFile: join(one.paths.root, 'etc/gnt/rapi.pem'),
+  };
+  const asked = async (path: string, method = 'GET', body?: string): Promise<unknown> => {
+    const login = { user: 'writer', password: 'password' };
+    const answer = await askRapi(rapi, path, {
+      ...login,
+      method,
+      ...(body !== undefined && { body }),
+    });
+    assert.equal(answer.status, 200, JSON.stringify(answer));
+    return answer.body;
+  };
+  const nodes = z.array(z.looseObject({ name: z.string(), pinst_list: z.array(z.string()) }));
+  assert.deepEqual(
+    nodes.parse(await asked('/2/nodes?bulk=1')).map((node) => [node.name, node.pinst_list]),
+    [
+      [ONE, []],
+      [TWO, [NAME]],
+    ],
+  );
+  const job = z.number().parse(await asked(`/2/instances/${NAME}/tags?tag=blue`, 'PUT'));
+  const fields = JSON.stringify({ fields: ['status'] });
+  for (;;) {
+    const change = await asked(`/2/jobs/${job}/wait`, 'GET', fields);
+    if (JSON.stringify(change).includes('success')) break;
+  }
+  assert.deepEqual(await asked(`/2/instances/${NAME}/tags`), ['blue']);
+});
+
+const diskless = {
+  opcode: 'INSTANCE_CREATE',
+  diskTemplate: 'diskless',
+  install: false,
+  osType: 'slow',
+};
+
 test('a job of another node is watched and cancelled; of two who want a name one gets it', async () => {
   await addOs(two, 'slow', ['echo begun', 'exec sleep 600']);
-  await succeed(two, 'gnt-os', 'modify', '--trusted', 'yes', 'slow');
+  await addOs(one, 'slow', ['exit 0']);
+  assert.equal(
+    await statusOf(two, { opcode: 'OS_SET_PARAMS', name: 'slow', trusted: true }),
+    'success',
+  );
   const adding = one.run('gnt-instance', addWords('slow', 'slow.example.com', '-n', TWO));
-  const running = async (): Promise<JobRecord | undefined> =>
-    (await jobsOf(one)).find(({ status }) => status === 'running');
-  while ((await running()) === undefined) await sleep(50);
-  const job = await running();
-  await succeed(one, 'gnt-job', 'cancel', String(job?.id));
+  await succeed(one, 'gnt-job', 'cancel', String((await untilRunning(one)).id));
   assertRefused(await adding, 1, 'JOB_CANCELED', /cancelled/);
-  await succeed(one, 'gnt-instance', 'remove', '--force', 'slow.example.com');
-  const claims = await Promise.all(
-    [one, two].map((lab) =>
-      lab.run('gnt-instance', [
-        'add',
-        '-t',
-        'diskless',
-        '--no-install',
-        '-o',
-        'slow',
-        'claim.example.com',
-      ]),
-    ),
+  assert.equal(
+    await statusOf(one, { opcode: 'INSTANCE_REMOVE', name: 'slow.example.com' }),
+    'success',
   );
-  assert.deepEqual(
-    claims.map(({ status }) => status === 0).sort(),
-    [false, true],
-    JSON.stringify(claims),
+  const claim = { ...diskless, name: 'claim.example.com' };
+  const claims = await Promise.all([one, two].map((lab) => statusOf(lab, claim)));
+  assert.deepEqual(claims.sort(), ['INSTANCE_EXISTS', 'success']);
+  assert.equal(
+    await statusOf(two, { opcode: 'INSTANCE_REMOVE', name: 'claim.example.com' }),
+    'success',
   );
-  await succeed(two, 'gnt-instance', 'remove', '--force', 'claim.example.com');
 });
 
 test('what one node changes of the cluster, the other one does', async () => {
-  await succeed(one, 'gnt-cluster', 'modify', '--expose-service', 'apt=3142:127.0.0.1:3142');
+  const exposeServices = { apt: { port: 3142, host: '127.0.0.1', hostPort: 3142 } };
+  assert.equal(await statusOf(one, { opcode: 'CLUSTER_SET_PARAMS', exposeServices }), 'success');
   for (const lab of [one, two]) {
     const isOpen = async (): Promise<boolean> => {
       const { stdout } = await run('ip', [
@@ -250,33 +248,20 @@ test('what one node changes of the cluster, the other one does', async () => {
   }
 });
 
-test('a name is one node, and a node is one name; one that is gone is removed', async () => {
+test('a name is one node; one that is gone is removed with what it had', async () => {
   const words = ['init', '--store', url(), '--cluster-key', one.paths.clusterKeyFile];
   await succeed(three, 'gnt-cluster', ...words);
-  assertRefused(
-    await three.run('gnt-noded', ['--node', TWO]),
-    2,
-    'CONFLICT',
-    /another node 'node2/,
-  );
-  await three.startNode('--node', 'node3.example.com');
-  const remove = (): Promise<ProgramResult> => one.run('gnt-node', ['remove', 'node3.example.com']);
-  assertRefused(await remove(), 2, 'CONFLICT', /answers/);
-  await three.stopNode();
-  assertRefused(
-    await three.run('gnt-noded', ['--node', 'n4.example.com']),
-    2,
-    'CONFLICT',
-    /--node node3/,
-  );
-  assert.equal((await remove()).status, 0);
-  assertRefused(await one.run('gnt-node', ['remove', TWO]), 2, 'CONFLICT', /has instances, web1/);
-  assertRefused(
-    await one.run('gnt-node', ['remove', 'x.example.com']),
-    2,
-    'NODE_NOT_FOUND',
-    /x\.example/,
-  );
+  const twin = await three.run('gnt-noded', ['--node', TWO]);
+  assertRefused(twin, 2, 'CONFLICT', /another node 'node2/);
+  await leaveBehind(url(), one.paths.clusterKeyFile, THREE, 'lost.example.com');
+  const remove = (...words: string[]): Promise<ProgramResult> =>
+    one.run('gnt-node', ['remove', ...words]);
+  assertRefused(await remove(TWO), 2, 'CONFLICT', /'node2\.example\.com' answers/);
+  assertRefused(await remove(THREE), 2, 'CONFLICT', /has instances, lost\.example\.com/);
+  assert.equal((await remove('--forget-instances', THREE)).status, 0);
+  const names = (await ask(two, '/v1/instances', instanceInfo.array())).map(({ name }) => name);
+  assert.deepEqual(names, [NAME]);
+  assertRefused(await remove(THREE), 2, 'NODE_NOT_FOUND', /node3/);
 });
 
 test('a node that was killed is shown as silent, and comes back', async () => {
@@ -288,7 +273,7 @@ test('a node that was killed is shown as silent, and comes back', async () => {
     [TWO, 'silent', 1],
   ]);
   assert.match(await succeed(one, 'gnt-node', 'list'), /node2\.example\.com .* silent$/m);
-  assert.equal((await infoOf(one)).status, 'ERROR_nodedown');
+  assert.equal((await infoOf(one, NAME)).status, 'ERROR_nodedown');
   const all = await ask(one, '/v1/instances', instanceInfo.array());
   assert.deepEqual(
     all.map(({ name, status }) => [name, status]),
@@ -303,27 +288,28 @@ test('a node that was killed is shown as silent, and comes back', async () => {
   );
   assert.equal((await one.run('gnt-cluster', ['verify'])).status, 1);
   await two.startNode('--node', TWO);
-  assert.equal((await infoOf(one)).status, 'ADMIN_down');
+  assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
 });
 
-test('without Redis commands fail by name, and work again when it is back', async () => {
+test('without Redis commands fail by name, and all goes on when it is back', async () => {
+  const adding = two.run('gnt-instance', addWords('slow', 'slow.example.com'));
+  const { id } = await untilRunning(two);
   await redis.kill();
-  for (const lab of [one, two]) {
-    const listing = await lab.run('gnt-instance', ['list']);
-    assertRefused(listing, 1, 'STORE_UNAVAILABLE', /unix:.*\nhint: /);
-  }
-  assertRefused(
-    await three.run('gnt-noded', ['--node', 'node3.example.com']),
-    2,
-    'HOST_PREREQUISITE',
-    /unix:/,
-  );
+  assertRefused(await one.run('gnt-instance', ['list']), 1, 'STORE_UNAVAILABLE', /unix:.*\nhint: /);
+  const doctor = await one.run('gnt-node', ['doctor']);
+  assert.match(doctor.stdout, /^error\s+store: .*does not answer/m);
+  const canceled = await askSocket(two.paths.nodedSocket, `/v1/jobs/${id}`, { method: 'DELETE' });
+  assert.equal(canceled.status, 202);
+  assert.equal((await adding).status, 1);
   await redis.restart();
   for (;;) {
-    const { status } = await askSocket(one.paths.nodedSocket, '/v1/instances');
-    if (status === 200 && (await infoOf(one)).status === 'ADMIN_down') break;
+    const { status, body } = await askSocket(one.paths.nodedSocket, '/v1/jobs');
+    const jobs = status === 200 ? jobRecord.array().parse(JSON.parse(body)) : [];
+    if (jobs.some((job) => job.id === id && job.endedAtMs !== null)) break;
     await sleep(100);
   }
-  await succeed(one, 'gnt-instance', 'remove', '--force', NAME);
+  while ((await infoOf(one, NAME)).status !== 'ADMIN_down') await sleep(100);
+  for (const name of ['slow.example.com', NAME])
+    assert.equal(await statusOf(one, { opcode: 'INSTANCE_REMOVE', name }), 'success');
   assert.deepEqual(await ask(two, '/v1/instances', instanceInfo.array()), []);
 });
