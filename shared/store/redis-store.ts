@@ -142,12 +142,14 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
 }
 
 function unavailable(error: unknown, options: RedisStoreOptions): AppError {
+  const isLost = error instanceof Error && error.name === 'MaxRetriesPerRequestError';
+  const reason = isLost ? 'the connection is lost' : messageOf(error);
   return new AppError(
     'STORE_UNAVAILABLE',
-    `the store ${describe(options)} does not answer: ${messageOf(error)}`,
+    `the store ${describe(options)} does not answer: ${reason}`,
     {
       cause: error,
-      hint: 'nothing was told whether it was done: see that Redis runs, look, and repeat it',
+      hint: 'see that Redis runs, look at what was done, and repeat it',
     },
   );
 }
