@@ -1,3 +1,5 @@
+import type { ClusterRecord } from '#shared/contract/api.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import type { ClusterRepository } from '../cluster/cluster-repository.ts';
 import type { ServiceTarget } from '../metad-link/service-relay.ts';
 import type { ChannelNetwork } from '../network/channel-network.ts';
@@ -25,6 +27,9 @@ export class ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
   /** What the filter lets through, as text. */
   #opened = '';
+  /** As the store had them last. */
+  #services: ClusterRecord['exposeServices'] = {};
+  readonly #callers = new Map<string, Named>();
 
   constructor(dependencies: ExposedServicesDependencies) {
     this.#dependencies = dependencies;
@@ -52,13 +57,28 @@ export class ExposedServices {
 
   /** Where an instance's connection to a service goes; undefined when it may not have one. */
   async find(uuid: string, name: string): Promise<ServiceTarget | undefined> {
-    const { clusters, instances, keeper } = this.#dependencies;
-    if (keeper.get(uuid)?.device == null) return undefined;
-    const { exposeServices } = await clusters.load();
-    const service = Object.hasOwn(exposeServices, name) ? exposeServices[name] : undefined;
-    const instance = service && (await instances.findByUuid(uuid));
+    if (this.#dependencies.keeper.get(uuid)?.device == null) {
+      this.#callers.delete(uuid);
+      return undefined;
+    }
+    await this.#readAgain(uuid);
+    const service = Object.hasOwn(this.#services, name) ? this.#services[name] : undefined;
+    const instance = this.#callers.get(uuid);
     if (service === undefined || instance === undefined) return undefined;
     const { channel } = instance;
     return { ...service, instance: { name: instance.name, uuid, ip: channel.ip } };
+  }
+
+  /** While the store is away, guests go on with what they had. */
+  async #readAgain(uuid: string): Promise<void> {
+    const { clusters, instances } = this.#dependencies;
+    try {
+      this.#services = (await clusters.load()).exposeServices;
+      const caller = await instances.findByUuid(uuid);
+      if (caller === undefined) this.#callers.delete(uuid);
+      else this.#callers.set(uuid, { name: caller.name, channel: caller.channel });
+    } catch (error) {
+      if (!isAppError(error, 'STORE_UNAVAILABLE')) throw error;
+    }
   }
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
 import { ExposedServices } from '../../../noded/instances/exposed-services.ts';
@@ -22,8 +23,13 @@ test('the record decides which ports are open, when views are renewed, and where
   await clusters.ensure();
   const calls: unknown[] = [];
   let device: string | null = 'gnt.com.0';
+  let isAway = false;
+  const away = new AppError('STORE_UNAVAILABLE', 'the store does not answer');
   const services = new ExposedServices({
-    clusters,
+    clusters: {
+      ...clusters,
+      load: () => (isAway ? Promise.reject(away) : clusters.load()),
+    },
     instances: {
       findByUuid: async () => ({ name: instance.name, channel: { ip: instance.ip } }),
     },
@@ -40,13 +46,19 @@ test('the record decides which ports are open, when views are renewed, and where
   await services.publish();
   assert.deepEqual(calls, [[3142], 'views']);
   assert.deepEqual(await services.find(instance.uuid, 'apt'), { ...service, instance });
+  isAway = true;
+  assert.deepEqual(await services.find(instance.uuid, 'apt'), { ...service, instance });
+  await assert.rejects(services.refresh(), { code: 'STORE_UNAVAILABLE' });
+  isAway = false;
+  await services.refresh();
+  assert.equal(calls.length, 2, 'nothing had changed');
   assert.equal(await services.find(instance.uuid, 'constructor'), undefined);
   assert.equal(await services.find('0f312383-0843-4d64-b900-bcda02f9f77b', 'apt'), undefined);
   device = null;
   assert.equal(await services.find(instance.uuid, 'apt'), undefined, 'its channel is off');
   device = 'gnt.com.0';
   await expose({});
-  await services.publish();
+  await services.refresh();
   assert.deepEqual(calls.slice(2), [[], 'views']);
   assert.equal(await services.find(instance.uuid, 'apt'), undefined);
   await store.close();
