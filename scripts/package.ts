@@ -10,7 +10,14 @@ import { run } from '#shared/process/run.ts';
  */
 const top = join(import.meta.dirname, '..');
 const DEBIAN_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
-const CLIENTS = ['gnt-instance', 'gnt-backup', 'gnt-os', 'gnt-cluster', 'gnt-node', 'gnt-job'] as const;
+const CLIENTS = [
+  'gnt-instance',
+  'gnt-backup',
+  'gnt-os',
+  'gnt-cluster',
+  'gnt-node',
+  'gnt-job',
+] as const;
 const PROGRAMS = [...CLIENTS, 'gnt-noded', 'gnt-metad', 'gnt-appliance', 'gnt-channel'] as const;
 const BUILD_TIMEOUT_MS = 600_000;
 

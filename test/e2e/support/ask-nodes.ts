@@ -24,7 +24,12 @@ export async function succeed(lab: Lab, program: ProgramName, ...args: string[])
   return result.stdout;
 }
 
-export function assertRefused(result: ProgramResult, status: number, code: string, text: RegExp): void {
+export function assertRefused(
+  result: ProgramResult,
+  status: number,
+  code: string,
+  text: RegExp,
+): void {
   assert.equal(result.status, status, result.stderr);
   assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
   assert.match(result.stderr, text);
