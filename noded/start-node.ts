@@ -24,9 +24,8 @@ import { createAcceleratorChooser } from './hypervisor/accelerator-chooser.ts';
 import { createHypervisor } from './hypervisor/hypervisor.ts';
 import { residentMiB } from './hypervisor/process-memory.ts';
 import { createImageCache } from './images/image-cache.ts';
-import { openPackage } from './images/package-source.ts';
-import { askMirror } from './mirrors/ask-mirror.ts';
 import { createApplianceFiles } from './install/appliance-files.ts';
+import { createGuestContent } from './install/guest-content.ts';
 import { InstallRoom } from './install/install-room.ts';
 import { Installer } from './install/installer.ts';
 import { statusOf } from './instances/describe-instance.ts';
@@ -122,30 +121,12 @@ export async function startNode(
       command: process.execPath,
       args: [...nodeOptions, join(projectDir, 'metad/main.ts')],
     },
-    content: {
-      openImage: async (uuid) => {
-        const image = installer.activeInstall(uuid)?.image;
-        return image ?? undefined;
-      },
-      openMirror: async (uuid, name, request) => {
-        if (!installer.activeInstall(uuid)) return undefined;
-        const { packageMirrors = {} } = await clusters.load();
-        const base = Object.hasOwn(packageMirrors, name) ? packageMirrors[name] : undefined;
-        return base === undefined ? undefined : askMirror(base, request);
-      },
+    content: createGuestContent({
+      activeInstall: (uuid) => installer.activeInstall(uuid),
       findService: (uuid, name) => services.find(uuid, name),
-      openPackage: async (uuid, signal) => {
-        const active = installer.activeInstall(uuid);
-        if (active?.instance.personalizationPackage == null) return undefined;
-        const { packageUser, packagePassword } = active.secrets;
-        return openPackage(active.instance.personalizationPackage, {
-          signal,
-          netrcFile: paths.netrcFile,
-          ...(packageUser !== undefined && { user: packageUser }),
-          ...(packagePassword !== undefined && { password: packagePassword }),
-        });
-      },
-    },
+      clusters,
+      netrcFile: paths.netrcFile,
+    }),
   });
   const views = createViews(instances, clusters);
   const keeper = new MachineKeeper({
