@@ -90,6 +90,7 @@ test('while installing, the view has the plan and the scripts, and is valid', ()
     serial: 'image',
     fileSizeBytes: 1234,
     grow: true,
+    isDiskBlank: true,
   });
   assert.deepEqual(planned.install.plan.disks[0]?.serial, 'disk0');
   assert.deepEqual(planned.install.plan.personalization, { format: 'tar.gz' });
