@@ -294,6 +294,9 @@ test('a node that was killed is shown as silent, and comes back', async () => {
 test('without Redis commands fail by name, and all goes on when it is back', async () => {
   const adding = two.run('gnt-instance', addWords('slow', 'slow.example.com'));
   const { id } = await untilRunning(two);
+  // In the script: nothing is written to the store meanwhile.
+  const log = '/v1/instances/slow.example.com/log';
+  while (!(await askSocket(two.paths.nodedSocket, log)).body.includes('begun')) await sleep(50);
   await redis.kill();
   assertRefused(await one.run('gnt-instance', ['list']), 1, 'STORE_UNAVAILABLE', /unix:.*\nhint: /);
   const doctor = await one.run('gnt-node', ['doctor']);
