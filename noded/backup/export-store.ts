@@ -21,15 +21,18 @@ const RECORD_FILE = 'config.ini';
 const UNFINISHED = '.new';
 const MAX_RECORD_BYTES = 1024 * 1024;
 
+/** The dump of a disk: a file of the host. */
+export interface DumpFile {
+  readonly disk: number;
+  readonly path: string;
+  /** Of one that is to be made: what it may have. */
+  readonly sizeBytes: number;
+}
+
 export interface LoadedExport {
   readonly path: string;
   readonly record: ExportRecord;
-  /** By the disk's index: absolute path and size of its dump. */
-  readonly dumps: readonly {
-    readonly disk: number;
-    readonly path: string;
-    readonly sizeBytes: number;
-  }[];
+  readonly dumps: readonly DumpFile[];
 }
 
 /** An export that is being made: nobody sees it before `finish`. */

@@ -6,7 +6,7 @@ import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/ap
 import { run, SYSTEM_PATH } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { ApplianceFiles } from '../install/appliance-files.ts';
-import type { AcceleratorChoice } from '../hypervisor/hypervisor.ts';
+import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 
 /** Command → the Debian package that has it. */
 const neededCommands = {

@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { AcceleratorChoice } from './hypervisor.ts';
+import type { AcceleratorChoice } from './machine.ts';
 import type { Accelerator } from './machine.ts';
 
 export interface AcceleratorChooser {

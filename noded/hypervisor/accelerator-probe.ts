@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile, chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AcceleratorChoice } from './hypervisor.ts';
+import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
 import { QEMU_ENVIRONMENT, findQemu, planUnprivileged } from './qemu-command.ts';
 import type { QemuUser } from './qemu-user.ts';

@@ -7,7 +7,7 @@ import { ConsoleLog } from './console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
-import type { Accelerator, Machine, MachineSpec } from './machine.ts';
+import type { AcceleratorChoice, Machine, MachineSpec } from './machine.ts';
 import { isAlive, readBootId, readProcessIdentity, signalProcess } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
@@ -20,12 +20,6 @@ import type { MachineRecord } from './run-directory.ts';
 const START_TIMEOUT_MS = 60_000;
 const ADOPT_TIMEOUT_MS = 10_000;
 const STDERR_TAIL_BYTES = 4 * 1024;
-
-export interface AcceleratorChoice {
-  readonly accelerator: Accelerator;
-  /** In words, for an operator. */
-  readonly reason: string;
-}
 
 export interface AdoptedMachine {
   readonly machine: Machine;

@@ -1,4 +1,10 @@
 export type Accelerator = 'kvm' | 'tcg';
+export interface AcceleratorChoice {
+  readonly accelerator: Accelerator;
+  /** In words, for an operator. */
+  readonly reason: string;
+}
+
 export type BootDevice = 'disk' | 'cdrom' | 'network';
 
 export interface MachineSmbios {

@@ -1,19 +1,12 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { DumpFile } from '../backup/export-store.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { runHostScript, type HostScriptOptions } from '../os/run-host-script.ts';
 import { planOspVariables, type ScriptOperation } from '../os/script-environment.ts';
 import { planInstanceEnvironment } from './install-content.ts';
-
-/** The dump of a disk: a file of the host. */
-export interface DumpFile {
-  readonly disk: number;
-  readonly path: string;
-  /** Of an export: what it may have. */
-  readonly sizeBytes: number;
-}
 
 export interface InstanceScript extends Pick<
   HostScriptOptions,

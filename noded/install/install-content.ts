@@ -1,11 +1,11 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HookPoint } from '#shared/contract/primitives.ts';
+import type { DumpFile } from '../backup/export-store.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { packDefinition } from '../os/pack-definition.ts';
 import { planScriptEnvironment, type ScriptOperation } from '../os/script-environment.ts';
-import type { DumpFile } from './host-script.ts';
 import { diskSerial, planInstall, type PlannedScript } from './plan-install.ts';
 
 export interface InstallContentInput {

@@ -3,6 +3,7 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { DumpFile } from '../backup/export-store.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
 import type { GuestEvents } from '../instances/guest-events.ts';
@@ -15,7 +16,6 @@ import type { OsSelection } from '../os/os-registry.ts';
 import type { ApplianceFiles } from './appliance-files.ts';
 import type { ChannelCommandsOptions } from './channel-commands.ts';
 import type { ChosenScripts } from './choose-scripts.ts';
-import type { DumpFile } from './host-script.ts';
 import type { InstallRoom } from './install-room.ts';
 
 export interface InstallRequest {

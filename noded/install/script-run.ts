@@ -1,13 +1,14 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
+import type { DumpFile } from '../backup/export-store.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import type { ScriptOperation } from '../os/script-environment.ts';
 import { runAppliance } from './appliance-session.ts';
 import type { ChosenHelper } from './choose-scripts.ts';
-import { type DumpFile, exportDumps, runInstanceScript } from './host-script.ts';
+import { exportDumps, runInstanceScript } from './host-script.ts';
 import { inStage } from './install-error.ts';
 import { buildInstallContent } from './install-content.ts';
 import { InstallLog, scriptLogPath } from './install-log.ts';

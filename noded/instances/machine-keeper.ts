@@ -7,7 +7,8 @@ import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { openBridgedTap } from '../network/bridged-tap.ts';
-import type { ChannelGuest, ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
+import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
+import type { ChannelGuest } from '../network/nft-rules.ts';
 
 /** What the machine of an instance is running for. */
 export type MachineKind = 'run' | 'appliance';

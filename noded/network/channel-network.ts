@@ -15,7 +15,13 @@ import {
   namespacePathOf,
   networkNamespaceExists,
 } from './network-namespace.ts';
-import { planBaseRules, planServicePorts, planTapRules, planTapRulesRemoval } from './nft-rules.ts';
+import {
+  type ChannelGuest,
+  planBaseRules,
+  planServicePorts,
+  planTapRules,
+  planTapRulesRemoval,
+} from './nft-rules.ts';
 import { applyNftCommands } from './nft.ts';
 import { RouteNetlink } from './rtnetlink.ts';
 import { SERVICE_IPV4, SERVICE_IPV6 } from './service-address.ts';
@@ -24,15 +30,6 @@ const TAP_PREFIX = 'gnt.com.';
 const TAP_PATTERN = /^gnt\.com\.(0|[1-9]\d{0,6})$/;
 /** Addresses of a /16: more channels than this cannot be. */
 const MAX_TAPS = 65_536;
-
-export interface ChannelGuest {
-  /** The guest's address in 169.254.0.0/16. */
-  readonly ip: string;
-  /** The guest's MAC, lower case. */
-  readonly mac: string;
-  /** How many it may open; default 400. Twice as many may come at once. */
-  readonly newConnectionsPerSecond?: number;
-}
 
 export interface ChannelTap {
   /** `gnt.com.N` in the channel's namespace, or `gnt…` in the host's for a bridged one. */

@@ -1,4 +1,3 @@
-import type { ChannelGuest } from './channel-network.ts';
 import {
   DHCP_CLIENT_PORT,
   DHCP_SERVER_PORT,
@@ -7,6 +6,15 @@ import {
   SERVICE_IPV6,
   SERVICE_SOLICITED_NODE,
 } from './service-address.ts';
+
+export interface ChannelGuest {
+  /** The guest's address in 169.254.0.0/16. */
+  readonly ip: string;
+  /** The guest's MAC, lower case. */
+  readonly mac: string;
+  /** How many it may open; default 400. Twice as many may come at once. */
+  readonly newConnectionsPerSecond?: number;
+}
 
 /**
  * The wall between a guest and the node, in nft's own language; one transaction per function. (Its JSON cannot say `dynamic` before

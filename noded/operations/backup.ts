@@ -1,10 +1,9 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
+import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../install/choose-scripts.ts';
-import type { DumpFile } from '../install/host-script.ts';
 import type { ScriptRequest } from '../install/script-run.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';

@@ -3,12 +3,11 @@ import type { MetadEvent, MetadStatus } from '#shared/contract/metad-control.ts'
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type {
-  AcceleratorChoice,
   AdoptedMachine,
   Hypervisor,
   StartOptions,
 } from '../../../noded/hypervisor/hypervisor.ts';
-import type { MachineSpec } from '../../../noded/hypervisor/machine.ts';
+import type { AcceleratorChoice, MachineSpec } from '../../../noded/hypervisor/machine.ts';
 import type { MetadLink } from '../../../noded/metad-link/metad-link.ts';
 import type { QueueRead, TreeAnswer } from '../../../noded/metad-link/metad-client.ts';
 import type { ChannelNetwork, ChannelTap } from '../../../noded/network/channel-network.ts';
