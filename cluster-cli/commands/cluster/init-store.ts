@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { instanceName } from '#shared/contract/primitives.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { ensureCluster, openSealedRedis } from '#shared/store/cluster-store.ts';
@@ -41,7 +41,12 @@ export async function initStore(
   const given = keyFile === undefined ? undefined : await requireKey(keyFile);
   const kept = await readClusterKey(paths.clusterKeyFile);
   const key = given ?? kept ?? makeClusterKey();
-  const { store, cluster } = await openSealedRedis(url, key, silentLogger);
+  const hasKey = given !== undefined || kept !== undefined;
+  const { store, cluster } = await openSealedRedis(url, key, silentLogger).catch(
+    (error: unknown) => {
+      throw hasKey || !isAppError(error, 'STORE_KEY') ? error : needsKey(url, error);
+    },
+  );
   await using closing = new AsyncDisposableStack();
   closing.defer(() => store.close());
   if (cluster === undefined && given !== undefined) {
@@ -67,6 +72,17 @@ export async function initStore(
       ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +
           `start gnt-noded; other nodes join with a copy of ${paths.clusterKeyFile}: gnt-cluster init --store URL --cluster-key FILE`
       : `this node is in cluster ${clusterName} in ${describeStoreUrl(url)}: start gnt-noded`,
+  );
+}
+
+function needsKey(url: string, cause: unknown): AppError {
+  return new AppError(
+    'STORE_KEY',
+    `there is a cluster in ${describeStoreUrl(url)} already: joining it takes its key`,
+    {
+      hint: 'copy var/lib/gnt/cluster.key from one of its nodes, and give it with --cluster-key FILE',
+      cause,
+    },
   );
 }
 
