@@ -252,7 +252,8 @@ describe("the channel's filter", () => {
         (seen) => seen.source !== SERVICE_IPV4,
       );
       answers += (await alice.settle()).filter(isSynAck).length;
-      const allowed = Math.ceil(LOW_RATE * (2 + (performance.now() - startedAtMs) / 1000));
+      // Its burst is two seconds' worth. The kernel was seen, once in some thirty runs, to give it a second time after the rule was replaced.
+      const allowed = Math.ceil(LOW_RATE * (2 * 2 + (performance.now() - startedAtMs) / 1000));
       outcomes.push({
         attack: 'more new connections than its rate',
         answers: answers <= allowed ? 'no more than its rate' : answers,
