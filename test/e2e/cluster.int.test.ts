@@ -14,7 +14,7 @@ import { askSocket } from '../../scripts/lab/ask-socket.ts';
 import { findSecret } from '../../scripts/lab/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
 import { askRapi } from '../noded/rapi/ask-rapi.ts';
-import { startRedis, type RedisServer } from '../shared/store/redis-server.ts';
+import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {
   addOs,
   addWords,

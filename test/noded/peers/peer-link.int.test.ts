@@ -15,7 +15,7 @@ import { encodeKey } from '../../../noded/cluster/node-key.ts';
 import { createNodeRegistry, type NodeRegistry } from '../../../noded/cluster/node-registry.ts';
 import { PeerLink } from '../../../noded/peers/peer-link.ts';
 import type { PeerStream } from '../../../noded/peers/peer-stream.ts';
-import { startRedis, type RedisServer } from '../../shared/store/redis-server.ts';
+import { startRedis, type RedisServer } from '../support/redis-server.ts';
 
 /** Two nodes and a stranger on one real Redis. */
 let redis: RedisServer;

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
-import { startRedis, type RedisServer } from './redis-server.ts';
+import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 import { testStoreContract } from './store-contract.ts';
 
 let server: RedisServer;

@@ -9,7 +9,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
-import { startRedis, type RedisServer } from './redis-server.ts';
+import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 import { testStoreContract } from './store-contract.ts';
 
 const key = randomBytes(32);
