@@ -51,6 +51,8 @@ export interface ExportStore {
   /** @param source name or absolute directory. @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID */
   load(source: string): Promise<LoadedExport>;
   begin(name: string): Promise<UnfinishedExport>;
+  /** Whether there is one, importable or not. @throws AppError EXPORT_NOT_FOUND */
+  check(name: string): Promise<void>;
   /** @throws AppError EXPORT_NOT_FOUND */
   remove(name: string): Promise<void>;
   /** What a daemon that was killed did not finish. */
@@ -75,8 +77,14 @@ export function createExportStore(directory: string): ExportStore {
     );
     return { path, record, dumps: dumps.filter((dump) => dump !== null) };
   };
+  const check = async (name: string): Promise<void> => {
+    const isThere =
+      instanceName.safeParse(name).success && (await namesIn(directory)).includes(name);
+    if (!isThere) throw notFound(name, directory);
+  };
   return {
     load,
+    check,
     list: async () => {
       const names = (await namesIn(directory)).filter((name) => !name.endsWith(UNFINISHED));
       return Promise.all(names.sort().map((name) => describe(name, pathOf(name), load)));
@@ -88,9 +96,7 @@ export function createExportStore(directory: string): ExportStore {
       return unfinished(path, pathOf(name));
     },
     remove: async (name) => {
-      await load(name).catch((error: unknown) => {
-        if (error instanceof AppError && error.code === 'EXPORT_NOT_FOUND') throw error;
-      });
+      await check(name);
       await rm(pathOf(name), { recursive: true, force: true });
     },
     sweep: async () => {
@@ -161,8 +167,13 @@ async function readRecordFile(path: string, source: string, directory: string): 
     return await readFile(file, 'utf8');
   } catch (error) {
     const code = systemCodeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') throw notFound(source, directory);
-    throw error;
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
+    const isDirectory = await stat(path).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (!isDirectory) throw notFound(source, directory);
+    throw new AppError('EXPORT_INVALID', `${file} is missing`, { cause: error });
   }
 }
 

@@ -16,7 +16,7 @@ export function completeFromExport(opcode: Create, { record, dumps, path }: Load
     });
   }
   const disks =
-    opcode.disks.length > 0
+    opcode.disks.length > 0 || opcode.diskTemplate === 'diskless'
       ? opcode.disks
       : record.disks.map(({ sizeBytes, name }) => ({ sizeBytes, ...(name !== null && { name }) }));
   const beyond = dumps.find(({ disk }) => disk >= disks.length);

@@ -53,8 +53,7 @@ export function removeExportHandler({
   return {
     locks: ({ name }) => [exportLock(name)],
     prepare: async ({ name }) => {
-      const found = (await exports.list()).some((each) => each.name === name);
-      if (!found) await exports.load(name);
+      await exports.check(name);
       return async () => {
         await exports.remove(name);
         return { name };

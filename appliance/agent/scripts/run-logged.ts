@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { createLineSplitter } from '../report/line-splitter.ts';
 import type { StageReporter } from '../stages/stage.ts';
 
@@ -9,6 +9,8 @@ import type { StageReporter } from '../stages/stage.ts';
 const LAST_LINES = 5;
 /** A daemon that a program left behind may keep its output open. */
 const DRAIN_TIMEOUT_MS = 500;
+/** Of a dump every byte counts: the rest of a pipe, on a slow disk. */
+const DUMP_DRAIN_TIMEOUT_MS = 30_000;
 
 export interface ProgramEnd {
   readonly isSuccess: boolean;
@@ -57,13 +59,24 @@ export async function runLogged(
   for (const flow of [fed, taken]) flow?.catch(() => undefined);
   const { status, signal } = await ended(child);
   for (const splitter of splitters) splitter.end();
-  await taken;
+  // It has read what it wanted; what it left behind may hold either end open.
+  stdin?.destroy();
+  const drained = setTimeout(() => child.stdout?.destroy(heldOpen()), DUMP_DRAIN_TIMEOUT_MS);
+  try {
+    await taken;
+  } finally {
+    clearTimeout(drained);
+  }
   await fed;
   return {
     isSuccess: status === 0,
     how: signal === null ? `exited with status ${status}` : `was killed by ${signal}`,
     lastLines,
   };
+}
+
+function heldOpen(): AppError {
+  return new AppError('SCRIPT_FAILED', 'a program that it left running holds its output open');
 }
 
 /** A program need not read its input to the end. */

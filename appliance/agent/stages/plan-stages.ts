@@ -64,7 +64,10 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
     ...around('after-install'),
     ...around('after-reset'),
   ];
-  const mayHaveWritten = hasHooks(hooks, 'install.pre') || hooks?.has('image.before') === true;
+  const mayHaveWritten =
+    plan.scripts?.verify !== undefined ||
+    hasHooks(hooks, 'install.pre') ||
+    hooks?.has('image.before') === true;
   const mayExecute = mountedPoints.some((point) => hasHooks(hooks, point));
   return {
     stages: [

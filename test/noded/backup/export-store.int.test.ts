@@ -77,6 +77,9 @@ test('a record that is no record of ours is a problem of that export only', asyn
   const path = await makeExport('whole');
   await truncate(join(path, 'config.ini'), 10);
   assert.match((await exports.list())[0]?.problem ?? '', /config\.ini/);
+  await rm(join(path, 'config.ini'));
+  assert.match((await exports.list())[0]?.problem ?? '', /config\.ini is missing/);
+  await exports.check(NAME);
   await exports.remove(NAME);
   await assert.rejects(exports.remove(NAME), (error) => isAppError(error, 'EXPORT_NOT_FOUND'));
 });
