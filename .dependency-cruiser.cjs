@@ -1,7 +1,73 @@
-/** The import table of the house: programs never import each other, shared imports only itself. */
+/** The import table of the house: programs never import each other, shared imports only itself, folders point one way. */
 const programs = ['metad', 'noded', 'appliance', 'cluster-cli'];
+
+/**
+ * The folders of each program, the ground first: a folder imports those before it in its list and none behind it. Files at the top of
+ * a program (`main.ts` and the wiring) stand above all of its folders.
+ */
+const layers = {
+  metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'dhcp', 'control', 'ganeti'],
+  noded: [
+    ...['host', 'jobs', 'disks', 'downloads', 'images', 'network', 'records', 'hypervisor'],
+    ...['metad-link', 'peers', 'backup', 'instances', 'os', 'cluster', 'appliance', 'install'],
+    ...['operations', 'doctor', 'api', 'rapi'],
+  ],
+  'appliance/agent': [
+    ...['process', 'report', 'channel', 'overlay', 'disks', 'image', 'scripts', 'hooks', 'stages'],
+  ],
+  'cluster-cli': [
+    ...['values', 'failures', 'client', 'terminal', 'render', 'fields', 'completion', 'progress'],
+    'commands',
+  ],
+  shared: [
+    ...['clock', 'errors', 'contract', 'secret', 'log', 'paths', 'process', 'stream', 'sys'],
+    'store',
+  ],
+};
+
+const oneDirection = Object.entries(layers).flatMap(([program, folders]) =>
+  folders.map((folder, index) => {
+    const below = folders.slice(0, index + 1).join('|');
+    return {
+      name: `${program}-${folder}-imports-only-what-is-below-it`,
+      severity: 'error',
+      from: { path: `^${program}/${folder}/` },
+      to: { path: `^${program}/`, pathNot: `^${program}/(${below})/` },
+    };
+  }),
+);
+/** A folder that is in no list would be outside of the rule above. */
+const everyFolderIsInItsList = Object.entries(layers).map(([program, folders]) => ({
+  name: `${program}-folders-are-in-the-list-of-layers`,
+  severity: 'error',
+  from: { path: `^${program}/[^/]+/`, pathNot: `^${program}/(${folders.join('|')})/` },
+  to: {},
+}));
+
 module.exports = {
   forbidden: [
+    ...oneDirection,
+    ...everyFolderIsInItsList,
+    {
+      name: 'the-agent-does-not-import-its-builder',
+      severity: 'error',
+      from: { path: '^appliance/agent/' },
+      to: { path: '^appliance/(image/|main.ts)' },
+    },
+    {
+      name: 'nobody-imports-tests',
+      comment:
+        'What tests are made with stays below test/; production code reads no fixture either.',
+      severity: 'error',
+      from: { pathNot: '^test/' },
+      to: { path: '^test/' },
+    },
+    {
+      name: 'programs-do-not-import-scripts',
+      severity: 'error',
+      from: { path: `^(${programs.join('|')}|shared)/` },
+      to: { path: '^scripts/' },
+    },
     {
       name: 'no-circular',
       comment: 'Types may refer to each other; modules that run may not.',
@@ -14,14 +80,14 @@ module.exports = {
       severity: 'error',
       from: { path: `^${name}/` },
       to: {
-        path: `^(${[...programs, 'test', 'fixtures', 'scripts'].filter((p) => p !== name).join('|')})/`,
+        path: `^(${[...programs, 'fixtures'].filter((p) => p !== name).join('|')})/`,
       },
     })),
     {
       name: 'shared-imports-only-itself',
       severity: 'error',
       from: { path: '^shared/' },
-      to: { path: `^(${programs.join('|')}|test|fixtures|scripts)/` },
+      to: { path: `^(${programs.join('|')}|fixtures)/` },
     },
     {
       name: 'errors-and-contract-import-nothing-above-them',

@@ -6,11 +6,16 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { addCompletion } from './commands/completion.ts';
 import { expandArguments, hasSensitiveArguments } from './arguments.ts';
-import type { Context, Interrupts } from './context.ts';
-import { type ExitStatus, failureOf } from './failure.ts';
+import type { Context, Interrupts } from './terminal/context.ts';
+import { type ExitStatus, failureOf } from './failures/failure.ts';
 import { isProgramName, programs } from './programs.ts';
 import { renderFailure } from './render/failure-text.ts';
-import { createPaint, DEFAULT_COLUMNS, readAppearance, type Terminal } from './terminal.ts';
+import {
+  createPaint,
+  DEFAULT_COLUMNS,
+  readAppearance,
+  type Terminal,
+} from './terminal/terminal.ts';
 import { errorOfUsage, isHelpShown, prepareForUse } from './usage.ts';
 import { createValueSource } from './values/value-source.ts';
 

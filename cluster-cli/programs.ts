@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Context } from './context.ts';
+import type { Context } from './terminal/context.ts';
 
 /** Each program loads its own commands only. */
 export const programs = {

@@ -5,7 +5,7 @@ import type { Logger } from '#shared/log/log.ts';
 import { EventLog } from './channel/event-log.ts';
 import { listenForControl, removeStaleSocket } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
-import type { GanetiConfig } from './config.ts';
+import type { GanetiConfig } from './config/config.ts';
 import { GanetiDropIn } from './ganeti/drop-in.ts';
 import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
 import { Listeners } from './ganeti/listeners.ts';

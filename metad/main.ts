@@ -3,8 +3,8 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { USAGE, parseConfig } from './config.ts';
-import type { MetadConfig } from './config.ts';
+import { USAGE, parseConfig } from './config/config.ts';
+import type { MetadConfig } from './config/config.ts';
 import { startDaemon } from './daemon.ts';
 import { startGanetiDaemon } from './ganeti-daemon.ts';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { AdoptedMachine, Hypervisor } from './hypervisor/hypervisor.ts';
-import type { InstanceRepository } from './instances/instance-repository.ts';
+import type { InstanceRepository } from './records/instance-repository.ts';
 import type { InstanceRunner } from './instances/instance-runner.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Views } from './instances/views.ts';

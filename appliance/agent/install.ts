@@ -5,10 +5,10 @@ import type { HookBook, HooksModule } from './hooks/main.ts';
 import { EventSender } from './report/event-sender.ts';
 import { createReporter } from './report/reporter.ts';
 import { listHiddenValues } from './scripts/environment.ts';
-import { REAL_LOCATIONS } from './stages/disks.ts';
+import { REAL_LOCATIONS } from './disks/disks.ts';
 import { createHooksStage, OWN_HOOKS } from './stages/hooks.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
-import { runStages, type StageFailure } from './stages/stage.ts';
+import { runStages, type StageFailure } from './report/stage.ts';
 
 /** The result is repeated for this long; the host has its own, longer deadline. */
 const RESULT_TIMEOUT_MS = 120_000;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { CommandFailure } from '../failure.ts';
+import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
 
 /** A restart of noded takes seconds; after this long without it, the watcher gives up (the job does not). */

@@ -23,7 +23,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { failureOfApi } from '../failure.ts';
+import { failureOfApi } from '../failures/failure.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
 
 /** metad's refusals come through noded as they are, and have no hint. */

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { CompletionWord } from '../completion/complete.ts';
-import type { Context } from '../context.ts';
-import { addCommand, option } from './command.ts';
+import type { Context } from '../terminal/context.ts';
+import { addCommand, option } from '../completion/command.ts';
 
 /** Hidden commands of every program: what a shell sources, what that asks, and the manual page. */
 export function addCompletion(program: Command, context: Context): void {

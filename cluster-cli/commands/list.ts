@@ -1,11 +1,11 @@
 import type { Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../terminal/context.ts';
 import { globToRegex, parseFilter } from '../render/filter.ts';
 import type { SizeUnit } from '../render/format.ts';
 import { type FieldTable, findField, selectFields, sortItems } from '../render/select.ts';
 import { renderTable } from '../render/table.ts';
-import { option } from './command.ts';
+import { option } from '../completion/command.ts';
 
 export interface ListOptions {
   readonly output?: string;

@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../context.ts';
-import { promptHidden } from '../prompt.ts';
+import type { Context } from '../terminal/context.ts';
+import { promptHidden } from '../terminal/prompt.ts';
 
 const OPTION = '--personalization-password';
 

@@ -2,11 +2,11 @@ import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/c
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../client/node-client.ts';
-import type { Context } from '../context.ts';
-import { CommandFailure } from '../failure.ts';
+import type { Context } from '../terminal/context.ts';
+import { CommandFailure } from '../failures/failure.ts';
 import { describeIssue } from './describe-issue.ts';
 import { watchJob } from '../progress/watch.ts';
-import { promptHidden } from '../prompt.ts';
+import { promptHidden } from '../terminal/prompt.ts';
 
 /** Options of every command that makes a job. */
 export interface SubmitOptions {

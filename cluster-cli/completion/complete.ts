@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { type CompletionKind, completionOf, extrasOf } from '../commands/command.ts';
+import { type CompletionKind, completionOf, extrasOf } from './command.ts';
 
 /** What can stand where the cursor is. */
 export type Completion =

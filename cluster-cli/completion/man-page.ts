@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { extrasOf } from '../commands/command.ts';
+import { extrasOf } from './command.ts';
 
 /**
  * A manual page in man(7) macros from the table of commands that `--help` shows.

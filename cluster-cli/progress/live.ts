@@ -1,7 +1,7 @@
 import type { JobEvent } from '#shared/contract/job.ts';
 import { formatBytes, formatDuration, formatEta } from '../render/format.ts';
 import { sanitizeLine } from '../render/sanitize.ts';
-import type { Paint } from '../terminal.ts';
+import type { Paint } from '../terminal/terminal.ts';
 import { describeStatus } from './plain.ts';
 import { type Activity, estimateRemainingMs, type JobProgress } from './state.ts';
 

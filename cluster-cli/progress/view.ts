@@ -1,7 +1,7 @@
 import type { JobEvent } from '#shared/contract/job.ts';
-import type { Context } from '../context.ts';
+import type { Context } from '../terminal/context.ts';
 import { formatClock } from '../render/format.ts';
-import { createPaint, DEFAULT_COLUMNS } from '../terminal.ts';
+import { createPaint, DEFAULT_COLUMNS } from '../terminal/terminal.ts';
 import { type LiveOptions, renderFinished, renderLive, renderLog } from './live.ts';
 import { createPlainReporter } from './plain.ts';
 import { type JobProgress, startProgress } from './state.ts';

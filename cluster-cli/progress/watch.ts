@@ -2,8 +2,8 @@ import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../client/node-client.ts';
 import { watchJobEvents } from '../client/job-events.ts';
-import type { Context } from '../context.ts';
-import { failureOfJob } from '../failure.ts';
+import type { Context } from '../terminal/context.ts';
+import { failureOfJob } from '../failures/failure.ts';
 import { createView } from './view.ts';
 import { applyJobEvent, startProgress } from './state.ts';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import type { CommandFailure } from '../failure.ts';
-import { type Appearance, createPaint } from '../terminal.ts';
+import type { CommandFailure } from '../failures/failure.ts';
+import { type Appearance, createPaint } from '../terminal/terminal.ts';
 import { sanitizeLine } from './sanitize.ts';
 
 /** What is printed for a failure: stage and log first, so that error and hint are the last lines on the screen. */

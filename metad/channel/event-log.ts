@@ -1,5 +1,5 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
-import { MAX_EVENTS_KEPT, MAX_EVENT_BYTES_KEPT } from '../limits.ts';
+import { MAX_EVENTS_KEPT, MAX_EVENT_BYTES_KEPT } from '../config/limits.ts';
 
 /** What happened, without sequence number and instance. */
 export type EventBody = MetadEvent['event'];

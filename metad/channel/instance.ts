@@ -3,7 +3,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
-import { MAX_QUEUE_BYTES, MAX_RENDERED_SITES } from '../limits.ts';
+import { MAX_QUEUE_BYTES, MAX_RENDERED_SITES } from '../config/limits.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { RenderedSites } from './rendered-sites.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { EventLog } from './event-log.ts';
-import { MAX_RENDERED_SITES } from '../limits.ts';
+import { MAX_RENDERED_SITES } from '../config/limits.ts';
 import { Instance } from './instance.ts';
 import { RenderedSites } from './rendered-sites.ts';
 

@@ -13,7 +13,7 @@ import { Site } from '../dialects/site.ts';
 import { readBody } from '../http/request-body.ts';
 import { parseRequestTarget } from '../http/request-target.ts';
 import { serveQueueRead, serveQueueWrite } from '../http/serve-queue.ts';
-import { MAX_VIEW_BYTES } from '../limits.ts';
+import { MAX_VIEW_BYTES } from '../config/limits.ts';
 import { parseView, redactView } from '../view/served-view.ts';
 import { streamEvents } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';

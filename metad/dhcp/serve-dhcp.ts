@@ -5,7 +5,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
 import { TokenBucket } from '../channel/token-bucket.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
-import { DHCP_MESSAGES_PER_SECOND } from '../limits.ts';
+import { DHCP_MESSAGES_PER_SECOND } from '../config/limits.ts';
 import { answerDhcp } from './answer.ts';
 import { parseDhcpRequest } from './codec.ts';
 

@@ -1,7 +1,7 @@
 import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf, jsonLeaf, textLeaf } from './leaf.ts';
-import type { Leaf, Leaves } from './leaf.ts';
+import { bytesLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
+import type { Leaf, Leaves } from '../view/leaf.ts';
 import { describedNics } from './network-description.ts';
 import type { ListingStyle } from './tree.ts';
 import { userData } from './user-data.ts';

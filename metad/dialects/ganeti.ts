@@ -1,8 +1,8 @@
 import { reveal } from '#shared/secret/secret.ts';
 import type { ViewInstall } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf, goneLeaf, jsonLeaf } from './leaf.ts';
-import type { Leaf, Leaves } from './leaf.ts';
+import { bytesLeaf, goneLeaf, jsonLeaf } from '../view/leaf.ts';
+import type { Leaf, Leaves } from '../view/leaf.ts';
 
 /** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
 export function renderGaneti(view: ServedView): Leaves {

@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf } from './leaf.ts';
-import type { Leaf, Leaves } from './leaf.ts';
+import { bytesLeaf } from '../view/leaf.ts';
+import type { Leaf, Leaves } from '../view/leaf.ts';
 import { networkConfig } from './network-description.ts';
 import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';

@@ -1,6 +1,6 @@
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf, jsonLeaf, textLeaf } from './leaf.ts';
-import type { Leaf, Leaves } from './leaf.ts';
+import { bytesLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
+import type { Leaf, Leaves } from '../view/leaf.ts';
 import { debianInterfaces, networkData } from './network-description.ts';
 import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Leaf, LiveLeaf } from './leaf.ts';
+import type { Leaf, LiveLeaf } from '../view/leaf.ts';
 
 /** What a request finds. Header lists are ready to be written, name and value in turn. */
 export type Resource = ContentResource | LiveLeaf;

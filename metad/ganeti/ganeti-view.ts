@@ -1,6 +1,6 @@
 import { DEFAULT_DIALECTS } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import type { Leaf } from '../dialects/leaf.ts';
+import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { GanetiInstance } from './instance-dict.ts';
 

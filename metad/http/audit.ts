@@ -1,7 +1,7 @@
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
 import { TokenBucket } from '../channel/token-bucket.ts';
-import { AUDIT_LINES_AT_ONCE, AUDIT_LINES_PER_SECOND } from '../limits.ts';
+import { AUDIT_LINES_AT_ONCE, AUDIT_LINES_PER_SECOND } from '../config/limits.ts';
 
 const MAX_PATH_LENGTH = 256;
 const RATE = { perSecond: AUDIT_LINES_PER_SECOND, burst: AUDIT_LINES_AT_ONCE };

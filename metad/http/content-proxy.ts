@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { messageOf } from '#shared/errors/app-error.ts';
-import type { StreamName } from '../dialects/leaf.ts';
+import type { StreamName } from '../view/leaf.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
 

@@ -8,7 +8,7 @@ import { resolveAddress } from '../dialects/address.ts';
 import type { Address } from '../dialects/address.ts';
 import { RenderFailure } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
-import { REFUSAL_DELAY_MS } from '../limits.ts';
+import { REFUSAL_DELAY_MS } from '../config/limits.ts';
 import { findAction } from './actions.ts';
 import type { Action } from './actions.ts';
 import { createAudit } from './audit.ts';

@@ -9,7 +9,7 @@ import {
   MAX_HEADER_BYTES,
   REQUEST_TIMEOUT_MS,
   TIMEOUT_CHECK_INTERVAL_MS,
-} from '../limits.ts';
+} from '../config/limits.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
 import type { GuestHandler, Peer } from './guest-handler.ts';
 import type { GuestMetrics } from './guest-metrics.ts';

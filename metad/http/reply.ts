@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DRAIN_TIMEOUT_MS, MAX_DRAINED_BYTES } from '../limits.ts';
+import { DRAIN_TIMEOUT_MS, MAX_DRAINED_BYTES } from '../config/limits.ts';
 
 /** A short answer in words. */
 export function sendText(

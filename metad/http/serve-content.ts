@@ -1,6 +1,6 @@
 import type { Address } from '../dialects/address.ts';
 import type { ContentResource, Resource } from '../dialects/tree.ts';
-import { DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S } from '../limits.ts';
+import { DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S } from '../config/limits.ts';
 import { queryInteger, waitingSignal } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';

@@ -1,7 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ByteQueue, QueueSlice } from '../channel/byte-queue.ts';
 import { etagOf } from '../dialects/tree.ts';
-import { MAX_QUEUE_BYTES, MAX_READ_WAIT_S, MAX_WRITE_BYTES, RETRY_AFTER_S } from '../limits.ts';
+import {
+  MAX_QUEUE_BYTES,
+  MAX_READ_WAIT_S,
+  MAX_WRITE_BYTES,
+  RETRY_AFTER_S,
+} from '../config/limits.ts';
 import { queryInteger, waitingSignal } from './exchange.ts';
 import { readBody } from './request-body.ts';
 import { sendEmpty, sendText, sendTextAndClose } from './reply.ts';

@@ -3,7 +3,7 @@ import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import type { Leaf } from '../dialects/leaf.ts';
+import type { Leaf } from './leaf.ts';
 import { describeIssue } from './validation-message.ts';
 
 /** An OS parameter whose value cannot be printed by accident; null is a secret that the host no longer has. */

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Context, Next } from 'koa';
 import { isAppError } from '#shared/errors/app-error.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import { requestPeer, type Peers } from '../peers/ask-peer.ts';
 import { readBody } from './read-body.ts';
 import { untilGone } from './until-gone.ts';

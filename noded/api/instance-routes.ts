@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type Router from '@koa/router';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { installLogPath, readInstallLog } from '../install/install-log.ts';
+import { installLogPath, readInstallLog } from '../host/install-log.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { readBody } from './read-body.ts';
 

@@ -3,10 +3,10 @@ import { jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
-import type { NodeRegistry } from './node-registry.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 
 export interface ClusterJobsDependencies {
   readonly nodeName: string;

@@ -1,9 +1,9 @@
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { PeerLink } from '../peers/peer-link.ts';
-import { encodeKey, loadNodeKey } from './node-key.ts';
-import type { NodeRegistry } from './node-registry.ts';
-import type { OpenedStore } from './open-store.ts';
+import { encodeKey, loadNodeKey } from '../records/node-key.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
+import type { OpenedStore } from '../records/open-store.ts';
 
 /**
  * Registers this node, and meets the others where there may be some.

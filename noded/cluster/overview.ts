@@ -3,9 +3,9 @@ import { listedNode, nodeInfo, type ListedNode, type NodeInfo } from '#shared/co
 import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
-import type { NodeRegistry } from './node-registry.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {

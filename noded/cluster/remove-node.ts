@@ -1,7 +1,7 @@
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Peers } from '../peers/ask-peer.ts';
-import type { NodeRegistry } from './node-registry.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 
 export interface RemoveNodeDependencies {
   readonly nodeName: string;

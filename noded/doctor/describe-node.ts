@@ -3,8 +3,8 @@ import type { NodeInfo } from '#shared/contract/api.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
-import type { ApplianceFiles } from '../install/appliance-files.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { ApplianceFiles } from '../appliance/appliance-files.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 

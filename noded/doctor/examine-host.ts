@@ -5,7 +5,7 @@ import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run, SYSTEM_PATH } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import type { ApplianceFiles } from '../install/appliance-files.ts';
+import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 
 /** Command → the Debian package that has it. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
 import { QEMU_ENVIRONMENT, findQemu, planUnprivileged } from './qemu-command.ts';
-import type { QemuUser } from './qemu-user.ts';
+import type { QemuUser } from '../host/qemu-user.ts';
 
 const KVM_DEVICE = '/dev/kvm';
 /** It takes 0.1 s where KVM works, and never ends where it does not. */

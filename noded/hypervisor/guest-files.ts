@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { MachineDisk, MachineSpec } from './machine.ts';
-import { QEMU_USER } from './qemu-user.ts';
-import type { QemuUser } from './qemu-user.ts';
+import { QEMU_USER } from '../host/qemu-user.ts';
+import type { QemuUser } from '../host/qemu-user.ts';
 
 /** Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here. */
 export interface GuestFiles extends AsyncDisposable {

@@ -3,16 +3,21 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { probeKvm } from './accelerator-probe.ts';
-import { ConsoleLog } from './console-log.ts';
+import { ConsoleLog } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
 import type { AcceleratorChoice, Machine, MachineSpec } from './machine.ts';
-import { isAlive, readBootId, readProcessIdentity, signalProcess } from './process-identity.ts';
-import type { ProcessIdentity } from './process-identity.ts';
+import {
+  isAlive,
+  readBootId,
+  readProcessIdentity,
+  signalProcess,
+} from '../host/process-identity.ts';
+import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
-import { ensureQemuUser } from './qemu-user.ts';
-import type { QemuUser } from './qemu-user.ts';
+import { ensureQemuUser } from '../host/qemu-user.ts';
+import type { QemuUser } from '../host/qemu-user.ts';
 import { RunDirectory, listRunDirectories, readTail } from './run-directory.ts';
 import type { MachineRecord } from './run-directory.ts';
 

@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process';
 import { constants, closeSync, openSync } from 'node:fs';
 import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
-import type { ConsoleLog } from './console-log.ts';
+import type { ConsoleLog } from '../host/console-log.ts';
 import type { GuestFiles } from './guest-files.ts';
 import type { MachineSpec } from './machine.ts';
 import { planQemuArguments } from './qemu-arguments.ts';
 import { QEMU_ENVIRONMENT, findQemu, planLaunch, planUnprivileged } from './qemu-command.ts';
 import type { ProcessEnd } from './qemu-machine.ts';
-import type { QemuUser } from './qemu-user.ts';
+import type { QemuUser } from '../host/qemu-user.ts';
 import type { RunDirectory } from './run-directory.ts';
 
 export interface LaunchedProcess {

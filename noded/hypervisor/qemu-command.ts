@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import type { Accelerator } from './machine.ts';
-import type { QemuUser } from './qemu-user.ts';
+import type { QemuUser } from '../host/qemu-user.ts';
 
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
 

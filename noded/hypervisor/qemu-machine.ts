@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '#shared/log/log.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
-import type { ConsoleLog } from './console-log.ts';
+import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
 import type { Machine, MachineExit } from './machine.ts';
-import { isAlive, signalProcess } from './process-identity.ts';
-import type { ProcessIdentity } from './process-identity.ts';
+import { isAlive, signalProcess } from '../host/process-identity.ts';
+import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QmpClient } from './qmp-client.ts';
 import type { QmpEvent } from './qmp-client.ts';
 import { boundLog, readTail } from './run-directory.ts';

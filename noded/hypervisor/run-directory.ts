@@ -13,8 +13,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MAX_UNIX_PATH_BYTES } from '#shared/sys/libc.ts';
-import { parseProcessStat } from './process-identity.ts';
-import type { ProcessIdentity } from './process-identity.ts';
+import { parseProcessStat } from '../host/process-identity.ts';
+import type { ProcessIdentity } from '../host/process-identity.ts';
 
 /** What a later noded must know of a machine that runs. */
 const machineRecord = z.strictObject({

@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { identifiesVersion, type Validators } from './transfer/byte-source.ts';
-import type { TransferSink } from './transfer/transfer.ts';
+import { identifiesVersion, type Validators } from '../downloads/transfer/byte-source.ts';
+import type { TransferSink } from '../downloads/transfer/transfer.ts';
 
 const savedValidators = z.object({
   etag: z.string().nullable(),

@@ -1,9 +1,9 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
-import type { Appliance } from './appliance-files.ts';
+import type { Appliance } from '../appliance/appliance-files.ts';
 import { planBoot } from '../instances/plan-boot.ts';
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
-import { diskSerial } from './plan-install.ts';
+import { diskSerial } from '../disks/disk-serials.ts';
 
 /** Two CPUs: one loads kernel modules while the other reads the agent. */
 const APPLIANCE_VCPUS = 2;

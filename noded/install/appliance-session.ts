@@ -5,10 +5,10 @@ import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { AlongsideScript } from './alongside-script.ts';
-import type { Appliance } from './appliance-files.ts';
+import type { AlongsideScript } from '../os/alongside-script.ts';
+import type { Appliance } from '../appliance/appliance-files.ts';
 import { planApplianceMachine } from './appliance-machine.ts';
-import { followAppliance, hasNeverComeUp } from './appliance-run.ts';
+import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.ts';
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from './stage-recorder.ts';
 

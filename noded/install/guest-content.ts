@@ -1,8 +1,8 @@
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
-import { openPackage } from '../images/package-source.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { openPackage } from '../downloads/package-source.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
 import type { FindService } from '../metad-link/service-relay.ts';
-import { askMirror } from '../mirrors/ask-mirror.ts';
+import { askMirror } from '../downloads/ask-mirror.ts';
 import type { Installer } from './installer.ts';
 
 export interface GuestContentDependencies {

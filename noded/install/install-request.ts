@@ -7,15 +7,15 @@ import type { DumpFile } from '../backup/export-store.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
 import type { GuestEvents } from '../instances/guest-events.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { Views } from '../instances/views.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
-import type { ApplianceFiles } from './appliance-files.ts';
-import type { ChannelCommandsOptions } from './channel-commands.ts';
-import type { ChosenScripts } from './choose-scripts.ts';
+import type { ApplianceFiles } from '../appliance/appliance-files.ts';
+import type { ChannelCommandsOptions } from '../os/channel-commands.ts';
+import type { ChosenScripts } from '../os/choose-scripts.ts';
 import type { InstallRoom } from './install-room.ts';
 
 export interface InstallRequest {

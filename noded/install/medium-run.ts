@@ -2,8 +2,8 @@ import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import { agentCode } from './agent-code.ts';
-import type { InstallLog } from './install-log.ts';
+import { agentCode } from '../appliance/agent-code.ts';
+import type { InstallLog } from '../host/install-log.ts';
 
 export interface MediumRunInput {
   readonly installId: string;

@@ -2,17 +2,7 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HookPoint } from '#shared/contract/primitives.ts';
-
-/** Serial of the image's disk in the appliance; the instance's own are disk0, disk1, … */
-export const IMAGE_SERIAL = 'image';
-
-export function dumpSerial(disk: number): string {
-  return `dump${disk}`;
-}
-
-export function diskSerial(index: number): string {
-  return `disk${index}`;
-}
+import { diskSerial, dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
 
 export interface PlannedScript {
   readonly name: 'create' | 'import' | 'export' | 'rename';

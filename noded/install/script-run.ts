@@ -7,13 +7,13 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import type { ScriptOperation } from '../os/script-environment.ts';
 import { runAppliance } from './appliance-session.ts';
-import type { ChosenHelper } from './choose-scripts.ts';
-import { exportDumps, runInstanceScript } from './host-script.ts';
+import type { ChosenHelper } from '../os/choose-scripts.ts';
+import { exportDumps, runInstanceScript } from '../os/instance-script.ts';
 import { inStage } from './install-error.ts';
 import { buildInstallContent } from './install-content.ts';
-import { InstallLog, scriptLogPath } from './install-log.ts';
+import { InstallLog, scriptLogPath } from '../host/install-log.ts';
 import type { InstallerDependencies } from './install-request.ts';
-import { dumpSerial } from './plan-install.ts';
+import { dumpSerial } from '../disks/disk-serials.ts';
 import { StageRecorder } from './stage-recorder.ts';
 
 /** A script that works on an installed instance that is down. */

@@ -1,6 +1,6 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ServiceTarget } from '../metad-link/service-relay.ts';
 import type { ChannelNetwork } from '../network/channel-network.ts';
 import type { KeptMachine } from './machine-keeper.ts';

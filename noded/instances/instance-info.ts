@@ -1,5 +1,5 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { InstanceRunner } from './instance-runner.ts';
 import { osLayers } from './views.ts';

@@ -3,7 +3,7 @@ import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
 import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { datasourceDialect } from './cloud-init-datasource.ts';
-import type { NewInstance } from './instance-repository.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 

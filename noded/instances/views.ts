@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
-import type { InstanceRepository } from './instance-repository.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import { planView, type InstallContent } from './plan-view.ts';
 

@@ -10,7 +10,7 @@ import { createControlChannel } from './control-request.ts';
 import { type EventOptions, readEvents } from './event-stream.ts';
 import { createMetadCalls, type MetadCalls } from './metad-client.ts';
 import { MetadSupervisor } from './metad-supervisor.ts';
-import { ensureSystemUser } from './system-user.ts';
+import { ensureSystemUser } from '../host/system-user.ts';
 
 /** The program to run, up to its own options: `node --flag …/metad/main.ts`. */
 export interface MetadLauncher {

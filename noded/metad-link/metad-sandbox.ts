@@ -1,4 +1,4 @@
-import type { SystemUser } from './system-user.ts';
+import type { SystemUser } from '../host/system-user.ts';
 
 export interface SandboxOptions {
   /** Name below /run/netns. */

@@ -9,7 +9,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
-import { boundLog, lastLogLine, openLog } from './metad-log.ts';
+import { boundLog, lastLogLine, openLog } from '../host/metad-log.ts';
 import { planMetadCommand } from './metad-sandbox.ts';
 import {
   identifyProcess,
@@ -17,8 +17,8 @@ import {
   isInNetworkNamespace,
   type ProcessIdentity,
   userOf,
-} from './process-info.ts';
-import type { SystemUser } from './system-user.ts';
+} from '../host/process-info.ts';
+import type { SystemUser } from '../host/system-user.ts';
 
 export interface SupervisorOptions {
   readonly paths: RootPaths;

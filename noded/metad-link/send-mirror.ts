@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../mirrors/ask-mirror.ts';
+import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../downloads/ask-mirror.ts';
 import { refuse } from './refuse.ts';
 
 /** Undefined: this instance is not being installed, or the administrator allows no mirror of this name. */

@@ -3,7 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
-import { requireHelper } from '../install/choose-scripts.ts';
+import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/script-run.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';

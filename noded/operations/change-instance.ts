@@ -1,7 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { removeLogs } from '../install/install-log.ts';
+import { removeLogs } from '../host/install-log.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import {

@@ -3,13 +3,9 @@ import { isAbsolute } from 'node:path';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { validatePackageUrl } from '../images/package-source.ts';
-import {
-  chooseCreateScripts,
-  requireHelper,
-  type ChosenScripts,
-} from '../install/choose-scripts.ts';
-import { collectHooks } from '../install/collect-hooks.ts';
+import { validatePackageUrl } from '../downloads/package-source.ts';
+import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
+import { collectHooks } from '../os/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { OsSelection } from '../os/os-registry.ts';

@@ -3,7 +3,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
 import { beginInstall } from '../install/begin-install.ts';
-import { randomNicMac } from '../instances/channel-addresses.ts';
+import { randomNicMac } from '../records/channel-addresses.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';

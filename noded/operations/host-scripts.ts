@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
-import { chooseHelper } from '../install/choose-scripts.ts';
+import { chooseHelper } from '../os/choose-scripts.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';

@@ -1,12 +1,12 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { ExportStore } from '../backup/export-store.ts';
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
-import type { InstanceRepository } from '../instances/instance-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 

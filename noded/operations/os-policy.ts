@@ -1,5 +1,5 @@
 import type { OsSettings } from '#shared/contract/api.ts';
-import type { ClusterRepository } from '../cluster/cluster-repository.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { osLayers } from '../instances/views.ts';
 
 /** What the administrator said of an OS and of its variant. */

@@ -4,7 +4,7 @@ import { cp, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
 /** The scripts of an OS definition beside `create`: where they run, what they are told, and that dumps come back as they went. */
 let lab: Lab;

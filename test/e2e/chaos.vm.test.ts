@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { runChaos } from '../../scripts/lab/chaos.ts';
+import { runChaos } from '../chaos/run-chaos.ts';
 
 /** `npm run chaos -- --installs 200 --seed N` is the same for hours. */
 const INSTALLS = 7;

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
-import { createLab, type Lab } from '../../scripts/lab/lab.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 

@@ -10,9 +10,9 @@ import { z } from 'zod';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
-import { askSocket } from '../../scripts/lab/ask-socket.ts';
-import { findSecret } from '../../scripts/lab/find-secret.ts';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { askSocket } from '../lab/ask-socket.ts';
+import { findSecret } from '../../scripts/demo/find-secret.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { askRapi } from '../noded/rapi/ask-rapi.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
 /** Every way in which an installation inside the appliance can fail: what it says, and that nothing is left of it. */
 let lab: Lab;

@@ -4,7 +4,7 @@ import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeCpio } from '../../appliance/image/cpio.ts';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
-import { createLab } from '../../scripts/lab/lab.ts';
+import { createLab } from '../../scripts/demo/lab.ts';
 import { findDifference, readTour } from './support/read-tour.ts';
 import { Shell } from './support/shell.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/lab/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
 /** What can be refused without a machine: each with its exit status, its code, the offending value, and nothing changed. */
 let lab: Lab;

@@ -1,5 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import { runCommand } from '../command.ts';
+import { runCommand } from '../process/command.ts';
 import type { UserFields } from './fields.ts';
 import type { RootFiles } from './root-files.ts';
 

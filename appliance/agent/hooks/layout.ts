@@ -2,9 +2,9 @@ import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
 import { z } from 'zod';
-import { runCommand, tryCommand } from '../command.ts';
-import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../stages/disks.ts';
-import { growFileSystem } from '../stages/grow.ts';
+import { runCommand, tryCommand } from '../process/command.ts';
+import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../disks/disks.ts';
+import { growFileSystem } from '../disks/grow.ts';
 import type { StepFields } from './fields.ts';
 
 type Layout = NonNullable<StepFields['layout']>;

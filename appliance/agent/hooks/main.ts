@@ -1,7 +1,7 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 import { findSkipReason } from './conditions.ts';
 import { isChroot, parseHookDocument } from './document.ts';
 import { type OrderedStep, orderSteps } from './order.ts';

@@ -1,7 +1,7 @@
 import { readlinkSync } from 'node:fs';
 import { TargetRoot } from '../overlay/target-root.ts';
 import { type ProgramEnd, runLogged } from '../scripts/run-logged.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 
 /** Where a step's programs run. */
 export interface StepRoot {

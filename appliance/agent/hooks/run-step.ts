@@ -1,5 +1,5 @@
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 import { applyUser, authorizeKeys } from './accounts.ts';
 import {
   download,

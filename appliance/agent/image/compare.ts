@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { AppError } from '#shared/errors/app-error.ts';
-import { tryCommand } from '../command.ts';
+import { tryCommand } from '../process/command.ts';
 import type { ContainerFormat } from './format.ts';
 
 /** QEMU's name for what image and disk are; files in tests. */

@@ -1,8 +1,8 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
-import { runCommand, tryCommand } from '../command.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import { runCommand, tryCommand } from '../process/command.ts';
+import type { StageReporter } from '../report/stage.ts';
 import { compareImage, type ImageDriver } from './compare.ts';
 import { decompress } from './decompress.ts';
 import {

@@ -1,5 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import { tryCommand } from '../command.ts';
+import { tryCommand } from '../process/command.ts';
 
 /** `security.selinux` is relabelled by the guest, `trusted.*` belongs to whoever made the file system. */
 const KEPT_PREFIXES = ['user.', 'security.capability', 'security.ima', 'system.posix_acl_'];

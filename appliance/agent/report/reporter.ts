@@ -2,7 +2,7 @@ import type { InstallEvent } from '#shared/contract/install-event.ts';
 import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
-import type { StageFailure, StageObserver, StageReporter } from '../stages/stage.ts';
+import type { StageFailure, StageObserver, StageReporter } from './stage.ts';
 
 const MIN_PROGRESS_INTERVAL_MS = 1_000;
 const MAX_SUMMARY_LENGTH = 1024;

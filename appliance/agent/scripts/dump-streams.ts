@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { type Readable, Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { createLineSplitter } from '../report/line-splitter.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 
 /** Lines of output that a failure's message repeats. */
 const LAST_LINES = 5;

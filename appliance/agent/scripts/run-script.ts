@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { StageReporter } from '../stages/stage.ts';
+import type { StageReporter } from '../report/stage.ts';
 import { runLogged } from './run-logged.ts';
 
 export interface ScriptOptions {

@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync } from 'node:fs';
-import { runCommand } from '../command.ts';
+import { runCommand } from '../process/command.ts';
 
 const BASE = '/run/gnt/overlay';
 /** The appliance's system as a script sees it: read-only image below, RAM above. */

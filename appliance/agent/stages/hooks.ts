@@ -6,10 +6,10 @@ import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import type { HookBook, HooksModule } from '../hooks/main.ts';
-import { TARGET_PATH } from '../overlay/mount.ts';
+import { TARGET_PATH } from '../disks/mount.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
-import type { Stage } from './stage.ts';
+import type { Stage } from '../report/stage.ts';
 
 /** The appliance's own hooks: a builder may put some there. */
 export const OWN_HOOKS = '/opt/gnt/hooks';

@@ -1,14 +1,14 @@
 import { mkdirSync } from 'node:fs';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
-import { rereadPartitions } from '../overlay/file-systems.ts';
+import { rereadPartitions } from '../disks/file-systems.ts';
 import { unpackTar } from '../overlay/package.ts';
 import { readDump, writeDump } from '../scripts/dump-streams.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import { runScript, type ScriptOptions } from '../scripts/run-script.ts';
 import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
-import { type DiskLocations, listDisksBySerial } from './disks.ts';
-import type { Stage, StageReporter } from './stage.ts';
+import { type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
+import type { Stage, StageReporter } from '../report/stage.ts';
 
 /** In RAM, and the same path inside the script's root. */
 const DEFINITION_PATH = '/run/gnt/os';

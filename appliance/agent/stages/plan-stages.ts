@@ -1,27 +1,22 @@
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HookPoint } from '#shared/contract/primitives.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
-import { tryCommand } from '../command.ts';
+import { tryCommand } from '../process/command.ts';
 import type { HookBook } from '../hooks/main.ts';
 import { dumpImage } from '../image/dump.ts';
 import {
   deactivateVolumeGroups,
   listFileSystems,
   rereadPartitions,
-} from '../overlay/file-systems.ts';
-import {
-  isInstanceMounted,
-  mountInstance,
-  TARGET_PATH,
-  unmountInstance,
-} from '../overlay/mount.ts';
+} from '../disks/file-systems.ts';
+import { isInstanceMounted, mountInstance, TARGET_PATH, unmountInstance } from '../disks/mount.ts';
 import { overlayPackage } from '../overlay/package.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from './disks.ts';
-import { createGrowStage } from './grow.ts';
+import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
+import { createGrowStage } from '../disks/grow.ts';
 import { hasHooks, surroundWithHooks } from './hooks.ts';
 import { createOsScriptStages } from './os-scripts.ts';
-import type { Stage } from './stage.ts';
+import type { Stage } from '../report/stage.ts';
 
 export interface PlanStagesOptions {
   readonly plan: InstallPlan;

@@ -1,6 +1,6 @@
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { formatTime } from '../../render/format.ts';
 import type { FieldTable } from '../../render/select.ts';
 import { type AddOptions, composeAdd } from '../instance/add.ts';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jobOptions, option, wholeNumber } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import {
   diskOptions,
   installationOptions,

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../../client/node-client.ts';
-import type { Context } from '../../context.ts';
-import { CommandFailure } from '../../failure.ts';
+import type { Context } from '../../terminal/context.ts';
+import { CommandFailure } from '../../failures/failure.ts';
 
 /** A script on the host may be ready before the appliance's channel is. */
 const OPEN_LIMIT_MS = 300_000;

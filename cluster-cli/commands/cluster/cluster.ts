@@ -3,7 +3,7 @@ import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { parseKeyValues } from '../../values/key-values.ts';

@@ -12,7 +12,7 @@ import {
   writeStoreChoice,
 } from '#shared/store/store-choice.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 
 /** The store that a root has, as `gnt-cluster info` shows it; null when it has none yet. @throws AppError FILE_UNREADABLE */
 export async function findStore(paths: RootPaths): Promise<string | null> {

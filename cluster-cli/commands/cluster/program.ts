@@ -1,6 +1,13 @@
 import { Command, type Option } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jobOptions, jsonOption, option, wholeNumber, yesNo } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import {
+  addCommand,
+  jobOptions,
+  jsonOption,
+  option,
+  wholeNumber,
+  yesNo,
+} from '../../completion/command.ts';
 import type { ClusterOptions } from './cluster.ts';
 
 const load = () => import('./cluster.ts');

@@ -1,6 +1,6 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';

@@ -1,7 +1,7 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
-import { confirm } from '../../prompt.ts';
+import type { Context } from '../../terminal/context.ts';
+import { confirm } from '../../terminal/prompt.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';

@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
-import { CommandFailure } from '../../failure.ts';
+import type { Context } from '../../terminal/context.ts';
+import { CommandFailure } from '../../failures/failure.ts';
 import { sanitizeText } from '../../render/sanitize.ts';
 
 const ESCAPE_BYTE = 0x1d; // Ctrl-]

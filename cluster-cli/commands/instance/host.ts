@@ -1,4 +1,4 @@
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 
 /** `gnt-instance activate-disks NAME`: `NODE:disk/N:PATH`, one a line. @throws CommandFailure */
 export async function runActivateDisks(

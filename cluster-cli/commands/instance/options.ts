@@ -1,5 +1,5 @@
 import type { Option } from 'commander';
-import { option, yesNo } from '../command.ts';
+import { option, yesNo } from '../../completion/command.ts';
 
 const OS_GROUP = 'Operating system:';
 const LIST = 'repeatable; k=v,k2=v2';

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { diskSpec, instanceCreate, instanceModify, nicSpec } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
 import { type KeyValue, parseList } from '../../values/key-values.ts';
 import {

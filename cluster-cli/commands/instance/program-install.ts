@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jobOptions, option, wholeNumber } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { AddOptions, InstallationOptions } from './add.ts';
 import type { ModifyOptions } from './change.ts';

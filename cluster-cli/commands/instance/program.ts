@@ -1,6 +1,12 @@
 import { Command } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jobOptions, jsonOption, option, wholeNumber } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import {
+  addCommand,
+  jobOptions,
+  jsonOption,
+  option,
+  wholeNumber,
+} from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import { addInstallation, SECRETS } from './program-install.ts';

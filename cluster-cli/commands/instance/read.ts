@@ -1,5 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { instanceFields } from '../../fields/instance-fields.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '../../render/suggest.ts';

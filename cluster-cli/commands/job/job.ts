@@ -1,7 +1,7 @@
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
-import { failureOfJob } from '../../failure.ts';
+import type { Context } from '../../terminal/context.ts';
+import { failureOfJob } from '../../failures/failure.ts';
 import { jobFields } from '../../fields/other-fields.ts';
 import { watchJob } from '../../progress/watch.ts';
 import { formatDuration, formatTime } from '../../render/format.ts';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jsonOption, option } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import { addCommand, jsonOption, option } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
 const load = () => import('./job.ts');

@@ -1,7 +1,7 @@
 import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';
-import { type Appearance, createPaint } from '../../terminal.ts';
+import { type Appearance, createPaint } from '../../terminal/terminal.ts';
 
 /** `gnt-node doctor`: what stands in the way of installations, and what to do. Exit 1 when they cannot work. */
 export async function runDoctor(

@@ -1,6 +1,6 @@
 import type { ListedNode } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { nodeFields } from '../../fields/other-fields.ts';
 import { formatBytes, formatMiB, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';

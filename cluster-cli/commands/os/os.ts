@@ -1,7 +1,7 @@
 import type { OsInfo } from '#shared/contract/api.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../terminal/context.ts';
 import { osFields } from '../../fields/other-fields.ts';
 import { type OutlineEntry, renderOutline } from '../../render/outline.ts';
 import { suggest } from '../../render/suggest.ts';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
-import type { Context } from '../../context.ts';
-import { addCommand, jobOptions, jsonOption, option, yesNo } from '../command.ts';
+import type { Context } from '../../terminal/context.ts';
+import { addCommand, jobOptions, jsonOption, option, yesNo } from '../../completion/command.ts';
 import { osParameterOptions } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { OsModifyOptions } from './os.ts';

@@ -10,12 +10,12 @@ import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
-import { encodeKey } from '../../../noded/cluster/node-key.ts';
-import { createNodeRegistry } from '../../../noded/cluster/node-registry.ts';
-import { createInstanceRepository } from '../../../noded/instances/instance-repository.ts';
+import { encodeKey } from '../../../noded/records/node-key.ts';
+import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
+import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
-import { askSocket } from '../../../scripts/lab/ask-socket.ts';
-import type { Lab, ProgramName, ProgramResult } from '../../../scripts/lab/lab.ts';
+import { askSocket } from '../../lab/ask-socket.ts';
+import type { Lab, ProgramName, ProgramResult } from '../../../scripts/demo/lab.ts';
 import { createOpcode } from '../../noded/support/opcodes.ts';
 
 export async function succeed(lab: Lab, program: ProgramName, ...args: string[]): Promise<string> {

@@ -1,5 +1,5 @@
-import type { Lab } from '../../../scripts/lab/lab.ts';
-import { askSocket } from '../../../scripts/lab/ask-socket.ts';
+import type { Lab } from '../../../scripts/demo/lab.ts';
+import { askSocket } from '../../lab/ask-socket.ts';
 
 /** Seconds that one request waits in the daemon: asking again and again would take processor time from an emulated guest. */
 const WAIT_S = 30;

@@ -20,7 +20,7 @@ export interface RecordedRequest {
 /** What one client asked a service for, in its order. */
 export interface RequestRecording {
   readonly client: string;
-  /** `recorded` by scripts/record-requests.ts, or where else the list is from. */
+  /** `recorded` by test/metad/record-requests.ts, or where else the list is from. */
   readonly source: string;
   /** What the instance has to be like, beside `exampleView`. */
   readonly view: Partial<InstanceView>;

@@ -10,7 +10,7 @@ import {
   PROBE_EXIT_SUCCESS,
   createProbeFirmware,
 } from '../../../noded/hypervisor/probe-firmware.ts';
-import { ensureQemuUser } from '../../../noded/hypervisor/qemu-user.ts';
+import { ensureQemuUser } from '../../../noded/host/qemu-user.ts';
 
 function ownChildren(): string {
   return readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8');

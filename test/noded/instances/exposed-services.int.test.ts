@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createClusterRepository } from '../../../noded/cluster/cluster-repository.ts';
+import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { ExposedServices } from '../../../noded/instances/exposed-services.ts';
 
 const service = { port: 3142, host: '127.0.0.1', hostPort: 8080 };

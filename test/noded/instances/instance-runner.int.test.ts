@@ -5,7 +5,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { GuestEvents } from '../../../noded/instances/guest-events.ts';
-import type { InstanceRepository } from '../../../noded/instances/instance-repository.ts';
+import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';

@@ -3,8 +3,8 @@ import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JobRecord } from '#shared/contract/job.ts';
-import { askSocket } from '../../../scripts/lab/ask-socket.ts';
-import { createLab, type Lab } from '../../../scripts/lab/lab.ts';
+import { askSocket } from '../../lab/ask-socket.ts';
+import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { unpackPackages } from '../../metad/support/foreign-clients.ts';
 
 /** Definitions whose scripts run on the host of a real node, Debian's own among them; no machine is booted. */

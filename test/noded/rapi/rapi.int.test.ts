@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
-import { askSocket } from '../../../scripts/lab/ask-socket.ts';
-import { createLab, type Lab } from '../../../scripts/lab/lab.ts';
+import { askSocket } from '../../lab/ask-socket.ts';
+import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { askRapi, type Asking } from './ask-rapi.ts';
 
 /** The remote API of a real node: Ganeti's own client installs an instance by scripts on the host, so that no machine is booted. */

@@ -14,7 +14,7 @@ import type { InstallEvent } from '#shared/contract/install-event.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { createReporter } from '../../../../appliance/agent/report/reporter.ts';
 import { surroundWithHooks } from '../../../../appliance/agent/stages/hooks.ts';
-import { runStages, type Stage } from '../../../../appliance/agent/stages/stage.ts';
+import { runStages, type Stage } from '../../../../appliance/agent/report/stage.ts';
 import { hookDocument, TempRoot } from './support/temp-root.ts';
 
 const chroot = (steps: string): HookDocument =>

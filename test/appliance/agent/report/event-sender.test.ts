@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { EventSender } from '../../../../appliance/agent/report/event-sender.ts';
 import { createLineSplitter } from '../../../../appliance/agent/report/line-splitter.ts';
 import { createReporter } from '../../../../appliance/agent/report/reporter.ts';
-import { runStages, type Stage } from '../../../../appliance/agent/stages/stage.ts';
+import { runStages, type Stage } from '../../../../appliance/agent/report/stage.ts';
 import { type InstallEvent, installEvent } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';

@@ -10,7 +10,7 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import { createHostClient } from '../../../../appliance/agent/channel/host-client.ts';
 import { type HookBook, openHooks } from '../../../../appliance/agent/hooks/main.ts';
 import { createHooksStage, hasHooks } from '../../../../appliance/agent/stages/hooks.ts';
-import type { StageReporter } from '../../../../appliance/agent/stages/stage.ts';
+import type { StageReporter } from '../../../../appliance/agent/report/stage.ts';
 import { hookDocument } from '../hooks/support/temp-root.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gnt-own-hooks-'));

@@ -8,7 +8,7 @@ import {
   type HookWorld,
   openHooks,
 } from '../../../../../appliance/agent/hooks/main.ts';
-import type { StageReporter } from '../../../../../appliance/agent/stages/stage.ts';
+import type { StageReporter } from '../../../../../appliance/agent/report/stage.ts';
 
 const BUSYBOX = '/usr/bin/busybox';
 const PROGRAMS = ['sh', 'sed', 'cat', 'grep', 'sleep', 'env', 'mount', 'ls', 'setsid'];

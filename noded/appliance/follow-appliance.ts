@@ -1,0 +1,276 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { StageTiming } from '#shared/contract/instance.ts';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { hookStages, type InstallStage } from '#shared/contract/primitives.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { Machine, MachineExit } from '../hypervisor/machine.ts';
+import { agentCode } from './agent-code.ts';
+import type { InstallLog } from '../host/install-log.ts';
+
+/** From the result to the end of the machine: the agent powers off at once. */
+const SHUTDOWN_TIMEOUT_MS = 60_000;
+/** A result may still be on its way when the machine has ended already. */
+const LATE_RESULT_MS = 3_000;
+/** What of its console is kept with a failure that the appliance did not explain. */
+const CONSOLE_LINES = 30;
+
+/** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
+const agentStages: ReadonlySet<InstallStage> = new Set([
+  ...hookStages,
+  'hooks',
+  'wait-disks',
+  'verify',
+  'image',
+  'grow',
+  'mount',
+  'os-scripts',
+  'personalize',
+  'unmount',
+  'sync',
+]);
+
+export interface ApplianceRunInput {
+  readonly installId: string;
+  readonly machine: Machine;
+  readonly log: InstallLog;
+  readonly context: JobContext;
+  readonly clock: Clock;
+  /** From power-on to the agent's first word. */
+  readonly bootTimeoutMs: number;
+  /** Subscribes to what this instance's guest reports. */
+  readonly subscribe: (listener: (event: MetadEvent['event']) => void) => () => void;
+  readonly onStage: (stage: InstallStage) => void;
+  readonly onTiming: (timing: StageTiming) => void;
+}
+
+type Outcome = Extract<InstallEvent, { type: 'result' }>['outcome'];
+
+/**
+ * Follows a running appliance from power-on to power-off. Success is an explicit result and a clean exit, in this order.
+ * The machine has ended, one way or another, when this returns or throws.
+ * @returns the bytes of each dump that it made, as it says
+ * @throws AppError the agent's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
+ */
+export async function followAppliance(input: ApplianceRunInput): Promise<readonly number[]> {
+  const follower = new Follower(input);
+  const unsubscribe = input.subscribe((event) => follower.take(event));
+  let isUnexplained = false;
+  try {
+    return await follower.follow();
+  } catch (error) {
+    isUnexplained =
+      isAppError(error, 'APPLIANCE_NO_RESULT') || isAppError(error, 'APPLIANCE_CRASHED');
+    throw error;
+  } finally {
+    unsubscribe();
+    const { consoleTail } = await input.machine.kill();
+    if (isUnexplained) keepConsole(consoleTail, input.log);
+  }
+}
+
+/** Whether the machine hung or died before its agent ran: nothing of the instance was touched then, and another boot may go well. */
+export function hasNeverComeUp(error: unknown): boolean {
+  return isAppError(error) && error.details['neverCameUp'] === true;
+}
+
+function keepConsole(consoleTail: string, log: InstallLog): void {
+  for (const line of consoleTail.split('\n').slice(-CONSOLE_LINES))
+    log.append(`console: ${line.trimEnd()}`);
+}
+
+/**
+ * INVARIANTS: `stage` is the one that a failure now belongs to; each stage starts and ends once, whatever the guest repeats, so that
+ * neither the record nor the stream can be filled; no text of the guest leaves unmasked.
+ */
+class Follower {
+  readonly #input: ApplianceRunInput;
+  readonly #started = new Set<InstallStage>();
+  readonly #finished = new Set<InstallStage>();
+  readonly #startedAtMs: number;
+  readonly #result = Promise.withResolvers<Outcome>();
+  readonly #agentStarted = Promise.withResolvers<void>();
+  #stageStartedAtMs = 0;
+  stage: InstallStage = 'boot-appliance';
+
+  constructor(input: ApplianceRunInput) {
+    this.#input = input;
+    this.#startedAtMs = input.clock.monotonicMs();
+  }
+
+  take(event: MetadEvent['event']): void {
+    // An earlier appliance of this instance may have had something left to say.
+    if (event.type !== 'install' || event.installId !== this.#input.installId) return;
+    this.#takeReport(event.event);
+  }
+
+  async follow(): Promise<readonly number[]> {
+    const { context, machine, bootTimeoutMs } = this.#input;
+    using alarms = new AlarmSet();
+    const interrupted = Promise.withResolvers<never>();
+    const onAbort = (): void => interrupted.reject(context.signal.reason as Error);
+    context.signal.addEventListener('abort', onAbort, { once: true });
+    if (context.signal.aborted) onAbort();
+    const bootAlarm = alarms.set(bootTimeoutMs, () =>
+      interrupted.reject(
+        new AppError(
+          'APPLIANCE_NO_RESULT',
+          `the appliance did not report within ${bootTimeoutMs / 1000} s`,
+          {
+            hint: 'gnt-instance log shows its console; a slow host needs a longer --appliance-boot-timeout of gnt-noded',
+            details: { neverCameUp: true },
+          },
+        ),
+      ),
+    );
+    void this.#agentStarted.promise.then(() => clearTimeout(bootAlarm));
+    try {
+      const first = await Promise.race([this.#result.promise, machine.exited, interrupted.promise]);
+      const outcome = 'status' in first ? first : await this.#lateResult(first);
+      if (outcome.status === 'failure') throw this.#agentFailure(outcome);
+      this.#input.onStage('shutdown-appliance');
+      this.#startStage('shutdown-appliance', this.#input.clock.monotonicMs());
+      const exit = await this.#waitForEnd(alarms, interrupted.promise);
+      if (exit.reason !== 'guest-shutdown')
+        throw this.#crash(exit, 'after it had reported success');
+      this.#finishStage('shutdown-appliance', this.#input.clock.monotonicMs(), 'powered off');
+      return outcome.dumpBytes ?? [];
+    } finally {
+      context.signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  #takeReport(report: InstallEvent): void {
+    const { context, log } = this.#input;
+    switch (report.type) {
+      case 'agent-started':
+        if (this.#finished.has('boot-appliance')) return;
+        this.#finishStage(
+          'boot-appliance',
+          this.#input.clock.monotonicMs(),
+          describeBoot(report),
+          this.#startedAtMs,
+        );
+        this.#agentStarted.resolve();
+        return;
+      case 'stage-started':
+        if (!agentStages.has(report.stage) || this.#started.has(report.stage)) return;
+        log.append(`== ${report.stage}`);
+        this.#input.onStage(report.stage);
+        this.#startStage(report.stage, report.atMs);
+        return;
+      case 'stage-finished':
+        if (!agentStages.has(report.stage) || this.#finished.has(report.stage)) return;
+        log.append(`== ${report.stage}: ${report.summary}`);
+        this.#finishStage(report.stage, report.atMs, log.mask(report.summary));
+        return;
+      case 'progress':
+        context.report.progress(report.stage, report.doneBytes, report.totalBytes);
+        return;
+      case 'log':
+        log.append(report.line);
+        context.report.output(report.stage, log.tail().at(-1) ?? '');
+        return;
+      case 'result':
+        this.#result.resolve(report.outcome);
+        return;
+    }
+  }
+
+  #startStage(stage: InstallStage, atMs: number): void {
+    this.stage = stage;
+    this.#started.add(stage);
+    this.#stageStartedAtMs = atMs;
+    this.#input.context.report.stageStarted(stage);
+  }
+
+  #finishStage(
+    stage: InstallStage,
+    atMs: number,
+    summary: string,
+    startedAtMs = this.#stageStartedAtMs,
+  ): void {
+    this.#finished.add(stage);
+    const durationMs = Math.max(0, Math.round(atMs - startedAtMs));
+    this.#input.onTiming({ stage, durationMs, summary });
+    this.#input.context.report.stageFinished(stage, durationMs, summary);
+  }
+
+  async #lateResult(exit: MachineExit): Promise<Outcome> {
+    using alarms = new AlarmSet();
+    const none = Promise.withResolvers<undefined>();
+    alarms.set(LATE_RESULT_MS, () => none.resolve(undefined));
+    const outcome = await Promise.race([this.#result.promise, none.promise]);
+    if (outcome !== undefined) return outcome;
+    if (exit.reason === 'guest-shutdown') {
+      throw new AppError(
+        'APPLIANCE_NO_RESULT',
+        'the appliance powered off without reporting a result',
+        {
+          hint: 'gnt-instance log shows the last lines of its console',
+        },
+      );
+    }
+    throw this.#crash(exit, 'before it reported a result');
+  }
+
+  async #waitForEnd(alarms: AlarmSet, interrupted: Promise<never>): Promise<MachineExit> {
+    const late = Promise.withResolvers<never>();
+    alarms.set(SHUTDOWN_TIMEOUT_MS, () =>
+      late.reject(
+        new AppError(
+          'APPLIANCE_CRASHED',
+          `the appliance did not power off within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
+        ),
+      ),
+    );
+    return Promise.race([this.#input.machine.exited, late.promise, interrupted]);
+  }
+
+  #crash(exit: MachineExit, when: string): AppError {
+    const how =
+      exit.signal ?? (exit.exitStatus === null ? exit.reason : `status ${exit.exitStatus}`);
+    return new AppError(
+      'APPLIANCE_CRASHED',
+      `the appliance ended ${when} (${exit.reason}, ${how})`,
+      {
+        hint: 'gnt-instance log shows the last lines of its console; reinstall tries again',
+        details: {
+          stderr: exit.stderrTail,
+          neverCameUp: !this.#finished.has('boot-appliance') && this.stage === 'boot-appliance',
+        },
+      },
+    );
+  }
+
+  #agentFailure(outcome: Extract<Outcome, { status: 'failure' }>): AppError {
+    this.stage = outcome.stage;
+    const { log } = this.#input;
+    return new AppError(agentCode(outcome.code), log.mask(outcome.message), {
+      details: { stage: outcome.stage },
+      ...(outcome.hint !== undefined && { hint: log.mask(outcome.hint) }),
+    });
+  }
+}
+
+function describeBoot(report: Extract<InstallEvent, { type: 'agent-started' }>): string {
+  const agent = `agent up ${(report.atMs / 1000).toFixed(2)} s after the kernel`;
+  if (report.userSpaceAtMs === null) return agent;
+  return `${agent}, ${((report.atMs - report.userSpaceAtMs) / 1000).toFixed(2)} s after the first process`;
+}
+
+/** Timers that end with their scope. */
+class AlarmSet implements Disposable {
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  set(delayMs: number, ring: () => void): NodeJS.Timeout {
+    const timer = setTimeout(ring, delayMs);
+    this.#timers.add(timer);
+    return timer;
+  }
+
+  [Symbol.dispose](): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+}

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type FileSystem,
+  matchFstabSource,
+  parseFstab,
+} from '../../../../appliance/agent/disks/fstab.ts';
+import {
+  createScriptEnvironment,
+  listHiddenValues,
+} from '../../../../appliance/agent/scripts/environment.ts';
+
+test('takes from an fstab what is on disks, parents before children', () => {
+  const entries = parseFstab(`# comment
+UUID=1 / ext4 defaults 0 1
+LABEL=home\\040dir /home/my\\040files ext4 defaults 0 2
+/dev/vda1 /boot/efi vfat umask=0077 0 1
+/dev/vda2 /boot ext4 defaults 0 2
+tmpfs /tmp tmpfs defaults 0 0
+server:/x /net nfs defaults 0 0
+UUID=9 none swap sw 0 0
+UUID=1 /srv btrfs subvol=@srv,noatime 0 0
+broken
+`);
+  assert.deepEqual(
+    entries.map((entry) => entry.mountPoint),
+    ['/boot', '/srv', '/home/my files', '/boot/efi'],
+  );
+  assert.equal(entries[2]?.source, 'LABEL=home dir');
+  assert.deepEqual(entries[1]?.options, ['subvol=@srv', 'noatime']);
+});
+
+test('finds what a source in fstab means, whatever its spelling', () => {
+  const base = {
+    type: 'ext4',
+    uuid: null,
+    label: null,
+    partUuid: null,
+    partLabel: null,
+    diskIndex: null,
+    partition: null,
+  };
+  const named = (path: string, more: Partial<FileSystem>): FileSystem => ({
+    ...base,
+    path,
+    aliases: [path],
+    ...more,
+  });
+  const all = [
+    named('/dev/vdb1', { uuid: 'AB-12', diskIndex: 0, partition: 1 }),
+    named('/dev/vdc', { label: 'data', diskIndex: 1 }),
+    named('/dev/mapper/vg-root', { aliases: ['/dev/mapper/vg-root', '/dev/vg/root'] }),
+    named('/dev/vdb2', { partUuid: 'ffff-02', partLabel: 'esp', diskIndex: 0, partition: 2 }),
+  ];
+  const found = (source: string): string | undefined => matchFstabSource(source, all)?.path;
+  assert.equal(found('UUID=ab-12'), '/dev/vdb1');
+  assert.equal(found('UUID="AB-12"'), '/dev/vdb1');
+  assert.equal(found('/dev/disk/by-uuid/AB-12'), '/dev/vdb1');
+  assert.equal(found('LABEL=data'), '/dev/vdc');
+  assert.equal(found('PARTUUID=FFFF-02'), '/dev/vdb2');
+  assert.equal(found('PARTLABEL=esp'), '/dev/vdb2');
+  for (const name of ['/dev/vda1', '/dev/sda1', '/dev/xvda1', '/dev/hda1'])
+    assert.equal(found(name), '/dev/vdb1');
+  assert.equal(found('/dev/sdb'), '/dev/vdc');
+  assert.equal(found('/dev/vg/root'), '/dev/mapper/vg-root');
+  assert.equal(found('/dev/sdz1'), undefined);
+});
+
+test('an OS parameter reaches a script as OSP_NAME, and only values that are not public are hidden', () => {
+  const parameters = {
+    'root-size': ['10G', 'public'],
+    dhcp: ['yes', 'private'],
+    key: ['s3cret', 'secret'],
+  } satisfies Record<string, [string, 'public' | 'private' | 'secret']>;
+  const environment = createScriptEnvironment({ DISK_0_PATH: '/dev/x' }, parameters);
+  assert.deepEqual(Object.keys(environment).sort(), [
+    'DISK_0_PATH',
+    'OSP_DHCP',
+    'OSP_KEY',
+    'OSP_ROOT_SIZE',
+    'PATH',
+  ]);
+  assert.equal(environment['OSP_ROOT_SIZE'], '10G');
+  assert.deepEqual(listHiddenValues(parameters), ['yes', 's3cret']);
+});

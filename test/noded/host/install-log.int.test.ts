@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createMask } from '#shared/secret/mask.ts';
+import { InstallLog, readInstallLog } from '../../../noded/host/install-log.ts';
+
+let dir = '';
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'gnt-install-log-'));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+const never = new AbortController().signal;
+
+async function collect(chunks: AsyncIterable<Buffer>): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const chunk of chunks) parts.push(chunk);
+  return Buffer.concat(parts).toString();
+}
+
+test('lines are kept in order, masked, in a file for root only, with the last ones at hand', async () => {
+  const log = await InstallLog.create(join(dir, 'a'), createMask(['hunter2']));
+  for (let line = 0; line < 50; line += 1) log.append(`line ${line} hunter2`);
+  await log.close();
+  const text = await readFile(log.path, 'utf8');
+  assert.equal(text.split('\n')[49], 'line 49 <redacted>');
+  assert.ok(!text.includes('hunter2'));
+  assert.deepEqual([log.tail().length, log.tail().at(-1)], [20, 'line 49 <redacted>']);
+  assert.equal((await stat(log.path)).mode & 0o777, 0o600);
+});
+
+test('a script that prints for ever fills neither disk nor memory, and its last words are known', async () => {
+  const log = await InstallLog.create(join(dir, 'b'), (text) => text);
+  const line = 'x'.repeat(4000);
+  for (let count = 0; count < 3000; count += 1) log.append(line);
+  log.append('the last words');
+  await log.close();
+  const text = await readFile(log.path, 'utf8');
+  assert.ok(text.length < 8.1 * 1024 * 1024, `${text.length} bytes`);
+  assert.match(text, /the log is full: further lines are not kept\n$/);
+  assert.equal(log.tail().at(-1), 'the last words');
+});
+
+test('a new installation starts the log anew', async () => {
+  for (const text of ['first', 'second']) {
+    const log = await InstallLog.create(join(dir, 'c'), (line) => line);
+    log.append(text);
+    await log.close();
+  }
+  assert.equal(await readFile(join(dir, 'c'), 'utf8'), 'second\n');
+});
+
+test('following gives what is there, what comes, and ends with the installation', async () => {
+  const log = await InstallLog.create(join(dir, 'd'), (text) => text);
+  log.append('one');
+  await log.flush();
+  let asked = 0;
+  const isOngoing = async (): Promise<boolean> => {
+    asked += 1;
+    if (asked === 2) {
+      log.append('two');
+      await log.flush();
+    }
+    return asked < 2;
+  };
+  assert.equal(await collect(readInstallLog(log.path, isOngoing, never)), 'one\ntwo\n');
+  await log.close();
+});
+
+test('following may begin before the log does', async () => {
+  let asked = 0;
+  const isOngoing = async (): Promise<boolean> => {
+    asked += 1;
+    if (asked === 2) await writeFile(join(dir, 'f'), 'first words\n');
+    return asked < 2;
+  };
+  assert.equal(await collect(readInstallLog(join(dir, 'f'), isOngoing, never)), 'first words\n');
+});
+
+test('who follows and goes away ends the following at once', async () => {
+  const log = await InstallLog.create(join(dir, 'e'), (text) => text);
+  const controller = new AbortController();
+  const following = collect(readInstallLog(log.path, () => true, controller.signal));
+  setImmediate(() => controller.abort());
+  assert.equal(await following, '');
+  await log.close();
+});

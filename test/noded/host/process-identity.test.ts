@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import {
+  isAlive,
+  parseProcessStat,
+  readProcessIdentity,
+  signalProcess,
+} from '../../../noded/host/process-identity.ts';
+
+const rest = '1 2 3 4 -1 5 6 7 8 9 10 11 12 13 20 0 1 0 987654 14 15';
+
+test('a process whose name looks like a status line is read right', () => {
+  assert.deepEqual(parseProcessStat(`123 (a) Z 9 (b) S ${rest}`), {
+    pid: 123,
+    startTicks: '987654',
+  });
+});
+
+test('a zombie, and what is no status line, is no process', () => {
+  assert.equal(parseProcessStat(`123 (qemu) Z ${rest}`), undefined);
+  for (const text of ['', '123', '123 (x) S 1 2', 'x (y) S 1']) {
+    assert.equal(parseProcessStat(text), undefined);
+  }
+});
+
+test('a process that has ended is not alive, and neither is another one of its number', async () => {
+  const child = spawn('sleep', ['60']);
+  const identity = readProcessIdentity(child.pid ?? 0);
+  assert.ok(identity && isAlive(identity));
+  assert.equal(isAlive({ ...identity, startTicks: '1' }), false);
+  signalProcess({ ...identity, startTicks: '1' }, 'SIGKILL');
+  assert.ok(isAlive(identity));
+  const exit = once(child, 'exit');
+  signalProcess(identity, 'SIGKILL');
+  await exit;
+  assert.equal(isAlive(identity), false);
+  signalProcess(identity, 'SIGKILL');
+});
