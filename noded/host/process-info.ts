@@ -27,7 +27,8 @@ export function isInNetworkNamespace(pid: number, path: string): boolean {
     const [theirs, wanted] = [statSync(`/proc/${pid}/ns/net`), statSync(path)];
     return theirs.ino === wanted.ino && theirs.dev === wanted.dev;
   } catch (error) {
-    if (isGone(error)) return false;
+    // One that root may not look at is nobody's whom root started.
+    if (isGone(error) || systemCodeOf(error) === 'EACCES') return false;
     throw error;
   }
 }

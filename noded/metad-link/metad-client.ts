@@ -113,7 +113,17 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
   };
 }
 
-/** @throws AppError METAD_UNAVAILABLE, also when what answers is not a metad of our protocol */
+/** Something answers on the control socket, but not in our words: another release's metad. */
+export class ForeignMetad extends AppError {
+  constructor(status: number) {
+    super('METAD_UNAVAILABLE', 'gnt-metad gave no status that this program understands', {
+      details: { status },
+      hint: 'stop it; gnt-noded starts its own version',
+    });
+  }
+}
+
+/** @throws AppError METAD_UNAVAILABLE; ForeignMetad when what answers is not a metad of our protocol */
 export async function askStatus(
   channel: ControlChannel,
   timeoutMs: number = STATUS_TIMEOUT_MS,
@@ -121,14 +131,7 @@ export async function askStatus(
   const answer = await channel.ask({ method: 'GET', path: '/v1/status', timeoutMs });
   const parsed = metadStatus.safeParse(parseJson(answer.body));
   if (answer.status === 200 && parsed.success) return parsed.data;
-  throw new AppError(
-    'METAD_UNAVAILABLE',
-    `gnt-metad gave no status that this program understands`,
-    {
-      details: { status: answer.status },
-      hint: 'stop it; gnt-noded starts its own version',
-    },
-  );
+  throw new ForeignMetad(answer.status);
 }
 
 function instancePath(uuid: string): string {

@@ -28,6 +28,8 @@ export interface MetadLinkOptions {
   readonly user?: string;
   /** Folder that holds all that metad's program needs; this checkout unless told otherwise. */
   readonly programDir?: string;
+  /** How long a metad that lives may take to answer at the start. */
+  readonly adoptTimeoutMs?: number | undefined;
 }
 
 /** noded's hold on metad: keeps it running and speaks to it. Every call fails with METAD_UNAVAILABLE while it is down. */
@@ -98,6 +100,7 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
         logger,
         clock: options.clock,
         onRestarted: notify,
+        adoptTimeoutMs: options.adoptTimeoutMs,
       });
       try {
         await supervisor.start();

@@ -8,7 +8,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import type { ControlChannel } from './control-request.ts';
-import { askStatus } from './metad-client.ts';
+import { askStatus, ForeignMetad } from './metad-client.ts';
 import { boundLog, lastLogLine, openLog } from '../host/metad-log.ts';
 import { planMetadCommand } from './metad-sandbox.ts';
 import {
@@ -16,8 +16,8 @@ import {
   isAlive,
   isInNetworkNamespace,
   type ProcessIdentity,
-  userOf,
 } from '../host/process-info.ts';
+import { findPredecessors, type MetadPlaces, recordMetad } from './metad-predecessors.ts';
 import type { SystemUser } from '../host/system-user.ts';
 
 export interface SupervisorOptions {
@@ -31,6 +31,8 @@ export interface SupervisorOptions {
   readonly clock: Clock;
   /** A new metad answers; its views are gone. */
   readonly onRestarted: () => void;
+  /** How long a metad that lives may take to answer at the start, one minute unless told otherwise. */
+  readonly adoptTimeoutMs?: number | undefined;
 }
 
 /** A machine that builds and boots VMs may need long for a node process to come up. */
@@ -38,7 +40,8 @@ const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
 const WATCH_MS = 500;
-const ADOPT_TIMEOUT_MS = 5000;
+/** For a metad that lives to answer a new noded. What it holds cannot be had again, so it is given as long as a new one. */
+const ADOPT_TIMEOUT_MS = 60_000;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
 /** A metad that answers nothing for three of these is hung. Loaded machines are slow, but not for minutes. */
@@ -56,6 +59,7 @@ const STABLE_MS = 30_000;
 export class MetadSupervisor {
   readonly #options: SupervisorOptions;
   readonly #logFile: string;
+  readonly #adoptTimeoutMs: number;
   readonly #released = new AbortController();
   #process: ProcessIdentity | undefined;
   #watching: Promise<void> | undefined;
@@ -65,6 +69,7 @@ export class MetadSupervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options;
     this.#logFile = join(options.paths.logDir, 'metad.log');
+    this.#adoptTimeoutMs = options.adoptTimeoutMs ?? ADOPT_TIMEOUT_MS;
   }
 
   get pid(): number | null {
@@ -93,28 +98,47 @@ export class MetadSupervisor {
     await this.release();
     if (this.#process) await this.#end(this.#process);
     rmSync(this.#options.paths.metadControlSocket, { force: true });
+    rmSync(this.#options.paths.metadRecordFile, { force: true });
   }
 
-  /** The metad that a dead noded left behind, if it is the right program in the right place. */
+  /**
+   * The metad that an earlier noded left, once it answers: a busy machine may keep it from that for long, and a second one beside it
+   * would be reached by some guests and not by others. Whatever cannot be taken over is ended, so that the next one is alone.
+   */
   async #findRunning(): Promise<ProcessIdentity | undefined> {
-    const { channel, logger, user } = this.#options;
-    let pid: number;
-    try {
-      pid = (await askStatus(channel, ADOPT_TIMEOUT_MS)).pid;
-    } catch (error) {
-      if (!isAppError(error, 'METAD_UNAVAILABLE')) throw error;
-      return undefined;
+    const { channel, logger, clock } = this.#options;
+    const left = findPredecessors(this.#places());
+    const usable = left.filter(({ pid }) => isInNetworkNamespace(pid, this.#namespacePath()));
+    const deadline = clock.monotonicMs() + this.#adoptTimeoutMs;
+    let adopted: ProcessIdentity | undefined;
+    while (usable.some(isAlive) && clock.monotonicMs() < deadline) {
+      try {
+        const { pid } = await askStatus(channel, deadline - clock.monotonicMs());
+        // What it says of itself is checked: no foreign process is adopted.
+        adopted = usable.find((candidate) => candidate.pid === pid);
+        break;
+      } catch (error) {
+        if (!isAppError(error, 'METAD_UNAVAILABLE')) throw error;
+        if (error instanceof ForeignMetad) break;
+        await delay(POLL_MS);
+      }
     }
-    const found = identifyProcess(pid);
-    // What it says of itself is checked: no foreign process is adopted, and none is ever killed.
-    if (!found || userOf(pid) !== user.uid) return undefined;
-    if (isInNetworkNamespace(pid, this.#namespacePath())) {
-      logger.info('metad.adopted', { metadPid: pid });
-      return found;
+    const isHung = clock.monotonicMs() >= deadline;
+    for (const other of left) {
+      if (other === adopted) continue;
+      logger.warn('metad.ended-at-start', { metadPid: other.pid, isHung });
+      await this.#end(other, isHung ? ['SIGKILL'] : ['SIGTERM', 'SIGKILL']);
     }
-    logger.warn('metad.in-old-namespace', { metadPid: pid });
-    await this.#end(found);
-    return undefined;
+    if (adopted) {
+      recordMetad(this.#places(), adopted);
+      logger.info('metad.adopted', { metadPid: adopted.pid });
+    }
+    return adopted;
+  }
+
+  #places(): MetadPlaces {
+    const { paths, user } = this.#options;
+    return { recordFile: paths.metadRecordFile, namespace: this.#namespacePath(), user };
   }
 
   #namespacePath(): string {
@@ -146,6 +170,8 @@ export class MetadSupervisor {
       child.on('error', (error) => (exit = error.message));
       child.on('exit', (code, signal) => (exit = `it ended with ${signal ?? `status ${code}`}`));
       const started = child.pid === undefined ? undefined : identifyProcess(child.pid);
+      // Before it is waited for: should this daemon be killed meanwhile, the next one finds it.
+      if (started) recordMetad(this.#places(), started);
       return await this.#waitUntilReady(started, () => exit);
     } finally {
       closeSync(log);
@@ -228,9 +254,12 @@ export class MetadSupervisor {
     }
   }
 
-  async #end(target: ProcessIdentity): Promise<void> {
+  async #end(
+    target: ProcessIdentity,
+    signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGKILL'],
+  ): Promise<void> {
     const { clock } = this.#options;
-    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    for (const signal of signals) {
       const deadline = clock.monotonicMs() + STOP_TIMEOUT_MS;
       if (isAlive(target)) kill(target.pid, signal);
       while (isAlive(target) && clock.monotonicMs() < deadline) await delay(POLL_MS);

@@ -20,6 +20,8 @@ export interface RootPaths {
   /** Directory that metad's user may enter: its control socket, and noded's content socket for it. */
   readonly metadDir: string;
   readonly metadControlSocket: string;
+  /** Which process metad is; for root only. */
+  readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
   readonly logDir: string;
@@ -53,6 +55,7 @@ export function createRootPaths(root: string): RootPaths {
     nodedSocket: join(runDir, 'noded.sock'),
     metadDir,
     metadControlSocket: join(metadDir, 'control.sock'),
+    metadRecordFile: join(runDir, 'metad.json'),
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
     logDir: join(root, 'var/log/gnt'),

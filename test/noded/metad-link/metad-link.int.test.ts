@@ -46,8 +46,9 @@ after(async () => {
   await rm(root, { recursive: true });
 });
 
-function newLink(args: readonly string[] = []): MetadLink {
+function newLink(args: readonly string[] = [], adoptTimeoutMs?: number): MetadLink {
   return createMetadLink({
+    adoptTimeoutMs,
     paths,
     launcher: { ...launcher, args: [...launcher.args, ...args] },
     logger,
@@ -282,6 +283,53 @@ test('the next noded adopts a living metad, and watches it like its own', async 
     await second.stop();
   }
   assert.equal(second.pid, null);
+});
+
+/** Processes in the channel's namespace; metad's own are the only ones there. */
+function pidsInNamespace(): readonly number[] {
+  const pids = execFileSync('ip', ['netns', 'pids', paths.networkNamespace], { encoding: 'utf8' });
+  return pids.trim().split('\n').map(Number);
+}
+
+test('a metad that is slow to answer is waited for: no second one is started beside it', async () => {
+  const first = newLink();
+  await first.start();
+  const pid = first.pid ?? 0;
+  await first.detach();
+  // An older release keeps no record.
+  await rm(paths.metadRecordFile, { force: true });
+  process.kill(pid, 'SIGSTOP');
+  const second = newLink();
+  const started = second.start();
+  // Longer than a busy machine was once given before a twin was started.
+  await delay(5500);
+  const pids = pidsInNamespace();
+  process.kill(pid, 'SIGCONT');
+  await started;
+  try {
+    assert.deepEqual(pids, [pid]);
+    assert.deepEqual([second.adopted, second.pid], [true, pid]);
+  } finally {
+    await second.stop();
+  }
+  assert.equal(second.pid, null);
+});
+
+test('a metad that never answers is ended before another one is started', async () => {
+  const first = newLink();
+  await first.start();
+  const pid = first.pid ?? 0;
+  await first.detach();
+  process.kill(pid, 'SIGSTOP');
+  const second = newLink([], 300);
+  await second.start();
+  try {
+    assert.equal(second.adopted, false);
+    assert.notEqual(second.pid, pid);
+    assert.deepEqual(pidsInNamespace(), [second.pid]);
+  } finally {
+    await second.stop();
+  }
 });
 
 test('a metad in a namespace that is no more is replaced', async () => {
