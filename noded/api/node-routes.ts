@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import type { OsInfo } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { describeParameters, osLayer, resolveParameters } from '../instances/os-parameters.ts';
 import type { OsDiagnosis } from '../os/os-registry.ts';
 import type { ApiDependencies } from './api-dependencies.ts';
 import { describeApi } from './openapi.ts';
@@ -55,13 +56,6 @@ export function addNodeRoutes(router: Router, dependencies: ApiDependencies): vo
 async function describeOs(diagnosis: OsDiagnosis, { clusters }: ApiDependencies): Promise<OsInfo> {
   const settings = await clusters.loadOs(diagnosis.name);
   const { definition } = diagnosis;
-  const defaults: OsInfo['defaults'] = {};
-  for (const [name, value] of Object.entries(settings.osParameters)) {
-    defaults[name] = { value, visibility: 'public' };
-  }
-  for (const name of Object.keys(settings.osParametersPrivate)) {
-    defaults[name] = { value: '<redacted>', visibility: 'private' };
-  }
   return {
     name: diagnosis.name,
     path: diagnosis.path,
@@ -75,6 +69,6 @@ async function describeOs(diagnosis: OsDiagnosis, { clusters }: ApiDependencies)
     trusted: settings.trusted,
     hidden: settings.hidden,
     blacklisted: settings.blacklisted,
-    defaults,
+    defaults: describeParameters(resolveParameters([osLayer(settings)])),
   };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
-import type { JobSecrets } from '../instances/job-secrets.ts';
+import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { AlongsideScript } from '../os/alongside-script.ts';
@@ -18,7 +18,7 @@ const MAX_BOOTS = 2;
 /** What one appliance is to do. */
 export interface ApplianceSession {
   readonly instance: InstanceRecord;
-  readonly secrets: JobSecrets;
+  readonly parameters: OsParameters;
   /** Of one machine: asked for again when it is booted again. */
   readonly makeContent: (installId: string) => Promise<InstallContent>;
   /** Besides the instance's own. */
@@ -68,7 +68,7 @@ async function bootAppliance(
   appliance: Appliance,
   accelerator: Accelerator,
 ): Promise<readonly number[]> {
-  const { instance, secrets, context, stages, contentDisks } = session;
+  const { instance, parameters, context, stages, contentDisks } = session;
   const installId = randomUUID();
   const content = await session.makeContent(installId);
   await session.beforeBoot?.();
@@ -81,7 +81,7 @@ async function bootAppliance(
       signal: context.signal,
       withInstanceNics: false,
       makeView: (device, revision) =>
-        views.forInstall(instance, device, revision, content, secrets),
+        views.forInstall(instance, device, revision, content, parameters),
       makeSpec: async (nics) =>
         planApplianceMachine({
           instance,

@@ -10,6 +10,7 @@ import type { GuestEvents } from '../instances/guest-events.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { OsParameters } from '../instances/os-parameters.ts';
 import type { Views } from '../instances/views.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
@@ -24,10 +25,8 @@ export interface InstallRequest {
   readonly os: OsSelection | null;
   /** Create scripts that run, by where. */
   readonly scripts: ChosenScripts;
-  /** Values of the OS definition's defaults, below the instance's own. */
-  readonly osDefaults: Readonly<Record<string, string>>;
-  /** Values of the private ones among these defaults. */
-  readonly privateDefaults: readonly string[];
+  /** In force for this installation, wherever it runs a script. */
+  readonly parameters: OsParameters;
   /** The instance boots from `installParameters`' medium and installs itself. */
   readonly isFromMedium: boolean;
   readonly secrets: JobSecrets;

@@ -6,6 +6,7 @@ import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
+import { listHiddenValues } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { AlongsideScript } from '../os/alongside-script.ts';
@@ -128,14 +129,14 @@ export class InstallRun {
   }
 
   async #runAppliance(phase: AppliancePhase): Promise<void> {
-    const { instance, secrets, dumps } = this.#request;
+    const { instance, parameters, dumps } = this.#request;
     const image = phase.image ? this.#image : null;
     // An empty one is no disk: its script reads nothing.
     const takesDumps =
       phase.script === null ? [] : (dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0);
     await runAppliance(this.#dependencies, {
       instance,
-      secrets,
+      parameters,
       makeContent: (installId) => this.#buildContent(installId, phase),
       contentDisks: [
         ...(image === null ? [] : [{ path: image.path, serial: IMAGE_SERIAL, readOnly: true }]),
@@ -154,7 +155,7 @@ export class InstallRun {
   /** The instance installs itself from a medium; then it is as if it had always been there. */
   async #runMedium(): Promise<void> {
     const { keeper, views, disks, guestEvents } = this.#dependencies;
-    const { instance, secrets } = this.#request;
+    const { instance, parameters } = this.#request;
     const installId = randomUUID();
     const content = await this.#buildContent(installId, {
       image: false,
@@ -171,7 +172,7 @@ export class InstallRun {
           signal: this.#context.signal,
           withInstanceNics: true,
           makeView: (device, revision) =>
-            views.forInstall(instance, device, revision, content, secrets),
+            views.forInstall(instance, device, revision, content, parameters),
           makeSpec: async (nics) =>
             planMediumMachine({
               instance,
@@ -195,19 +196,17 @@ export class InstallRun {
   }
 
   async #runHostScript(path: string, signal: AbortSignal): Promise<string> {
-    const { instance, os, secrets, osDefaults, dumps, isReinstall } = this.#request;
+    const { instance, os, parameters, dumps, isReinstall } = this.#request;
     if (os === null) throw new Error('a host script belongs to an OS definition');
     const { disks, channelCommands } = this.#dependencies;
     const log = this.#stages.openLog();
     const commands = await createChannelCommands(channelCommands, instance.name, instance.uuid);
     try {
-      const values = { ...osDefaults, ...instance.osParameters, ...instance.osParametersPrivate };
-      for (const [name, secret] of secrets.osParameters) values[name] = reveal(secret);
       const script = {
         instance,
         os,
         path,
-        values,
+        parameters,
         disks,
         signal,
         extraPath: [commands.dir],
@@ -268,10 +267,10 @@ export class InstallRun {
   }
 }
 
-function hiddenValues({ instance, secrets, privateDefaults }: InstallRequest): readonly string[] {
-  const values = [...secrets.osParameters.values()].map(reveal);
-  if (secrets.packagePassword !== undefined) values.push(reveal(secrets.packagePassword));
-  return [...values, ...Object.values(instance.osParametersPrivate), ...privateDefaults];
+function hiddenValues({ parameters, secrets }: InstallRequest): readonly string[] {
+  const { packagePassword } = secrets;
+  const password = packagePassword === undefined ? [] : [reveal(packagePassword)];
+  return [...listHiddenValues(parameters), ...password];
 }
 
 function formatGiB(disks: InstanceRecord['disks']): string {

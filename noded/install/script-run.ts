@@ -2,7 +2,11 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import type { DumpFile } from '../backup/export-store.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
+import {
+  listHiddenValues,
+  type OsParameters,
+  withoutLostSecrets,
+} from '../instances/os-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import type { ScriptOperation } from '../os/script-environment.ts';
@@ -22,9 +26,7 @@ export interface ScriptRequest {
   readonly os: OsSelection;
   readonly script: ChosenHelper;
   readonly operation: ScriptOperation;
-  /** Values of the OS definition's defaults, below the instance's own. */
-  readonly osDefaults: Readonly<Record<string, string>>;
-  readonly privateDefaults: readonly string[];
+  readonly parameters: OsParameters;
   /** Files that an export fills. */
   readonly dumps: readonly DumpFile[];
 }
@@ -39,9 +41,9 @@ export async function runHelperScript(
   request: ScriptRequest,
   context: JobContext,
 ): Promise<readonly number[]> {
-  const instance: InstanceRecord = { ...request.instance, secretNames: [] };
-  const hidden = [...Object.values(instance.osParametersPrivate), ...request.privateDefaults];
-  const mask = createMask(hidden);
+  const { instance } = request;
+  const parameters = withoutLostSecrets(request.parameters);
+  const mask = createMask(listHiddenValues(parameters));
   const stages = new StageRecorder({
     first: 'prepare-appliance',
     clock: dependencies.clock,
@@ -50,7 +52,7 @@ export async function runHelperScript(
   const path = scriptLogPath(dependencies.logDir, instance.uuid);
   stages.log = await InstallLog.create(path, mask);
   try {
-    return await run(dependencies, { ...request, instance }, stages, context);
+    return await run(dependencies, { ...request, parameters }, stages, context);
   } catch (thrown) {
     const error: unknown =
       context.signal.aborted && !isAppError(thrown) ? context.signal.reason : thrown;
@@ -66,7 +68,7 @@ async function run(
   stages: StageRecorder,
   context: JobContext,
 ): Promise<readonly number[]> {
-  const { instance, os, script, operation, dumps } = request;
+  const { instance, os, script, operation, parameters, dumps } = request;
   if ('host' in script) {
     return stages.timed('os-scripts', async () => {
       const sizes = await runOnHost(dependencies, request, script.host, stages, context);
@@ -75,7 +77,7 @@ async function run(
   }
   const sizes = await runAppliance(dependencies, {
     instance,
-    secrets: noSecrets,
+    parameters,
     makeContent: (installId) =>
       buildInstallContent({
         instance,
@@ -103,7 +105,7 @@ async function run(
 
 async function runOnHost(
   { disks }: InstallerDependencies,
-  { instance, os, operation, osDefaults, dumps }: ScriptRequest,
+  { instance, os, operation, parameters, dumps }: ScriptRequest,
   path: string,
   stages: StageRecorder,
   { report, signal }: JobContext,
@@ -115,7 +117,7 @@ async function runOnHost(
     path,
     disks,
     signal,
-    values: { ...osDefaults, ...instance.osParameters, ...instance.osParametersPrivate },
+    parameters,
     onLine: (_: 'stdout' | 'stderr', line: string) => {
       log.append(line);
       report.output('os-scripts', log.tail().at(-1) ?? '');

@@ -1,7 +1,7 @@
-import type { OsSettings } from '#shared/contract/api.ts';
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
+import { describeParameters, type OsParameters } from './os-parameters.ts';
 
 export interface RunningFacts {
   readonly pid: number;
@@ -15,7 +15,7 @@ export interface RunningFacts {
 export function describeInstance(
   instance: InstanceRecord,
   running: RunningFacts | null,
-  osSettings: readonly OsSettings[],
+  parameters: OsParameters,
   status = statusOf(instance, running !== null),
 ): InstanceInfo {
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, ...shown } = instance;
@@ -24,7 +24,7 @@ export function describeInstance(
     osImage: redactNullable(shown.osImage),
     personalizationPackage: redactNullable(shown.personalizationPackage),
     osParametersPrivate: redactAll(osParametersPrivate),
-    osParametersEffective: effectiveParameters(instance, osSettings),
+    osParametersEffective: describeParameters(parameters),
     hookNames: hooks.map(({ name }) => name),
     hasUserData: userData !== null,
     hasVendorData: vendorData !== null,
@@ -42,35 +42,6 @@ function redactNullable(source: string | null): string | null {
 
 function redactAll(values: Record<string, string>): Record<string, '<redacted>'> {
   return Object.fromEntries(Object.keys(values).map((name) => [name, '<redacted>' as const]));
-}
-
-function effectiveParameters(
-  instance: InstanceRecord,
-  osSettings: readonly OsSettings[],
-): InstanceInfo['osParametersEffective'] {
-  const effective: InstanceInfo['osParametersEffective'] = {};
-  for (const settings of osSettings) {
-    for (const [name, value] of Object.entries(settings.osParameters)) {
-      effective[name] = { value, visibility: 'public', source: `os ${settings.name}` };
-    }
-    for (const name of Object.keys(settings.osParametersPrivate)) {
-      effective[name] = {
-        value: '<redacted>',
-        visibility: 'private',
-        source: `os ${settings.name}`,
-      };
-    }
-  }
-  for (const [name, value] of Object.entries(instance.osParameters)) {
-    effective[name] = { value, visibility: 'public', source: 'instance' };
-  }
-  for (const name of Object.keys(instance.osParametersPrivate)) {
-    effective[name] = { value: '<redacted>', visibility: 'private', source: 'instance' };
-  }
-  for (const name of instance.secretNames) {
-    effective[name] = { value: '<redacted>', visibility: 'secret', source: 'instance' };
-  }
-  return effective;
 }
 
 export function statusOf(instance: InstanceRecord, isRunning: boolean): InstanceStatus {

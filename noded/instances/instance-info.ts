@@ -2,7 +2,7 @@ import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contr
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { InstanceRunner } from './instance-runner.ts';
-import { osLayers } from './views.ts';
+import { loadParameters } from './load-parameters.ts';
 
 export interface InstanceInfoSources {
   readonly runner: InstanceRunner;
@@ -16,9 +16,7 @@ export async function loadInstanceInfo(
   status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
-  const settings = await Promise.all(
-    osLayers(record.osType).map((layer) => clusters.loadOs(layer)),
-  );
+  const parameters = await loadParameters(record, clusters);
   const running =
     kept === undefined
       ? null
@@ -29,5 +27,5 @@ export async function loadInstanceInfo(
           tap: kept.device,
           readyAtMs: runner.readyAtMs(record.uuid),
         };
-  return describeInstance(record, running, settings, status);
+  return describeInstance(record, running, parameters, status);
 }

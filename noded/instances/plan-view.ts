@@ -8,7 +8,7 @@ import {
   type ViewLimits,
   type ViewOsParameter,
 } from '#shared/contract/view.ts';
-import { reveal, type Secret } from '#shared/secret/secret.ts';
+import { type OsParameters, revealValue } from './os-parameters.ts';
 
 /** Everything that makes up one installation's part of the view. */
 export interface InstallContent {
@@ -25,13 +25,7 @@ export interface ViewInput {
   readonly cluster: ClusterRecord;
   readonly device: string;
   readonly revision: number;
-  /** Defaults of the OS definition below the instance's own, by visibility. */
-  readonly defaults: {
-    readonly public: Record<string, string>;
-    readonly private: Record<string, string>;
-  };
-  /** What the running job was given; a secret that is not in it is sent as unknown. */
-  readonly secrets: ReadonlyMap<string, Secret>;
+  readonly parameters: OsParameters;
   readonly install: InstallContent | null;
 }
 
@@ -85,7 +79,7 @@ export function planView(input: ViewInput): InstanceView {
     },
     dialects: instance.dialects,
     metadataToken: instance.metadataToken,
-    osParameters: planOsParameters(input),
+    osParameters: encodeParameters(input.parameters),
     userData: instance.userData,
     vendorData: instance.vendorData,
     networkConfig: instance.networkConfig,
@@ -108,21 +102,13 @@ function planLimits(hvparams: InstanceRecord['hvparams']): ViewLimits {
   };
 }
 
-/** Cluster's and definition's defaults, then the instance's own, then this job's secrets: later ones win, whatever their visibility. */
-function planOsParameters(input: ViewInput): Record<string, ViewOsParameter> {
-  const merged: Record<string, ViewOsParameter> = {};
-  const put = (values: Record<string, string>, visibility: 'public' | 'private'): void => {
-    for (const [name, value] of Object.entries(values)) merged[name] = { value, visibility };
-  };
-  put(input.defaults.public, 'public');
-  put(input.defaults.private, 'private');
-  put(input.instance.osParameters, 'public');
-  put(input.instance.osParametersPrivate, 'private');
-  for (const name of input.instance.secretNames)
-    merged[name] = { value: null, visibility: 'secret' };
-  for (const [name, secret] of input.secrets)
-    merged[name] = { value: reveal(secret), visibility: 'secret' };
-  return merged;
+/** A secret that is not known is sent as such: metad may have it. */
+function encodeParameters(parameters: OsParameters): Record<string, ViewOsParameter> {
+  const encoded = [...parameters].map(([name, parameter]) => {
+    const { visibility } = parameter;
+    return [name, { value: revealValue(parameter), visibility }] as const;
+  });
+  return Object.fromEntries(encoded);
 }
 
 function encodeInstall(

@@ -6,6 +6,7 @@ import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/script-run.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
+import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
@@ -67,7 +68,7 @@ export function exportLock(name: string): string {
   return `export/${name}`;
 }
 
-type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'osDefaults' | 'privateDefaults'>;
+type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'parameters'>;
 
 async function chooseExport(
   instance: InstanceRecord,
@@ -97,8 +98,7 @@ async function chooseExport(
   return {
     os,
     script: requireHelper(os.definition, 'export', policy),
-    osDefaults: policy.defaults,
-    privateDefaults: policy.privateDefaults,
+    parameters: await loadParameters(instance, clusters),
   };
 }
 

@@ -4,6 +4,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
+import { loadParameters } from '../instances/load-parameters.ts';
 import {
   mergeChanges,
   mergeOsParameters,
@@ -118,7 +119,8 @@ async function checkOs(
   if (planned.osType === null) return;
   const os = await osRegistry.find(planned.osType);
   const policy = await loadOsPolicy(planned.osType, clusters);
-  await checkParametersByOs(os, policy, planned, secrets.osParameters, signal);
+  const parameters = await loadParameters(planned, clusters, secrets.osParameters);
+  await checkParametersByOs(os, policy, planned, parameters, signal);
 }
 
 /** Pure. A parameter given in one visibility leaves the others. */

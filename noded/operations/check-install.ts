@@ -8,6 +8,8 @@ import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/ch
 import { collectHooks } from '../os/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
+import { loadParameters } from '../instances/load-parameters.ts';
+import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './host-scripts.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -32,8 +34,7 @@ export interface InstallDecision {
   readonly os: OsSelection | null;
   readonly scripts: ChosenScripts;
   readonly isFromMedium: boolean;
-  readonly osDefaults: Readonly<Record<string, string>>;
-  readonly privateDefaults: readonly string[];
+  readonly parameters: OsParameters;
   readonly hooks: readonly HookDocument[];
 }
 
@@ -105,8 +106,8 @@ async function checkOs(
   { osRegistry, clusters }: OperationDependencies,
 ): Promise<Omit<InstallDecision, 'hooks'>> {
   const noScripts = { appliance: null, host: null };
-  if (instance.osType === null)
-    return { os: null, scripts: noScripts, isFromMedium, osDefaults: {}, privateDefaults: [] };
+  const parameters = await loadParameters(instance, clusters, given.secrets);
+  if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };
   const os = await osRegistry.find(instance.osType);
   const policy = await loadOsPolicy(instance.osType, clusters);
   const blacklisted = policy.layers.find((settings) => settings.blacklisted);
@@ -119,20 +120,14 @@ async function checkOs(
       },
     );
   }
-  await checkParametersByOs(os, policy, instance, given.secrets, given.signal);
+  await checkParametersByOs(os, policy, instance, parameters, given.signal);
   // A medium installs by itself: the definition only says which parameters there are.
   const scripts = isFromMedium
     ? noScripts
     : given.isImport === true
       ? { ...noScripts, ...requireHelper(os.definition, 'import', policy) }
       : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
-  return {
-    os,
-    isFromMedium,
-    osDefaults: policy.defaults,
-    privateDefaults: policy.privateDefaults,
-    scripts,
-  };
+  return { os, isFromMedium, parameters, scripts };
 }
 
 async function checkPackage(source: string): Promise<void> {

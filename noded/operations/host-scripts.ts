@@ -1,9 +1,13 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { reveal } from '#shared/secret/secret.ts';
 import { chooseHelper } from '../os/choose-scripts.ts';
-import type { JobSecrets } from '../instances/job-secrets.ts';
+import { loadParameters, type ParameterOwner } from '../instances/load-parameters.ts';
+import {
+  listHiddenValues,
+  type OsParameters,
+  revealParameters,
+} from '../instances/os-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
 import { runHostScript } from '../os/run-host-script.ts';
@@ -11,22 +15,21 @@ import { planCoreEnvironment, planOspVariables } from '../os/script-environment.
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy, type OsPolicy } from './os-policy.ts';
 
-type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
-
 /** It judges words; one that hangs must not hold the instance's lock. */
 const VERIFY_TIMEOUT_MS = 60_000;
 
 /**
  * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That one runs on the host,
  * so only a trusted definition's does.
- * @param secrets the ones that are known: none is stored
+ * @param instance whose own parameters have to be of the definition's list
+ * @param parameters in force, as far as they are known
  * @throws AppError OS_PARAMETER with the script's last lines, private and secret values masked
  */
 export async function checkParametersByOs(
   os: OsSelection,
   policy: OsPolicy,
-  instance: OsParameters,
-  secrets: JobSecrets['osParameters'],
+  instance: ParameterOwner,
+  parameters: OsParameters,
   signal: AbortSignal,
 ): Promise<void> {
   const { definition } = os;
@@ -37,7 +40,7 @@ export async function checkParametersByOs(
   ]);
   const path = definition.hostScripts.verify;
   if (path === undefined || !mayRunOnHost(policy)) return;
-  const { values, mask } = collectValues(policy, instance, secrets);
+  const mask = createMask(listHiddenValues(parameters));
   using deadline = new VerifyDeadline(definition.name);
   try {
     await runHostScript({
@@ -46,7 +49,7 @@ export async function checkParametersByOs(
       cwd: definition.path,
       environment: {
         ...planCoreEnvironment({ ...definition, variant: os.variant }, 0),
-        ...planOspVariables(values),
+        ...planOspVariables(revealParameters(parameters)),
       },
       onLine: () => undefined,
       signal: AbortSignal.any([signal, deadline.signal]),
@@ -92,8 +95,7 @@ export async function runRenameScript(
       os,
       script,
       operation: { script: 'rename', oldName } as const,
-      osDefaults: policy.defaults,
-      privateDefaults: policy.privateDefaults,
+      parameters: await loadParameters(renamed, clusters),
       dumps: [],
     };
     await installer.runScript(request, context);
@@ -108,27 +110,6 @@ export async function runRenameScript(
 
 function mayRunOnHost({ isTrusted, allowsHostScripts }: OsPolicy): boolean {
   return isTrusted && allowsHostScripts;
-}
-
-function collectValues(
-  policy: OsPolicy,
-  instance: OsParameters,
-  secrets: JobSecrets['osParameters'],
-): { values: Record<string, string>; mask: (text: string) => string } {
-  const secretValues = [...secrets].map(([name, secret]) => [name, reveal(secret)] as const);
-  return {
-    values: {
-      ...policy.defaults,
-      ...instance.osParameters,
-      ...instance.osParametersPrivate,
-      ...Object.fromEntries(secretValues),
-    },
-    mask: createMask([
-      ...policy.privateDefaults,
-      ...Object.values(instance.osParametersPrivate),
-      ...secretValues.map(([, value]) => value),
-    ]),
-  };
 }
 
 /** `, output: ` and the last lines of a script that failed. */

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { DumpFile } from '../backup/export-store.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
+import { type OsParameters, revealParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from './os-registry.ts';
 import { runHostScript, type HostScriptOptions } from './run-host-script.ts';
 import { planOspVariables, type ScriptOperation } from './script-environment.ts';
@@ -14,8 +15,7 @@ export interface InstanceScript extends Pick<
 > {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
-  /** OS parameters by name, whatever their visibility. */
-  readonly values: Readonly<Record<string, string>>;
+  readonly parameters: OsParameters;
   readonly disks: Pick<InstanceDisks, 'pathOf'>;
 }
 
@@ -28,7 +28,7 @@ export async function runInstanceScript(
   operation: ScriptOperation,
   streams: Pick<HostScriptOptions, 'stdin' | 'stdout'> = {},
 ): Promise<void> {
-  const { instance, os, values, disks, ...options } = script;
+  const { instance, os, parameters, disks, ...options } = script;
   await runHostScript({
     ...options,
     ...streams,
@@ -41,7 +41,7 @@ export async function runInstanceScript(
         runsIn: 'host',
         diskPath: (index) => disks.pathOf(instance, index),
       }),
-      ...planOspVariables(values),
+      ...planOspVariables(revealParameters(parameters)),
     },
   });
 }

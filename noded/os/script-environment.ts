@@ -1,3 +1,4 @@
+import { ospVariable } from '#shared/contract/os-parameters.ts';
 import { assertNever } from '#shared/errors/app-error.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
@@ -99,15 +100,12 @@ export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<str
   };
 }
 
-/** OSP_<NAME>: upper case, `-` becomes `_`. */
+/** OSP_<NAME> of each. */
 export function planOspVariables(
   parameters: Readonly<Record<string, string>>,
 ): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(parameters).map(([name, value]) => [
-      `OSP_${name.toUpperCase().replaceAll('-', '_')}`,
-      value,
-    ]),
+    Object.entries(parameters).map(([name, value]) => [ospVariable(name), value]),
   );
 }
 

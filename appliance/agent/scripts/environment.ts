@@ -1,12 +1,8 @@
+import { isHiddenFromLogs, ospVariable } from '#shared/contract/os-parameters.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { OsParameters } from '../channel/host-client.ts';
 
 const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-
-/** Ganeti's name of an OS parameter in a script's environment: upper case, dashes as underscores. */
-export function formatOsParameterVariable(name: string): string {
-  return `OSP_${name.toUpperCase().replaceAll('-', '_')}`;
-}
 
 /** GNT_MIRROR_<NAME>: where the host serves each package mirror that its administrator allows. */
 export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
@@ -23,14 +19,13 @@ export function createScriptEnvironment(
   parameters: OsParameters,
 ): Record<string, string> {
   const environment: Record<string, string> = { PATH: SCRIPT_PATH, ...planned };
-  for (const [name, [value]] of Object.entries(parameters))
-    environment[formatOsParameterVariable(name)] = value;
+  for (const [name, [value]] of Object.entries(parameters)) environment[ospVariable(name)] = value;
   return environment;
 }
 
 /** Values that must not appear in a log. */
 export function listHiddenValues(parameters: OsParameters): string[] {
   return Object.values(parameters)
-    .filter(([, visibility]) => visibility !== 'public')
+    .filter(([, visibility]) => isHiddenFromLogs(visibility))
     .map(([value]) => value);
 }

@@ -8,6 +8,7 @@ import { GuestEvents } from '../../../noded/instances/guest-events.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
 import type { Views } from '../../../noded/instances/views.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
@@ -59,8 +60,9 @@ function createRunner() {
           cluster: clusterRecord,
           device,
           revision,
-          defaults: { public: {}, private: {} },
-          secrets: given?.osParameters ?? new Map<string, Secret>(),
+          parameters: resolveParameters([
+            instanceLayer(record, given?.osParameters ?? new Map<string, Secret>()),
+          ]),
           install: null,
         }),
       ),

@@ -8,6 +8,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { MachineNic, MachineSpec } from '../../../noded/hypervisor/machine.ts';
 import { MachineKeeper, type MachineRequest } from '../../../noded/instances/machine-keeper.ts';
+import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
@@ -43,8 +44,12 @@ function viewOf(instance: InstanceRecord, secret?: string) {
         cluster: clusterRecord,
         device,
         revision,
-        defaults: { public: {}, private: {} },
-        secrets: new Map(secret === undefined ? [] : [['rootpw', new Secret(secret)]]),
+        parameters: resolveParameters([
+          instanceLayer(
+            instance,
+            new Map(secret === undefined ? [] : [['rootpw', new Secret(secret)]]),
+          ),
+        ]),
         install: null,
       }),
     );

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import type { ViewLimits } from '#shared/contract/view.ts';
+import { resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
@@ -13,8 +14,7 @@ function limitsWith(
     cluster: clusterRecord,
     device: 'gnt.com.3',
     revision: 1,
-    defaults: { public: {}, private: {} },
-    secrets: new Map(),
+    parameters: resolveParameters([]),
     install: null,
   }).limits;
 }

@@ -5,6 +5,11 @@ import { Secret } from '#shared/secret/secret.ts';
 import { planInstall } from '../../../noded/install/plan-install.ts';
 import { describeInstance } from '../../../noded/instances/describe-instance.ts';
 import { explainDatasource, planSmbios } from '../../../noded/instances/cloud-init-datasource.ts';
+import {
+  instanceLayer,
+  osLayer,
+  resolveParameters,
+} from '../../../noded/instances/os-parameters.ts';
 import { planView, type ViewInput } from '../../../noded/instances/plan-view.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
@@ -16,8 +21,7 @@ function view(overrides: Partial<ViewInput> = {}) {
     cluster: clusterRecord,
     device: 'gnt.com.3',
     revision: 7,
-    defaults: { public: {}, private: {} },
-    secrets: new Map(),
+    parameters: resolveParameters([]),
     install: null,
     ...overrides,
   });
@@ -34,27 +38,16 @@ test('a view is what metad accepts, with the channel as the last NIC and as its 
   assert.equal(planned.mode, 'run');
 });
 
-test("the instance's own parameters win over the definition's defaults, whatever their visibility", () => {
+test('a view tells values by visibility, and of a secret that is not known that it is not', () => {
   const instance = instanceRecord({
     osParameters: { a: 'own' },
     osParametersPrivate: { b: 'own' },
+    osParametersSecret: { known: 'x', lost: 'x' },
   });
-  const { osParameters } = view({
-    instance,
-    defaults: { public: { b: 'default', c: 'default' }, private: { a: 'default', d: 'default' } },
-  });
-  assert.deepEqual(osParameters, {
+  const own = instanceLayer(instance, new Map([['known', new Secret('value')]]));
+  assert.deepEqual(view({ instance, parameters: resolveParameters([own]) }).osParameters, {
     a: { value: 'own', visibility: 'public' },
     b: { value: 'own', visibility: 'private' },
-    c: { value: 'default', visibility: 'public' },
-    d: { value: 'default', visibility: 'private' },
-  });
-});
-
-test('a secret that the job was given is sent, one that it was not is sent as unknown', () => {
-  const instance = instanceRecord({ osParametersSecret: { known: 'x', lost: 'x' } });
-  const { osParameters } = view({ instance, secrets: new Map([['known', new Secret('value')]]) });
-  assert.deepEqual(osParameters, {
     known: { value: 'value', visibility: 'secret' },
     lost: { value: null, visibility: 'secret' },
   });
@@ -148,17 +141,15 @@ test('what an API shows of an instance has no private value, no secret and no do
     hooks: [{ name: 'own.yaml', content: document }],
     osImage: 'http://me:HIDDEN@host/a.raw',
   });
-  const info = describeInstance(instance, null, [
-    {
-      schema: 1,
+  const parameters = resolveParameters([
+    osLayer({
       name: 'debian',
-      trusted: false,
-      hidden: false,
-      blacklisted: false,
       osParameters: { d: 'default' },
       osParametersPrivate: { e: 'HIDDEN' },
-    },
+    }),
+    instanceLayer(instance, new Map([['c', new Secret('HIDDEN')]])),
   ]);
+  const info = describeInstance(instance, null, parameters);
   const shown = JSON.stringify(info);
   assert.ok(!shown.includes('HIDDEN') && !shown.includes(document), shown);
   assert.deepEqual(info.osParametersEffective['a'], {
@@ -180,7 +171,11 @@ test('the status tells what is wanted from what is', () => {
     readyAtMs: null,
   } as const;
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
-    describeInstance(instanceRecord({}, overrides), isRunning ? running : null, []).status;
+    describeInstance(
+      instanceRecord({}, overrides),
+      isRunning ? running : null,
+      resolveParameters([]),
+    ).status;
   assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');
   assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');
   assert.equal(status({ adminState: 'down', installState: 'installed' }, true), 'ERROR_up');
