@@ -20,7 +20,18 @@ const layers = {
     'commands',
   ],
   shared: [
-    ...['clock', 'errors', 'contract', 'secret', 'log', 'paths', 'process', 'stream', 'sys'],
+    ...[
+      'clock',
+      'errors',
+      'contract',
+      'secret',
+      'log',
+      'paths',
+      'files',
+      'process',
+      'stream',
+      'sys',
+    ],
     'store',
   ],
 };

@@ -3,7 +3,7 @@
 set -eu
 product='libatomic1 binutils qemu-system-x86 qemu-utils iproute2 nftables mmdebstrap squashfs-tools cpio zstd xz-utils bzip2 util-linux e2fsprogs mtools curl ca-certificates openssl busybox-static'
 # The demo guest's boot loader, the foreign clients that tests run against the service, and the shells that complete our commands.
-tests='attr wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish'
+tests='attr strace wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish'
 missing=
 for package in $product $tests; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import {
@@ -10,6 +10,7 @@ import {
 } from '#shared/contract/hooks.ts';
 import { fileName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 import { parseHookDocument } from '../agent/hooks/document.ts';
 import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
@@ -78,10 +79,7 @@ export async function readKeptHooks(path: string): Promise<HookFile[]> {
 export async function keepHooks(path: string, hooks: readonly HookFile[]): Promise<void> {
   if (hooks.length === 0) return rm(path, { force: true });
   await mkdir(dirname(path), { recursive: true });
-  const fresh = `${path}.new`;
-  await rm(fresh, { force: true });
-  await writeFile(fresh, JSON.stringify(hooks), { mode: 0o600 });
-  await rename(fresh, path);
+  await writeDurably(path, JSON.stringify(hooks), { mode: 0o600 });
 }
 
 /**

@@ -10,15 +10,18 @@ import {
   truncate,
   writeFile,
 } from 'node:fs/promises';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
-/** Directories that are not complete end with it; no instance's name does. */
+/** Directories that are not complete, or are being removed, end with it; no instance's name does. */
 const UNFINISHED = '.new';
+/** What the export that has just been made takes the place of; it comes back when that was not finished. */
+const REPLACED = '.old';
 const MAX_RECORD_BYTES = 1024 * 1024;
 
 /** The dump of a disk: a file of the host. */
@@ -55,7 +58,7 @@ export interface ExportStore {
   check(name: string): Promise<void>;
   /** @throws AppError EXPORT_NOT_FOUND */
   remove(name: string): Promise<void>;
-  /** What a daemon that was killed did not finish. */
+  /** What a daemon that was killed did not finish goes; what it was replacing comes back. */
   sweep(): Promise<void>;
 }
 
@@ -86,7 +89,7 @@ export function createExportStore(directory: string): ExportStore {
     load,
     check,
     list: async () => {
-      const names = (await namesIn(directory)).filter((name) => !name.endsWith(UNFINISHED));
+      const names = (await namesIn(directory)).filter((name) => !isUnderWork(name));
       return Promise.all(names.sort().map((name) => describe(name, pathOf(name), load)));
     },
     begin: async (name) => {
@@ -97,11 +100,20 @@ export function createExportStore(directory: string): ExportStore {
     },
     remove: async (name) => {
       await check(name);
-      await rm(pathOf(name), { recursive: true, force: true });
+      // Under its own name it is whole or gone, also for those who are killed half way.
+      await rm(pathOf(name + REPLACED), { recursive: true, force: true });
+      await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
+      await rename(pathOf(name), pathOf(name + UNFINISHED));
+      await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
     },
     sweep: async () => {
-      for (const name of await namesIn(directory)) {
+      const names = await namesIn(directory);
+      for (const name of names) {
         if (name.endsWith(UNFINISHED)) await rm(pathOf(name), { recursive: true, force: true });
+        if (!name.endsWith(REPLACED)) continue;
+        const final = name.slice(0, -REPLACED.length);
+        if (names.includes(final)) await rm(pathOf(name), { recursive: true, force: true });
+        else await rename(pathOf(name), pathOf(final));
       }
     },
   };
@@ -118,13 +130,25 @@ function unfinished(path: string, finalPath: string): UnfinishedExport {
     cutDump: (disk, sizeBytes) => truncate(join(path, dumpFileOf(disk)), sizeBytes),
     finish: async (record) => {
       await writeFile(join(path, RECORD_FILE), formatExportRecord(record), { mode: 0o600 });
-      await rm(finalPath, { recursive: true, force: true });
-      await rename(path, finalPath);
+      await syncFlatDirectory(path);
+      await takePlace(path, finalPath);
       return finalPath;
     },
     // After `finish` there is nothing of that name any more.
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
   };
+}
+
+/** At each moment either the earlier export or the new one is there whole, under its own name or as what `sweep` gives it back from. */
+async function takePlace(path: string, finalPath: string): Promise<void> {
+  const old = finalPath + REPLACED;
+  await rm(old, { recursive: true, force: true });
+  await rename(finalPath, old).catch((error: unknown) => {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  });
+  await rename(path, finalPath);
+  await syncPath(dirname(finalPath));
+  await rm(old, { recursive: true, force: true });
 }
 
 async function describe(
@@ -149,6 +173,8 @@ async function describe(
     };
   }
 }
+
+const isUnderWork = (name: string): boolean => name.endsWith(UNFINISHED) || name.endsWith(REPLACED);
 
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { open, readFile, rename } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { sha256Hex } from '#shared/contract/primitives.ts';
 import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 
 const content = z.object({
@@ -54,13 +55,5 @@ export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex
 
 /** Whole or not at all. */
 export async function saveIndex(dir: string, index: CacheIndex): Promise<void> {
-  const next = join(dir, `${INDEX_NAME}.next`);
-  const file = await open(next, 'w', 0o600);
-  try {
-    await file.writeFile(JSON.stringify(index));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(next, join(dir, INDEX_NAME));
+  await writeDurably(join(dir, INDEX_NAME), JSON.stringify(index), { mode: 0o600 });
 }

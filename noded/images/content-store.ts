@@ -1,7 +1,8 @@
-import { mkdir, open, stat } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { type CacheIndex, loadIndex, saveIndex } from './cache-index.ts';
 import {
@@ -111,7 +112,7 @@ export class ContentStore {
       const validators = partial.validators ?? { etag: null, lastModified: null };
       const sha256 = await partial.finish((hex) => this.pathOf(hex));
       this.use(sha256, 1);
-      await syncDirectory(dir);
+      await syncPath(dir);
       const { mtimeMs } = await stat(this.pathOf(sha256));
       const sha512 = index.contents[sha256]?.sha512 ?? null;
       index.contents[sha256] = { sizeBytes, mtimeMs, sha512, lastUsedMs: clock.now() };
@@ -240,15 +241,5 @@ async function statOrUndefined(
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return undefined;
     throw error;
-  }
-}
-
-/** The new name itself must survive a power cut. */
-async function syncDirectory(dir: string): Promise<void> {
-  const handle = await open(dir, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }

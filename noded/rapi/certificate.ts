@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 
@@ -32,9 +32,7 @@ export async function ensureCertificate(
   }
   const pem = await signForItself(nodeName);
   await mkdir(dirname(file), { recursive: true });
-  const half = `${file}.${randomUUID()}`;
-  await writeFile(half, pem, { mode: 0o600, flag: 'wx' });
-  await rename(half, file);
+  await writeDurably(file, pem, { mode: 0o600 });
   logger.info('rapi.certificate-made', { file, name: nodeName, days: VALID_DAYS });
   return Buffer.from(pem);
 }

@@ -1,6 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import nacl from 'tweetnacl';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 
 /** Whoever has the secret half is this node of the cluster. */
 export type NodeKey = nacl.BoxKeyPair;
@@ -18,7 +19,7 @@ export async function loadNodeKey(path: string): Promise<NodeKey> {
     }
   }
   const made = nacl.box.keyPair();
-  await writeFile(path, `${encodeKey(made.secretKey)}\n`, { mode: 0o600, flag: 'wx' });
+  await writeDurably(path, `${encodeKey(made.secretKey)}\n`, { mode: 0o600, isNew: true });
   return made;
 }
 

@@ -1,6 +1,7 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, messageOf, systemCodeOf } from '../errors/app-error.ts';
+import { writeDurably } from '../files/durable.ts';
 import type { RootPaths } from '../paths/root-paths.ts';
 import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
 
@@ -56,7 +57,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
 async function writeNew(paths: RootPaths, path: string, text: string): Promise<void> {
   try {
     await mkdir(paths.stateDir, { recursive: true, mode: 0o755 });
-    await writeFile(path, text, { mode: 0o600, flag: 'wx' });
+    await writeDurably(path, text, { mode: 0o600, isNew: true });
   } catch (error) {
     throw unreadable(path, messageOf(error), error);
   }

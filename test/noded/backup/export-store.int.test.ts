@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, symlink, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createExportStore, type ExportStore } from '../../../noded/backup/export-store.ts';
+import { makeExportOf } from './make-export.ts';
 
 const NAME = 'web1.example.com';
 const directory = mkdtempSync(join(tmpdir(), 'gnt-exports-'));
@@ -17,24 +19,7 @@ beforeEach(async () => {
 });
 after(() => rmSync(directory, { recursive: true }));
 
-async function makeExport(dump: string): Promise<string> {
-  await using unfinished = await exports.begin(NAME);
-  const path = await unfinished.createDump(0, 4096);
-  await writeFile(path, dump, { flag: 'r+' });
-  await unfinished.cutDump(0, dump.length);
-  return await unfinished.finish({
-    name: NAME,
-    node: 'node1',
-    createdAtMs: 0,
-    osType: 'keeper',
-    beparams: { memoryMiB: 256, vcpus: 1 },
-    disks: [{ name: null, sizeBytes: 1024 ** 2, dump: 'disk0.snap' }],
-    nics: [],
-    osParameters: {},
-    osParametersPrivate: {},
-    tags: [],
-  });
-}
+const makeExport = (dump: string): Promise<string> => makeExportOf(exports, NAME, dump);
 
 test('an export is seen when it is whole, and takes the place of the one before', async () => {
   assert.deepEqual(await exports.list(), []);
@@ -58,6 +43,51 @@ test('what a killed daemon left unfinished is swept, and nothing else', async ()
   await exports.begin('other.example.com');
   await exports.sweep();
   assert.deepEqual(await readdir(directory), [NAME]);
+});
+
+/** A process of its own that makes an export `content`, killed at its N-th call of one kind. @returns whether it came to that */
+function exportUntilKilled(content: string, call: string, n: number): boolean {
+  const program = join(import.meta.dirname, 'make-export.ts');
+  const { signal } = spawnSync(
+    'strace',
+    [
+      ...['-f', '-qq', '-o', '/dev/null', '-e', `trace=${call}`],
+      ...['-e', `inject=${call}:signal=KILL:when=${n}`],
+      ...[process.execPath, program, directory, NAME, content],
+    ],
+    // strace counts the calls of each thread.
+    { env: { ...process.env, UV_THREADPOOL_SIZE: '1' } },
+  );
+  return signal === 'SIGKILL';
+}
+
+test('killed at any rename, removal or sync: the export is the earlier one or the new one, whole', async () => {
+  await makeExport('earlier');
+  let kills = 0;
+  for (const call of ['rename', 'unlink', 'rmdir', 'unlinkat', 'fsync']) {
+    for (let n = 1; exportUntilKilled(`${call} ${n}`, call, n); n += 1) {
+      kills += 1;
+      exports = createExportStore(directory);
+      await exports.sweep();
+      assert.deepEqual(await readdir(directory), [NAME], `after the kill at ${call} ${n}`);
+      const { dumps } = await exports.load(NAME);
+      const dump = await readFile(dumps[0]?.path ?? '', 'utf8');
+      assert.ok(['earlier', `${call} ${n}`].includes(dump), `'${dump}' after ${call} ${n}`);
+      await makeExport('earlier');
+    }
+    // The last one was not killed.
+    await makeExport('earlier');
+  }
+  assert.ok(kills >= 6, `only ${kills} kill points were reached`);
+});
+
+test('a removal that was killed half way leaves no half of an export', async () => {
+  await makeExport('whole');
+  const { dumps } = await exports.load(NAME);
+  await rename(join(directory, NAME), join(directory, `${NAME}.new`));
+  await rm(dumps[0]?.path.replace(NAME, `${NAME}.new`) ?? '');
+  await exports.sweep();
+  assert.deepEqual(await readdir(directory), []);
 });
 
 test('a dump that is a link, or is gone, is told by name and never read', async () => {

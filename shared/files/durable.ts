@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { link, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+export interface DurableOptions {
+  readonly mode: number;
+  /** Refuses with EEXIST where there is a file of that name already. */
+  readonly isNew?: boolean;
+}
+
+/**
+ * A file that is there whole or not at all, whenever this process or the machine's power goes: its bytes are on the disk before it
+ * has its name, and the name is on the disk when this resolves. Half a file, of a process that was killed, has a name of its own.
+ */
+export async function writeDurably(
+  path: string,
+  data: string | Uint8Array,
+  { mode, isNew = false }: DurableOptions,
+): Promise<void> {
+  const half = `${path}.${randomUUID()}`;
+  try {
+    await using file = await open(half, 'wx', mode);
+    await file.writeFile(data);
+    await file.sync();
+    if (isNew) await link(half, path);
+    else await rename(half, path);
+  } finally {
+    await rm(half, { force: true });
+  }
+  await syncPath(dirname(path));
+}
+
+/** Waits until what a file or a directory holds is on the disk; of a directory that is the names in it, not the files. */
+export async function syncPath(path: string): Promise<void> {
+  await using handle = await open(path, 'r');
+  await handle.sync();
+}
+
+/** Waits until all the files of a flat directory, and their names, are on the disk. */
+export async function syncFlatDirectory(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) await syncPath(join(directory, name));
+  await syncPath(directory);
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { writeDurably } from '#shared/files/durable.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
+after(() => rmSync(directory, { recursive: true }));
+
+/** What a process that writes a file asks of the kernel, in order: `write`, `fsync`, `rename`, `link`. */
+function traceWrite(name: string, options: string): readonly string[] {
+  const trace = join(directory, `${name}.trace`);
+  const program = join(directory, `${name}.ts`);
+  const module = join(import.meta.dirname, '../../../shared/files/durable.ts');
+  writeFileSync(
+    program,
+    `import { writeDurably } from ${JSON.stringify(module)};
+     await writeDurably(${JSON.stringify(join(directory, name))}, 'content', ${options});`,
+  );
+  execFileSync('strace', [
+    ...['-f', '-y', '-o', trace, '-e', 'trace=write,pwrite64,fsync,rename,link'],
+    ...[process.execPath, program],
+  ]);
+  return readFileSync(trace, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes(`${directory}/${name}`) || line.includes(`fsync(`))
+    .filter((line) => !line.includes('unfinished') || /fsync|rename|link|write/.test(line))
+    .map((line) => {
+      const call = /\b(write|pwrite64|fsync|rename|link)\(/.exec(line)?.[1] ?? '?';
+      return call === 'fsync' && line.includes(`<${directory}>`) ? 'fsync directory' : call;
+    });
+}
+
+test('the bytes are synced before the name, and the name before it returns', () => {
+  const order = ['fsync', 'rename', 'fsync directory'];
+  const replaced = traceWrite('replaced', '{ mode: 0o600 }');
+  assert.deepEqual(
+    replaced.filter((call) => call !== 'write' && call !== 'pwrite64'),
+    order,
+  );
+  assert.ok(replaced.indexOf('fsync') > replaced.findIndex((call) => call.includes('write')));
+  const made = traceWrite('made', '{ mode: 0o600, isNew: true }');
+  assert.deepEqual(
+    made.filter((call) => !call.includes('write')),
+    ['fsync', 'link', 'fsync directory'],
+  );
+});
+
+test('a new file never takes the place of one that is there, and leaves nothing beside it', async () => {
+  const path = join(directory, 'key');
+  await writeDurably(path, 'first', { mode: 0o600, isNew: true });
+  await assert.rejects(writeDurably(path, 'second', { mode: 0o600, isNew: true }), {
+    code: 'EEXIST',
+  });
+  assert.equal(await readFile(path, 'utf8'), 'first');
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  assert.deepEqual(
+    (await readdir(directory)).filter((name) => name.startsWith('key')),
+    ['key'],
+  );
+});
