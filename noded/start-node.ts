@@ -5,17 +5,17 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
-import type { ApiDependencies } from './api/api-dependencies.ts';
-import { startApiServer } from './api/api-server.ts';
+import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
+import { createConnectionApi, startApiServer } from './api/api-server.ts';
 import { createExportStore } from './backup/export-store.ts';
 import { createClusterRepository } from './records/cluster-repository.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
 import { joinCluster } from './cluster/join-cluster.ts';
 import { createNodeRegistry } from './records/node-registry.ts';
 import { openStore } from './records/open-store.ts';
-import { createOwnOverview } from './cluster/overview.ts';
+import { createClusterJobs } from './cluster/cluster-jobs.ts';
+import { createClusterOverview, createOwnOverview } from './cluster/overview.ts';
 import { removeNode } from './cluster/remove-node.ts';
-import { serveCluster } from './api/serve-cluster.ts';
 import { type NodedConfig } from './config.ts';
 import { createInstanceDisks } from './disks/instance-disks.ts';
 import { describeNode } from './doctor/describe-node.ts';
@@ -43,7 +43,7 @@ import { createChannelNetwork } from './network/channel-network.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
 import { createOsRegistry } from './os/os-registry.ts';
-import { startRapi } from './rapi/rapi-server.ts';
+import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
 import { recover } from './recover.ts';
 
 export const VERSION = '0.1.0';
@@ -256,25 +256,26 @@ export async function startNode(
       keeper,
       applianceFiles,
     });
+  const overviewSources = { instances, owns, clusters, runner, describeNode: describe };
+  const ownOverview = createOwnOverview(overviewSources);
   const own: ApiDependencies = {
     version: VERSION,
-    paths,
     clusters,
     nodes,
     instances,
     disks,
     exports,
-    runner,
     keeper,
     jobs,
     metad,
     osRegistry,
+    osSearchPath: config.osSearchPath,
+    logDir: paths.logDir,
     describeNode: describe,
     examine,
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     storeDescription: opened.description,
-    overview: createOwnOverview({ instances, owns, clusters, runner, describeNode: describe }),
-    forwarding: null,
+    overview: ownOverview,
     removeNode: (name, options) =>
       removeNode(name, options, {
         ...{ nodeName, nodes, instances, peers: link },
@@ -283,18 +284,28 @@ export async function startNode(
             ...{ jobs: jobRepository, clock, logger },
           }),
       }),
-    logger,
   };
-  const served = link === null ? own : serveCluster(link, own, nodeName);
-  const api = await startApiServer(paths.nodedSocket, served);
+  const served =
+    link === null
+      ? own
+      : {
+          ...own,
+          jobs: createClusterJobs({ nodeName, own: jobs, peers: link, nodes, instances }),
+          overview: createClusterOverview(ownOverview, { ...overviewSources, nodes, peers: link }),
+        };
+  const forwarding = link && { peers: link, instances, owns };
+  // Other nodes are answered from this node alone: nothing is forwarded twice.
+  if (link !== null)
+    link.onStream = createConnectionApi({ ...createApiRoutes(own), forwarding: null, logger });
+  const api = await startApiServer(paths.nodedSocket, {
+    ...{ ...createApiRoutes(served), forwarding, logger },
+  });
   undo.defer(() => api.close());
   if (config.rapi !== null)
     undo.use(
       await startRapi(config.rapi, {
-        ...served,
-        nodeName,
-        clock,
-        onAnswered: metrics.rapiAnswered,
+        routes: createRapiRoutes({ ...served, disksDir: paths.disksDir }),
+        ...{ nodeName, logger, clock, onAnswered: metrics.rapiAnswered },
       }),
     );
   logger.info('node.ready', {

@@ -3,28 +3,29 @@ import { chmod, mkdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import Router from '@koa/router';
 import Koa from 'koa';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
 import { answerErrors } from './http-errors.ts';
-import { forwardToOwner } from './forward.ts';
-import type { ApiDependencies } from './api-dependencies.ts';
-import { addExportRoutes } from './export-routes.ts';
-import { addInstanceRoutes } from './instance-routes.ts';
-import { addJobRoutes } from './job-routes.ts';
-import { addNodeRoutes } from './node-routes.ts';
+import type { ApiRoutes } from './api-route.ts';
+import { forwardToOwner, type Forwarding } from './forward.ts';
 import { openRawStream } from './raw-stream.ts';
+import { createApiRouter } from './serve-routes.ts';
 
 export interface ApiServer {
   close(): Promise<void>;
 }
 
+/** What is served, and where requests for what another node has go on to. */
+export interface ServedApi extends ApiRoutes {
+  /** Null where everything is answered here: other nodes' requests come this far and no further. */
+  readonly forwarding: Forwarding | null;
+  readonly logger: Logger;
+}
+
 /** Serves the node's API on its unix socket; file permissions are the only key. */
-export async function startApiServer(
-  path: string,
-  dependencies: ApiDependencies,
-): Promise<ApiServer> {
-  const { server, streams } = createApi(dependencies);
+export async function startApiServer(path: string, served: ServedApi): Promise<ApiServer> {
+  const { server, streams } = createApi(served);
   await listen(server, path);
   return {
     close: async () => {
@@ -38,20 +39,20 @@ export async function startApiServer(
 }
 
 /** Serves the node's API on connections that are handed to it. Whoever made them ends them. */
-export function createConnectionApi(dependencies: ApiDependencies): (connection: Duplex) => void {
-  const { server } = createApi(dependencies);
+export function createConnectionApi(served: ServedApi): (connection: Duplex) => void {
+  const { server } = createApi(served);
   return (connection) => void server.emit('connection', connection);
 }
 
-function createApi(dependencies: ApiDependencies): {
+function createApi(served: ServedApi): {
   readonly server: Server;
   readonly streams: ReadonlySet<Duplex>;
 } {
   const app = new Koa();
   app.silent = true;
-  const router = createApiRouter(dependencies);
-  app.use(answerErrors(dependencies.logger));
-  if (dependencies.forwarding !== null) app.use(forwardToOwner(dependencies.forwarding));
+  const router = createApiRouter(served.routes);
+  app.use(answerErrors(served.logger));
+  if (served.forwarding !== null) app.use(forwardToOwner(served.forwarding));
   app.use(router.routes());
   app.use(router.allowedMethods());
   app.use((context) => {
@@ -66,19 +67,9 @@ function createApi(dependencies: ApiDependencies): {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     streams.add(socket);
     socket.once('close', () => streams.delete(socket));
-    void openRawStream(request, socket, head, dependencies);
+    void openRawStream(request, socket, head, served);
   });
   return { server, streams };
-}
-
-/** Every route but the raw streams, which are upgrades. */
-export function createApiRouter(dependencies: ApiDependencies): Router {
-  const router = new Router();
-  addNodeRoutes(router, dependencies);
-  addInstanceRoutes(router, dependencies);
-  addJobRoutes(router, dependencies);
-  addExportRoutes(router, dependencies);
-  return router;
 }
 
 async function listen(server: Server, path: string): Promise<void> {

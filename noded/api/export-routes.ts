@@ -1,8 +1,15 @@
-import type Router from '@koa/router';
-import type { ApiDependencies } from './api-dependencies.ts';
+import { exportInfo } from '#shared/contract/api.ts';
+import type { ExportStore } from '../backup/export-store.ts';
+import { question, type AnyApiRoute } from './api-route.ts';
 
-export function addExportRoutes(router: Router, { exports }: ApiDependencies): void {
-  router.get('/v1/exports', async (context) => {
-    context.body = await exports.list();
-  });
+export interface ExportRoutesDependencies {
+  readonly exports: Pick<ExportStore, 'list'>;
+}
+
+export function exportRoutes({ exports }: ExportRoutesDependencies): readonly AnyApiRoute[] {
+  return [
+    question('/v1/exports', 'Exports on this node', exportInfo.array(), async () => [
+      ...(await exports.list()),
+    ]),
+  ];
 }

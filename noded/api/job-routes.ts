@@ -1,45 +1,70 @@
 import { Readable } from 'node:stream';
-import type Router from '@koa/router';
+import { z } from 'zod';
+import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
+import { jobRecord, type JobEvent } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { JobEvent } from '#shared/contract/job.ts';
-import type { ApiDependencies } from './api-dependencies.ts';
-import { parseInput } from './http-errors.ts';
-import { readJson } from './read-body.ts';
-import { untilGone } from './until-gone.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { question, route, type AnyApiRoute } from './api-route.ts';
 
-export function addJobRoutes(router: Router, { jobs }: ApiDependencies): void {
-  router.post('/v1/jobs', async (context) => {
-    const requested = parseInput(opcode, await readJson(context.req));
-    const dryRun = context.query['dry-run'];
-    if (dryRun === '1') {
-      await jobs.dryRun(requested, untilGone(context.res));
-      context.body = { ok: true };
-      return;
-    }
-    context.status = 202;
-    context.body = { id: await jobs.submit(requested, { isDryRun: dryRun === 'job' }) };
-  });
-  router.get('/v1/jobs', async (context) => {
-    context.body = (await jobs.list()).map((job) => ({ ...job, log: [] }));
-  });
-  router.get('/v1/jobs/:id', async (context) => {
-    context.body = await jobs.get(parseJobId(context.params['id']));
-  });
-  router.delete('/v1/jobs/:id', async (context) => {
-    await jobs.cancel(parseJobId(context.params['id']));
-    context.status = 202;
-    context.body = {};
-  });
-  router.get('/v1/jobs/:id/events', async (context) => {
-    const id = parseJobId(context.params['id']);
-    await jobs.get(id);
-    context.type = 'application/x-ndjson';
-    const events = jobs.watch(id, untilGone(context.res));
-    // What keeps the first one from coming, can still be told.
-    const first = await events.next();
-    context.body = Readable.from(encodeLines(first.done === true ? [] : [first.value], events));
-  });
+export interface JobRoutesDependencies {
+  readonly jobs: JobService;
+}
+
+export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/jobs',
+      summary: 'Submits an operation as a job',
+      query: z.object({
+        'dry-run': z
+          .enum(['1', 'job'], { error: 'expected 1 or job' })
+          .describe('1: check and prerequisites only, answers 200; job: as a job')
+          .optional(),
+      }),
+      request: opcode,
+      answers: { 200: dryRunAccepted, 202: jobSubmitted },
+      handle: async ({ query, body, signal }) => {
+        if (query['dry-run'] === '1') {
+          await jobs.dryRun(body, signal);
+          return { status: 200, body: { ok: true } };
+        }
+        const id = await jobs.submit(body, { isDryRun: query['dry-run'] === 'job' });
+        return { status: 202, body: { id } };
+      },
+    }),
+    question('/v1/jobs', 'All jobs, without their logs', jobRecord.array(), async () =>
+      (await jobs.list()).map((job) => ({ ...job, log: [] })),
+    ),
+    question('/v1/jobs/{id}', 'A job', jobRecord, ({ id }) => jobs.get(parseJobId(id))),
+    route({
+      method: 'DELETE',
+      path: '/v1/jobs/{id}',
+      summary: 'Asks for the end of a job',
+      answers: { 202: z.object({}) },
+      handle: async ({ params }) => {
+        await jobs.cancel(parseJobId(params.id));
+        return { status: 202, body: {} };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/jobs/{id}/events',
+      summary:
+        'Events of a job, one JobEvent a line: from its start, then as they happen, to its end',
+      answers: { 200: { type: 'application/x-ndjson' } },
+      handle: async ({ params, signal }) => {
+        const id = parseJobId(params.id);
+        await jobs.get(id);
+        const events = jobs.watch(id, signal);
+        // What keeps the first one from coming, can still be told.
+        const first = await events.next();
+        const lines = encodeLines(first.done === true ? [] : [first.value], events);
+        return { status: 200, body: Readable.from(lines) };
+      },
+    }),
+  ];
 }
 
 async function* encodeLines(
@@ -51,9 +76,9 @@ async function* encodeLines(
 }
 
 /** @throws AppError JOB_NOT_FOUND */
-function parseJobId(text: string | undefined): number {
-  if (text === undefined || !/^[1-9]\d{0,9}$/.test(text)) {
-    throw new AppError('JOB_NOT_FOUND', `'${text ?? ''}' is not a job id`, {
+function parseJobId(text: string): number {
+  if (!/^[1-9]\d{0,9}$/.test(text)) {
+    throw new AppError('JOB_NOT_FOUND', `'${text}' is not a job id`, {
       hint: 'gnt-job list shows the jobs',
     });
   }

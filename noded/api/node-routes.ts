@@ -1,74 +1,55 @@
-import type Router from '@koa/router';
-import type { OsInfo } from '#shared/contract/api.ts';
-import { AppError } from '#shared/errors/app-error.ts';
-import { describeParameters, osLayer, resolveParameters } from '../instances/os-parameters.ts';
-import type { OsDiagnosis } from '../os/os-registry.ts';
-import type { ApiDependencies } from './api-dependencies.ts';
-import { describeApi } from './openapi.ts';
+import { z } from 'zod';
+import { doctorReport, listedNode, nodeInfo } from '#shared/contract/api.ts';
+import type { DoctorReport, NodeInfo } from '#shared/contract/api.ts';
+import type { Overview } from '../cluster/overview.ts';
+import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
-export function addNodeRoutes(router: Router, dependencies: ApiDependencies): void {
-  const { clusters, instances, osRegistry } = dependencies;
-  router.get('/v1/node', async (context) => {
-    context.body = await dependencies.describeNode();
-  });
-  router.get('/v1/nodes', async (context) => {
-    context.body = await dependencies.overview.nodes();
-  });
-  router.delete('/v1/nodes/:name', async (context) => {
-    const forgetInstances = context.query['forget-instances'] === '1';
-    await dependencies.removeNode(context.params['name'] ?? '', { forgetInstances });
-    context.status = 204;
-  });
-  router.get('/v1/doctor', async (context) => {
-    context.body = await dependencies.examine();
-  });
-  router.get('/v1/cluster', async (context) => {
-    context.body = {
-      ...(await clusters.load()),
-      store: dependencies.storeDescription,
-      nodes: [...(await dependencies.nodes.names())],
-      instances: (await instances.list()).length,
-    };
-  });
-  router.get('/v1/os', async (context) => {
-    const found = await osRegistry.list();
-    context.body = await Promise.all(found.map((diagnosis) => describeOs(diagnosis, dependencies)));
-  });
-  router.get('/v1/os/:name', async (context) => {
-    const name = context.params['name'] ?? '';
-    const diagnosis = await osRegistry.diagnose(name);
-    if (diagnosis === undefined) {
-      throw new AppError('OS_NOT_FOUND', `Directory for OS ${name} not found in search path`, {
-        hint: `put it below ${dependencies.paths.osSearchPath.join(' or ')}`,
-      });
-    }
-    context.body = await describeOs(diagnosis, dependencies);
-  });
-  router.get('/v1/openapi.json', (context) => {
-    context.body = describeApi(dependencies.version);
-  });
-  router.get('/metrics', async (context) => {
-    context.type = 'text/plain; version=0.0.4; charset=utf-8';
-    context.body = await dependencies.metrics();
-  });
+export interface NodeRoutesDependencies {
+  readonly overview: Pick<Overview, 'nodes'>;
+  readonly describeNode: () => Promise<NodeInfo>;
+  readonly removeNode: (
+    name: string,
+    options: { readonly forgetInstances: boolean },
+  ) => Promise<void>;
+  readonly examine: () => Promise<DoctorReport>;
+  /** Prometheus text of this daemon. */
+  readonly metrics: () => Promise<string>;
 }
 
-async function describeOs(diagnosis: OsDiagnosis, { clusters }: ApiDependencies): Promise<OsInfo> {
-  const settings = await clusters.loadOs(diagnosis.name);
-  const { definition } = diagnosis;
-  return {
-    name: diagnosis.name,
-    path: diagnosis.path,
-    valid: definition !== null,
-    problem: diagnosis.problem,
-    apiVersions: [...(definition?.apiVersions ?? [])],
-    variants: [...(definition?.variants ?? [])],
-    parameters: [...(definition?.parameters ?? [])],
-    hostScripts: Object.keys(definition?.hostScripts ?? {}),
-    applianceScripts: Object.keys(definition?.applianceScripts ?? {}),
-    trusted: settings.trusted,
-    hidden: settings.hidden,
-    blacklisted: settings.blacklisted,
-    defaults: describeParameters(resolveParameters([osLayer(settings)])),
-  };
+export function nodeRoutes(dependencies: NodeRoutesDependencies): readonly AnyApiRoute[] {
+  const { overview, describeNode, removeNode, examine, metrics } = dependencies;
+  return [
+    question('/v1/node', 'The node that is asked', nodeInfo, describeNode),
+    question('/v1/nodes', 'All nodes', listedNode.array(), async () => [
+      ...(await overview.nodes()),
+    ]),
+    route({
+      method: 'DELETE',
+      path: '/v1/nodes/{name}',
+      summary: 'Takes a node that is gone for good out of the cluster',
+      query: z.object({ 'forget-instances': flag('1: the instances that it had too') }),
+      answers: { 204: null },
+      handle: async ({ params, query }) => {
+        await removeNode(params.name, { forgetInstances: query['forget-instances'] === '1' });
+        return { status: 204 };
+      },
+    }),
+    question(
+      '/v1/doctor',
+      'Whether installations can work here, and what to do',
+      doctorReport,
+      examine,
+    ),
+    route({
+      method: 'GET',
+      path: '/metrics',
+      summary: 'Prometheus text',
+      answers: { 200: { type: 'text/plain' } },
+      handle: async () => ({
+        status: 200,
+        type: 'text/plain; version=0.0.4; charset=utf-8',
+        body: await metrics(),
+      }),
+    }),
+  ];
 }

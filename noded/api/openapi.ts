@@ -4,6 +4,7 @@ import {
   apiError,
   clusterInfo,
   doctorReport,
+  dryRunAccepted,
   exportInfo,
   jobSubmitted,
   listedNode,
@@ -13,15 +14,16 @@ import {
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
-import { operations, type ApiOperation, type Body } from './openapi-operations.ts';
+import type { AnyApiRoute, ApiRoutes, Media, StreamRoute } from './api-route.ts';
 
+/** Names of types in the document. What has none is written where it is used. */
 const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ActiveDisk: activeDisk,
   ApiError: apiError,
   ClusterInfo: clusterInfo,
   DoctorReport: doctorReport,
   ExportInfo: exportInfo,
-  DryRunAccepted: z.object({ ok: z.literal(true) }),
+  DryRunAccepted: dryRunAccepted,
   InstanceInfo: instanceInfo,
   JobEvent: jobEvent,
   JobRecord: jobRecord,
@@ -32,16 +34,19 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
 };
 /** As a client writes them: what has a default may be left out. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };
+const names = new Map(
+  Object.entries({ ...answerTypes, ...requestTypes }).map(([name, type]) => [type, name]),
+);
 
 const PREFIX = '#/components/schemas/';
 type Json = Readonly<Record<string, unknown>>;
 
-/** The node's API as an OpenAPI 3.1 document, made of the types that it validates with. Pure. */
-export function describeApi(version: string): Json {
+/** The node's API as an OpenAPI 3.1 document, made of the routes that it serves. Pure. */
+export function describeApi(version: string, { routes, streams }: ApiRoutes): Json {
   const paths: Record<string, Record<string, Json>> = {};
-  for (const [route, operation] of Object.entries(operations)) {
-    const [method = '', path = ''] = route.split(' ');
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describeOperation(path, operation) };
+  for (const route of [...routes, ...streams.map(asRoute)]) {
+    const path = route.path.replaceAll('{*', '{');
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeRoute(path, route) };
   }
   return {
     openapi: '3.1.0',
@@ -58,44 +63,51 @@ export function describeApi(version: string): Json {
   };
 }
 
-function describeOperation(path: string, operation: ApiOperation): Json {
+type Described = Pick<AnyApiRoute, 'method' | 'path' | 'summary' | 'query' | 'request' | 'answers'>;
+
+function asRoute({ path, summary }: StreamRoute): Described {
+  return { method: 'GET', path, summary, answers: { 101: null } };
+}
+
+function describeRoute(path: string, { summary, query, request, answers }: Described): Json {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }));
-  const inQuery = Object.entries(operation.query ?? {}).map(([name, { description, type }]) => ({
-    name,
-    in: 'query',
-    description,
-    schema: { type },
-  }));
-  const answers = Object.entries(operation.answers).map(([status, body]) => [
+  const responses = Object.entries(answers).map(([status, body]) => [
     status,
-    { description: operation.summary, ...(body !== null && { content: contentOf(body) }) },
+    { description: summary, ...(body !== null && { content: contentOf(body) }) },
   ]);
   return {
-    summary: operation.summary,
-    parameters: [...inPath, ...inQuery],
-    ...(operation.request !== undefined && {
-      requestBody: { required: true, content: contentOf(operation.request) },
+    summary,
+    parameters: [...inPath, ...Object.entries(query?.shape ?? {}).map(describeQuery)],
+    ...(request !== undefined && {
+      requestBody: { required: true, content: contentOf(request) },
     }),
     responses: {
-      ...Object.fromEntries(answers),
-      default: { description: 'A failure', content: contentOf('ApiError') },
+      ...Object.fromEntries(responses),
+      default: { description: 'A failure', content: contentOf(apiError) },
     },
   };
 }
 
-function contentOf(body: Body): Json {
-  if (typeof body === 'string') return { 'application/json': { schema: refTo(body) } };
-  if ('type' in body) return { [body.type]: {} };
-  return { 'application/json': { schema: { type: 'array', items: refTo(body[0]) } } };
+function describeQuery([name, type]: readonly [string, z.core.$ZodType]): Json {
+  const { description, ...schema } = withoutHeader(z.toJSONSchema(type, { io: 'output' }));
+  return { name, in: 'query', description, schema };
 }
 
-function refTo(name: string): Json {
-  return { $ref: `${PREFIX}${name}` };
+function contentOf(body: z.ZodType | Media): Json {
+  if (body instanceof z.ZodType) return { 'application/json': { schema: schemaOf(body) } };
+  return { [body.type]: {} };
+}
+
+function schemaOf(type: z.core.$ZodType): Json {
+  const name = names.get(type as z.ZodType);
+  if (name !== undefined) return { $ref: `${PREFIX}${name}` };
+  if (type instanceof z.ZodArray) return { type: 'array', items: schemaOf(type.element) };
+  return withoutHeader(z.toJSONSchema(type));
 }
 
 function schemasOf(types: Readonly<Record<string, z.ZodType>>, io: 'input' | 'output'): Json {

@@ -1,25 +1,28 @@
 import type { IncomingMessage } from 'node:http';
-import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { ApiDependencies } from './api-dependencies.ts';
-import { forwardUpgrade } from './forward.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { StreamRoute } from './api-route.ts';
+import { forwardUpgrade, type Forwarding } from './forward.ts';
 import { describeApiError, httpStatusOf, toAppError } from './http-errors.ts';
 
-const MAX_PORT = 65_535;
+export interface RawStreamDependencies {
+  readonly streams: readonly StreamRoute[];
+  readonly forwarding: Forwarding | null;
+  readonly logger: Logger;
+}
 
-/** `…/connect/{port}` and `…/console`: after 101 the connection is a raw stream. */
+/** Routes that are upgrades: after 101 the connection is a raw stream. */
 export async function openRawStream(
   request: IncomingMessage,
   socket: Duplex,
   head: Buffer,
-  dependencies: ApiDependencies,
+  { streams, forwarding, logger }: RawStreamDependencies,
 ): Promise<void> {
   socket.on('error', () => socket.destroy());
   try {
-    const { forwarding } = dependencies;
     if (forwarding !== null && (await forwardUpgrade(request, socket, head, forwarding))) return;
-    const target = await openTarget(request.url ?? '', dependencies);
+    const target = await openTarget(request.url ?? '', streams);
     target.on('error', () => socket.destroy());
     // Who asked may have gone while it was being opened.
     if (socket.destroyed) {
@@ -33,7 +36,7 @@ export async function openRawStream(
     socket.on('close', () => target.destroy());
     target.on('close', () => socket.end());
   } catch (error) {
-    const known = toAppError(error, dependencies.logger);
+    const known = toAppError(error, logger);
     const body = JSON.stringify(describeApiError(known));
     socket.end(
       `HTTP/1.1 ${httpStatusOf(known.code)} Refused\r\nContent-Type: application/json\r\n` +
@@ -42,40 +45,28 @@ export async function openRawStream(
   }
 }
 
-async function openTarget(url: string, dependencies: ApiDependencies): Promise<Duplex> {
+/** @throws AppError NOT_FOUND, and what the stream is refused with */
+function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duplex> {
   const [path = ''] = url.split('?');
-  const match = /^\/v1\/instances\/([a-z0-9.-]+)\/(?:connect\/(\d+)|(console))$/.exec(path);
-  if (match === null) throw new AppError('NOT_FOUND', `there is no stream at ${path}`);
-  const [, name = '', port] = match;
-  if (port !== undefined && !(Number(port) >= 1 && Number(port) <= MAX_PORT)) {
-    throw new AppError('VALIDATION', `port: expected a number from 1 to ${MAX_PORT}, not ${port}`);
+  const parts = path.split('/');
+  for (const stream of streams) {
+    const params = matchParts(stream.path.split('/'), parts);
+    if (params !== undefined) return stream.open(params);
   }
-  const instance = await dependencies.instances.findByName(name);
-  const kept = dependencies.keeper.get(instance.uuid);
-  if (kept === undefined) {
-    throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
-      hint: `gnt-instance startup ${instance.name}`,
-    });
-  }
-  if (port === undefined) return connectUnix(kept.machine.consoleSocket);
-  if (kept.device === null) {
-    throw new AppError('INSTANCE_STATE', `the channel of instance '${instance.name}' is off`, {
-      hint: `gnt-instance modify --communication yes ${instance.name}, then reboot it`,
-    });
-  }
-  return dependencies.metad.connect(instance.uuid, Number(port));
+  throw new AppError('NOT_FOUND', `there is no stream at ${path}`);
 }
 
-function connectUnix(path: string): Promise<Duplex> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(path);
-    socket.once('connect', () => resolve(socket));
-    socket.once('error', (error) =>
-      reject(
-        new AppError('CONFLICT', `the console cannot be opened: ${error.message}`, {
-          cause: error,
-        }),
-      ),
-    );
-  });
+/** Undefined when the path is another one. Names of instances need no escapes, so none are taken out. */
+function matchParts(
+  wanted: readonly string[],
+  parts: readonly string[],
+): Readonly<Record<string, string>> | undefined {
+  if (wanted.length !== parts.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, part] of parts.entries()) {
+    const name = /^\{(\w+)\}$/.exec(wanted[index] ?? '')?.[1];
+    if (name !== undefined) params[name] = part;
+    else if (wanted[index] !== part) return undefined;
+  }
+  return params;
 }

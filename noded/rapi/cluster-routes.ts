@@ -1,10 +1,14 @@
 import { arch } from 'node:os';
-import type { ApiDependencies } from '../api/api-dependencies.ts';
+import type { Overview } from '../cluster/overview.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import type { OsRegistry } from '../os/os-registry.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 import { pickFields, toSeconds } from './fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import type { RapiDependencies } from './rapi-dependencies.ts';
 import { isSet, submitRoute, type RapiRoute } from './rapi-route.ts';
 
 const RAPI_VERSION = 2;
@@ -13,8 +17,21 @@ const FEATURES = ['instance-create-reqv1', 'instance-reinstall-reqv1'];
 /** Newest API of OS definitions. */
 const OS_API_VERSION = 20;
 
+export interface NodeFactsSources {
+  readonly overview: Pick<Overview, 'nodes'>;
+  readonly instances: Pick<InstanceRepository, 'list'>;
+}
+export interface RapiClusterDependencies extends NodeFactsSources {
+  readonly version: string;
+  readonly disksDir: string;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
+  readonly nodes: Pick<NodeRegistry, 'names'>;
+  readonly osRegistry: Pick<OsRegistry, 'list'>;
+  readonly jobs: JobService;
+}
+
 /** The cluster as a whole: what this is, its nodes and its OS definitions. */
-export function clusterRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
+export function clusterRoutes(dependencies: RapiClusterDependencies): readonly RapiRoute[] {
   const { jobs } = dependencies;
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
@@ -51,7 +68,7 @@ export function clusterRoutes(dependencies: RapiDependencies): readonly RapiRout
 export async function loadNodes({
   overview,
   instances,
-}: RapiDependencies): Promise<readonly NodeFacts[]> {
+}: NodeFactsSources): Promise<readonly NodeFacts[]> {
   const [nodes, records] = await Promise.all([overview.nodes(), instances.list()]);
   return nodes.map((node) => ({
     name: node.name,
@@ -66,9 +83,9 @@ export async function loadNodes({
 async function describeCluster({
   clusters,
   nodes,
-  paths,
+  disksDir,
   version,
-}: ApiDependencies): Promise<Record<string, unknown>> {
+}: RapiClusterDependencies): Promise<Record<string, unknown>> {
   const cluster = await clusters.load();
   const [master = null] = await nodes.names();
   const { memoryMiB, vcpus } = DEFAULT_BACKEND_PARAMETERS;
@@ -83,7 +100,7 @@ async function describeCluster({
     default_hypervisor: 'kvm',
     enabled_hypervisors: ['kvm'],
     enabled_disk_templates: ['file', 'diskless'],
-    file_storage_dir: paths.disksDir,
+    file_storage_dir: disksDir,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },
     hvparams: { kvm: {} },
     nicparams: { default: { mode: 'bridged', link: 'br0' } },
@@ -98,7 +115,7 @@ async function describeCluster({
 
 /** As names with their variants, or whole; hidden, blacklisted and broken definitions are in the latter only. */
 async function listOs(
-  { osRegistry, clusters }: ApiDependencies,
+  { osRegistry, clusters }: RapiClusterDependencies,
   isBulk: boolean,
 ): Promise<unknown> {
   const found = await osRegistry.list();

@@ -1,7 +1,9 @@
 import { opcode as anyOpcode } from '#shared/contract/opcode.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
-import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { parseInput } from '../api/http-errors.ts';
+import type { Overview } from '../cluster/overview.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
 import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
@@ -18,8 +20,17 @@ import { isSet, submitRoute, type RapiRequest, type RapiRoute } from './rapi-rou
 
 const ONE = '/2/instances/:name';
 
-export function instanceRoutes(dependencies: ApiDependencies): readonly RapiRoute[] {
-  const { instances, jobs, overview } = dependencies;
+export interface RapiInstanceDependencies {
+  readonly instances: Pick<InstanceRepository, 'list'>;
+  readonly overview: Pick<Overview, 'instances' | 'instance'>;
+  readonly jobs: JobService;
+}
+
+export function instanceRoutes({
+  instances,
+  jobs,
+  overview,
+}: RapiInstanceDependencies): readonly RapiRoute[] {
   const find = ({ params }: RapiRequest): Promise<InstanceInfo> =>
     overview.instance(params['name'] ?? '');
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import type { ApiDependencies } from '../api/api-dependencies.ts';
 import { parseInput } from '../api/http-errors.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { fieldOf, pickFields } from './fields.ts';
@@ -20,7 +19,7 @@ const waitRequest = z.object({
 });
 type WaitRequest = z.infer<typeof waitRequest>;
 
-export function jobRoutes({ jobs }: ApiDependencies): readonly RapiRoute[] {
+export function jobRoutes({ jobs }: { readonly jobs: JobService }): readonly RapiRoute[] {
   const find = ({ params }: RapiRequest): Promise<JobRecord> => jobs.get(parseJobId(params));
   return [
     {

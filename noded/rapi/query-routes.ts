@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { parseInput } from '../api/http-errors.ts';
-import { loadNodes } from './cluster-routes.ts';
+import type { Overview } from '../cluster/overview.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { loadNodes, type NodeFactsSources } from './cluster-routes.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import { jobFields } from './job-fields.ts';
 import { nodeFields } from './node-fields.ts';
 import { parseFilter } from './query-filter.ts';
-import type { RapiDependencies } from './rapi-dependencies.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiRequest, RapiRoute } from './rapi-route.ts';
 
@@ -22,8 +23,13 @@ interface Resource {
   readonly load: () => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
+export interface RapiQueryDependencies extends NodeFactsSources {
+  readonly overview: Overview;
+  readonly jobs: Pick<JobService, 'list'>;
+}
+
 /** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
-export function queryRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
+export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
     ['instance', resource(instanceFields, () => dependencies.overview.instances())],
     ['node', resource(nodeFields, () => loadNodes(dependencies))],

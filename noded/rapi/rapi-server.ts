@@ -2,17 +2,17 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import Koa, { type Context, type Next } from 'koa';
+import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { ensureCertificate } from './certificate.ts';
-import { clusterRoutes } from './cluster-routes.ts';
-import { instanceRoutes } from './instance-routes.ts';
+import { clusterRoutes, type RapiClusterDependencies } from './cluster-routes.ts';
+import { instanceRoutes, type RapiInstanceDependencies } from './instance-routes.ts';
 import { jobRoutes } from './job-routes.ts';
 import { LoginLimit } from './login-limit.ts';
-import { queryRoutes } from './query-routes.ts';
-import type { RapiDependencies } from './rapi-dependencies.ts';
+import { queryRoutes, type RapiQueryDependencies } from './query-routes.ts';
 import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
-import { addRapiRoutes, type RapiState } from './rapi-route.ts';
+import { addRapiRoutes, type RapiRoute, type RapiState } from './rapi-route.ts';
 import type { RapiSettings } from './rapi-settings.ts';
 import { REALM, UsersFile, type RapiUser } from './users-file.ts';
 
@@ -29,6 +29,31 @@ export interface RapiServer extends AsyncDisposable {
   readonly port: number;
 }
 
+/** What each group of resources needs. */
+export type RapiDependencies = RapiClusterDependencies &
+  RapiInstanceDependencies &
+  RapiQueryDependencies;
+
+/** Every resource of the remote API. */
+export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
+  return [
+    ...clusterRoutes(dependencies),
+    ...instanceRoutes(dependencies),
+    ...jobRoutes(dependencies),
+    ...queryRoutes(dependencies),
+  ];
+}
+
+export interface RapiServing {
+  readonly routes: readonly RapiRoute[];
+  /** The certificate's, when one is made. */
+  readonly nodeName: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** For metrics. */
+  readonly onAnswered: (method: string, status: number) => void;
+}
+
 /**
  * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its answers are made from the same
  * records as the node's own API.
@@ -36,23 +61,17 @@ export interface RapiServer extends AsyncDisposable {
  */
 export async function startRapi(
   settings: RapiSettings,
-  dependencies: RapiDependencies,
+  { routes, nodeName, logger, clock, onAnswered }: RapiServing,
 ): Promise<RapiServer> {
-  const { logger, nodeName } = dependencies;
   const users = new UsersFile(settings.usersFile, logger);
   await users.refresh();
   const pem = await ensureCertificate(settings.certificateFile, nodeName, logger);
   const app = new Koa<RapiState>();
   app.silent = true;
-  app.use(answerFailures(dependencies));
-  app.use(authenticate(users, new LoginLimit(dependencies.clock), logger));
+  app.use(answerFailures(logger, onAnswered));
+  app.use(authenticate(users, new LoginLimit(clock), logger));
   const router = new Router<RapiState>({ sensitive: true, strict: true });
-  addRapiRoutes(router, [
-    ...clusterRoutes(dependencies),
-    ...instanceRoutes(dependencies),
-    ...jobRoutes(dependencies),
-    ...queryRoutes(dependencies),
-  ]);
+  addRapiRoutes(router, routes);
   app.use(router.routes());
   app.use((context) => {
     const isKnown = router.match(context.path, context.method).path.length > 0;
@@ -85,7 +104,7 @@ export async function startRapi(
 }
 
 /** Answers failures, and notes who asked for what; never with which parameters. */
-function answerFailures({ logger, onAnswered }: RapiDependencies) {
+function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
   return async (context: Context, next: Next): Promise<void> => {
     context.set('Cache-Control', 'no-store');
     try {

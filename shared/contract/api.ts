@@ -1,35 +1,7 @@
 import { z } from 'zod';
 import { osParameterName, visibility } from './primitives.ts';
 
-/**
- * noded's API, HTTP + JSON on `run/gnt/noded.sock` (mode 0600, root):
- *   GET    /v1/node                           NodeInfo
- *   GET    /v1/nodes                          ListedNode[]
- *   DELETE /v1/nodes/{name}                   204, takes a node that is gone out of the cluster
- *   GET    /v1/doctor                         DoctorReport
- *   GET    /v1/cluster                        ClusterInfo
- *   GET    /v1/instances                      InstanceInfo[]
- *   GET    /v1/instances/{name}               InstanceInfo
- *   GET    /v1/instances/{name}/log?follow=1  text/plain, the install log
- *   GET    /v1/instances/{name}/metadata/{path}   what the guest would get, secrets redacted
- *   GET    /v1/instances/{name}/queue?wait=S&offset=N   bytes the guest wrote (x-gnt-offset), 204 when none
- *   POST   /v1/instances/{name}/queue         bytes for the guest → 204 | 413 | 429
- *   GET    /v1/instances/{name}/disks         ActiveDisk[], where the host finds them
- *   DELETE /v1/instances/{name}/tokens        204, ends the session tokens of its ec2 dialect
- *   GET    /v1/instances/{name}/connect/{port}    Upgrade: tcp → 101, raw bytes
- *   GET    /v1/instances/{name}/console           Upgrade: tcp → 101, raw bytes
- *   GET    /v1/os                             OsInfo[]
- *   GET    /v1/os/{name}                      OsInfo
- *   GET    /v1/exports                        ExportInfo[]
- *   POST   /v1/jobs                           Opcode → 202 {"id": N}; ?dry-run=1 → 200 {"ok": true} after check and prerequisites; ?dry-run=job a job that ends there
- *   GET    /v1/jobs                           JobRecord[] (without log)
- *   GET    /v1/jobs/{id}                      JobRecord
- *   GET    /v1/jobs/{id}/events               NDJSON of JobEvent
- *   DELETE /v1/jobs/{id}                      202, cancels
- *   GET    /v1/openapi.json                   this list with all types, OpenAPI 3.1
- *   GET    /metrics                           Prometheus text
- * Every failure: HTTP status 4xx/5xx with ApiError.
- */
+/** How noded's API (HTTP and JSON on `run/gnt/noded.sock`, mode 0600, root) tells every failure, with a status of 4xx or 5xx. */
 export const apiError = z.object({
   code: z.string(),
   message: z.string(),
@@ -39,6 +11,8 @@ export const apiError = z.object({
 export type ApiError = z.infer<typeof apiError>;
 
 export const jobSubmitted = z.object({ id: z.number().int().positive() });
+/** A job would be taken: its check and prerequisites passed. */
+export const dryRunAccepted = z.object({ ok: z.literal(true) });
 
 /** A disk of an instance as the host sees it. */
 export const activeDisk = z.object({

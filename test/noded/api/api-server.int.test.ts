@@ -8,7 +8,7 @@ import { activeDisk, apiError } from '#shared/contract/api.ts';
 import { jobEvent } from '#shared/contract/job.ts';
 import { startApiServer } from '../../../noded/api/api-server.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
-import { ask, createApiLab, upgrade } from '../support/api-lab.ts';
+import { ask, createApiLab, node, upgrade } from '../support/api-lab.ts';
 import { createOpcode } from '../support/opcodes.ts';
 
 const shutdown = JSON.stringify({ opcode: 'INSTANCE_SHUTDOWN', name: 'web1' });
@@ -21,20 +21,20 @@ test('only root can open the socket, and it goes with the server', async (t) => 
 });
 
 test('a second daemon on the same socket is refused, and the first goes on', async (t) => {
-  const { path, dependencies } = await createApiLab(t);
-  await assert.rejects(startApiServer(path, dependencies), { code: 'CONFLICT' });
+  const { path, served } = await createApiLab(t);
+  await assert.rejects(startApiServer(path, served), { code: 'CONFLICT' });
   assert.equal((await ask(path, 'GET', '/metrics')).text, 'gnt_up 1\n');
 });
 
 test('a socket that a killed daemon left is taken over', async (t) => {
-  const { path, dependencies, close } = await createApiLab(t);
+  const { path, served, close } = await createApiLab(t);
   await close();
   const dead = createServer();
   await new Promise<void>((resolve) => dead.listen(`${path}.old`, resolve));
   const { rename } = await import('node:fs/promises');
   await rename(`${path}.old`, path);
   await new Promise((resolve) => dead.close(resolve));
-  const server = await startApiServer(path, dependencies);
+  const server = await startApiServer(path, served);
   assert.equal((await ask(path, 'GET', '/metrics')).status, 200);
   await server.close();
 });
@@ -63,6 +63,25 @@ test('a dry run answers without a job', async (t) => {
   const answer = await ask(path, 'POST', '/v1/jobs?dry-run=1', shutdown);
   assert.deepEqual([answer.status, answer.text], [200, '{"ok":true}']);
   assert.equal((await ask(path, 'GET', '/v1/jobs')).text, '[]');
+});
+
+test('a dry run that is spelt wrong runs nothing', async (t) => {
+  const { path } = await createApiLab(t);
+  const answer = await ask(path, 'POST', '/v1/jobs?dry-run=true', shutdown);
+  assert.equal(answer.status, 400);
+  assert.match(answer.text, /dry-run: expected 1 or job/);
+  assert.equal((await ask(path, 'GET', '/v1/jobs')).text, '[]');
+});
+
+test('an answer tells what its type names, and one that does not fit it is not sent', async (t) => {
+  const named = { ...node, secret: 'SECRET-VALUE' };
+  const { path } = await createApiLab(t, { describeNode: () => Promise.resolve(named) });
+  const told = await ask(path, 'GET', '/v1/node');
+  assert.deepEqual([told.status, JSON.parse(told.text)], [200, node]);
+  const odd = { ...node, pid: 'SECRET-VALUE' } as unknown as typeof node;
+  const other = await createApiLab(t, { describeNode: () => Promise.resolve(odd) });
+  const { status, text } = await ask(other.path, 'GET', '/v1/node');
+  assert.deepEqual([status, text.includes('SECRET-VALUE')], [500, false]);
 });
 
 test('a refused request names the field, never a value of it', async (t) => {

@@ -5,11 +5,13 @@ import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext } from 'node:test';
+import type { NodeInfo } from '#shared/contract/api.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import type { ApiDependencies } from '../../../noded/api/api-dependencies.ts';
-import { startApiServer } from '../../../noded/api/api-server.ts';
+import { createApiRoutes, type ApiDependencies } from '../../../noded/api/api-routes.ts';
+import type { Forwarding } from '../../../noded/api/forward.ts';
+import { startApiServer, type ServedApi } from '../../../noded/api/api-server.ts';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
@@ -36,8 +38,31 @@ before(async () => {
 });
 after(() => rm(top, { recursive: true, force: true }));
 
+/** What a node may say of itself. */
+export const node: NodeInfo = {
+  name: 'node1',
+  version: '0.0.0',
+  root: '/',
+  pid: 1,
+  startedAtMs: 0,
+  metad: { pid: null, restarts: 0 },
+  networkNamespace: 'gnt-com',
+  cpus: 2,
+  memoryMiB: 4096,
+  memoryFreeMiB: 1024,
+  diskFreeBytes: 1,
+  instances: 0,
+  instancesRunning: 0,
+  appliance: { state: 'missing', detail: 'none yet' },
+};
+
+interface Overrides {
+  readonly describeNode?: ApiDependencies['describeNode'];
+  readonly forwarding?: Forwarding;
+}
+
 /** The node's API with real repositories on a store of its own, and machines that run nothing. */
-export async function createApiLab(t: TestContext, overrides: Partial<ApiDependencies> = {}) {
+export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   count += 1;
   const paths = createRootPaths(join(top, String(count)));
   const clock = new ManualClock();
@@ -88,30 +113,32 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
   });
   const describeNode =
     overrides.describeNode ?? (() => Promise.reject(new Error('internal detail of a bug')));
-  const dependencies: ApiDependencies = {
+  const dependencies = {
     version: '0.0.0',
-    paths,
     clusters,
     nodes,
     instances,
     disks,
     exports: createExportStore(paths.exportDir),
-    runner,
     keeper,
     jobs,
     metad,
     osRegistry: createOsRegistry({ searchPath: [] }),
+    osSearchPath: [],
+    logDir: paths.logDir,
     describeNode,
     examine: () => Promise.resolve({ ok: true, findings: [] }),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
     overview: createOwnOverview({ instances, owns: () => true, clusters, runner, describeNode }),
-    forwarding: null,
     removeNode: () => Promise.resolve(),
+  } satisfies ApiDependencies;
+  const served: ServedApi = {
+    ...createApiRoutes(dependencies),
+    forwarding: overrides.forwarding ?? null,
     logger,
-    ...overrides,
   };
-  const server = await startApiServer(paths.nodedSocket, dependencies);
+  const server = await startApiServer(paths.nodedSocket, served);
   let isOpen = true;
   const close = async (): Promise<void> => {
     if (isOpen) await server.close();
@@ -149,7 +176,7 @@ export async function createApiLab(t: TestContext, overrides: Partial<ApiDepende
     });
     return { name, uuid: record.uuid };
   };
-  return { path: paths.nodedSocket, dependencies, metad, hypervisor, close, start };
+  return { path: paths.nodedSocket, dependencies, served, metad, hypervisor, close, start };
 }
 
 interface Answer {

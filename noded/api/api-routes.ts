@@ -1,0 +1,43 @@
+import { route, type AnyApiRoute, type ApiRoutes } from './api-route.ts';
+import { channelRoutes, channelStreams, type ChannelRoutesDependencies } from './channel-routes.ts';
+import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
+import { exportRoutes, type ExportRoutesDependencies } from './export-routes.ts';
+import { instanceRoutes, type InstanceRoutesDependencies } from './instance-routes.ts';
+import { jobRoutes, type JobRoutesDependencies } from './job-routes.ts';
+import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
+import { describeApi } from './openapi.ts';
+import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
+
+/** What each group of routes needs. */
+export type ApiDependencies = NodeRoutesDependencies &
+  ClusterRoutesDependencies &
+  InstanceRoutesDependencies &
+  ChannelRoutesDependencies &
+  ExportRoutesDependencies &
+  OsRoutesDependencies &
+  JobRoutesDependencies & { readonly version: string };
+
+/** Every route of the node's API, in the order of its document. */
+export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
+  const streams = channelStreams(dependencies);
+  const routes: readonly AnyApiRoute[] = [
+    ...nodeRoutes(dependencies),
+    ...clusterRoutes(dependencies),
+    ...instanceRoutes(dependencies),
+    ...channelRoutes(dependencies),
+    ...exportRoutes(dependencies),
+    ...osRoutes(dependencies),
+    ...jobRoutes(dependencies),
+    route({
+      method: 'GET',
+      path: '/v1/openapi.json',
+      summary: 'This document',
+      answers: { 200: { type: 'application/json' } },
+      handle: () => {
+        const document = describeApi(dependencies.version, { routes, streams });
+        return { status: 200, body: JSON.stringify(document) };
+      },
+    }),
+  ];
+  return { routes, streams };
+}

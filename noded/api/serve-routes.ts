@@ -1,0 +1,61 @@
+import Router from '@koa/router';
+import type { Context } from 'koa';
+import { z } from 'zod';
+import type { AnyApiRoute, ApiRequest, Reply } from './api-route.ts';
+import { parseInput } from './http-errors.ts';
+import { readBody, readJson } from './read-body.ts';
+import { untilGone } from './until-gone.ts';
+
+/** Answers each route of the table. What comes in and what goes out as JSON passes the route's schemas. */
+export function createApiRouter(routes: readonly AnyApiRoute[]): Router {
+  const router = new Router();
+  for (const route of routes) {
+    router.register(koaPath(route.path), [route.method], async (context) => {
+      const { params } = context;
+      answer(context, route, await route.handle(await readRequest(context, route, params)));
+    });
+  }
+  return router;
+}
+
+/** As the router writes paths: `:name`, and `{/*path}` for a rest that may be missing. */
+function koaPath(path: string): string {
+  return path.replace(/\/\{\*(\w+)\}/g, '{/*$1}').replace(/\{(\w+)\}/g, ':$1');
+}
+
+async function readRequest(
+  context: Context,
+  { path, query, request }: AnyApiRoute,
+  params: Readonly<Record<string, string>>,
+): Promise<ApiRequest<string, unknown, unknown>> {
+  const rest = /\{\*(\w+)\}/.exec(path)?.[1];
+  return {
+    params: rest === undefined ? params : { ...params, [rest]: params[rest] ?? '' },
+    query: query && parseInput(query, { ...context.query }),
+    body: await readRequestBody(context, request),
+    signal: untilGone(context.res),
+  };
+}
+
+async function readRequestBody(
+  context: Context,
+  request: AnyApiRoute['request'],
+): Promise<unknown> {
+  if (request === undefined) return undefined;
+  if (request instanceof z.ZodType) return parseInput(request, await readJson(context.req));
+  return readBody(context.req, request.maxBytes);
+}
+
+function answer(context: Context, { answers }: AnyApiRoute, reply: Reply): void {
+  const { status, body, type, headers = {} } = reply;
+  const declared = answers[status];
+  context.status = status;
+  context.set({ ...headers });
+  if (declared instanceof z.ZodType) {
+    // What a schema does not name is not told.
+    context.body = declared.parse(body);
+  } else if (body !== undefined) {
+    context.type = type ?? declared?.type ?? 'application/octet-stream';
+    context.body = body;
+  }
+}
