@@ -5,11 +5,11 @@ import { PassThrough, type Readable } from 'node:stream';
 import { once } from 'node:events';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Secret } from '#shared/secret/secret.ts';
-import { refusalOf } from './transfer/address-policy.ts';
 import type { ByteSource } from './transfer/byte-source.ts';
 import { createFtpSource } from './transfer/ftp-source.ts';
 import { createHttpSource } from './transfer/http-source.ts';
 import { readNetrc } from './transfer/netrc.ts';
+import { refusalOf } from './transfer/reach.ts';
 import { parseSource, type Source } from './transfer/source-url.ts';
 import { transfer } from './transfer/transfer.ts';
 

@@ -9,11 +9,11 @@ import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './di
 import { openLocalImage } from './local-image.ts';
 import { PartialFile } from './partial-file.ts';
 import { type SharedTask, startSharedTask } from './shared-task.ts';
-import { refusalOf } from '../downloads/transfer/address-policy.ts';
 import type { ByteSource, Validators } from '../downloads/transfer/byte-source.ts';
 import { createFtpSource } from '../downloads/transfer/ftp-source.ts';
 import { createHttpSource } from '../downloads/transfer/http-source.ts';
 import { readNetrc } from '../downloads/transfer/netrc.ts';
+import { refusalOf } from '../downloads/transfer/reach.ts';
 import { formatUrl, parseSource, type Source } from '../downloads/transfer/source-url.ts';
 import { transfer } from '../downloads/transfer/transfer.ts';
 

@@ -1,68 +1,73 @@
-import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import { BlockList, isIPv6 } from 'node:net';
-import { promisify } from 'node:util';
-import { literalAddressOf } from './source-url.ts';
-
-/** An operator's words must not make the host read its own cloud's metadata service, or another machine's on the link. */
-const linkLocal = new BlockList();
-linkLocal.addSubnet('169.254.0.0', 16, 'ipv4');
-linkLocal.addSubnet('fe80::', 10, 'ipv6');
-// AWS' metadata service over IPv6.
-linkLocal.addAddress('fd00:ec2::254', 'ipv6');
-
-/** BlockList looks into IPv4-mapped addresses by itself. */
-export function isForbiddenAddress(address: string): boolean {
-  const [bare = ''] = address.split('%');
-  return linkLocal.check(bare, isIPv6(bare) ? 'ipv6' : 'ipv4');
-}
-
-/** Why a URL's host may not be asked: a link-local literal. Names are judged when they are resolved. */
-export function refusalOf(url: URL): string | undefined {
-  const literal = literalAddressOf(url);
-  const isForbidden = literal !== undefined && isForbiddenAddress(literal);
-  return isForbidden ? `${literal} is a link-local address` : undefined;
-}
-
-/** What a name resolves to was forbidden. */
-export class ForbiddenAddressError extends Error {}
-
-type LookupCallback = (
-  error: Error | null,
-  address: string | LookupAddress[],
-  family?: number,
-) => void;
-
-/** `dns.lookup` that gives no link-local address. */
-export function safeLookup(
-  hostname: string,
-  options: LookupOptions,
-  callback: LookupCallback,
-): void {
-  dnsLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, []);
-    const allowed = addresses.filter(({ address }) => !isForbiddenAddress(address));
-    const [first] = allowed;
-    if (!first) {
-      const refusal = new ForbiddenAddressError(`${hostname} is a link-local address`);
-      return callback(refusal, []);
-    }
-    if (options.all) callback(null, allowed);
-    else callback(null, first.address, first.family);
-  });
-}
-
-const lookupAll = promisify(dnsLookup);
+import { networkInterfaces } from 'node:os';
 
 /**
- * The address to give to a program that would resolve by itself.
- * @throws ForbiddenAddressError, or the resolver's error
+ * Whose an address is, the farthest first. A web server may send us on to addresses that are as far away as its own, and never nearer: it
+ * must not use this host to reach what only this host, or its network, can reach.
  */
-export async function resolveSafely(url: URL): Promise<string> {
-  const literal = literalAddressOf(url);
-  const addresses = literal
-    ? [{ address: literal }]
-    : await lookupAll(url.hostname, { all: true, order: 'ipv4first' });
-  const allowed = addresses.find(({ address }) => !isForbiddenAddress(address));
-  if (!allowed) throw new ForbiddenAddressError(`${url.hostname} is a link-local address`);
-  return allowed.address;
+const DEPTHS = ['public', 'private', 'host'] as const;
+export type Depth = (typeof DEPTHS)[number];
+
+/** An operator's words must not make the host read its own cloud's metadata service, or another machine's on the link. */
+const forbidden = listOf(
+  '169.254.0.0/16',
+  'fe80::/10',
+  // Metadata services of AWS and Google over IPv6, of Alibaba and Oracle, and Azure's, whose address looks like a public one.
+  ...['fd00:ec2::254/128', 'fd20:ce::254/128', '100.100.100.200/32'],
+  ...['192.0.0.192/32', '168.63.129.16/32'],
+);
+/** `0.0.0.0` and `::` reach this host as well. */
+const loopback = listOf('127.0.0.0/8', '0.0.0.0/8', '::/96');
+/** RFC 1918, 6598, 6890, 2544, 4193, 3879, 3056, 1112 and 8215: what no public server has a reason to send us to. */
+const inner = listOf(
+  ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24'],
+  ...['198.18.0.0/15', '224.0.0.0/3', 'fc00::/7', 'fec0::/10', '2002::/16', '2001::/32'],
+  ...['64:ff9b:1::/48', 'ff00::/8'],
+);
+/** RFC 6052: the last 32 bits are the IPv4 address that is meant. */
+const translated = listOf('64:ff9b::/96');
+
+function listOf(...subnets: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [address = '', bits] = subnet.split('/');
+    list.addSubnet(address, Number(bits), familyOf(address));
+  }
+  return list;
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' {
+  return isIPv6(address) ? 'ipv6' : 'ipv4';
+}
+
+/** Whose an address is; null for one that is never asked. BlockList looks into IPv4-mapped addresses by itself. */
+export function depthOf(address: string): Depth | null {
+  const bare = untranslated(address.split('%', 1)[0] ?? '');
+  const isIn = (list: BlockList): boolean => list.check(bare, familyOf(bare));
+  if (isIn(forbidden)) return null;
+  if (isLoopback(bare) || isOwn(bare)) return 'host';
+  return isIn(inner) ? 'private' : 'public';
+}
+
+export function isLoopback(address: string): boolean {
+  return loopback.check(address, familyOf(address));
+}
+
+export function isDeeper(depth: Depth, than: Depth): boolean {
+  return DEPTHS.indexOf(depth) > DEPTHS.indexOf(than);
+}
+
+/** Whatever listens on all addresses of this host listens there too, firewalled from elsewhere perhaps. */
+function isOwn(address: string): boolean {
+  const own = new BlockList();
+  for (const { address: found } of Object.values(networkInterfaces()).flatMap((all) => all ?? []))
+    own.addAddress(found.split('%', 1)[0] ?? '', familyOf(found));
+  return own.check(address, familyOf(address));
+}
+
+function untranslated(address: string): string {
+  if (!isIPv6(address) || !translated.check(address, 'ipv6')) return address;
+  const groups = new URL(`http://[${address}]/`).hostname.slice(1, -1).split(':');
+  const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }

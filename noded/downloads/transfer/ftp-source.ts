@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
-import { reveal, Secret } from '#shared/secret/secret.ts';
-import { ForbiddenAddressError, resolveSafely } from './address-policy.ts';
+import { reveal } from '#shared/secret/secret.ts';
 import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
 import { findLogin, type Login } from './netrc.ts';
-import { formatUrl } from './source-url.ts';
+import { ForbiddenAddressError, Reach } from './reach.ts';
+import { formatUrl, loginOf } from './source-url.ts';
 
 export interface FtpSourceOptions {
   readonly url: URL;
@@ -31,10 +31,11 @@ const PARTIAL_FILE = 18;
 /** A file on an FTP server, read by curl: its arguments hold no credentials, they go through its stdin. */
 export function createFtpSource(options: FtpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
+  const reach = new Reach();
   return {
     display,
     async open(request) {
-      const base = await describeTarget(options, display);
+      const base = await describeTarget(options, reach, display);
       const head = await readHead(base, request.signal, display);
       const { totalBytes, validators } = head;
       const isSame = request.validators !== null && isSameVersion(request.validators, validators);
@@ -50,23 +51,18 @@ export function createFtpSource(options: FtpSourceOptions): ByteSource {
 /** curl's configuration: the URL, whom to be, and the address that was found harmless. */
 async function describeTarget(
   { url, login, netrc }: FtpSourceOptions,
+  reach: Reach,
   display: string,
 ): Promise<readonly string[]> {
   const target = new URL(url);
-  const given =
-    login ??
-    (url.username === ''
-      ? findLogin(netrc, url.hostname)
-      : {
-          user: decodeURIComponent(url.username),
-          password: new Secret(decodeURIComponent(url.password)),
-        });
+  const given = login ?? loginOf(url) ?? findLogin(netrc, url);
   target.username = '';
   target.password = '';
   target.hash = '';
   let address: string;
   try {
-    address = await resolveSafely(url);
+    address = await reach.resolve(url);
+    reach.answered(address);
   } catch (error) {
     if (error instanceof ForbiddenAddressError) throw failure(display, error.message);
     throw error;

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
-import { getCACertificates } from 'node:tls';
-import got, { type Request } from 'got';
+import type { Request } from 'got';
 import { AppError, type JsonValue } from '#shared/errors/app-error.ts';
-import { reveal, Secret } from '#shared/secret/secret.ts';
-import { ForbiddenAddressError, refusalOf, safeLookup } from './address-policy.ts';
+import { reveal } from '#shared/secret/secret.ts';
+import { askWeb, WebRefusal } from './ask-web.ts';
 import type { ByteSource, Opened, OpenRequest } from './byte-source.ts';
 import { findLogin, type Login } from './netrc.ts';
-import { formatUrl } from './source-url.ts';
+import { ForbiddenAddressError, Reach } from './reach.ts';
+import { formatUrl, loginOf } from './source-url.ts';
 
 export interface HttpSourceOptions {
   readonly url: URL;
-  /** For the host of `url` only. */
+  /** For the origin of `url` only. */
   readonly login?: Login;
   /** Text of a netrc file. */
   readonly netrc: string;
@@ -19,90 +19,50 @@ export interface HttpSourceOptions {
 }
 
 const MAX_REDIRECTS = 10;
-const timeouts = {
-  lookup: 15_000,
-  connect: 30_000,
-  secureConnect: 30_000,
-  response: 60_000,
-  /** Without a byte. */
-  socket: 60_000,
-} as const;
 
 /** A file on a web server. Each hop of a redirection is judged like the first one. */
 export function createHttpSource(options: HttpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
+  // Of all attempts: a name that meanwhile points elsewhere does not lead nearer either.
+  const reach = new Reach();
+  const authorization = authorizationOf(options);
   return {
     display,
     async open(request) {
-      let url = options.url;
-      for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
-        checkTarget(url, display);
-        const { stream, response } = await ask(url, options, request);
-        const target = redirectionOf(url, response);
-        if (!target && response.statusCode === 416 && request.offset > 0) {
-          // The file became shorter than what we have: it is another one.
-          stream.destroy();
-          return this.open({ ...request, offset: 0, validators: null });
-        }
-        if (!target) return interpret(stream, response, request, url);
-        stream.destroy();
-        if (url.protocol === 'https:' && target.protocol === 'http:') {
-          throw failure(display, `it redirects from https to ${formatUrl(target)}`);
-        }
-        url = target;
+      const { offset, validators, signal } = request;
+      const { url, response, body } = await askWeb({
+        url: options.url,
+        method: 'GET',
+        headersFor: (hop) => ({
+          // A login is for the origin that it was given for, and for no other, whatever a server says.
+          ...(hop.origin === options.url.origin && authorization),
+          ...(offset > 0 && { range: `bytes=${offset}-` }),
+          ...(validators && conditions(offset, validators.etag, validators.lastModified)),
+        }),
+        reach,
+        maxRedirects: MAX_REDIRECTS,
+        signal,
+        ...(options.certificateAuthority !== undefined && {
+          certificateAuthority: options.certificateAuthority,
+        }),
+      }).catch((error: unknown) => {
+        throw classify(error, display, signal);
+      });
+      if (response.statusCode === 416 && offset > 0) {
+        // The file became shorter than what we have: it is another one.
+        body.destroy();
+        return this.open({ ...request, offset: 0, validators: null });
       }
-      throw failure(display, `it redirects more than ${MAX_REDIRECTS} times`);
+      return interpret(body, response, request, url);
     },
   };
 }
 
-function checkTarget(url: URL, display: string): void {
-  const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
-  const refusal = isHttp ? refusalOf(url) : `${url.protocol} is not followed`;
-  if (refusal) throw failure(display, `${formatUrl(url)} is refused: ${refusal}`);
-}
-
-async function ask(
-  url: URL,
-  options: HttpSourceOptions,
-  { offset, validators, signal }: OpenRequest,
-): Promise<{ stream: Request; response: IncomingMessage }> {
-  const target = new URL(url);
-  target.username = '';
-  target.password = '';
-  const stream = got.stream(target, {
-    headers: {
-      'user-agent': 'gnt-noded',
-      'accept-encoding': 'identity',
-      ...authorization(url, options),
-      ...(offset > 0 && { range: `bytes=${offset}-` }),
-      ...(validators && conditions(offset, validators.etag, validators.lastModified)),
-    },
-    signal,
-    decompress: false,
-    followRedirect: false,
-    throwHttpErrors: false,
-    retry: { limit: 0 },
-    timeout: timeouts,
-    // got's type knows one signature of dns.lookup only.
-    dnsLookup: safeLookup,
-    ...(url.protocol === 'https:' && {
-      https: { certificateAuthority: trusted(options.certificateAuthority) },
-    }),
-  });
-  // Whoever reads the body hears of its error; before that, it must not end the program.
-  stream.on('error', () => undefined);
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    stream.once('response', (answer: IncomingMessage) => resolve(answer));
-    stream.once('error', (error) => reject(classify(error, url, signal)));
-  });
-  return { stream, response };
-}
-
-/** Certificates that a web server is judged by: Node's, the system's, and one more. */
-export function trusted(extra?: string): string[] {
-  const known = [...getCACertificates('bundled'), ...getCACertificates('system')];
-  return extra === undefined ? known : [...known, extra];
+function authorizationOf({ url, login, netrc }: HttpSourceOptions): Record<string, string> {
+  const found = login ?? loginOf(url) ?? findLogin(netrc, url);
+  if (!found) return {};
+  const pair = Buffer.from(`${found.user}:${reveal(found.password)}`);
+  return { authorization: `Basic ${pair.toString('base64')}` };
 }
 
 function conditions(
@@ -118,35 +78,6 @@ function conditions(
     ...(etag !== null && { 'if-none-match': etag }),
     ...(lastModified !== null && { 'if-modified-since': lastModified }),
   };
-}
-
-/** Credentials go to the host that they were given for, never along a redirection. */
-function authorization(url: URL, options: HttpSourceOptions): Record<string, string> {
-  const login = findLoginFor(url, options);
-  if (!login) return {};
-  const pair = Buffer.from(`${login.user}:${reveal(login.password)}`);
-  return { authorization: `Basic ${pair.toString('base64')}` };
-}
-
-function findLoginFor(
-  url: URL,
-  { url: first, login, netrc }: HttpSourceOptions,
-): Login | undefined {
-  if (login && url.origin === first.origin) return login;
-  if (url.username !== '') {
-    const password = new Secret(decodeURIComponent(url.password));
-    return { user: decodeURIComponent(url.username), password };
-  }
-  return findLogin(netrc, url.hostname);
-}
-
-function redirectionOf(url: URL, response: IncomingMessage): URL | undefined {
-  const { location } = response.headers;
-  const isRedirection = [301, 302, 303, 307, 308].includes(response.statusCode ?? 0);
-  if (!isRedirection) return undefined;
-  const target = location === undefined ? null : URL.parse(location, url);
-  if (!target) throw failure(formatUrl(url), 'it redirects to nowhere');
-  return target;
 }
 
 function interpret(
@@ -219,21 +150,22 @@ async function* readBody(
     // Without an encoding the chunks are Buffers.
     for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
   } catch (error) {
-    throw classify(error, url, signal);
+    throw classify(error, formatUrl(url), signal);
   } finally {
     stream.destroy();
   }
 }
 
 /** What another attempt cannot mend becomes an AppError. */
-function classify(error: unknown, url: URL, signal: AbortSignal): Error {
+function classify(error: unknown, display: string, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
   const whole = error instanceof Error ? error : new Error(String(error));
-  const cause = whole.cause instanceof Error ? whole.cause : whole;
-  if (cause instanceof ForbiddenAddressError) return failure(formatUrl(url), cause.message);
+  if (whole instanceof ForbiddenAddressError)
+    return failure(display, `${whole.message}, which is refused`);
+  if (whole instanceof WebRefusal) return failure(display, whole.message);
   const code = 'code' in whole && typeof whole.code === 'string' ? whole.code : '';
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code);
-  if (isCertificate || code === 'ENOTFOUND') return failure(formatUrl(url), whole.message);
+  if (isCertificate || code === 'ENOTFOUND') return failure(display, whole.message);
   return whole;
 }
 

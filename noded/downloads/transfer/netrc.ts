@@ -12,9 +12,13 @@ interface Entry extends Login {
   readonly host: string | undefined;
 }
 
-/** The login for a host from a netrc file (netrc(5)); the first match wins, `default` matches all. */
-export function findLogin(netrc: string, host: string): Login | undefined {
-  return parseNetrc(netrc).find((entry) => entry.host === undefined || entry.host === host);
+/**
+ * The login for a URL from a netrc file (netrc(5)); the first match wins, `default` matches all. A machine is a host, whatever the port and
+ * the scheme that the URL names; or, beyond netrc(5), `host:port`, or an origin such as `https://host`, and then this one alone.
+ */
+export function findLogin(netrc: string, url: URL): Login | undefined {
+  const names: readonly (string | undefined)[] = [url.hostname, url.host, url.origin, undefined];
+  return parseNetrc(netrc).find((entry) => names.includes(entry.host));
 }
 
 /** Nothing where there is no such file. @throws AppError FILE_UNREADABLE */

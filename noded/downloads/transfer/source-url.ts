@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
+import { Secret } from '#shared/secret/secret.ts';
+import type { Login } from './netrc.ts';
 
 /** Where an image or a package comes from. */
 export type Source =
@@ -35,4 +37,13 @@ export function formatUrl(url: URL): string {
 export function literalAddressOf(url: URL): string | undefined {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) === 0 ? undefined : host;
+}
+
+/** The login that is written in a URL, or undefined. */
+export function loginOf(url: URL): Login | undefined {
+  if (url.username === '') return undefined;
+  return {
+    user: decodeURIComponent(url.username),
+    password: new Secret(decodeURIComponent(url.password)),
+  };
 }

@@ -18,7 +18,7 @@ machine one.example login later password later
 default login anonymous password guest
 `;
 const loginOf = (host: string): string[] => {
-  const login = findLogin(netrc, host);
+  const login = findLogin(netrc, new URL(`http://${host}/`));
   return login ? [login.user, reveal(login.password)] : [];
 };
 
@@ -28,12 +28,23 @@ test('finds the first login of a host, else the default', () => {
   for (const host of ['commented.example', 'macro.example', 'other.example']) {
     assert.deepEqual(loginOf(host), ['anonymous', 'guest'], host);
   }
-  assert.equal(findLogin('machine a login b password c', 'x'), undefined);
-  assert.equal(findLogin('', 'x'), undefined);
+  assert.equal(findLogin('machine a login b password c', new URL('http://x')), undefined);
+  assert.equal(findLogin('', new URL('http://x')), undefined);
+});
+
+test('a machine that is written as an origin, or with a port, is this one alone', () => {
+  const narrow = (machine: string, url: string): boolean =>
+    findLogin(`machine ${machine} login joe password x`, new URL(url)) !== undefined;
+  assert.ok(narrow('https://a.example', 'https://a.example/x'));
+  assert.ok(narrow('a.example:8080', 'http://a.example:8080/x'));
+  assert.ok(narrow('a.example', 'http://a.example:8080/x'));
+  assert.ok(!narrow('https://a.example', 'http://a.example/x'));
+  assert.ok(!narrow('https://a.example', 'https://a.example:444/x'));
+  assert.ok(!narrow('a.example:8080', 'http://a.example/x'));
 });
 
 test('a password is not shown by printing the login', () => {
-  assert.ok(!inspect(findLogin(netrc, 'one.example')).includes('first'));
+  assert.ok(!inspect(findLogin(netrc, new URL('https://one.example'))).includes('first'));
 });
 
 test('a netrc file that is not there holds no logins; one that cannot be read is named', () => {

@@ -1,0 +1,122 @@
+import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'node:dns';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { promisify } from 'node:util';
+import { type Depth, depthOf, isDeeper, isLoopback } from './address-policy.ts';
+import { literalAddressOf } from './source-url.ts';
+
+/** An address that may not be asked. */
+export class ForbiddenAddressError extends Error {}
+
+type LookupCallback = (
+  error: Error | null,
+  address: string | LookupAddress[],
+  family?: number,
+) => void;
+const lookupAll = promisify(dnsLookup);
+
+/** Why a URL's host may not be asked, as far as its letters tell. Names are judged by what they resolve to, when they do. */
+export function refusalOf(url: URL): string | undefined {
+  const literal = literalAddressOf(url);
+  return literal === undefined || depthOf(literal) !== null
+    ? undefined
+    : `${literal} is a link-local address or a cloud's metadata service`;
+}
+
+/**
+ * Which addresses one download may connect to. The operator chose the first host; from then on, redirections and later attempts lead to
+ * addresses that are no nearer to this host than the one that answered first. What is judged is the address that is connected to, never a
+ * name: whoever owns a name may let it point anywhere, and elsewhere a second later.
+ */
+export class Reach {
+  #first: Depth | undefined;
+
+  /** The first host answered, from this address. */
+  answered(address: string | undefined): void {
+    if (address !== undefined) this.#first ??= depthOf(address) ?? undefined;
+  }
+
+  /** @throws ForbiddenAddressError when the URL's host is an address that is out of reach */
+  checkLiteral(url: URL): void {
+    const literal = literalAddressOf(url);
+    const refusal = literal === undefined ? undefined : this.#refusalOf(literal, literal);
+    if (refusal !== undefined) throw new ForbiddenAddressError(refusal);
+  }
+
+  /** `dns.lookup` that gives only addresses within reach. */
+  readonly lookup = (host: string, options: LookupOptions, callback: LookupCallback): void => {
+    dnsLookup(host, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, []);
+      let allowed: LookupAddress[];
+      try {
+        allowed = this.#choose(host, addresses);
+      } catch (refusal) {
+        return callback(refusal as ForbiddenAddressError, []);
+      }
+      const [first] = allowed;
+      if (options.all || !first) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+
+  /**
+   * The address to give to a program that would resolve by itself.
+   * @throws ForbiddenAddressError, or the resolver's error
+   */
+  async resolve(url: URL): Promise<string> {
+    this.checkLiteral(url);
+    const literal = literalAddressOf(url);
+    if (literal !== undefined) return literal;
+    const found = await lookupAll(url.hostname, { all: true, order: 'ipv4first' });
+    return this.#choose(url.hostname, found)[0]?.address ?? '';
+  }
+
+  /** @throws ForbiddenAddressError when none is left */
+  #choose(host: string, addresses: LookupAddress[]): LookupAddress[] {
+    const refusals = addresses.map(({ address }) => this.#refusalOf(address, host));
+    const allowed = addresses.filter((_, index) => refusals[index] === undefined);
+    if (allowed.length > 0) return allowed;
+    throw new ForbiddenAddressError(refusals[0] ?? `${host} has no address`);
+  }
+
+  #refusalOf(address: string, host: string): string | undefined {
+    const depth = depthOf(address);
+    const shown = host === address ? address : `${host} (${address})`;
+    if (depth === null) return `${shown} is a link-local address or a cloud's metadata service`;
+    if (this.#first !== undefined) {
+      if (!isDeeper(depth, this.#first)) return undefined;
+      return `${shown} is an address of ${IN_WORDS[depth]}, and the first server's was of ${IN_WORDS[this.#first]}`;
+    }
+    if (!isLoopback(address) || host === address || isNameOfThisHost(host)) return undefined;
+    return `${shown} is an address of this host, and the name is not: write the address if it is meant`;
+  }
+}
+
+const IN_WORDS: Readonly<Record<Depth, string>> = {
+  public: 'the internet',
+  private: 'a private network',
+  host: 'this host',
+};
+
+/** A name that nobody else can point at our loopback interface. */
+function isNameOfThisHost(name: string): boolean {
+  const bare = name.toLowerCase().replace(/\.$/, '');
+  return (
+    bare === 'localhost' ||
+    bare.endsWith('.localhost') ||
+    bare === hostname().toLowerCase() ||
+    namesInHostsFile().has(bare)
+  );
+}
+
+function namesInHostsFile(): ReadonlySet<string> {
+  try {
+    const lines = readFileSync('/etc/hosts', 'utf8').split('\n');
+    return new Set(
+      lines.flatMap((line) => (line.split('#', 1)[0] ?? '').toLowerCase().split(/\s+/).slice(1)),
+    );
+  } catch {
+    // A host without that file has no names in it.
+    return new Set();
+  }
+}
