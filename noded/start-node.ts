@@ -22,7 +22,7 @@ import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { createAcceleratorChooser } from './hypervisor/accelerator-chooser.ts';
 import { createHypervisor } from './hypervisor/hypervisor.ts';
-import { residentMiB } from './host/process-memory.ts';
+import { residentMiB } from './host/process-facts.ts';
 import { createImageCache } from './images/image-cache.ts';
 import { createApplianceFiles } from './appliance/appliance-files.ts';
 import { createGuestContent } from './install/guest-content.ts';

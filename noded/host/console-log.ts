@@ -1,15 +1,7 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  readdirSync,
-  readlinkSync,
-} from 'node:fs';
+import { closeSync, constants, openSync, readdirSync, readlinkSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { createMemoryFile } from '#shared/sys/libc.ts';
+import { bound, readTail } from './bounded-log.ts';
 
 const NAME = 'gnt-console';
 
@@ -51,16 +43,12 @@ export class ConsoleLog {
 
   /** The last `maxBytes`. */
   readTail(maxBytes: number): string {
-    if (!this.#isOpen) return '';
-    const { size } = fstatSync(this.#fd);
-    const buffer = Buffer.alloc(Math.min(size, maxBytes));
-    const length = readSync(this.#fd, buffer, 0, buffer.length, size - buffer.length);
-    return buffer.subarray(0, length).toString('utf8');
+    return this.#isOpen ? readTail(this.#fd, maxBytes) : '';
   }
 
   /** Empties it when it has grown larger; QEMU appends, so it goes on at the start. */
   bound(maxBytes: number): void {
-    if (this.#isOpen && fstatSync(this.#fd).size > maxBytes) ftruncateSync(this.#fd);
+    if (this.#isOpen) bound(this.#fd, maxBytes);
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { readProcFile } from './process-facts.ts';
 
 /** A process, whatever becomes of its number: numbers are reused, starts are not (within one boot). */
 export interface ProcessIdentity {
@@ -22,13 +23,9 @@ export function parseProcessStat(line: string): ProcessIdentity | undefined {
   return { pid: Number(pid), startTicks };
 }
 
+/** Undefined when there is no such process, or only its zombie. */
 export function readProcessIdentity(pid: number): ProcessIdentity | undefined {
-  try {
-    return parseProcessStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT' || systemCodeOf(error) === 'ESRCH') return undefined;
-    throw error;
-  }
+  return parseProcessStat(readProcFile(pid, 'stat') ?? '');
 }
 
 export function isAlive(identity: ProcessIdentity): boolean {

@@ -8,6 +8,8 @@ export interface SystemUser {
 
 /** getent(1): the key was not found. */
 const GETENT_NOT_FOUND = 2;
+const HOMELESS = ['--no-create-home', '--home-dir', '/nonexistent'];
+const LOGIN = ['--shell', '/usr/sbin/nologin'];
 
 /**
  * A system user without home, shell or password, made when missing. Two nodes on one machine may ask at once.
@@ -18,16 +20,7 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   if (known) return known;
   let refusal: unknown;
   try {
-    await run('useradd', [
-      '--system',
-      '--no-create-home',
-      '--home-dir',
-      '/nonexistent',
-      '--shell',
-      '/usr/sbin/nologin',
-      '--user-group',
-      name,
-    ]);
+    await run('useradd', ['--system', '--user-group', ...HOMELESS, ...LOGIN, name]);
   } catch (error) {
     // Somebody else may have made it meanwhile.
     refusal = error;
@@ -35,22 +28,36 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   const made = await findUser(name);
   if (made) return made;
   throw new AppError('HOST_PREREQUISITE', `cannot make the user ${name}: ${messageOf(refusal)}`, {
-    hint: `make it yourself: useradd --system --no-create-home ${name}`,
+    hint: `make it yourself: useradd --system --user-group --no-create-home ${name}`,
     cause: refusal,
   });
 }
 
+/** Undefined when the host has no such group. */
+export async function findGroup(name: string): Promise<number | undefined> {
+  const entry = await lookUp('group', name);
+  return entry && Number(entry[2]);
+}
+
 async function findUser(name: string): Promise<SystemUser | undefined> {
+  const entry = await lookUp('passwd', name);
+  if (!entry) return undefined;
+  const [uid, gid] = [Number(entry[2]), Number(entry[3])];
+  // Root is no unprivileged user, whatever its name.
+  if (!uid || !gid) throw new Error(`getent passwd ${name}: ${entry.join(':')}`);
+  return { uid, gid };
+}
+
+/** Fields of a name service entry; undefined when there is none. */
+async function lookUp(
+  database: 'passwd' | 'group',
+  name: string,
+): Promise<readonly string[] | undefined> {
   try {
-    const { stdout } = await run('getent', ['passwd', name]);
-    const [, , uid, gid] = stdout.split(':').map(Number);
-    // Root is no unprivileged user, whatever its name.
-    if (!uid || !gid) throw new Error(`getent passwd ${name}: ${stdout.trim()}`);
-    return { uid, gid };
+    return (await run('getent', [database, name])).stdout.trim().split(':');
   } catch (error) {
-    const isMissing =
-      isAppError(error, 'COMMAND_FAILED') && error.details['exitStatus'] === GETENT_NOT_FOUND;
-    if (isMissing) return undefined;
+    if (isAppError(error, 'COMMAND_FAILED') && error.details['exitStatus'] === GETENT_NOT_FOUND)
+      return undefined;
     throw error;
   }
 }

@@ -1,13 +1,14 @@
-import { stat } from 'node:fs/promises';
 import type { Clock } from '#shared/clock/clock.ts';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { probeKvm } from './accelerator-probe.ts';
+import { readFileTail } from '../host/bounded-log.ts';
 import { ConsoleLog } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
 import type { AcceleratorChoice, Machine, MachineSpec } from './machine.ts';
+import { userOf } from '../host/process-facts.ts';
 import {
   isAlive,
   readBootId,
@@ -18,7 +19,7 @@ import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
 import { ensureQemuUser } from '../host/qemu-user.ts';
 import type { QemuUser } from '../host/qemu-user.ts';
-import { RunDirectory, listRunDirectories, readTail } from './run-directory.ts';
+import { RunDirectory, listRunDirectories } from './run-directory.ts';
 import type { MachineRecord } from './run-directory.ts';
 
 /** QEMU greets within a fraction of a second; a host that swaps may take long. */
@@ -187,7 +188,7 @@ class QemuHypervisor implements Hypervisor {
   ): Promise<unknown> {
     if (signal?.aborted) return signal.reason;
     if (error instanceof AppError && error.code !== 'QMP') return error;
-    const stderr = await readTail(runDirectory.stderrLog, STDERR_TAIL_BYTES);
+    const stderr = readFileTail(runDirectory.stderrLog, STDERR_TAIL_BYTES);
     return new AppError(
       'QEMU_FAILED',
       `QEMU for ${spec.name} did not start: ${causeIn(stderr) ?? messageOf(error)}`,
@@ -236,7 +237,7 @@ class QemuHypervisor implements Hypervisor {
     const identity = await runDirectory.readIdentity();
     if (!identity || !isAlive(identity)) return;
     const { uid } = await this.#ensureUser();
-    if (!(await isOwnedBy(identity.pid, uid))) return;
+    if (userOf(identity.pid) !== uid) return;
     this.#logger.warn('machine.unknown-killed', { pid: identity.pid, path: runDirectory.path });
     signalProcess(identity, 'SIGKILL');
   }
@@ -255,15 +256,6 @@ function causeIn(stderr: string): string | undefined {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '');
   const complaint = lines.find((line) => /^qemu-system-\S+: (?!warning:)/.test(line));
   return complaint?.replace(/^qemu-system-\S+: /, '') ?? lines.at(-1);
-}
-
-async function isOwnedBy(pid: number, uid: number): Promise<boolean> {
-  try {
-    return (await stat(`/proc/${pid}`)).uid === uid;
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return false;
-    throw error;
-  }
 }
 
 async function killChild(launched: LaunchedProcess): Promise<void> {

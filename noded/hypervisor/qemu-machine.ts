@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '#shared/log/log.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
+import { boundFile, readFileTail } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
 import type { Machine, MachineExit } from './machine.ts';
@@ -8,7 +9,6 @@ import { isAlive, signalProcess } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QmpClient } from './qmp-client.ts';
 import type { QmpEvent } from './qmp-client.ts';
-import { boundLog, readTail } from './run-directory.ts';
 import type { MachineRecord, RunDirectory } from './run-directory.ts';
 
 /** QEMU flushes its disks on SIGTERM; what has not ended by then never will. */
@@ -158,7 +158,7 @@ export class QemuMachine implements Machine {
   async #tend(): Promise<void> {
     const { runDirectory, consoleLog, logger } = this.#parts;
     try {
-      await boundLog(runDirectory.stderrLog, MAX_LOG_BYTES);
+      boundFile(runDirectory.stderrLog, MAX_LOG_BYTES);
       consoleLog?.bound(MAX_LOG_BYTES);
       if (this.isRunning()) await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
     } catch (error) {
@@ -181,7 +181,7 @@ export class QemuMachine implements Machine {
     const exit = {
       ...end,
       reason,
-      stderrTail: await this.#readStderr(),
+      stderrTail: this.#readStderr(),
       consoleTail: consoleLog?.readTail(CONSOLE_TAIL_BYTES) ?? '',
     };
     consoleLog?.close();
@@ -192,9 +192,9 @@ export class QemuMachine implements Machine {
     return exit;
   }
 
-  async #readStderr(): Promise<string> {
+  #readStderr(): string {
     try {
-      return await readTail(this.#parts.runDirectory.stderrLog, STDERR_TAIL_BYTES);
+      return readFileTail(this.#parts.runDirectory.stderrLog, STDERR_TAIL_BYTES);
     } catch (error) {
       return `(not readable: ${messageOf(error)})`;
     }

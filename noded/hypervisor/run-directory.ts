@@ -1,14 +1,4 @@
-import {
-  open,
-  mkdir,
-  readFile,
-  readdir,
-  rename,
-  rm,
-  stat,
-  truncate,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -98,29 +88,6 @@ export async function listRunDirectories(vmDir: string): Promise<readonly string
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return [];
     throw error;
-  }
-}
-
-/** The last `maxBytes` of a file that another process appends to; empty when there is no such file. */
-export async function readTail(path: string, maxBytes: number): Promise<string> {
-  try {
-    await using file = await open(path, 'r');
-    const { size } = await file.stat();
-    const buffer = Buffer.alloc(Math.min(size, maxBytes));
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
-    return buffer.subarray(0, bytesRead).toString('utf8');
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return '';
-    throw error;
-  }
-}
-
-/** Empties a log that has grown too large; its writer appends, so it goes on at the start. */
-export async function boundLog(path: string, maxBytes: number): Promise<void> {
-  try {
-    if ((await stat(path)).size > maxBytes) await truncate(path);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
   }
 }
 

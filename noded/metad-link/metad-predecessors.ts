@@ -1,13 +1,8 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import {
-  identifyProcess,
-  isAlive,
-  isInNetworkNamespace,
-  type ProcessIdentity,
-  userOf,
-} from '../host/process-info.ts';
+import { isInNetworkNamespace, userOf } from '../host/process-facts.ts';
+import { isAlive, type ProcessIdentity, readProcessIdentity } from '../host/process-identity.ts';
 import type { SystemUser } from '../host/system-user.ts';
 
 export interface MetadPlaces {
@@ -18,7 +13,7 @@ export interface MetadPlaces {
   readonly user: Pick<SystemUser, 'uid'>;
 }
 
-const metadRecord = z.object({ pid: z.number(), startTime: z.string() });
+const metadRecord = z.object({ pid: z.number(), startTicks: z.string() });
 
 /** Whole or not at all. It is not synced: the file goes with the machine's boot, and so does the process. */
 export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdentity): void {
@@ -39,7 +34,7 @@ export function findPredecessors(places: MetadPlaces): readonly ProcessIdentity[
     const pid = Number(entry);
     if (!Number.isInteger(pid) || found.has(pid)) continue;
     if (!isInNetworkNamespace(pid, places.namespace) || userOf(pid) !== places.user.uid) continue;
-    const identity = identifyProcess(pid);
+    const identity = readProcessIdentity(pid);
     if (identity) found.set(pid, identity);
   }
   return [...found.values()];

@@ -3,20 +3,21 @@ import { closeSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
-import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus, ForeignMetad } from './metad-client.ts';
-import { boundLog, lastLogLine, openLog } from '../host/metad-log.ts';
+import { boundFile, openLog, readFileTail } from '../host/bounded-log.ts';
 import { planMetadCommand } from './metad-sandbox.ts';
+import { isInNetworkNamespace } from '../host/process-facts.ts';
 import {
-  identifyProcess,
   isAlive,
-  isInNetworkNamespace,
   type ProcessIdentity,
-} from '../host/process-info.ts';
+  readProcessIdentity,
+  signalProcess,
+} from '../host/process-identity.ts';
 import { findPredecessors, type MetadPlaces, recordMetad } from './metad-predecessors.ts';
 import type { SystemUser } from '../host/system-user.ts';
 
@@ -48,6 +49,9 @@ const MAX_BACKOFF_MS = 10_000;
 const STATUS_TIMEOUT_MS = 30_000;
 const STATUS_INTERVAL_MS = 15_000;
 const MAX_SILENT_CHECKS = 3;
+/** Size of metad.log, and of the one before it. */
+const MAX_LOG_BYTES = 16 * 1024 * 1024;
+const LOG_TAIL_BYTES = 4096;
 /** One that lived this long failed for a new reason. */
 const STABLE_MS = 30_000;
 
@@ -156,6 +160,7 @@ export class MetadSupervisor {
       args,
     });
     rmSync(paths.metadControlSocket, { force: true });
+    this.#boundLog();
     const log = openLog(this.#logFile);
     let exit: string | undefined;
     try {
@@ -169,7 +174,7 @@ export class MetadSupervisor {
       child.unref();
       child.on('error', (error) => (exit = error.message));
       child.on('exit', (code, signal) => (exit = `it ended with ${signal ?? `status ${code}`}`));
-      const started = child.pid === undefined ? undefined : identifyProcess(child.pid);
+      const started = child.pid === undefined ? undefined : readProcessIdentity(child.pid);
       // Before it is waited for: should this daemon be killed meanwhile, the next one finds it.
       if (started) recordMetad(this.#places(), started);
       return await this.#waitUntilReady(started, () => exit);
@@ -200,12 +205,21 @@ export class MetadSupervisor {
       await delay(POLL_MS);
     }
     if (started) await this.#end(started);
-    const said = lastLogLine(this.#logFile);
+    const said = this.#lastWords();
     throw new AppError(
       'METAD_UNAVAILABLE',
       `gnt-metad did not start: ${exitReason() ?? reason}${said && `; it said: ${said}`}`,
       { hint: `see ${this.#logFile}` },
     );
+  }
+
+  #boundLog(): void {
+    boundFile(this.#logFile, MAX_LOG_BYTES, `${this.#logFile}.1`);
+  }
+
+  /** The last line that metad logged, for an error message. */
+  #lastWords(): string {
+    return readFileTail(this.#logFile, LOG_TAIL_BYTES).trim().split('\n').at(-1) ?? '';
   }
 
   /** A poll, since an adopted metad is no child of ours. */
@@ -215,11 +229,11 @@ export class MetadSupervisor {
     let backoffMs = FIRST_BACKOFF_MS;
     let startedAt = clock.monotonicMs();
     while (await pause(WATCH_MS, signal)) {
-      boundLog(this.#logFile);
+      this.#boundLog();
       if (this.#process && isAlive(this.#process)) continue;
       const livedMs = clock.monotonicMs() - startedAt;
       if (livedMs > STABLE_MS) backoffMs = FIRST_BACKOFF_MS;
-      logger.error('metad.died', { livedMs, backoffMs, said: lastLogLine(this.#logFile) });
+      logger.error('metad.died', { livedMs, backoffMs, said: this.#lastWords() });
       if (!(await pause(backoffMs, signal))) return;
       backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS);
       startedAt = clock.monotonicMs();
@@ -250,7 +264,7 @@ export class MetadSupervisor {
       if (silentChecks < MAX_SILENT_CHECKS || !asked || signal.aborted) continue;
       silentChecks = 0;
       this.#options.logger.error('metad.hung', { metadPid: asked.pid });
-      kill(asked.pid, 'SIGKILL');
+      signalProcess(asked, 'SIGKILL');
     }
   }
 
@@ -261,17 +275,9 @@ export class MetadSupervisor {
     const { clock } = this.#options;
     for (const signal of signals) {
       const deadline = clock.monotonicMs() + STOP_TIMEOUT_MS;
-      if (isAlive(target)) kill(target.pid, signal);
+      signalProcess(target, signal);
       while (isAlive(target) && clock.monotonicMs() < deadline) await delay(POLL_MS);
     }
-  }
-}
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ESRCH') throw error;
   }
 }
 

@@ -1,0 +1,38 @@
+import { readFileSync, statSync } from 'node:fs';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** The process has ended, before or while its file was read. */
+const GONE = ['ENOENT', 'ESRCH'];
+
+/** The text of /proc/<pid>/<name>; undefined when the process is gone. */
+export function readProcFile(pid: number, name: string): string | undefined {
+  return unless(GONE, () => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
+}
+
+/** Real user id; undefined when the process is gone. */
+export function userOf(pid: number): number | undefined {
+  const uid = /^Uid:\s+(\d+)/m.exec(readProcFile(pid, 'status') ?? '')?.[1];
+  return uid === undefined ? undefined : Number(uid);
+}
+
+/** Memory that a process has taken, in MiB; 0 when it is gone. */
+export function residentMiB(pid: number): number {
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readProcFile(pid, 'status') ?? '')?.[1];
+  return Number(kib ?? 0) / 1024;
+}
+
+export function isInNetworkNamespace(pid: number, path: string): boolean {
+  // EACCES: one that root may not look at is nobody's whom root started.
+  const theirs = unless([...GONE, 'EACCES'], () => statSync(`/proc/${pid}/ns/net`));
+  const wanted = unless(GONE, () => statSync(path));
+  return theirs !== undefined && theirs.ino === wanted?.ino && theirs.dev === wanted.dev;
+}
+
+function unless<T>(codes: readonly string[], read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (codes.includes(systemCodeOf(error) ?? '')) return undefined;
+    throw error;
+  }
+}
