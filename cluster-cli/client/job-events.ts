@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readLines } from '#shared/stream/lines.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
 
@@ -54,16 +55,7 @@ async function* readEvents(
   signal?: AbortSignal,
 ): AsyncGenerator<JobEvent> {
   const response = await client.jobEvents(id, signal);
-  response.setEncoding('utf8');
-  let rest = '';
-  for await (const chunk of response) {
-    const lines = (rest + (chunk as string)).split('\n'); // setEncoding above
-    rest = lines.pop() ?? '';
-    if (rest.length > MAX_LINE_CHARACTERS) throw new Error('an event of the job is too long');
-    for (const line of lines) {
-      if (line.trim() !== '') yield parseEvent(line);
-    }
-  }
+  for await (const line of readLines(response, MAX_LINE_CHARACTERS)) yield parseEvent(line);
 }
 
 function parseEvent(line: string): JobEvent {

@@ -3,6 +3,7 @@ import { jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { readLines } from '#shared/stream/lines.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
@@ -104,11 +105,6 @@ async function* watchPeer(
   const path = `/v1/jobs/${id}/events`;
   const answer = await requestPeer(peers, node, { method: 'GET', path, signal });
   if (answer.statusCode !== 200) await throwRefusal(answer, node);
-  let rest = '';
-  for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() ?? '';
-    if (rest.length > MAX_EVENT_CHARACTERS) throw new Error('an event of a job is too long');
-    for (const line of lines) yield jobEvent.parse(JSON.parse(line));
-  }
+  for await (const line of readLines(answer, MAX_EVENT_CHARACTERS))
+    yield jobEvent.parse(JSON.parse(line));
 }

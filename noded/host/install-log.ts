@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
@@ -35,7 +36,8 @@ export class InstallLog {
   }
 
   append(line: string): void {
-    const text = this.#mask(line);
+    // Masked before it is cut: of a secret across the cut nothing may stay.
+    const text = this.#mask(line).slice(0, MAX_LOG_LINE_LENGTH);
     this.#tail.push(text);
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
     if (this.#writtenBytes > MAX_LOG_BYTES) return;

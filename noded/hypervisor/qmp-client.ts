@@ -2,10 +2,10 @@ import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
-import { LineSplitter } from './line-splitter.ts';
+import { LineSplitter } from '#shared/stream/lines.ts';
 
 /** A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the conversation. */
-const MAX_LINE_BYTES = 1024 * 1024;
+const MAX_LINE_CHARACTERS = 1024 * 1024;
 /** QEMU itself limits the events that a guest can cause to one a second for each kind. */
 const MAX_MESSAGES_PER_SECOND = 1000;
 const MAX_ERROR_TEXT = 500;
@@ -60,10 +60,10 @@ export class QmpClient {
     this.#onEvent = onEvent;
     // Its rejection is seen by whoever waits for the greeting; later there is nobody.
     this.#greeted.promise.catch(() => undefined);
-    const splitter = new LineSplitter(MAX_LINE_BYTES);
-    socket.on('data', (chunk: Buffer) => {
+    const splitter = new LineSplitter({ maxLength: MAX_LINE_CHARACTERS, longer: 'refuse' });
+    socket.setEncoding('utf8').on('data', (text: string) => {
       try {
-        for (const line of splitter.push(chunk)) this.#receive(line);
+        for (const line of splitter.push(text)) if (line.trim() !== '') this.#receive(line);
       } catch (error) {
         this.#end(new AppError('QMP', `QEMU breaks its protocol: ${messageOf(error)}`));
       }

@@ -210,7 +210,7 @@ export class InstallRun {
         disks,
         signal,
         extraPath: [commands.dir],
-        onLine: (_: 'stdout' | 'stderr', line: string) => {
+        onLine: (line: string) => {
           log.append(line);
           this.#context.report.output('os-scripts', log.tail().at(-1) ?? '');
         },

@@ -118,7 +118,7 @@ async function runOnHost(
     disks,
     signal,
     parameters,
-    onLine: (_: 'stdout' | 'stderr', line: string) => {
+    onLine: (line: string) => {
       log.append(line);
       report.output('os-scripts', log.tail().at(-1) ?? '');
     },

@@ -3,11 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type MetadEvent, metadEvent } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { readLines } from '#shared/stream/lines.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
 
 /** A batch of 256 events with lines of 4096 characters comes one event a line. */
-const MAX_LINE_BYTES = 1024 * 1024;
+const MAX_LINE_CHARACTERS = 1024 * 1024;
 const RECONNECT_DELAY_MS = 250;
 /** metad sends an empty line every 15 s. */
 const SILENCE_MS = 60_000;
@@ -58,7 +59,7 @@ async function* parseEvents(
     answer.resume();
     throw new Error(`status ${answer.statusCode ?? 0}`);
   }
-  for await (const line of readLines(answer)) {
+  for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
     const event = parseEvent(line, logger);
     if (event) yield event;
   }
@@ -66,7 +67,6 @@ async function* parseEvents(
 
 /** The log gets where it is wrong, never what: the words are a guest's, and may hold a secret. */
 function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
-  if (line === '') return undefined;
   const drop = (reason: string): undefined =>
     void logger.warn('metad.bad-event', { reason, length: line.length });
   let value: unknown;
@@ -79,19 +79,6 @@ function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
   const parsed = metadEvent.safeParse(value);
   if (parsed.success) return parsed.data;
   return drop(parsed.error.issues.map(({ path, code }) => `${path.join('.')}: ${code}`).join('; '));
-}
-
-/** @throws Error when a line is over the limit: the stream cannot be trusted to have an end */
-async function* readLines(stream: IncomingMessage): AsyncGenerator<string, void> {
-  stream.setEncoding('utf8');
-  let rest = '';
-  // setEncoding makes the chunks strings.
-  for await (const chunk of stream as AsyncIterable<string>) {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() ?? '';
-    if (rest.length > MAX_LINE_BYTES) throw new Error('an event without end');
-    yield* lines;
-  }
 }
 
 async function pause(signal: AbortSignal): Promise<void> {

@@ -17,6 +17,8 @@ import { loadOsPolicy, type OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */
 const VERIFY_TIMEOUT_MS = 60_000;
+/** Of its last lines, in characters; cut after the mask has seen them whole. */
+const MAX_OUTPUT_LENGTH = 16_384;
 
 /**
  * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That one runs on the host,
@@ -58,7 +60,7 @@ export async function checkParametersByOs(
     if (!isAppError(error, 'SCRIPT_FAILED')) throw error;
     throw new AppError(
       'OS_PARAMETER',
-      `OS validation script failed (${error.message})${mask(outputOf(error))}`,
+      `OS validation script failed (${error.message})${mask(outputOf(error)).slice(0, MAX_OUTPUT_LENGTH)}`,
       {
         details: { os: definition.name, script: path },
         hint: `gnt-os info ${definition.name} shows what its parameters are for`,

@@ -7,6 +7,8 @@ import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { InstallLog } from '../../../noded/host/install-log.ts';
 import { type HostScriptOptions, runHostScript } from '../../../noded/os/run-host-script.ts';
 
 let directory = '';
@@ -27,7 +29,7 @@ async function runScript(
     path,
     environment: { PATH: '/sbin:/bin:/usr/sbin:/usr/bin' },
     cwd: directory,
-    onLine: (stream, line) => lines[stream].push(line),
+    onLine: (line, stream) => lines[stream].push(line),
     signal: new AbortController().signal,
     ...options,
   });
@@ -80,7 +82,7 @@ test('aborting kills the script and its children', async () => {
   const pids: number[] = [];
   const running = runScript('sleep 300 & echo $!; echo $$; wait', {
     signal: controller.signal,
-    onLine: (_, line) => {
+    onLine: (line) => {
       pids.push(Number(line));
       if (pids.length === 2) controller.abort(reason);
     },
@@ -105,8 +107,16 @@ test('a line without end is cut, not kept', async () => {
   const { stdout } = await runScript('head -c 50000000 /dev/zero | tr "\\0" x; echo; echo end');
   assert.deepEqual(
     stdout.map((line) => line.length),
-    [4096, 3],
+    [65_536, 3],
   );
+});
+
+test('a secret that lies across the end of a log line leaves no part of itself', async () => {
+  const path = join(directory, 'install.log');
+  const log = await InstallLog.create(path, createMask(['abcdefghijkl']));
+  await runScript('printf "%4090s" x; printf abcdefghijkl', { onLine: (line) => log.append(line) });
+  await log.close();
+  assert.equal((await readFile(path, 'utf8')).trim(), 'x<redac');
 });
 
 test('import reads the dump on stdin, export writes it on stdout', async () => {

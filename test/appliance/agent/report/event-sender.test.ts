@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventSender } from '../../../../appliance/agent/report/event-sender.ts';
-import { createLineSplitter } from '../../../../appliance/agent/report/line-splitter.ts';
 import { createReporter } from '../../../../appliance/agent/report/reporter.ts';
 import { runStages, type Stage } from '../../../../appliance/agent/report/stage.ts';
 import { type InstallEvent, installEvent } from '#shared/contract/install-event.ts';
@@ -86,24 +85,6 @@ test('sends at most one progress event a second', () => {
     events.map((each) => each.atMs),
     [0, 1000, 2000],
   );
-});
-
-test('cuts output into lines, keeps what a progress bar showed last, and lets no escape sequence through', () => {
-  const lines: string[] = [];
-  const splitter = createLineSplitter((line) => lines.push(line));
-  for (const text of ['on', 'e\ntwo\r\n10%\r50%\r100%\n', '\u001b[31mred', '\n\nend'])
-    splitter.push(text);
-  splitter.end();
-  assert.deepEqual(lines, ['one', 'two', '100%', '?[31mred', '', 'end']);
-});
-
-test('a line without end costs bounded memory and does not swallow the next', () => {
-  const lines: string[] = [];
-  const splitter = createLineSplitter((line) => lines.push(line));
-  for (let count = 0; count < 100; count += 1) splitter.push('x'.repeat(10_000));
-  splitter.push('\nnext\n');
-  assert.equal(lines[0]?.length, 65_536);
-  assert.equal(lines[1], 'next');
 });
 
 test('stops at the first stage that fails, cleans up all the same, and keeps the first failure', async () => {

@@ -1,0 +1,151 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { AppError, systemCodeOf } from '../errors/app-error.ts';
+import { cleanLine, LineSplitter } from '../stream/lines.ts';
+
+export interface GroupOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** The whole environment: nothing is inherited. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly cwd?: string | undefined;
+  /** Sees each line of the output: whole up to MAX_LINE_LENGTH, so that a mask sees it before it is cut for a log. */
+  readonly onLine: (line: string, stream: 'stdout' | 'stderr') => void;
+  /** What the program reads; nothing otherwise. */
+  readonly stdin?: Readable | undefined;
+  /** Takes the bytes of the program's standard output, in place of `onLine`. */
+  readonly stdout?: Writable | undefined;
+  /** Kills the program and its group. */
+  readonly signal?: AbortSignal | undefined;
+  /** For how long after the end the rest of the log is waited for. */
+  readonly drainMs: number;
+}
+
+export interface ProgramEnd {
+  readonly isSuccess: boolean;
+  /** Of a program that ended by itself. */
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** `exited with status 1`, `was killed by SIGKILL` */
+  readonly how: string;
+  readonly lastLines: readonly string[];
+}
+
+/** In characters. */
+const MAX_LINE_LENGTH = 65_536;
+/** How many lines of the output a failure repeats. */
+const LAST_LINES = 10;
+/** Where every byte counts: the rest of a pipe, on a slow disk. */
+const STDOUT_DRAIN_MS = 30_000;
+
+/**
+ * Runs a program in a process group of its own, hands on what it prints, and ends everything of its group with it.
+ * @throws the system's error when it cannot be started, that of a stream that breaks, or the signal's reason
+ */
+export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
+  options.signal?.throwIfAborted();
+  const lastLines: string[] = [];
+  const child = spawn(options.command, options.args, {
+    cwd: options.cwd,
+    env: options.environment,
+    detached: true,
+    stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
+  const abort = (): void => killGroup(child);
+  options.signal?.addEventListener('abort', abort);
+  try {
+    const flows = connectStreams(child, options, (line, stream) => {
+      lastLines.push(line);
+      if (lastLines.length > LAST_LINES) lastLines.shift();
+      options.onLine(line, stream);
+    });
+    // The event's arguments, as documented.
+    const exit = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    const [status, signal] = exit;
+    options.signal?.removeEventListener('abort', abort);
+    // What the program left in the background would keep its output open, and must not outlive it.
+    killGroup(child);
+    await drain(child, flows, options);
+    const how = signal ? `was killed by ${signal}` : `exited with status ${status}`;
+    return { isSuccess: status === 0, status, signal, how, lastLines };
+  } finally {
+    options.signal?.removeEventListener('abort', abort);
+  }
+}
+
+function connectStreams(
+  { stdin, stdout, stderr }: ChildProcess,
+  options: GroupOptions,
+  onLine: GroupOptions['onLine'],
+): readonly Promise<void>[] {
+  const flows: Promise<void>[] = [];
+  if (stderr) flows.push(readLog(stderr, (line) => onLine(line, 'stderr')));
+  if (stdout && options.stdout) flows.push(pipeline(stdout, options.stdout));
+  else if (stdout) flows.push(readLog(stdout, (line) => onLine(line, 'stdout')));
+  if (stdin && options.stdin) flows.push(feed(options.stdin, stdin));
+  // They are awaited after the exit; until then a failure must not count as unhandled.
+  for (const flow of flows) flow.catch(() => undefined);
+  return flows;
+}
+
+/** A daemon that left the group may hold every stream open for ever. */
+async function drain(
+  child: ChildProcess,
+  flows: readonly Promise<void>[],
+  { stdout, signal, drainMs }: GroupOptions,
+): Promise<void> {
+  // The program has read what it wanted.
+  child.stdin?.destroy();
+  const stdoutMs = stdout === undefined || signal?.aborted ? drainMs : STDOUT_DRAIN_MS;
+  const timers = [
+    setTimeout(() => child.stderr?.destroy(), drainMs),
+    setTimeout(() => child.stdout?.destroy(stdout && heldOpen()), stdoutMs),
+  ];
+  const abort = (): void => void child.stdout?.destroy();
+  signal?.addEventListener('abort', abort);
+  const ends = await Promise.allSettled(flows);
+  signal?.removeEventListener('abort', abort);
+  for (const timer of timers) clearTimeout(timer);
+  signal?.throwIfAborted();
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+async function readLog(stream: Readable, onLine: (line: string) => void): Promise<void> {
+  const splitter = new LineSplitter({ maxLength: MAX_LINE_LENGTH, longer: 'cut' });
+  try {
+    // setEncoding makes the chunks strings.
+    for await (const text of stream.setEncoding('utf8') as AsyncIterable<string>)
+      for (const line of splitter.push(text)) onLine(cleanLine(line));
+  } catch (error) {
+    // It was given up after the time for draining.
+    if (systemCodeOf(error) !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+  const rest = splitter.end();
+  if (rest !== '') onLine(cleanLine(rest));
+}
+
+/** A program need not read its input to the end. */
+async function feed(source: Readable, target: Writable): Promise<void> {
+  try {
+    await pipeline(source, target);
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+  }
+}
+
+function heldOpen(): AppError {
+  return new AppError('SCRIPT_FAILED', 'a program that it left running holds its output open');
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // Nothing of the group is left, which is what we want.
+    if (systemCodeOf(error) !== 'ESRCH') throw error;
+  }
+}

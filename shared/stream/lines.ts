@@ -1,0 +1,71 @@
+import type { Readable } from 'node:stream';
+
+export interface LineLimit {
+  /** In characters. */
+  readonly maxLength: number;
+  /** What becomes of a longer line: its rest is dropped, or the stream is not believed any further. */
+  readonly longer: 'cut' | 'refuse';
+}
+
+/** Cuts a stream of text into lines, of which it never keeps more than the limit. */
+export class LineSplitter {
+  readonly #limit: LineLimit;
+  #rest = '';
+
+  constructor(limit: LineLimit) {
+    this.#limit = limit;
+  }
+
+  /**
+   * @returns the lines that are complete now, without their ends
+   * @throws RangeError when a line is longer than a limit that refuses; what follows is not usable then
+   */
+  push(text: string): readonly string[] {
+    const parts = text.split('\n');
+    const last = parts.pop() ?? '';
+    const lines = parts.map((part) => {
+      this.#keep(part);
+      return this.end();
+    });
+    this.#keep(last);
+    return lines;
+  }
+
+  /** @returns the unfinished last line, which may be empty */
+  end(): string {
+    const rest = this.#rest;
+    this.#rest = '';
+    return rest;
+  }
+
+  #keep(part: string): void {
+    const { maxLength, longer } = this.#limit;
+    if (longer === 'refuse' && this.#rest.length + part.length > maxLength)
+      throw new RangeError(`a line has more than ${maxLength} characters`);
+    this.#rest += part.slice(0, maxLength - this.#rest.length);
+  }
+}
+
+/**
+ * The finished lines of a stream, but empty ones: where it is cut off in the middle of a line, that line is left out.
+ * @throws RangeError when one is longer than `maxLength` characters
+ */
+export async function* readLines(
+  stream: Readable,
+  maxLength: number,
+): AsyncGenerator<string, void> {
+  const splitter = new LineSplitter({ maxLength, longer: 'refuse' });
+  // setEncoding makes the chunks strings.
+  for await (const text of stream.setEncoding('utf8') as AsyncIterable<string>)
+    for (const line of splitter.push(text)) if (line !== '') yield line;
+}
+
+/**
+ * A line as a log shows it: of a progress bar's `\r` what was shown last, and no control characters, as terminal escapes of a script
+ * must not reach the reader's terminal.
+ */
+export function cleanLine(line: string): string {
+  const shown = line.replace(/\r+$/, '').split('\r').at(-1) ?? '';
+  // eslint-disable-next-line no-control-regex -- control characters are what is looked for
+  return shown.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
+}
