@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -10,6 +10,7 @@ import { GanetiDropIn } from './ganeti/drop-in.ts';
 import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
 import { Listeners } from './ganeti/listeners.ts';
 import { listenForGaneti } from './ganeti/luxi-server.ts';
+import { claimPidFile } from './ganeti/pid-file.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 
@@ -37,6 +38,8 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   });
   await mkdir(dirname(options.ganetiSocket), { recursive: true });
   await mkdir(dirname(options.pidFile), { recursive: true });
+  // Before anything of a daemon that runs is touched.
+  const pidFile = claimPidFile(options.pidFile);
   await removeStaleSocket(options.ganetiSocket);
   const listeners = await Listeners.open({
     address: options.bindAddress,
@@ -60,17 +63,15 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
           logger,
           startedAtMs,
         });
-  // Ganeti's node daemon takes a live pid in this file for a running metadata daemon, and starts none.
-  await writeFile(options.pidFile, `${process.pid}\n`);
+  pidFile.announce();
   return {
     [Symbol.asyncDispose]: async () => {
-      await rm(options.pidFile, { force: true });
+      pidFile[Symbol.dispose]();
       await luxi[Symbol.asyncDispose]();
       await control?.[Symbol.asyncDispose]();
       listeners[Symbol.dispose]();
       for (const instance of dropIn.instances()) instance.closeConnections();
       guests[Symbol.dispose]();
-      await rm(options.ganetiSocket, { force: true });
     },
   };
 }

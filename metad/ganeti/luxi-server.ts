@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { rename, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { messageOf } from '#shared/errors/app-error.ts';
@@ -28,17 +29,24 @@ export async function listenForGaneti(options: LuxiServerOptions): Promise<Async
     socket.on('close', () => sockets.delete(socket));
     serve(socket, options);
   });
+  // A server that is closed removes the name that it was bound to, whatever is there by then: so it gets one that nobody else uses.
+  const ownName = `${options.socketPath}.${process.pid}`;
+  await rm(ownName, { force: true });
   const umask = process.umask(SOCKET_UMASK);
   try {
-    server.listen({ path: options.socketPath, backlog: BACKLOG });
+    server.listen({ path: ownName, backlog: BACKLOG });
     await once(server, 'listening');
   } finally {
     process.umask(umask);
   }
+  await rename(ownName, options.socketPath);
+  const { ino } = await stat(options.socketPath);
   return {
     [Symbol.asyncDispose]: async () => {
       server.close();
       for (const socket of sockets) socket.destroy();
+      const there = await stat(options.socketPath).catch(() => undefined);
+      if (there?.ino === ino) await rm(options.socketPath, { force: true });
     },
   };
 }

@@ -17,10 +17,14 @@ const cSetsockopt = libc.func(
 const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)');
 const cListen = libc.func('int listen(int fd, int backlog)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
+const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
 const cFlock = libc.func('int flock(int fd, int operation)');
 const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)');
 
 const LOCK_EX_NB = 2 | 4;
+const F_SETLK = 6;
+/** F_WRLCK of the whole file, in the 32 bytes of a `struct flock` of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid. */
+const WHOLE_FILE_WRITE_LOCK = Buffer.from([1, ...new Array<number>(31).fill(0)]);
 const O_RDWR = 0o2;
 const O_CLOEXEC = 0o2000000;
 const CLONE_NEWNET = 0x40000000;
@@ -69,6 +73,19 @@ export function tryLockFile(fd: number): boolean {
   const result = cFlock(fd, LOCK_EX_NB) as number;
   if (result < 0 && getSystemErrorName(-koffi.errno()) === 'EAGAIN') return false;
   checked('flock', result);
+  return true;
+}
+
+/**
+ * Locks an open file in the other way that Linux has, which takes no notice of the first: a record lock of POSIX. It ends with this
+ * process, and when this process closes any descriptor of that file.
+ * @returns false when another process has the lock
+ */
+export function tryLockRecord(fd: number): boolean {
+  const result = cFcntl(fd, F_SETLK, WHOLE_FILE_WRITE_LOCK) as number;
+  const code = result < 0 ? getSystemErrorName(-koffi.errno()) : '';
+  if (code === 'EAGAIN' || code === 'EACCES') return false;
+  checked('fcntl F_SETLK', result);
   return true;
 }
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { ChannelLab } from '../support/channel-lab.ts';
+import { ChannelLab, METAD_UID } from '../support/channel-lab.ts';
 import type { Answer, Guest } from '../support/channel-lab.ts';
 import { askFromGuest } from '../support/guest-http.ts';
 import { LuxiClient } from '../support/luxi-client.ts';
@@ -53,6 +54,20 @@ function instanceOf(name: string): Dict {
 
 async function push(instance: Dict): Promise<void> {
   assert.deepEqual(await client.call('updateConfig', instance), { success: true, result: [] });
+}
+
+/** As metad's user. */
+function execFileAs(
+  command: readonly string[],
+): Promise<{ status: number | null; stderr: string }> {
+  const [uid, gid] = [METAD_UID, METAD_UID];
+  const child = spawn(command[0] ?? '', command.slice(1), {
+    ...{ uid, gid },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  return new Promise((resolve) => child.on('close', (status) => resolve({ status, stderr })));
 }
 
 async function ask(path: string): Promise<Answer> {
@@ -242,6 +257,46 @@ test('a TAP that is replaced is found again by itself', async () => {
   await lab.connect(guest.namespace, { ...LINK, device: 'gnt.com.5' });
   assert.match(await lab.logLine('"device":"gnt.com.5"'), /ganeti\.device/);
   assert.equal((await ask('/latest/meta-data/hostname')).status, 200);
+});
+
+test('a second start is refused with the pid of the first, which goes on answering', async () => {
+  const pidFile = join(lab.directory, 'ganeti-metad.pid');
+  const second = await execFileAs([
+    ...[process.execPath, 'metad/main.ts', '--ganeti', '--ganeti-socket', socketPath],
+  ]);
+  assert.equal(second.status, 2, second.stderr);
+  assert.match(second.stderr, new RegExp(`runs already, with pid ${lab.metadPid}\\b`));
+  // Both ways in which Ganeti's own daemons lock their pid files.
+  const locks = `
+import fcntl, sys
+file = open(sys.argv[1], 'r+')
+for lock in (fcntl.flock, fcntl.lockf):
+    try:
+        lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sys.exit('%s got it' % lock.__name__)
+    except BlockingIOError:
+        pass
+`;
+  const other = await execFileAs(['python3', '-c', locks, pidFile]);
+  assert.equal(other.status, 0, other.stderr);
+  assert.equal(await readFile(pidFile, 'utf8'), `${lab.metadPid}\n`);
+  using again = await LuxiClient.open(socketPath);
+  assert.deepEqual(await again.call('echo', 'still here'), { success: true, result: 'still here' });
+});
+
+test('SIGTERM removes neither a socket nor a pid file that another daemon has put there', async () => {
+  const pidFile = join(lab.directory, 'ganeti-metad.pid');
+  await rm(pidFile);
+  await writeFile(pidFile, '1\n');
+  await rm(socketPath);
+  await writeFile(socketPath, "somebody else's");
+  assert.equal(await lab.stopMetad(), 0);
+  assert.equal(await readFile(pidFile, 'utf8'), '1\n');
+  assert.equal(await readFile(socketPath, 'utf8'), "somebody else's");
+  assert.deepEqual(await readdir(join(lab.directory, 'socket')), ['ganeti-metad']);
+  await rm(pidFile);
+  await rm(socketPath);
+  await lab.startMetad();
 });
 
 test('SIGTERM removes the socket and the pid file', async () => {

@@ -10,7 +10,7 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import { run } from '#shared/process/run.ts';
 
 /** nobody: metad must need nothing but its directory. */
-const METAD_UID = 65_534;
+export const METAD_UID = 65_534;
 const READY_TIMEOUT_MS = 20_000;
 
 export interface Answer {

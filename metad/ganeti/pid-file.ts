@@ -1,0 +1,67 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { tryLockFile, tryLockRecord } from '#shared/sys/libc.ts';
+
+/** The pid file of the only metadata daemon of a host. It is locked from `claimPidFile` to the end of this process. */
+export interface PidFile extends Disposable {
+  /** Writes this process' pid. Ganeti's node daemon takes a live pid there for a daemon that can be spoken to. */
+  announce(): void;
+}
+
+/**
+ * Locks the pid file both ways, since Ganeti's daemons in Python lock theirs with flock(2) and those in Haskell with fcntl(2): neither
+ * ours nor Ganeti's own starts a second time beside this one. Disposing of it removes the file, unless another one is there by now.
+ * @throws AppError CONFLICT with the pid of the daemon that has it
+ */
+export function claimPidFile(path: string): PidFile {
+  const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
+  for (;;) {
+    const fd = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o644);
+    if (!tryLockFile(fd) || !tryLockRecord(fd)) {
+      const pid = readFileSync(fd, 'utf8').trim();
+      closeSync(fd);
+      throw new AppError(
+        'CONFLICT',
+        `a metadata daemon runs already, with pid ${pid || 'unknown'}`,
+        {
+          details: { path, pid },
+          hint: `stop it first, or give this one --ganeti-socket and --ganeti-pid-file of its own; ${path} is locked`,
+        },
+      );
+    }
+    // A file that its last owner removed between our open and our lock is nobody's any more.
+    if (isStillAt(path, fd))
+      return { announce: () => write(fd), [Symbol.dispose]: () => giveBack(path, fd) };
+    closeSync(fd);
+  }
+}
+
+function write(fd: number): void {
+  ftruncateSync(fd, 0);
+  writeSync(fd, `${process.pid}\n`, 0);
+}
+
+function giveBack(path: string, fd: number): void {
+  if (isStillAt(path, fd)) rmSync(path, { force: true });
+  closeSync(fd);
+}
+
+function isStillAt(path: string, fd: number): boolean {
+  try {
+    const [there, ours] = [statSync(path), fstatSync(fd)];
+    return there.ino === ours.ino && there.dev === ours.dev;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
