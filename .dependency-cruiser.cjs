@@ -23,6 +23,7 @@ const layers = {
     ...[
       'clock',
       'errors',
+      'abort',
       'contract',
       'secret',
       'log',

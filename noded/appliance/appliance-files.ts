@@ -5,6 +5,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
+import { orAborted } from '#shared/abort/abortable.ts';
 import {
   applianceManifest,
   buildProgress,
@@ -112,15 +113,7 @@ async function verifyOrExplain(
 /** Another job's build; being cancelled ends our waiting, not that build. */
 async function waitForOther(building: Promise<void>, context: JobContext): Promise<void> {
   context.report.log('another installation is building the appliance, waiting for it');
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = (): void => aborted.reject(context.signal.reason as Error);
-  context.signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    context.signal.throwIfAborted();
-    await Promise.race([building, aborted.promise]);
-  } finally {
-    context.signal.removeEventListener('abort', onAbort);
-  }
+  await orAborted(building, context.signal);
 }
 
 async function readManifest(dir: string): Promise<ApplianceManifest> {

@@ -1,3 +1,6 @@
+import { orAborted } from '#shared/abort/abortable.ts';
+import { setAlarm } from '#shared/abort/alarm.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
@@ -106,14 +109,24 @@ class Follower {
   }
 
   async follow(): Promise<readonly number[]> {
+    const first = await this.#firstWord();
+    const outcome = 'status' in first ? first : await this.#lateResult(first);
+    if (outcome.status === 'failure') throw this.#agentFailure(outcome);
+    this.#input.onStage('shutdown-appliance');
+    this.#startStage('shutdown-appliance', this.#input.clock.monotonicMs());
+    const exit = await this.#waitForEnd();
+    if (exit.reason !== 'guest-shutdown') throw this.#crash(exit, 'after it had reported success');
+    this.#finishStage('shutdown-appliance', this.#input.clock.monotonicMs(), 'powered off');
+    return outcome.dumpBytes ?? [];
+  }
+
+  /** The result, or the end of the machine. @throws AppError APPLIANCE_NO_RESULT when the agent does not come up, the signal's reason */
+  async #firstWord(): Promise<Outcome | MachineExit> {
     const { context, machine, bootTimeoutMs } = this.#input;
-    using alarms = new AlarmSet();
-    const interrupted = Promise.withResolvers<never>();
-    const onAbort = (): void => interrupted.reject(context.signal.reason as Error);
-    context.signal.addEventListener('abort', onAbort, { once: true });
-    if (context.signal.aborted) onAbort();
-    const bootAlarm = alarms.set(bootTimeoutMs, () =>
-      interrupted.reject(
+    using booting = startDeadline(
+      context.signal,
+      bootTimeoutMs,
+      () =>
         new AppError(
           'APPLIANCE_NO_RESULT',
           `the appliance did not report within ${bootTimeoutMs / 1000} s`,
@@ -122,23 +135,9 @@ class Follower {
             details: { neverCameUp: true },
           },
         ),
-      ),
     );
-    void this.#agentStarted.promise.then(() => clearTimeout(bootAlarm));
-    try {
-      const first = await Promise.race([this.#result.promise, machine.exited, interrupted.promise]);
-      const outcome = 'status' in first ? first : await this.#lateResult(first);
-      if (outcome.status === 'failure') throw this.#agentFailure(outcome);
-      this.#input.onStage('shutdown-appliance');
-      this.#startStage('shutdown-appliance', this.#input.clock.monotonicMs());
-      const exit = await this.#waitForEnd(alarms, interrupted.promise);
-      if (exit.reason !== 'guest-shutdown')
-        throw this.#crash(exit, 'after it had reported success');
-      this.#finishStage('shutdown-appliance', this.#input.clock.monotonicMs(), 'powered off');
-      return outcome.dumpBytes ?? [];
-    } finally {
-      context.signal.removeEventListener('abort', onAbort);
-    }
+    void this.#agentStarted.promise.then(() => booting[Symbol.dispose]());
+    return await orAborted(Promise.race([this.#result.promise, machine.exited]), booting.signal);
   }
 
   #takeReport(report: InstallEvent): void {
@@ -198,10 +197,10 @@ class Follower {
   }
 
   async #lateResult(exit: MachineExit): Promise<Outcome> {
-    using alarms = new AlarmSet();
     const none = Promise.withResolvers<undefined>();
-    alarms.set(LATE_RESULT_MS, () => none.resolve(undefined));
+    const alarm = setAlarm(LATE_RESULT_MS, () => none.resolve(undefined));
     const outcome = await Promise.race([this.#result.promise, none.promise]);
+    alarm[Symbol.dispose]();
     if (outcome !== undefined) return outcome;
     if (exit.reason === 'guest-shutdown') {
       throw new AppError(
@@ -215,17 +214,17 @@ class Follower {
     throw this.#crash(exit, 'before it reported a result');
   }
 
-  async #waitForEnd(alarms: AlarmSet, interrupted: Promise<never>): Promise<MachineExit> {
-    const late = Promise.withResolvers<never>();
-    alarms.set(SHUTDOWN_TIMEOUT_MS, () =>
-      late.reject(
+  async #waitForEnd(): Promise<MachineExit> {
+    using ending = startDeadline(
+      this.#input.context.signal,
+      SHUTDOWN_TIMEOUT_MS,
+      () =>
         new AppError(
           'APPLIANCE_CRASHED',
           `the appliance did not power off within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
         ),
-      ),
     );
-    return Promise.race([this.#input.machine.exited, late.promise, interrupted]);
+    return await orAborted(this.#input.machine.exited, ending.signal);
   }
 
   #crash(exit: MachineExit, when: string): AppError {
@@ -258,19 +257,4 @@ function describeBoot(report: Extract<InstallEvent, { type: 'agent-started' }>):
   const agent = `agent up ${(report.atMs / 1000).toFixed(2)} s after the kernel`;
   if (report.userSpaceAtMs === null) return agent;
   return `${agent}, ${((report.atMs - report.userSpaceAtMs) / 1000).toFixed(2)} s after the first process`;
-}
-
-/** Timers that end with their scope. */
-class AlarmSet implements Disposable {
-  readonly #timers = new Set<NodeJS.Timeout>();
-
-  set(delayMs: number, ring: () => void): NodeJS.Timeout {
-    const timer = setTimeout(ring, delayMs);
-    this.#timers.add(timer);
-    return timer;
-  }
-
-  [Symbol.dispose](): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-  }
 }

@@ -1,6 +1,8 @@
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
+import { orAborted } from '#shared/abort/abortable.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
 
@@ -74,23 +76,24 @@ export class QmpClient {
 
   /** @throws AppError QMP, or the signal's reason */
   static async connect(options: QmpClientOptions): Promise<QmpClient> {
+    const { timeoutMs } = options;
     options.signal?.throwIfAborted();
     const client = new QmpClient(connect(options.socketPath), options.onEvent);
-    const timeout = setTimeout(() => {
-      client.#end(new AppError('QMP', `QEMU did not answer within ${options.timeoutMs / 1000} s`));
-    }, options.timeoutMs);
-    const abort = (): void => client.#end(asError(options.signal?.reason));
-    options.signal?.addEventListener('abort', abort, { once: true });
-    try {
+    using deadline = startDeadline(
+      options.signal,
+      timeoutMs,
+      () => new AppError('QMP', `QEMU did not answer within ${timeoutMs / 1000} s`),
+    );
+    const negotiate = async (): Promise<void> => {
       await client.#greeted.promise;
-      await client.execute('qmp_capabilities', {}, options.timeoutMs);
+      await client.execute('qmp_capabilities', {}, timeoutMs);
+    };
+    try {
+      await orAborted(negotiate(), deadline.signal);
       return client;
     } catch (error) {
       client.close();
       throw error;
-    } finally {
-      clearTimeout(timeout);
-      options.signal?.removeEventListener('abort', abort);
     }
   }
 
@@ -164,8 +167,4 @@ export class QmpClient {
     this.#pending.clear();
     this.#closed.resolve();
   }
-}
-
-function asError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

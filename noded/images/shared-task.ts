@@ -1,3 +1,6 @@
+import { abortable, abortReason } from '#shared/abort/abortable.ts';
+import { toError } from '#shared/errors/app-error.ts';
+
 /** One piece of work for whoever waits for it; it is aborted when nobody does any more. */
 export interface SharedTask<T, Event> {
   /** @throws what the work throws, or the reason of the caller's signal */
@@ -51,29 +54,22 @@ export function startSharedTask<T, Event>(
     ended: end.promise,
     abort: (reason) => controller.abort(reason),
     join({ signal, onEvent }) {
-      return new Promise<T>((resolve, reject) => {
+      return abortable<T>(signal, (resolve, reject) => {
         const id = Symbol('waiter');
-        const leave = (): void => {
-          waiters.delete(id);
-          reject(toError(signal.reason));
-          if (waiters.size === 0) controller.abort(toError(signal.reason));
-        };
         const finish = (outcome: PromiseSettledResult<T>): void => {
-          signal.removeEventListener('abort', leave);
           if (outcome.status === 'fulfilled') resolve(outcome.value);
           else reject(toError(outcome.reason));
         };
         waiters.set(id, { finish, onEvent });
-        signal.addEventListener('abort', leave, { once: true });
         if (!hasStarted) {
           hasStarted = true;
           start();
         }
+        return () => {
+          waiters.delete(id);
+          if (waiters.size === 0) controller.abort(abortReason(signal));
+        };
       });
     },
   };
-}
-
-function toError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

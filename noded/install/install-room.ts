@@ -1,3 +1,4 @@
+import { abortable } from '#shared/abort/abortable.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
 /** QEMU's own memory beside the guest's: translated code, disk buffers. */
@@ -88,30 +89,23 @@ export class InstallRoom {
   }
 
   async #wait(asked: Pick<Waiter, 'jobId' | 'demand' | 'report'>, signal: AbortSignal) {
-    await new Promise<void>((resolve, reject) => {
-      const leave = (): void => {
+    await abortable<void>(signal, (resolve) => {
+      const grant = (): void => {
+        asked.report.waits(null, []);
+        resolve();
+      };
+      const waiter: Waiter = { ...asked, told: '', grant };
+      this.#waiters.push(waiter);
+      if (this.#waiters.length > 1) tell(waiter, this.#turnOf(this.#waiters.length - 1));
+      this.reconsider();
+      return () => {
         const at = this.#waiters.indexOf(waiter);
         if (at < 0) return;
         this.#waiters.splice(at, 1);
         const behind = this.#waiters[at];
         if (behind !== undefined && at > 0) tell(behind, this.#turnOf(at));
         this.reconsider();
-        // The reason is whatever the canceller gave; it is passed on untouched.
-        reject(signal.reason as Error);
       };
-      const waiter: Waiter = {
-        ...asked,
-        told: '',
-        grant: () => {
-          signal.removeEventListener('abort', leave);
-          asked.report.waits(null, []);
-          resolve();
-        },
-      };
-      this.#waiters.push(waiter);
-      signal.addEventListener('abort', leave, { once: true });
-      if (this.#waiters.length > 1) tell(waiter, this.#turnOf(this.#waiters.length - 1));
-      this.reconsider();
     });
   }
 

@@ -1,3 +1,4 @@
+import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -67,7 +68,7 @@ export class Installer {
   async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
     const { repository, onStageEnded } = this.#dependencies;
     const { uuid } = request.instance;
-    using deadline = new Deadline(context.signal, request.timeoutS);
+    using deadline = startInstallDeadline(context.signal, request.timeoutS);
     const timed: JobContext = { ...context, signal: deadline.signal };
     const run = new InstallRun(this.#dependencies, request, timed, (active) =>
       this.#active.set(uuid, active),
@@ -129,25 +130,11 @@ function failedStageOf(error: unknown): InstallStage | undefined {
   return isAppError(error) ? installStage.safeParse(error.details['stage']).data : undefined;
 }
 
-/** The job's signal, and the cluster's install timeout as another reason to end. */
-class Deadline implements Disposable {
-  readonly signal: AbortSignal;
-  readonly #timer: NodeJS.Timeout | undefined;
-
-  /** @param timeoutS seconds, 0 for none */
-  constructor(jobSignal: AbortSignal, timeoutS: number) {
-    const controller = new AbortController();
-    this.signal = AbortSignal.any([jobSignal, controller.signal]);
-    if (timeoutS === 0) return;
-    const reason = new AppError(
-      'INSTALL_TIMEOUT',
-      `the installation did not end within ${timeoutS} s`,
-      { hint: 'gnt-cluster modify --install-timeout SECONDS allows more (0 = no limit)' },
-    );
-    this.#timer = setTimeout(() => controller.abort(reason), timeoutS * 1000);
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
+/** @param timeoutS seconds, 0 for none */
+function startInstallDeadline(signal: AbortSignal, timeoutS: number): Deadline {
+  const reason = (): AppError =>
+    new AppError('INSTALL_TIMEOUT', `the installation did not end within ${timeoutS} s`, {
+      hint: 'gnt-cluster modify --install-timeout SECONDS allows more (0 = no limit)',
+    });
+  return startDeadline(signal, timeoutS === 0 ? null : timeoutS * 1000, reason);
 }

@@ -1,4 +1,5 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { orAborted } from '#shared/abort/abortable.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -21,10 +22,7 @@ export interface MediumRunInput {
  */
 export async function followMedium(input: MediumRunInput): Promise<string> {
   const { machine, context, log } = input;
-  const interrupted = Promise.withResolvers<never>();
-  const onAbort = (): void => interrupted.reject(context.signal.reason as Error);
-  context.signal.addEventListener('abort', onAbort, { once: true });
-  if (context.signal.aborted) onAbort();
+  const refused = Promise.withResolvers<never>();
   const unsubscribe = input.subscribe((event) => {
     if (event.type !== 'install' || event.installId !== input.installId) return;
     const report = event.event;
@@ -34,11 +32,12 @@ export async function followMedium(input: MediumRunInput): Promise<string> {
     }
     if (report.type === 'result' && report.outcome.status === 'failure') {
       const { code, message } = report.outcome;
-      interrupted.reject(new AppError(agentCode(code), log.mask(message)));
+      refused.reject(new AppError(agentCode(code), log.mask(message)));
     }
   });
   try {
-    const exit = await Promise.race([machine.exited, interrupted.promise]);
+    const end = Promise.race([machine.exited, refused.promise]);
+    const exit = await orAborted(end, context.signal);
     if (exit.reason === 'guest-shutdown' || exit.reason === 'guest-reboot') {
       return exit.reason === 'guest-reboot' ? 'the medium rebooted' : 'the medium powered off';
     }
@@ -53,7 +52,6 @@ export async function followMedium(input: MediumRunInput): Promise<string> {
     );
   } finally {
     unsubscribe();
-    context.signal.removeEventListener('abort', onAbort);
     await machine.kill();
   }
 }

@@ -1,3 +1,5 @@
+import { abortable } from '#shared/abort/abortable.ts';
+
 /** A lock that is held is a value: whoever has it, gives it back. */
 export interface HeldLocks {
   release(): void;
@@ -54,25 +56,18 @@ export class LockTable {
   }
 
   async #wait(owner: number, names: readonly string[], signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      const onAbort = (): void => {
+    await abortable<void>(signal, (resolve) => {
+      const grant = (): void => {
+        this.#take(owner, names);
+        resolve();
+      };
+      const waiter: Waiter = { owner, names, grant };
+      this.#waiters.push(waiter);
+      return () => {
         const index = this.#waiters.indexOf(waiter);
         if (index >= 0) this.#waiters.splice(index, 1);
         this.#grantNext();
-        // The reason is whatever the canceller gave; it is passed on untouched.
-        reject(signal.reason as Error);
       };
-      const waiter: Waiter = {
-        owner,
-        names,
-        grant: () => {
-          signal.removeEventListener('abort', onAbort);
-          this.#take(owner, names);
-          resolve();
-        },
-      };
-      this.#waiters.push(waiter);
-      signal.addEventListener('abort', onAbort, { once: true });
     });
   }
 

@@ -1,3 +1,4 @@
+import { startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
@@ -43,7 +44,15 @@ export async function checkParametersByOs(
   const path = definition.hostScripts.verify;
   if (path === undefined || !mayRunOnHost(policy)) return;
   const mask = createMask(listHiddenValues(parameters));
-  using deadline = new VerifyDeadline(definition.name);
+  using deadline = startDeadline(
+    signal,
+    VERIFY_TIMEOUT_MS,
+    () =>
+      new AppError(
+        'OS_PARAMETER',
+        `OS validation script failed (no answer of OS '${definition.name}' within ${VERIFY_TIMEOUT_MS / 1000} s)`,
+      ),
+  );
   try {
     await runHostScript({
       path,
@@ -54,7 +63,7 @@ export async function checkParametersByOs(
         ...planOspVariables(revealParameters(parameters)),
       },
       onLine: () => undefined,
-      signal: AbortSignal.any([signal, deadline.signal]),
+      signal: deadline.signal,
     });
   } catch (error) {
     if (!isAppError(error, 'SCRIPT_FAILED')) throw error;
@@ -118,22 +127,4 @@ function mayRunOnHost({ isTrusted, allowsHostScripts }: OsPolicy): boolean {
 function outputOf(error: unknown): string {
   const lines = isAppError(error) ? error.details['logTail'] : undefined;
   return Array.isArray(lines) ? `, output: ${lines.join('\n')}` : '';
-}
-
-class VerifyDeadline implements Disposable {
-  readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-  readonly signal = this.#controller.signal;
-
-  constructor(os: string) {
-    const reason = new AppError(
-      'OS_PARAMETER',
-      `OS validation script failed (no answer of OS '${os}' within ${VERIFY_TIMEOUT_MS / 1000} s)`,
-    );
-    this.#timer = setTimeout(() => this.#controller.abort(reason), VERIFY_TIMEOUT_MS);
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-  }
 }

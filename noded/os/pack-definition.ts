@@ -3,7 +3,7 @@ import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
-import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
 import type { OsDefinition } from './os-definition.ts';
 import { readBounded } from './read-bounded.ts';
 
@@ -47,7 +47,7 @@ async function fill(archive: Pack, definition: OsDefinition): Promise<void> {
     await addDirectory(archive, definition, '', budget, MAX_DEPTH);
     archive.finalize();
   } catch (error) {
-    archive.destroy(error instanceof Error ? error : new Error(String(error)));
+    archive.destroy(toError(error));
     throw error;
   }
 }

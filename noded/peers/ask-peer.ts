@@ -1,6 +1,7 @@
 import { request, type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
+import { abortReason } from '#shared/abort/abortable.ts';
 import { apiError } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
@@ -41,7 +42,7 @@ export async function requestPeer(
     });
     asking.on('response', resolve);
     asking.on('error', (error) => {
-      reject(signal?.aborted ? toError(signal.reason) : brokenOff(node, error));
+      reject(signal?.aborted ? abortReason(signal) : brokenOff(node, error));
     });
     asking.end(body?.bytes);
   });
@@ -69,7 +70,7 @@ async function openUntil(peers: Peers, node: string, signal?: AbortSignal): Prom
   const stream = await peers.open(node);
   if (signal?.aborted !== true) return stream;
   stream.destroy();
-  throw toError(signal.reason);
+  throw abortReason(signal);
 }
 
 async function readAll(answer: IncomingMessage, node: string): Promise<string> {
@@ -114,8 +115,4 @@ function brokenOff(node: string, cause: unknown): AppError {
     hint: 'see whether gnt-noded runs there, look at what became of it, and repeat it',
     cause,
   });
-}
-
-function toError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error('aborted');
 }
