@@ -14,6 +14,7 @@ import {
   whenReady,
 } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
+import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
 import type { OnServiceConnection } from './service-listeners.ts';
 
 const HTTP_PORT = 80;
@@ -102,7 +103,13 @@ export class DeviceBinding implements AsyncDisposable {
     const { device } = this;
     this.#listen(
       await whenReady(device, signal, RETRY_LIMIT, () =>
-        openDeviceSocket({ device, type: 'tcp', address: SERVICE_IPV4, port: HTTP_PORT }),
+        openDeviceSocket({
+          device,
+          type: 'tcp',
+          address: SERVICE_IPV4,
+          port: HTTP_PORT,
+          receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+        }),
       ),
       false,
     );
@@ -120,7 +127,13 @@ export class DeviceBinding implements AsyncDisposable {
     const { device } = this;
     try {
       const fd = await whenReady(device, this.#closing.signal, V6_RETRY_LIMIT, () =>
-        openDeviceSocket({ device, type: 'tcp', address: SERVICE_IPV6, port: HTTP_PORT }),
+        openDeviceSocket({
+          device,
+          type: 'tcp',
+          address: SERVICE_IPV6,
+          port: HTTP_PORT,
+          receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+        }),
       );
       if (this.#closing.signal.aborted) closeFd(fd);
       else this.#listen(fd, true);

@@ -3,9 +3,14 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
-import { MAX_QUEUE_BYTES, MAX_RENDERED_SITES } from '../config/limits.ts';
+import {
+  MAX_QUEUE_BYTES,
+  MAX_RENDERED_SITES,
+  UNANSWERED_BEYOND_CONNECTIONS,
+} from '../config/limits.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
+import { Exclusion } from './exclusion.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import type { SessionTokens } from './session-tokens.ts';
@@ -30,7 +35,10 @@ export class Instance {
   #toHost: ByteQueue | undefined;
   #sockets: Set<Socket> | undefined;
   #changeListeners: Set<() => void> | undefined;
+  #exclusion: Exclusion | undefined;
   #isEnded = false;
+  /** Requests that wait for the end of their answers; counted by their connections (http/peer.ts). */
+  unanswered = 0;
   readonly #clock: Clock;
   readonly #rendered: RenderedSites;
 
@@ -89,14 +97,31 @@ export class Instance {
     this.#sockets?.delete(socket);
   }
 
+  /** How many requests may wait for the end of their answers, on all of the guest's connections together. */
+  get maxUnanswered(): number {
+    return this.#view.limits.connections + UNANSWERED_BEYOND_CONNECTIONS;
+  }
+
+  /** Whether the guest gets no new connection now. */
+  isKeptOut(): boolean {
+    return this.#exclusion?.isActive(this.#clock.monotonicMs()) ?? false;
+  }
+
+  /** The guest went beyond what it may have under way. */
+  keepOut(): void {
+    this.#exclusion ??= new Exclusion();
+    this.#exclusion.begin(this.#clock.monotonicMs());
+  }
+
   /**
    * Counts a request, or a connection to a service, against the instance's rate.
+   * @param cost in usual requests
    * @returns 0 when it may be answered now, else the milliseconds until it may
    */
-  takeRequest(nowMs: number): number {
+  takeRequest(nowMs: number, cost = 1): number {
     const { requestsPerSecond, burst } = this.#view.limits;
     this.#requestBucket ??= new TokenBucket(burst, nowMs);
-    return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs);
+    return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs, cost);
   }
 
   /** @throws RenderFailure */

@@ -14,13 +14,16 @@ export class TokenBucket {
     this.#updatedAtMs = nowMs;
   }
 
-  /** @returns 0 when it may happen now, else the milliseconds until it may */
-  take(rate: BucketRate, nowMs: number): number {
+  /**
+   * @param cost how many times it happens; what goes beyond the burst is a debt
+   * @returns 0 when it may happen now, else the milliseconds until it may
+   */
+  take(rate: BucketRate, nowMs: number, cost = 1): number {
     const elapsedS = Math.max(0, nowMs - this.#updatedAtMs) / 1000;
     this.#tokens = Math.min(rate.burst, this.#tokens + elapsedS * rate.perSecond);
     this.#updatedAtMs = nowMs;
     if (this.#tokens >= 1) {
-      this.#tokens -= 1;
+      this.#tokens -= cost;
       return 0;
     }
     return ((1 - this.#tokens) / rate.perSecond) * 1000;

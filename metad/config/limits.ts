@@ -26,7 +26,7 @@ export const MAX_READY_BYTES = 16 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /** A too long body is read and dropped up to here, so that the client sees the answer rather than a reset. */
-export const MAX_DRAINED_BYTES = 4 * 1024 * 1024;
+export const MAX_DRAINED_BYTES = 1024 * 1024;
 export const DRAIN_TIMEOUT_MS = 2_000;
 /** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
 export const MAX_EVENTS_KEPT = 8192;
@@ -38,8 +38,30 @@ export const DHCP_MESSAGES_PER_SECOND = 20;
 /** Audit lines of one instance: a guest's boot at once, then so many per second; the rest is summed up in one line. */
 export const AUDIT_LINES_AT_ONCE = 500;
 export const AUDIT_LINES_PER_SECOND = 20;
+/**
+ * Requests of one connection that have no whole answer yet, waits included: apt, the only client of today that sends requests ahead,
+ * sends ten. What comes after them in the same packet is not even parsed.
+ */
+export const MAX_UNANSWERED_PER_CONNECTION = 16;
+/** Of all connections of an instance together: each may wait for something, and these many more. */
+export const UNANSWERED_BEYOND_CONNECTIONS = 32;
+/** Who goes beyond these is cut off, and gets no new connection for so long; twice as long each time until it was good for a while. */
+export const FIRST_EXCLUSION_MS = 100;
+export const MAX_EXCLUSION_MS = 30_000;
+export const FORGIVEN_AFTER_MS = 60_000;
+/**
+ * Receive buffer of a guest's connection, in bytes; the kernel doubles it. It bounds what one of its packets can make the parser do
+ * before anybody else has a turn, and what the kernel holds for connections that nobody reads from.
+ */
+export const RECEIVE_BUFFER_BYTES = 16 * 1024;
+/** Header lines that cost as much as a request. */
+export const HEADERS_PER_REQUEST_TOKEN = 32;
+/** Pieces that a body may come in: a chunk of one byte costs as much as one of 64 KiB. */
+export const MAX_BODY_PIECES = 512;
 /** An answer that says 429 waits this long, so that a guest at its limit cannot keep the process busy. */
 export const REFUSAL_DELAY_MS = 50;
+/** Then so many leave before others have their turn. */
+export const REFUSALS_AT_ONCE = 16;
 /** Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at the same time. */
 export const MAX_RENDERED_SITES = 1024;
 /** A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in base64. */

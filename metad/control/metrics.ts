@@ -69,6 +69,9 @@ function addGauges(registers: PrometheusRegistry[], instances: () => readonly In
   gauge('gnt_metad_connections', 'Open connections of guests', () =>
     sum(({ sockets }) => sockets.size),
   );
+  gauge('gnt_metad_unanswered_requests', 'Requests that have no whole answer yet', () =>
+    sum(({ unanswered }) => unanswered),
+  );
   gauge('gnt_metad_to_guest_bytes', 'Bytes that wait for guests to read them', () =>
     sum(({ bytesToGuest }) => bytesToGuest),
   );

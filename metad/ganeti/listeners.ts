@@ -5,6 +5,7 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
 import { parseRouteTable } from './route-table.ts';
+import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
 import type { RouteTable } from './route-table.ts';
 
 const ROUTE_FILE = '/proc/net/route';
@@ -126,7 +127,14 @@ export class Listeners implements Disposable {
 
   #listen(device: string | null): Server {
     const { address, port, onConnection } = this.#options;
-    const fd = openDeviceSocket({ device, type: 'tcp', address, port, isShared: true });
+    const fd = openDeviceSocket({
+      device,
+      type: 'tcp',
+      address,
+      port,
+      isShared: true,
+      receiveBufferBytes: RECEIVE_BUFFER_BYTES,
+    });
     setHopLimit(fd, false, 1);
     const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
     const server = createServer(options, (socket) => onConnection(device, socket));

@@ -8,7 +8,7 @@ import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { readBody } from './request-body.ts';
-import { sendEmpty, sendText, sendTextAndClose } from './reply.ts';
+import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
 
 /** Something that a guest does at a path, beside reading. */
@@ -42,12 +42,7 @@ async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buffer | nu
   const body = await readBody(exchange.request, maxBytes);
   if (body.kind === 'complete') return body.bytes;
   if (body.kind === 'too-large') {
-    sendTextAndClose(
-      exchange.request,
-      exchange.response,
-      413,
-      `the body may have at most ${maxBytes} bytes`,
-    );
+    sendText(exchange.response, 413, `the body may have at most ${maxBytes} bytes`);
   }
   return null;
 }
@@ -85,6 +80,7 @@ async function installEvents(exchange: Exchange, events: EventLog): Promise<void
 }
 
 function createToken({ instance, request, response }: Exchange): void {
+  if (hasUnreadBody(request)) return sendText(response, 400, 'this request has no body');
   const header = request.headers['x-aws-ec2-metadata-token-ttl-seconds'];
   const ttl = parseTokenTtl(typeof header === 'string' ? header : undefined);
   if (ttl === null) {
@@ -114,7 +110,7 @@ async function postPassword(exchange: Exchange): Promise<void> {
   const body = await readBody(exchange.request, MAX_PASSWORD_BYTES);
   if (body.kind === 'aborted') return;
   if (body.kind === 'too-large') {
-    sendTextAndClose(exchange.request, response, 400, 'the request is too large');
+    sendText(response, 400, 'the request is too large');
     return;
   }
   if (instance.password !== '') return sendText(response, 409, 'a password was posted already');

@@ -3,12 +3,11 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { assertNever, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { EventLog } from '../channel/event-log.ts';
-import type { Instance } from '../channel/instance.ts';
 import { resolveAddress } from '../dialects/address.ts';
 import type { Address } from '../dialects/address.ts';
 import { RenderFailure } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
-import { REFUSAL_DELAY_MS } from '../config/limits.ts';
+import { HEADERS_PER_REQUEST_TOKEN } from '../config/limits.ts';
 import { findAction } from './actions.ts';
 import type { Action } from './actions.ts';
 import { createAudit } from './audit.ts';
@@ -16,20 +15,13 @@ import type { Audit } from './audit.ts';
 import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
-import { sendText } from './reply.ts';
+import type { Peer } from './peer.ts';
+import { HeldRefusals } from './held-refusals.ts';
+import { hasUnreadBody, sendText } from './reply.ts';
 import { guardRequest } from './request-guard.ts';
 import { parseRequestTarget } from './request-target.ts';
 import { isWaitForChange, serveAfterChange, serveContent } from './serve-content.ts';
 import { serveQueueRead } from './serve-queue.ts';
-
-/** The guest at the other end of a connection. */
-export interface Peer {
-  readonly instance: Instance;
-  /** Whether the source address is one that this guest may have. */
-  readonly isGenuine: boolean;
-  /** Answers that are under way. */
-  openResponses: number;
-}
 
 export interface GuestHandlerOptions {
   readonly events: EventLog;
@@ -43,15 +35,19 @@ export interface GuestHandlerOptions {
 export class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #audit: Audit;
+  readonly #refusals: HeldRefusals;
 
   constructor(options: GuestHandlerOptions) {
     this.#options = options;
     this.#audit = createAudit(options.logger);
+    this.#refusals = new HeldRefusals(options.clock);
   }
 
   /** Never throws and never rejects: whatever goes wrong ends this request only. */
   handle(peer: Peer, request: IncomingMessage, response: ServerResponse): void {
     const startedAtMs = this.#options.clock.monotonicMs();
+    peer.asked();
+    response.on('finish', peer.answered);
     try {
       const outcome = this.#answer(peer, request, response, startedAtMs);
       if (outcome) outcome.catch((error: unknown) => this.#fail(response, error));
@@ -63,11 +59,9 @@ export class GuestHandler {
       this.#finished(peer, request, response.statusCode, startedAtMs);
       return;
     }
-    peer.openResponses++;
     response.on('finish', () => {
       this.#finished(peer, request, response.statusCode, startedAtMs);
     });
-    response.on('close', () => peer.openResponses--);
     response.on('error', () => undefined);
   }
 
@@ -92,6 +86,12 @@ export class GuestHandler {
     nowMs: number,
   ): Promise<void> | void {
     const { metrics } = this.#options;
+    // First of all: whatever is refused below costs as much as what is answered.
+    const delayMs = instance.takeRequest(nowMs, costOf(request));
+    if (delayMs > 0) {
+      metrics.refused('rate');
+      return this.#refusals.hold(response, delayMs);
+    }
     if (!isGenuine) {
       metrics.refused('source');
       return sendText(response, 403, 'this source address is not the instance’s');
@@ -109,11 +109,6 @@ export class GuestHandler {
       metrics.refused('guard');
       // Whoever sends such a thing is not trusted to end it where we think it does.
       return sendText(response, guard.status, guard.reason, ['Connection', 'close']);
-    }
-    const delayMs = instance.takeRequest(nowMs);
-    if (delayMs > 0) {
-      metrics.refused('rate');
-      return refuseLater(response, delayMs);
     }
     if (!target) return sendText(response, 400, 'malformed request target');
     const exchange = { instance, request, response, headers: guard.headers, query: target.query };
@@ -136,6 +131,9 @@ export class GuestHandler {
   }
 
   #read(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
+    if (hasUnreadBody(exchange.request)) {
+      return sendText(exchange.response, 400, 'GET and HEAD have no body here');
+    }
     if (isTokenMissing(exchange, address)) {
       this.#options.metrics.refused('token');
       return sendText(exchange.response, 401, 'a valid session token is required');
@@ -174,6 +172,11 @@ export class GuestHandler {
   }
 }
 
+/** Each header line is taken apart, and looked at. */
+function costOf({ rawHeaders }: IncomingMessage): number {
+  return 1 + Math.floor(rawHeaders.length / 2 / HEADERS_PER_REQUEST_TOKEN);
+}
+
 /** As the node daemon is asked for it. */
 function mirrorPath(address: Address): string {
   const path = address.kind === 'entry' ? address.path : '';
@@ -193,13 +196,4 @@ function refuseMethod(
 ): void {
   const allowed = [...(resource ? ['GET', 'HEAD'] : []), ...(action ? [action.method] : [])];
   sendText(response, 405, 'method not allowed', ['Allow', allowed.join(', ')]);
-}
-
-/** The short wait is what a guest pays for asking too often; it bounds what its refusals cost the others. */
-function refuseLater(response: ServerResponse, delayMs: number): void {
-  const retryAfterS = Math.max(1, Math.ceil(delayMs / 1000));
-  setTimeout(() => {
-    if (response.destroyed) return;
-    sendText(response, 429, 'too many requests', ['Retry-After', String(retryAfterS)]);
-  }, REFUSAL_DELAY_MS);
 }

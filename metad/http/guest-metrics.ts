@@ -1,5 +1,16 @@
 type RefusalReason =
-  'source' | 'guard' | 'rate' | 'token' | 'connections' | 'malformed' | 'dhcp' | 'service';
+  | 'source'
+  | 'guard'
+  | 'rate'
+  | 'token'
+  | 'connections'
+  /** More requests under way than a guest may have. */
+  | 'unanswered'
+  /** A connection while the guest is kept out, since it went beyond what it may have. */
+  | 'kept-out'
+  | 'malformed'
+  | 'dhcp'
+  | 'service';
 
 /** What the guest side counts; who keeps the numbers is not its business. */
 export interface GuestMetrics {

@@ -11,8 +11,10 @@ import {
   TIMEOUT_CHECK_INTERVAL_MS,
 } from '../config/limits.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
-import type { GuestHandler, Peer } from './guest-handler.ts';
+import { gateRequests } from './gate.ts';
+import type { GuestHandler } from './guest-handler.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
+import { Peer } from './peer.ts';
 
 /**
  * HTTP for all guests: one server without a listener of its own, which is given the connections that the devices' sockets
@@ -61,6 +63,11 @@ export class GuestServer implements Disposable {
   /** Takes a connection that came in through the device of an instance. */
   accept(instance: Instance, socket: Socket, isGenuine = hasOwnAddress(instance, socket)): void {
     socket.on('error', () => undefined);
+    if (instance.isKeptOut()) {
+      this.#metrics.refused('kept-out');
+      socket.resetAndDestroy();
+      return;
+    }
     const isFull = instance.sockets.size >= instance.view.limits.connections;
     if (isFull && !this.#closeIdle(instance)) {
       this.#metrics.refused('connections');
@@ -68,12 +75,10 @@ export class GuestServer implements Disposable {
       return;
     }
     instance.addSocket(socket);
-    this.#peers.set(socket, {
-      instance,
-      isGenuine,
-      openResponses: 0,
-    });
+    const peer = new Peer(instance, isGenuine, socket);
+    this.#peers.set(socket, peer);
     this.#server.emit('connection', socket);
+    gateRequests(socket, () => peer.mayAsk);
   }
 
   [Symbol.dispose](): void {
@@ -83,15 +88,23 @@ export class GuestServer implements Disposable {
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const peer = this.#peers.get(request.socket);
-    if (peer) this.#handler.handle(peer, request, response);
-    else request.socket.destroy();
+    if (!peer) request.socket.destroy();
+    else if (peer.mayAsk) this.#handler.handle(peer, request, response);
+    else this.#cut(peer, request.socket);
+  }
+
+  /** Ends a connection that goes beyond what a guest may have under way, and keeps the guest out for a while. */
+  #cut({ instance }: Peer, socket: Socket): void {
+    this.#metrics.refused('unanswered');
+    instance.keepOut();
+    socket.resetAndDestroy();
   }
 
   /** Some clients leave a connection open after each request: the oldest that was answered and is idle makes room. */
   #closeIdle(instance: Instance): boolean {
     for (const socket of instance.sockets) {
       const isAnswered = socket.bytesWritten > 0 && socket.writableLength === 0;
-      if (!isAnswered || this.#peers.get(socket)?.openResponses !== 0) continue;
+      if (!isAnswered || !this.#peers.get(socket)?.isIdle) continue;
       instance.removeSocket(socket);
       socket.destroy();
       return true;
@@ -100,10 +113,16 @@ export class GuestServer implements Disposable {
   }
 
   #refuseMalformed(error: Error, socket: Socket): void {
-    this.#metrics.refused('malformed');
     const code = systemCodeOf(error) ?? 'unknown';
+    const peer = this.#peers.get(socket);
+    if (peer?.mayAsk === false) {
+      this.#note(socket, null, 'too many unanswered requests');
+      this.#cut(peer, socket);
+      return;
+    }
+    this.#metrics.refused('malformed');
     // In the middle of an answer there is no place for another one.
-    const isAnswering = (this.#peers.get(socket)?.openResponses ?? 0) > 0;
+    const isAnswering = peer?.isIdle === false;
     const status = !socket.writable || isAnswering ? null : statusFor(code);
     if (code !== 'ECONNRESET') this.#note(socket, status, code);
     if (status === null) socket.destroy();

@@ -1,13 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { DRAIN_TIMEOUT_MS, MAX_DRAINED_BYTES } from '../config/limits.ts';
+import { DRAIN_TIMEOUT_MS, MAX_BODY_PIECES, MAX_DRAINED_BYTES } from '../config/limits.ts';
 
-/** A short answer in words. */
+/** Whether there is a body that has not come to its end, as far as the headers tell. */
+export function hasUnreadBody({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || !isZero(headers['content-length']);
+}
+
+function isZero(contentLength: string | undefined): boolean {
+  return contentLength === undefined || Number(contentLength) === 0;
+}
+
+/** A short answer in words; it ends the connection of a request whose body nobody has read. */
 export function sendText(
   response: ServerResponse,
   status: number,
   text: string,
   headers: readonly string[] = [],
 ): void {
+  if (hasUnreadBody(response.req)) {
+    sendTextAndClose(response.req, response, status, text, headers);
+    return;
+  }
   const body = Buffer.from(`${text}\n`);
   response.writeHead(status, [
     'Content-Type',
@@ -33,7 +47,7 @@ export function sendEmpty(
  * Answers a request whose body was not read to its end. The rest is dropped before the connection is closed, within bounds:
  * closing with unread bytes would send a reset, which can overtake the answer.
  */
-export function sendTextAndClose(
+function sendTextAndClose(
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
@@ -46,12 +60,12 @@ export function sendTextAndClose(
     'text/plain; charset=utf-8',
     'Content-Length',
     String(body.length),
-    'Connection',
-    'close',
+    ...(headers.includes('Connection') ? [] : ['Connection', 'close']),
     ...headers,
   ]);
   response.write(body);
   let drained = 0;
+  let pieces = 0;
   const finish = (): void => {
     clearTimeout(timer);
     response.end();
@@ -60,7 +74,8 @@ export function sendTextAndClose(
   const timer = setTimeout(finish, DRAIN_TIMEOUT_MS);
   request.on('data', (chunk: Buffer) => {
     drained += chunk.length;
-    if (drained > MAX_DRAINED_BYTES) finish();
+    pieces++;
+    if (drained > MAX_DRAINED_BYTES || pieces > MAX_BODY_PIECES) finish();
   });
   request.on('end', finish);
   request.on('close', () => clearTimeout(timer));

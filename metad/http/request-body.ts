@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import { MAX_BODY_PIECES } from '../config/limits.ts';
 
 export type BodyResult =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** The client went away, or took too long: there is nobody to answer. */
+  /** The client went away, took too long, or was cut off for the crumbs that it sent: there is nobody to answer. */
   | { readonly kind: 'aborted' };
 
 /** Reads a body up to a limit. What is declared or turns out to be longer is not read further. */
@@ -22,7 +23,10 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
-      if (length > maxBytes) {
+      if (chunks.length === MAX_BODY_PIECES) {
+        finish({ kind: 'aborted' });
+        request.destroy();
+      } else if (length > maxBytes) {
         request.pause();
         finish({ kind: 'too-large' });
       } else {

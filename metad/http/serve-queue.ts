@@ -9,7 +9,7 @@ import {
 } from '../config/limits.ts';
 import { queryInteger, waitingSignal } from './exchange.ts';
 import { readBody } from './request-body.ts';
-import { sendEmpty, sendText, sendTextAndClose } from './reply.ts';
+import { sendEmpty, sendText } from './reply.ts';
 
 const OFFSET_HEADER = 'X-Gnt-Offset';
 
@@ -94,12 +94,7 @@ export async function serveQueueWrite(
   const body = await readBody(request, MAX_WRITE_BYTES);
   if (body.kind === 'aborted') return 0;
   if (body.kind === 'too-large') {
-    sendTextAndClose(
-      request,
-      response,
-      413,
-      `at most ${MAX_WRITE_BYTES} bytes can be written at once`,
-    );
+    sendText(response, 413, `at most ${MAX_WRITE_BYTES} bytes can be written at once`);
     return 0;
   }
   if (!queue.push(body.bytes)) {

@@ -90,8 +90,9 @@ function refusalOf(
   instance: Instance,
   socket: Socket,
   clock: Clock,
-): 'source' | 'connections' | 'rate' | null {
+): 'source' | 'connections' | 'rate' | 'kept-out' | null {
   if (!hasOwnAddress(instance, socket)) return 'source';
+  if (instance.isKeptOut()) return 'kept-out';
   if (instance.sockets.size >= instance.view.limits.connections) return 'connections';
   return instance.takeRequest(clock.monotonicMs()) > 0 ? 'rate' : null;
 }

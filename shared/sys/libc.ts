@@ -53,6 +53,7 @@ const IPV6_UNICAST_HOPS = 16;
 const IPPROTO_IP = 0;
 const IP_TTL = 2;
 const IP_FREEBIND = 15;
+const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 
 function checked(call: string, result: number): number {
@@ -140,6 +141,8 @@ export interface DeviceSocketOptions {
   readonly address: string;
   readonly port: number;
   readonly backlog?: number;
+  /** SO_RCVBUF; accepted sockets inherit it from the listening one. The kernel doubles it and grows it no further. */
+  readonly receiveBufferBytes?: number;
   /**
    * For IPv4: lets a socket of every device and those of single devices share a port, and binds to an address that the host
    * does not have yet. All of them must be opened so, by one user.
@@ -171,6 +174,9 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
     }
     if (options.type === 'udp') set(SOL_SOCKET, SO_BROADCAST, one);
     if (isV6) set(IPPROTO_IPV6, IPV6_V6ONLY, one);
+    if (options.receiveBufferBytes !== undefined) {
+      set(SOL_SOCKET, SO_RCVBUF, int32(options.receiveBufferBytes));
+    }
     const address = isV6
       ? encodeSockaddrIn6(
           options.address,
@@ -192,10 +198,15 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
  * @param hops 1 to 255
  */
 export function setHopLimit(fd: number, isV6: boolean, hops: number): void {
-  const value = Buffer.alloc(4);
-  value.writeInt32LE(hops);
+  const value = int32(hops);
   const [level, name] = isV6 ? [IPPROTO_IPV6, IPV6_UNICAST_HOPS] : [IPPROTO_IP, IP_TTL];
   checked('setsockopt', cSetsockopt(fd, level, name, value, value.length) as number);
+}
+
+function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32LE(value);
+  return bytes;
 }
 
 /** An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes say. */

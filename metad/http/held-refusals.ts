@@ -1,0 +1,53 @@
+import type { ServerResponse } from 'node:http';
+import type { Clock } from '#shared/clock/clock.ts';
+import { REFUSALS_AT_ONCE, REFUSAL_DELAY_MS } from '../config/limits.ts';
+import { hasUnreadBody, sendText } from './reply.ts';
+
+interface Held {
+  readonly response: ServerResponse;
+  readonly retryAfterS: number;
+  readonly dueAtMs: number;
+}
+
+/**
+ * Answers that say 429 wait a little: it is what a guest pays for asking too often, and bounds what its refusals cost the others. How many
+ * wait is bounded by what a guest may have under way; one timer looks after all of them.
+ */
+export class HeldRefusals {
+  readonly #clock: Clock;
+  /** In the order in which they are due. */
+  readonly #held: Held[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @param delayMs until the guest may ask again */
+  hold(response: ServerResponse, delayMs: number): void {
+    const retryAfterS = Math.max(1, Math.ceil(delayMs / 1000));
+    // A body that comes meanwhile would have to be held, too.
+    if (hasUnreadBody(response.req)) return refuse(response, retryAfterS);
+    const dueAtMs = this.#clock.monotonicMs() + REFUSAL_DELAY_MS;
+    if (this.#held.push({ response, retryAfterS, dueAtMs }) === 1) this.#schedule(REFUSAL_DELAY_MS);
+  }
+
+  #schedule(delayMs: number): void {
+    setTimeout(() => this.#release(), delayMs);
+  }
+
+  #release(): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (let count = 0; count < REFUSALS_AT_ONCE; count++) {
+      const held = this.#held[0];
+      if (!held || held.dueAtMs > nowMs) break;
+      this.#held.shift();
+      if (!held.response.destroyed) refuse(held.response, held.retryAfterS);
+    }
+    const next = this.#held[0];
+    if (next) this.#schedule(Math.max(1, next.dueAtMs - nowMs));
+  }
+}
+
+function refuse(response: ServerResponse, retryAfterS: number): void {
+  sendText(response, 429, 'too many requests', ['Retry-After', String(retryAfterS)]);
+}

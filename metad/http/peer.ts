@@ -1,0 +1,49 @@
+import type { Socket } from 'node:net';
+import type { Instance } from '../channel/instance.ts';
+import { MAX_UNANSWERED_PER_CONNECTION } from '../config/limits.ts';
+
+/**
+ * The guest at the other end of a connection, and how many of its requests wait there for the end of their answers.
+ *
+ * INVARIANT: what it counts is counted by its instance too, and taken back there when the connection ends.
+ */
+export class Peer {
+  readonly instance: Instance;
+  /** Whether the source address is one that this guest may have. */
+  readonly isGenuine: boolean;
+  #unanswered = 0;
+  #isClosed = false;
+
+  constructor(instance: Instance, isGenuine: boolean, socket: Socket) {
+    this.instance = instance;
+    this.isGenuine = isGenuine;
+    socket.on('close', () => {
+      this.#isClosed = true;
+      instance.unanswered -= this.#unanswered;
+    });
+  }
+
+  get isIdle(): boolean {
+    return this.#unanswered === 0;
+  }
+
+  /** Whether one more request may wait for its answer. */
+  get mayAsk(): boolean {
+    return (
+      this.#unanswered < MAX_UNANSWERED_PER_CONNECTION &&
+      this.instance.unanswered < this.instance.maxUnanswered
+    );
+  }
+
+  asked(): void {
+    this.#unanswered++;
+    this.instance.unanswered++;
+  }
+
+  /** For `finish` of a response: one function for all of a connection. */
+  readonly answered = (): void => {
+    if (this.#isClosed) return;
+    this.#unanswered--;
+    this.instance.unanswered--;
+  };
+}

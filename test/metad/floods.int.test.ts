@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ChannelLab } from './support/channel-lab.ts';
+import type { Guest } from './support/channel-lab.ts';
+import { askFromGuest, connectFromGuest, sendRaw } from './support/guest-http.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { installingView } from './support/view-fixture.ts';
+
+/** What one guest can do a million times, and what metad lets it do. A guest for each test, since who was cut is kept out for a while. */
+
+const HOST = 'Host: 169.254.169.254\r\n';
+const GET = `GET /latest/meta-data/mac HTTP/1.1\r\n${HOST}\r\n`;
+const WAIT = `GET /ganeti/latest/meta_data.json?wait_for_change=true HTTP/1.1\r\n${HOST}\r\n`;
+
+let lab: ChannelLab;
+let guest: Guest;
+let view: InstanceView;
+const guestNamespaces: string[] = [];
+
+before(async () => {
+  lab = await ChannelLab.create();
+});
+after(async () => {
+  await lab[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  const index = guestNamespaces.length + 1;
+  const channel = {
+    device: `gnt.com.${index}`,
+    mac: `52:54:00:e1:a3:${(0x10 + index).toString(16)}`,
+    ip: `169.254.3.${index}`,
+    hopLimit: 1,
+  };
+  const uuid = `00000000-1f3d-49e9-b2b7-0000000000${index + 10}`;
+  guest = await lab.addGuest(channel);
+  view = installingView({ uuid, name: `web${index}.example.com`, nics: [], channel });
+  assert.equal((await lab.put(view)).status, 204);
+  guestNamespaces.push(guest.namespace);
+});
+
+async function refusals(reason: string): Promise<number> {
+  const { body } = await lab.control('GET', '/metrics');
+  const line = new RegExp(`^gnt_metad_refused_total\\{reason="${reason}"\\} (\\d+)$`, 'm');
+  return Number(line.exec(body.toString())?.[1] ?? 0);
+}
+
+/** Not `once`: a reset is an error too. */
+async function closed(socket: Socket): Promise<void> {
+  socket.resume();
+  if (!socket.destroyed) await new Promise((resolve) => socket.once('close', resolve));
+}
+
+async function unanswered(): Promise<number> {
+  const { body } = await lab.control('GET', '/metrics');
+  return Number(/^gnt_metad_unanswered_requests (\d+)$/m.exec(body.toString())?.[1]);
+}
+
+async function waitUntil(isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await sleep(20);
+}
+
+function answersIn(text: string): number {
+  return text.split('HTTP/1.1 200 ').length - 1;
+}
+
+async function connected(): Promise<Socket> {
+  const socket = connectFromGuest(guest.namespace);
+  socket.on('error', () => undefined);
+  await once(socket, 'connect');
+  return socket;
+}
+
+test('sixteen requests sent ahead on one connection are answered in order', async () => {
+  const text = await sendRaw(
+    guest.namespace,
+    GET.repeat(16),
+    (received) => answersIn(received) === 16,
+  );
+  assert.equal(answersIn(text), 16);
+  assert.equal(await refusals('unanswered'), 0);
+});
+
+test('who sends more requests ahead is cut off, and nothing of the rest is looked at', async () => {
+  const before = await refusals('unanswered');
+  lab.takeLog();
+  const text = await sendRaw(guest.namespace, GET.repeat(1000)).catch(() => '');
+  assert.ok(answersIn(text) <= 16, `${answersIn(text)} answers`);
+  assert.equal(await refusals('unanswered'), before + 1);
+  const audited = lab
+    .takeLog()
+    .split('\n')
+    .filter((line) => line.includes('http.request'));
+  assert.ok(audited.length <= 16, `${audited.length} requests came in`);
+});
+
+test('waits count among the requests under way, of a connection and of all its connections', async () => {
+  const before = await refusals('unanswered');
+  const one = await connected();
+  one.write(WAIT.repeat(17));
+  await closed(one);
+  assert.equal(await refusals('unanswered'), before + 1);
+  await sleep(150);
+  // 64 connections and 32 more requests than those: the seventh connection goes beyond.
+  const sockets = await Promise.all(Array.from({ length: 6 }, connected));
+  for (const socket of sockets) socket.write(WAIT.repeat(16));
+  await waitUntil(async () => (await unanswered()) === 96);
+  const seventh = await connected();
+  seventh.write(WAIT);
+  await closed(seventh);
+  assert.equal(await refusals('unanswered'), before + 2);
+  for (const socket of sockets) socket.destroy();
+  await waitUntil(async () => (await unanswered()) === 0);
+});
+
+test('a guest that was cut off gets no connection for a while, which grows, and its neighbour does', async () => {
+  const offend = async (): Promise<number> => {
+    const socket = await connected();
+    socket.write(GET.repeat(100));
+    await closed(socket);
+    const startedAtMs = performance.now();
+    for (;;) {
+      const isIn = await askFromGuest(guest.namespace, '/').then(
+        ({ status }) => status === 200,
+        () => false,
+      );
+      if (isIn) return performance.now() - startedAtMs;
+      await sleep(10);
+    }
+  };
+  const neighbour = guestNamespaces[0] ?? assert.fail();
+  const first = await offend();
+  assert.ok(first > 50, `${first} ms`);
+  const second = await offend();
+  assert.ok(second > 150, `${second} ms`);
+  const third = offend();
+  assert.equal((await askFromGuest(neighbour, '/')).status, 200);
+  assert.ok((await third) > 350);
+});
+
+test('refusals of requests beyond the rate are few, however many are asked for', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const before = await refusals('rate');
+  const sockets = await Promise.all(Array.from({ length: 32 }, connected));
+  const until = performance.now() + 500;
+  await Promise.all(
+    sockets.map(async (socket) => {
+      while (performance.now() < until) {
+        socket.write(GET);
+        await once(socket, 'data');
+      }
+      socket.destroy();
+    }),
+  );
+  const count = (await refusals('rate')) - before;
+  assert.ok(count > 32 && count <= 32 * 11, `${count} refusals`);
+});
+
+test('a body in crumbs ends its connection', async () => {
+  const crumbs = '1\r\na\r\n'.repeat(60_000);
+  const text = await sendRaw(
+    guest.namespace,
+    `POST /ganeti/latest/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${crumbs}0\r\n\r\n`,
+  ).catch(() => 'reset');
+  assert.doesNotMatch(text, / 204 /);
+  const queue = await lab.control('GET', `/v1/instances/${view.uuid}/queue`);
+  assert.equal(queue.status, 204, 'nothing was taken');
+});
+
+for (const [what, start, status] of [
+  ['a GET', 'GET /latest/meta-data/mac', 400],
+  ['a GET that waits', 'GET /latest/meta-data/mac?wait_for_change=true', 400],
+  ['a POST to no place', 'POST /nowhere', 404],
+  ['a PUT for a token', 'PUT /latest/api/token', 400],
+] as const) {
+  test(`a body without end behind ${what} is read for no longer than its answer takes`, async () => {
+    const socket = await connected();
+    let text = '';
+    socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
+    const startedAtMs = performance.now();
+    socket.write(`${start} HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`);
+    const timer = setInterval(() => {
+      if (socket.writable) socket.write('1\r\na\r\n'.repeat(50));
+    }, 10);
+    await closed(socket);
+    clearInterval(timer);
+    assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} [^]*Connection: close`));
+    assert.ok(performance.now() - startedAtMs < 4000);
+  });
+}
+
+test('header lines cost as requests do', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 1, burst: 30, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const many = `GET / HTTP/1.1\r\n${HOST}${'a:\r\n'.repeat(1500)}\r\n`;
+  const text = await sendRaw(
+    guest.namespace,
+    many.repeat(2),
+    (received) => received.split('HTTP/1.1').length > 2,
+  );
+  assert.match(text, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 429 /);
+});
