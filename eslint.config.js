@@ -52,6 +52,19 @@ export default tseslint.config(
     },
   },
   {
+    files: ['test/**/*.ts'],
+    ignores: ['test/lab/fast-check.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          name: 'fast-check',
+          message: 'import it from test/lab/fast-check.ts, which sets its seed',
+        },
+      ],
+    },
+  },
+  {
     files: [
       'metad/**/*.ts',
       'noded/**/*.ts',

@@ -118,13 +118,14 @@ const reinstall = (os: string): Promise<ProgramResult> =>
 
 /** Of the installation at hand: the log of the one before it stays until the next begins. */
 async function untilScriptRuns(): Promise<void> {
-  for (let attempt = 0; attempt < 600; attempt += 1) {
-    const info = await lab.run('gnt-instance', ['info', '--json', NAME]);
-    const { install } = instanceInfo.partial().parse(JSON.parse(info.stdout || '{}'));
+  for (let attempt = 0; attempt < 1800; attempt += 1) {
+    const { install } = instanceInfo
+      .partial()
+      .parse(JSON.parse((await ask(`/v1/instances/${NAME}`)).body));
     const isInScript = install?.state === 'installing' && install.stage === 'os-scripts';
-    const { stdout } = await lab.run('gnt-instance', ['log', NAME]);
-    if (isInScript && stdout.includes('it is <redacted>')) return;
-    await sleep(300);
+    if (isInScript && (await ask(`/v1/instances/${NAME}/log`)).body.includes('it is <redacted>'))
+      return;
+    await sleep(100);
   }
   assert.fail('the script never ran');
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { ByteQueue } from '../../../metad/channel/byte-queue.ts';
 
 test('bytes that were taken are gone, and offsets go on', () => {

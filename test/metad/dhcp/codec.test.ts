@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { answerDhcp } from '../../../metad/dhcp/answer.ts';
 import { parseDhcpRequest } from '../../../metad/dhcp/codec.ts';
 import { dhcpMessage } from '../support/dhcp-fixture.ts';

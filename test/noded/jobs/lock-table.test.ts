@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { LockTable, type HeldLocks } from '../../../noded/jobs/lock-table.ts';
 
 const never = new AbortController().signal;

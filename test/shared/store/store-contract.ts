@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Store } from '#shared/store/store.ts';
 

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { compareImage, planParts } from '../../../../appliance/agent/image/compare.ts';
 

@@ -23,7 +23,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import fc from 'fast-check';
+import { fc } from '../../../lab/fast-check.ts';
 import { pack } from 'tar-stream';
 import { overlayPackage, unpackTar } from '../../../../appliance/agent/overlay/package.ts';
 import { isAppError } from '#shared/errors/app-error.ts';

@@ -1,0 +1,64 @@
+import { randomInt } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { findTestFiles, type Group, groups } from './groups.ts';
+import { formatFile, formatSummary, hasPassed } from './report.ts';
+import { runCheck } from './run-check.ts';
+import { type FileResult, runFile } from './run-file.ts';
+import { type Lane, runLanes } from './run-lanes.ts';
+
+/**
+ * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in a process of its own: what needs no machine side by
+ * side, machines one at a time beside them. test/README.md says which group is what.
+ */
+const projectDir = join(import.meta.dirname, '../..');
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter((word) => !groups.some((group) => group === word));
+if (wanted.length === 0 || unknown.length > 0) {
+  process.stderr.write(`usage: node test/runner/main.ts GROUP...\ngroups: ${groups.join(', ')}\n`);
+  process.exit(2);
+}
+
+const controller = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => controller.abort(new Error(`ended by ${signal}`)));
+
+// Generated input is the same again with the same number: see test/lab/test-seed.ts.
+process.env['GNT_TEST_SEED'] ??= String(randomInt(2 ** 31));
+process.stdout.write(`GNT_TEST_SEED=${process.env['GNT_TEST_SEED']}\n`);
+// Hundreds of processes run the same modules: with stripped types and compiled code kept, each takes a third less processor time.
+process.env['NODE_COMPILE_CACHE'] ??= join(projectDir, 'node_modules/.cache/compiled');
+// A run that is a test itself must not speak to its parent's runner.
+delete process.env['NODE_TEST_CONTEXT'];
+
+const results: FileResult[] = [];
+const leftOut = await runLanes(
+  lanes(),
+  (result) => {
+    results.push(result);
+    process.stdout.write(formatFile(result));
+  },
+  controller.signal,
+);
+process.stdout.write(formatSummary(results, leftOut));
+process.exitCode = hasPassed(results, leftOut) ? 0 : 1;
+
+/** One lane for machines, one for the rest; an emulated machine is busy with about one core. */
+function lanes(): readonly Lane<FileResult>[] {
+  const { signal } = controller;
+  const files = findTestFiles(projectDir);
+  const jobsOf = (group: Exclude<Group, 'check'>): (() => Promise<FileResult>)[] =>
+    wanted.includes(group)
+      ? files[group].map((file) => () => runFile(projectDir, file, signal))
+      : [];
+  const check = wanted.includes('check') ? [() => runCheck(projectDir, signal)] : [];
+  const machines = [...jobsOf('vm'), ...jobsOf('long')];
+  const cores = availableParallelism();
+  return [
+    { jobs: machines, workers: 1 },
+    {
+      jobs: [...check, ...jobsOf('fast')],
+      workers: Math.max(1, cores - (machines.length > 0 ? 1 : 0)),
+    },
+  ];
+}

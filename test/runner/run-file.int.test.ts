@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { formatFile, formatSummary, hasPassed } from './report.ts';
+import { type FileResult, runFile } from './run-file.ts';
+
+let directory = '';
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gnt-runner-'));
+  await mkdir(join(directory, 'test'));
+});
+after(() => rm(directory, { recursive: true }));
+
+/** Runs a file of this content as `npm test` would. */
+async function runContent(content: string): Promise<FileResult> {
+  await writeFile(join(directory, 'test/a.test.ts'), content);
+  // The runner of a test's own process would take a file that is run below it for a part of itself.
+  delete process.env['NODE_TEST_CONTEXT'];
+  return runFile(directory, 'test/a.test.ts', new AbortController().signal);
+}
+
+const outcomes = ({ tests }: FileResult): unknown =>
+  tests.map(({ name, outcome }) => `${outcome}: ${name}`);
+const head = "import { describe, test } from 'node:test';\n";
+
+test('a file whose tests pass is one line, and its run passes', async () => {
+  const result = await runContent(
+    `${head}test('a', () => {}); describe('s', () => { test('b', () => {}); });`,
+  );
+  assert.deepEqual(outcomes(result), ['passed: a', 'passed: b']);
+  assert.match(formatFile(result), /^ +\d+\.\d s {2}test\/a\.test\.ts: 2 passed\n$/);
+  assert.equal(hasPassed([result], 0), true);
+  assert.match(formatSummary([result], 0), /\n2 passed, 0 failed\n$/);
+});
+
+test('a test that fails is shown with its error, and the run fails', async () => {
+  const result = await runContent(
+    `${head}test('a', () => {}); test('b', () => { throw new Error('of b'); }); test.skip('c', () => {});`,
+  );
+  assert.deepEqual(outcomes(result), ['passed: a', 'failed: b', 'skipped: c']);
+  assert.match(formatFile(result), /1 passed, 1 FAILED, 1 skipped\n[^]*Error: of b\n/);
+  assert.equal(hasPassed([result], 0), false);
+  assert.match(
+    formatSummary([result], 0),
+    /skipped:\n.*: c\n[^]*failed:\n.*: b\n[^]*1 passed, 1 failed\n$/,
+  );
+});
+
+test('a file that crashes, ends with a status or cannot be loaded has failed, whatever passed before', async () => {
+  for (const content of [
+    'process.kill(process.pid, 9);',
+    `${head}test('a', () => {}); setTimeout(() => process.exit(3), 50);`,
+    "import './not-there.ts';",
+  ]) {
+    const result = await runContent(content);
+    assert.ok(
+      result.tests.some(({ outcome }) => outcome === 'failed'),
+      content,
+    );
+    assert.notEqual(result.report, '', content);
+    assert.equal(hasPassed([result], 0), false, content);
+  }
+});
+
+test('a file without a test has failed, and so has a run in which nothing ran or something did not begin', async () => {
+  const empty = await runContent('export {};');
+  assert.deepEqual(outcomes(empty), ['failed: test/a.test.ts']);
+  assert.match(formatFile(empty), /no test ran in test\/a\.test\.ts/);
+  assert.equal(hasPassed([], 0), false);
+  const good = await runContent(`${head}test('a', () => {});`);
+  assert.equal(hasPassed([good], 1), false);
+  assert.match(formatSummary([good], 1), /\n1 files did not run\n1 passed, 0 failed\n$/);
+});

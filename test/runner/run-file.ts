@@ -1,0 +1,67 @@
+import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { run } from 'node:test';
+import { spec, type TestEvent } from 'node:test/reporters';
+
+/** One test as it ended; suites are not counted. */
+export interface TestResult {
+  readonly name: string;
+  readonly durationMs: number;
+  readonly outcome: 'passed' | 'failed' | 'skipped';
+}
+
+export interface FileResult {
+  readonly file: string;
+  readonly durationMs: number;
+  readonly tests: readonly TestResult[];
+  /** The whole output, as node prints it, of a file that failed; empty for one that passed. */
+  readonly report: string;
+}
+
+/** A file that takes longer hangs: the slowest takes a third of it on a machine that does nothing else. */
+const FILE_TIMEOUT_MS = 20 * 60_000;
+
+/**
+ * Runs one test file in a process of its own.
+ * @returns what became of its tests; a file that crashes, hangs or has no test counts as one failed test with the file's name
+ */
+export async function runFile(
+  projectDir: string,
+  file: string,
+  signal: AbortSignal,
+): Promise<FileResult> {
+  const startedAtMs = performance.now();
+  const events: TestEvent[] = [];
+  const tests: TestResult[] = [];
+  const stream = run({ files: [file], cwd: projectDir, timeout: FILE_TIMEOUT_MS, signal });
+  for await (const event of stream as AsyncIterable<TestEvent>) {
+    events.push(event);
+    const result = resultOf(event);
+    // A file without tests is reported as a test that passed, under the file's name.
+    const isFileItself =
+      result?.outcome === 'passed' &&
+      resolve(projectDir, result.name) === resolve(projectDir, file);
+    if (result !== undefined && !isFileItself) tests.push(result);
+  }
+  const durationMs = performance.now() - startedAtMs;
+  if (tests.length === 0) {
+    tests.push({ name: file, durationMs, outcome: 'failed' });
+    return { file, durationMs, tests, report: `no test ran in ${file}\n` };
+  }
+  const hasFailed = tests.some(({ outcome }) => outcome === 'failed');
+  return { file, durationMs, tests, report: hasFailed ? await formatEvents(events) : '' };
+}
+
+function resultOf(event: TestEvent): TestResult | undefined {
+  if (event.type !== 'test:pass' && event.type !== 'test:fail') return undefined;
+  const { name, details, skip, todo } = event.data;
+  if (details.type === 'suite' && event.type === 'test:pass') return undefined;
+  const isLeftOut = skip !== undefined || todo !== undefined;
+  const outcome = isLeftOut ? 'skipped' : event.type === 'test:pass' ? 'passed' : 'failed';
+  return { name, durationMs: details.duration_ms, outcome };
+}
+
+async function formatEvents(events: readonly TestEvent[]): Promise<string> {
+  const chunks = await Readable.from(events).compose(new spec()).toArray();
+  return chunks.map(String).join('');
+}
