@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
-import fc from 'fast-check';
+import { fc } from '../../lab/fast-check.ts';
 import { cleanLine, LineSplitter, readLines } from '#shared/stream/lines.ts';
 
 test('lines are the same wherever the stream is cut', async () => {
