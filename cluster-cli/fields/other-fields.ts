@@ -1,125 +1,44 @@
-import type { ListedNode, NodeInfo, OsInfo } from '#shared/contract/api.ts';
+import type { ListedNode, OsInfo } from '#shared/contract/api.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
-import type { FieldValue } from '../render/field.ts';
+import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
 const BYTES_PER_MIB = 1024 * 1024;
 
+type ListedOs = OsInfo & { readonly listed: string };
+const node = fieldsOf<ListedNode>();
 /** What only a node that answers says. */
-function known(get: (node: NodeInfo) => FieldValue): (node: ListedNode) => FieldValue {
-  return (node) => ('silent' in node ? null : get(node));
-}
+const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefined : listed));
+const job = fieldsOf<JobRecord>();
+const os = fieldsOf<ListedOs>();
 
 /** Columns of `gnt-node list`. */
 export const nodeFields: FieldTable<ListedNode> = {
   defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance', 'state'],
   fields: [
-    { name: 'name', title: 'Node', kind: 'text', description: 'Node name', get: (n) => n.name },
-    {
-      name: 'dfree',
-      title: 'DFree',
-      kind: 'size',
-      description: 'Free disk space',
-      get: known((n) => n.diskFreeBytes / BYTES_PER_MIB),
-    },
-    {
-      name: 'mtotal',
-      title: 'MTotal',
-      kind: 'size',
-      description: 'Memory',
-      get: known((n) => n.memoryMiB),
-    },
-    {
-      name: 'mfree',
-      title: 'MFree',
-      kind: 'size',
-      description: 'Free memory',
-      get: known((n) => n.memoryFreeMiB),
-    },
-    {
-      name: 'ctotal',
-      title: 'CTotal',
-      kind: 'number',
-      description: 'Processors',
-      get: known((n) => n.cpus),
-    },
-    {
-      name: 'pinst_cnt',
-      title: 'Pinst',
-      kind: 'number',
-      description: 'Instances whose primary node it is',
-      get: (n) => n.instances,
-    },
-    {
-      name: 'running_cnt',
-      title: 'Running',
-      kind: 'number',
-      description: 'Running instances',
-      get: known((n) => n.instancesRunning),
-    },
-    {
-      name: 'appliance',
-      title: 'Appliance',
-      kind: 'text',
-      description: 'intact, missing or corrupt',
-      get: known((n) => n.appliance.state),
-    },
-    {
-      name: 'state',
-      title: 'State',
-      kind: 'text',
-      description: 'up, or silent when its daemon does not answer',
-      get: (n) => ('silent' in n ? 'silent' : 'up'),
-    },
-    {
-      name: 'version',
-      title: 'Version',
-      kind: 'text',
-      description: 'Version of the daemon',
-      get: known((n) => n.version),
-    },
-    {
-      name: 'root',
-      title: 'Root',
-      kind: 'text',
-      description: 'Root of all paths',
-      get: known((n) => n.root),
-    },
-    {
-      name: 'pid',
-      title: 'PID',
-      kind: 'number',
-      description: 'Process of the daemon',
-      get: known((n) => n.pid),
-    },
-    {
-      name: 'netns',
-      title: 'Netns',
-      kind: 'text',
-      description: "The channel's network namespace",
-      get: known((n) => n.networkNamespace),
-    },
-    {
-      name: 'metad_pid',
-      title: 'Metad',
-      kind: 'number',
-      description: 'Process of the metadata daemon',
-      get: known((n) => n.metad.pid),
-    },
-    {
-      name: 'metad_restarts',
-      title: 'Restarts',
-      kind: 'number',
-      description: 'Restarts of the metadata daemon',
-      get: known((n) => n.metad.restarts),
-    },
-    {
-      name: 'stime',
-      title: 'STime',
-      kind: 'time',
-      description: 'When the daemon was started',
-      get: known((n) => n.startedAtMs),
-    },
+    node.text('name', 'Node', 'Node name', (n) => n.name),
+    told.size('dfree', 'DFree', 'Free disk space', (n) => n.diskFreeBytes / BYTES_PER_MIB),
+    told.size('mtotal', 'MTotal', 'Memory', (n) => n.memoryMiB),
+    told.size('mfree', 'MFree', 'Free memory', (n) => n.memoryFreeMiB),
+    told.number('ctotal', 'CTotal', 'Processors', (n) => n.cpus),
+    node.number('pinst_cnt', 'Pinst', 'Instances whose primary node it is', (n) => n.instances),
+    told.number('running_cnt', 'Running', 'Running instances', (n) => n.instancesRunning),
+    told.text('appliance', 'Appliance', 'intact, missing or corrupt', (n) => n.appliance.state),
+    node.text('state', 'State', 'up, or silent when its daemon does not answer', (n) =>
+      'silent' in n ? 'silent' : 'up',
+    ),
+    told.text('version', 'Version', 'Version of the daemon', (n) => n.version),
+    told.text('root', 'Root', 'Root of all paths', (n) => n.root),
+    told.number('pid', 'PID', 'Process of the daemon', (n) => n.pid),
+    told.text('netns', 'Netns', "The channel's network namespace", (n) => n.networkNamespace),
+    told.number('metad_pid', 'Metad', 'Process of the metadata daemon', (n) => n.metad.pid),
+    told.number(
+      'metad_restarts',
+      'Restarts',
+      'Restarts of the metadata daemon',
+      (n) => n.metad.restarts,
+    ),
+    told.time('stime', 'STime', 'When the daemon was started', (n) => n.startedAtMs),
   ],
 };
 
@@ -127,168 +46,48 @@ export const nodeFields: FieldTable<ListedNode> = {
 export const jobFields: FieldTable<JobRecord> = {
   defaults: ['id', 'status', 'summary', 'waits_for'],
   fields: [
-    { name: 'id', title: 'ID', kind: 'number', description: 'Job id', get: (j) => j.id },
-    { name: 'status', title: 'Status', kind: 'text', description: 'Status', get: (j) => j.status },
-    {
-      name: 'summary',
-      title: 'Summary',
-      kind: 'text',
-      description: 'What it does',
-      get: (j) => j.summary,
-    },
-    {
-      name: 'node',
-      title: 'Node',
-      kind: 'text',
-      description: 'Node that runs it',
-      get: (j) => j.node ?? null,
-    },
-    {
-      name: 'waits_for',
-      title: 'Waits_for',
-      kind: 'list',
-      description: 'Jobs that must end before',
-      get: (j) => j.waitsFor,
-    },
-    {
-      name: 'waits_because',
-      title: 'Waits_because',
-      kind: 'text',
-      description: 'What it waits for beside the locks of other jobs',
-      get: (j) => j.waitsBecause ?? null,
-    },
-    {
-      name: 'opcode',
-      title: 'OpCode',
-      kind: 'text',
-      description: 'Kind of operation',
-      get: (j) => j.opcode,
-    },
-    {
-      name: 'instance',
-      title: 'Instance',
-      kind: 'text',
-      description: 'Instance that it is about',
-      get: (j) => j.instance,
-    },
-    {
-      name: 'error',
-      title: 'Error',
-      kind: 'text',
-      description: 'Error code',
-      get: (j) => j.error?.code ?? null,
-    },
-    {
-      name: 'message',
-      title: 'Message',
-      kind: 'text',
-      description: 'Error message',
-      get: (j) => j.error?.message ?? null,
-    },
-    {
-      name: 'stage',
-      title: 'Stage',
-      kind: 'text',
-      description: 'Stage that failed',
-      get: (j) => j.error?.stage ?? null,
-    },
-    {
-      name: 'received_ts',
-      title: 'Received',
-      kind: 'time',
-      description: 'When it was submitted',
-      get: (j) => j.receivedAtMs,
-    },
-    {
-      name: 'start_ts',
-      title: 'Start',
-      kind: 'time',
-      description: 'When it was started',
-      get: (j) => j.startedAtMs,
-    },
-    {
-      name: 'end_ts',
-      title: 'End',
-      kind: 'time',
-      description: 'When it ended',
-      get: (j) => j.endedAtMs,
-    },
+    job.number('id', 'ID', 'Job id', (j) => j.id),
+    job.text('status', 'Status', 'Status', (j) => j.status),
+    job.text('summary', 'Summary', 'What it does', (j) => j.summary),
+    job.text('node', 'Node', 'Node that runs it', (j) => j.node),
+    job.list('waits_for', 'Waits_for', 'Jobs that must end before', (j) => j.waitsFor),
+    job.text(
+      'waits_because',
+      'Waits_because',
+      'What it waits for beside the locks of other jobs',
+      (j) => j.waitsBecause,
+    ),
+    job.text('opcode', 'OpCode', 'Kind of operation', (j) => j.opcode),
+    job.text('instance', 'Instance', 'Instance that it is about', (j) => j.instance),
+    job.text('error', 'Error', 'Error code', (j) => j.error?.code),
+    job.text('message', 'Message', 'Error message', (j) => j.error?.message),
+    job.text('stage', 'Stage', 'Stage that failed', (j) => j.error?.stage),
+    job.time('received_ts', 'Received', 'When it was submitted', (j) => j.receivedAtMs),
+    job.time('start_ts', 'Start', 'When it was started', (j) => j.startedAtMs),
+    job.time('end_ts', 'End', 'When it ended', (j) => j.endedAtMs),
   ],
 };
 
 /** Columns of `gnt-os list`. */
-export const osFields: FieldTable<OsInfo & { readonly listed: string }> = {
+export const osFields: FieldTable<ListedOs> = {
   defaults: ['name'],
   fields: [
-    {
-      name: 'name',
-      title: 'Name',
-      kind: 'text',
-      description: 'OS, with its variant if it has some',
-      get: (o) => o.listed,
-    },
-    {
-      name: 'os',
-      title: 'OS',
-      kind: 'text',
-      description: 'OS without variant',
-      get: (o) => o.name,
-    },
-    {
-      name: 'path',
-      title: 'Path',
-      kind: 'text',
-      description: 'Where the definition is',
-      get: (o) => o.path,
-    },
-    {
-      name: 'valid',
-      title: 'Valid',
-      kind: 'boolean',
-      description: 'Whether it can be used',
-      get: (o) => o.valid,
-    },
-    {
-      name: 'trusted',
-      title: 'Trusted',
-      kind: 'boolean',
-      description: 'Whether its top-level scripts may run on the host',
-      get: (o) => o.trusted,
-    },
-    {
-      name: 'hidden',
-      title: 'Hidden',
-      kind: 'boolean',
-      description: 'Left out of lists',
-      get: (o) => o.hidden,
-    },
-    {
-      name: 'blacklisted',
-      title: 'Blacklisted',
-      kind: 'boolean',
-      description: 'Refused for new instances',
-      get: (o) => o.blacklisted,
-    },
-    {
-      name: 'api_versions',
-      title: 'API',
-      kind: 'list',
-      description: 'API versions',
-      get: (o) => o.apiVersions,
-    },
-    {
-      name: 'variants',
-      title: 'Variants',
-      kind: 'list',
-      description: 'Variants',
-      get: (o) => o.variants,
-    },
-    {
-      name: 'parameters',
-      title: 'Parameters',
-      kind: 'list',
-      description: 'Names of its parameters',
-      get: (o) => o.parameters.map((p) => p.name),
-    },
+    os.text('name', 'Name', 'OS, with its variant if it has some', (o) => o.listed),
+    os.text('os', 'OS', 'OS without variant', (o) => o.name),
+    os.text('path', 'Path', 'Where the definition is', (o) => o.path),
+    os.boolean('valid', 'Valid', 'Whether it can be used', (o) => o.valid),
+    os.boolean(
+      'trusted',
+      'Trusted',
+      'Whether its top-level scripts may run on the host',
+      (o) => o.trusted,
+    ),
+    os.boolean('hidden', 'Hidden', 'Left out of lists', (o) => o.hidden),
+    os.boolean('blacklisted', 'Blacklisted', 'Refused for new instances', (o) => o.blacklisted),
+    os.list('api_versions', 'API', 'API versions', (o) => o.apiVersions),
+    os.list('variants', 'Variants', 'Variants', (o) => o.variants),
+    os.list('parameters', 'Parameters', 'Names of its parameters', (o) =>
+      o.parameters.map((p) => p.name),
+    ),
   ],
 };

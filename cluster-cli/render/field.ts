@@ -11,3 +11,38 @@ export interface Field<T> {
   readonly description: string;
   readonly get: (item: T) => FieldValue;
 }
+
+type MakeField<T, Part> = (
+  name: string,
+  title: string,
+  description: string,
+  /** Undefined is "not available" too. */
+  get: (part: Part) => FieldValue | undefined,
+) => Field<T>;
+type MakeFields<T, Part> = Readonly<Record<FieldKind, MakeField<T, Part>>>;
+
+/** What makes a column of a kind. */
+export function fieldsOf<T>(): MakeFields<T, T> {
+  return fieldsOfPart((item: T) => item);
+}
+
+/** The same for columns that only some items have: not available where there is no such part. */
+export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | undefined): MakeFields<T, Part> {
+  const make =
+    (kind: FieldKind): MakeField<T, Part> =>
+    (name, title, description, get) => ({
+      ...{ name, title, kind, description },
+      get: (item) => {
+        const part = partOf(item);
+        return part === undefined ? null : (get(part) ?? null);
+      },
+    });
+  return {
+    text: make('text'),
+    number: make('number'),
+    size: make('size'),
+    time: make('time'),
+    boolean: make('boolean'),
+    list: make('list'),
+  };
+}

@@ -6,6 +6,35 @@ export interface Field<T> {
   readonly of: (item: T) => unknown;
 }
 
+type MakeField<T, Part> = (title: string, doc: string, of: (part: Part) => unknown) => Field<T>;
+type MakeFields<T, Part> = Readonly<Record<Field<T>['kind'], MakeField<T, Part>>>;
+
+/** What makes a field of a kind; undefined is null. */
+export function fieldsOf<T>(): MakeFields<T, T> {
+  return fieldsOfPart((item: T) => item);
+}
+
+/** The same for fields that only some items have: null where there is no such part. */
+export function fieldsOfPart<T, Part>(partOf: (item: T) => Part | null): MakeFields<T, Part> {
+  const make =
+    (kind: Field<T>['kind']): MakeField<T, Part> =>
+    (title, doc, of) => ({
+      ...{ title, kind, doc },
+      of: (item) => {
+        const part = partOf(item);
+        return part === null ? null : (of(part) ?? null);
+      },
+    });
+  return {
+    text: make('text'),
+    bool: make('bool'),
+    number: make('number'),
+    unit: make('unit'),
+    timestamp: make('timestamp'),
+    other: make('other'),
+  };
+}
+
 /** By name. One table serves lists, single resources and queries. */
 export type Fields<T> = Readonly<Record<string, Field<T>>>;
 

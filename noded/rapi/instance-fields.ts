@@ -1,5 +1,5 @@
 import type { InstanceInfo, InstanceStatus } from '#shared/contract/instance.ts';
-import { toMiB, toSeconds, type Field, type Fields } from './fields.ts';
+import { fieldsOf, fieldsOfPart, toMiB, toSeconds, type Field, type Fields } from './fields.ts';
 
 interface Nic {
   readonly name: string | null;
@@ -39,17 +39,11 @@ export function backendParameters({ beparams }: InstanceInfo): Record<string, un
   };
 }
 
-function field(
-  title: string,
-  kind: Field<InstanceInfo>['kind'],
-  doc: string,
-  of: Field<InstanceInfo>['of'],
-): Field<InstanceInfo> {
-  return { title, kind, doc, of };
-}
+const { text, bool, number, unit, timestamp, other } = fieldsOf<InstanceInfo>();
+const running = fieldsOfPart((i: InstanceInfo) => (i.running === null ? null : i));
 
 function nicField(title: string, doc: string, of: (nic: Nic) => unknown): Field<InstanceInfo> {
-  return field(title, 'other', `List of each network interface's ${doc}`, (instance) =>
+  return other(title, `List of each network interface's ${doc}`, (instance) =>
     nicsOf(instance).map(of),
   );
 }
@@ -59,18 +53,18 @@ function diskField(
   doc: string,
   of: (disk: InstanceInfo['disks'][number]) => unknown,
 ): Field<InstanceInfo> {
-  return field(title, 'other', `List of disk ${doc}`, ({ disks }) => disks.map(of));
+  return other(title, `List of disk ${doc}`, ({ disks }) => disks.map(of));
 }
 
 /** Ganeti's fields of an instance. Private and secret parameters have none. */
 export const instanceFields: Fields<InstanceInfo> = {
-  name: field('Instance', 'text', 'Instance name', (i) => i.name),
-  admin_state: field('InstanceState', 'text', 'Desired state of instance', (i) => i.adminState),
-  os: field('OS', 'text', 'Operating system', (i) => i.osType ?? ''),
-  pnode: field('Primary_node', 'text', 'Primary node', (i) => i.primaryNode),
-  snodes: field('Secondary_Nodes', 'other', 'Secondary nodes', () => []),
-  hypervisor: field('Hypervisor', 'text', 'Hypervisor name', () => 'kvm'),
-  disk_template: field('Disk_template', 'text', 'Instance disk template', (i) => i.diskTemplate),
+  name: text('Instance', 'Instance name', (i) => i.name),
+  admin_state: text('InstanceState', 'Desired state of instance', (i) => i.adminState),
+  os: text('OS', 'Operating system', (i) => i.osType ?? ''),
+  pnode: text('Primary_node', 'Primary node', (i) => i.primaryNode),
+  snodes: other('Secondary_Nodes', 'Secondary nodes', () => []),
+  hypervisor: text('Hypervisor', 'Hypervisor name', () => 'kvm'),
+  disk_template: text('Disk_template', 'Instance disk template', (i) => i.diskTemplate),
   'nic.ips': nicField('NIC_IPs', 'IP address', (nic) => nic.ip),
   'nic.macs': nicField('NIC_MACs', 'MAC address', (nic) => nic.mac),
   'nic.modes': nicField('NIC_modes', 'mode', (nic) => nic.mode),
@@ -82,36 +76,34 @@ export const instanceFields: Fields<InstanceInfo> = {
   'nic.bridges': nicField('NIC_bridges', 'bridge', ({ mode, link }) =>
     mode === 'bridged' ? link : null,
   ),
-  network_port: field('Network_port', 'other', 'Instance network port if available', () => null),
+  network_port: other('Network_port', 'Instance network port if available', () => null),
   'disk.sizes': diskField('Disk_sizes', 'sizes', (disk) => toMiB(disk.sizeBytes)),
   'disk.spindles': diskField('Disk_spindles', 'spindles', () => null),
   'disk.uuids': diskField('Disk_UUIDs', 'UUIDs', (disk) => disk.uuid),
   'disk.names': diskField('Disk_names', 'names', (disk) => disk.name),
-  disk_usage: field('DiskUsage', 'unit', 'Total disk space used by instance', ({ disks }) =>
+  disk_usage: unit('DiskUsage', 'Total disk space used by instance', ({ disks }) =>
     disks.reduce((sum, disk) => sum + toMiB(disk.sizeBytes), 0),
   ),
-  beparams: field('BackendParameters', 'other', 'Backend parameters (merged)', backendParameters),
-  hvparams: field(
-    'HypervisorParameters',
-    'other',
-    'Hypervisor parameters (merged)',
-    (i) => i.hvparams,
+  beparams: other('BackendParameters', 'Backend parameters (merged)', backendParameters),
+  hvparams: other('HypervisorParameters', 'Hypervisor parameters (merged)', (i) => i.hvparams),
+  oper_state: bool('Running', 'Actual state of instance', (i) => i.running !== null),
+  oper_ram: running.unit(
+    'Memory',
+    'Actual memory usage as seen by hypervisor',
+    (i) => i.beparams.memoryMiB,
   ),
-  oper_state: field('Running', 'bool', 'Actual state of instance', (i) => i.running !== null),
-  oper_ram: field('Memory', 'unit', 'Actual memory usage as seen by hypervisor', (i) =>
-    i.running === null ? null : i.beparams.memoryMiB,
+  oper_vcpus: running.number(
+    'VCPUs',
+    'Actual number of VCPUs as seen by hypervisor',
+    (i) => i.beparams.vcpus,
   ),
-  oper_vcpus: field('VCPUs', 'number', 'Actual number of VCPUs as seen by hypervisor', (i) =>
-    i.running === null ? null : i.beparams.vcpus,
-  ),
-  status: field('Status', 'text', 'Instance status', (i) => statusWords[i.status]),
-  custom_hvparams: field(
+  status: text('Status', 'Instance status', (i) => statusWords[i.status]),
+  custom_hvparams: other(
     'CustomHypervisorParameters',
-    'other',
     'Custom hypervisor parameters',
     (i) => i.hvparams,
   ),
-  custom_beparams: field('CustomBackendParameters', 'other', 'Custom backend parameters', (i) => ({
+  custom_beparams: other('CustomBackendParameters', 'Custom backend parameters', (i) => ({
     maxmem: i.beparams.memoryMiB,
     vcpus: i.beparams.vcpus,
   })),
@@ -119,17 +111,16 @@ export const instanceFields: Fields<InstanceInfo> = {
     mode,
     link,
   })),
-  custom_osparams: field(
+  custom_osparams: other(
     'CustomOpSysParameters',
-    'other',
     'Custom operating system parameters',
     (i) => i.osParameters,
   ),
-  ctime: field('CTime', 'timestamp', 'Creation timestamp', (i) => toSeconds(i.createdAtMs)),
-  mtime: field('MTime', 'timestamp', 'Modification timestamp', (i) => toSeconds(i.modifiedAtMs)),
-  uuid: field('UUID', 'text', 'Instance UUID', (i) => i.uuid),
-  serial_no: field('SerialNo', 'number', 'Instance object serial number', (i) => i.serialNo),
-  tags: field('Tags', 'other', 'Tags', (i) => i.tags),
+  ctime: timestamp('CTime', 'Creation timestamp', (i) => toSeconds(i.createdAtMs)),
+  mtime: timestamp('MTime', 'Modification timestamp', (i) => toSeconds(i.modifiedAtMs)),
+  uuid: text('UUID', 'Instance UUID', (i) => i.uuid),
+  serial_no: number('SerialNo', 'Instance object serial number', (i) => i.serialNo),
+  tags: other('Tags', 'Tags', (i) => i.tags),
 };
 
 /** The result of Ganeti's query of one instance by a job. */

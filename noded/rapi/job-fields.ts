@@ -1,6 +1,6 @@
 import type { JobError, JobRecord } from '#shared/contract/job.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
-import { toTimestamp, type Field, type Fields } from './fields.ts';
+import { fieldsOf, toTimestamp, type Fields } from './fields.ts';
 import { describeInstanceData } from './instance-fields.ts';
 
 /** Ganeti's kinds of refusals, where one fits better than "wrong input". */
@@ -67,33 +67,22 @@ export function logEntries(job: JobRecord, afterSerial = -1): readonly LogEntry[
     .map(({ sequence, atMs, message }) => [sequence, toTimestamp(atMs), 'message', message]);
 }
 
-function field(
-  title: string,
-  kind: Field<JobRecord>['kind'],
-  doc: string,
-  of: Field<JobRecord>['of'],
-): Field<JobRecord> {
-  return { title, kind, doc, of };
-}
+const { text, number, other } = fieldsOf<JobRecord>();
 
 /** A job here has one opcode, so every list of Ganeti's has one element. */
 export const jobFields: Fields<JobRecord> = {
-  id: field('ID', 'number', 'Job ID', (job) => job.id),
-  ops: field('OpCodes', 'other', 'List of all opcodes', (job) => [describeOpcode(job)]),
-  status: field('Status', 'text', 'Job status', (job) => job.status),
-  summary: field('Summary', 'other', 'List of per-opcode summaries', (job) => [job.summary]),
-  opstatus: field('OpCode_status', 'other', 'List of opcodes status', (job) => [job.status]),
-  received_ts: field('Received', 'other', 'Timestamp of when job was received', (job) =>
+  id: number('ID', 'Job ID', (job) => job.id),
+  ops: other('OpCodes', 'List of all opcodes', (job) => [describeOpcode(job)]),
+  status: text('Status', 'Job status', (job) => job.status),
+  summary: other('Summary', 'List of per-opcode summaries', (job) => [job.summary]),
+  opstatus: other('OpCode_status', 'List of opcodes status', (job) => [job.status]),
+  received_ts: other('Received', 'Timestamp of when job was received', (job) =>
     toTimestamp(job.receivedAtMs),
   ),
-  start_ts: field('Start', 'other', 'Timestamp of job start', (job) =>
-    toTimestamp(job.startedAtMs),
-  ),
-  end_ts: field('End', 'other', 'Timestamp of job end', (job) => toTimestamp(job.endedAtMs)),
-  oplog: field('OpCode_log', 'other', 'List of opcode output logs', (job) => [logEntries(job)]),
-  opresult: field('OpCode_result', 'other', 'List of opcodes results', (job) => [
-    describeResult(job),
-  ]),
+  start_ts: other('Start', 'Timestamp of job start', (job) => toTimestamp(job.startedAtMs)),
+  end_ts: other('End', 'Timestamp of job end', (job) => toTimestamp(job.endedAtMs)),
+  oplog: other('OpCode_log', 'List of opcode output logs', (job) => [logEntries(job)]),
+  opresult: other('OpCode_result', 'List of opcodes results', (job) => [describeResult(job)]),
 };
 
 /** What a list of jobs tells of each. */
