@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Address } from '../dialects/address.ts';
-import { Site } from '../dialects/site.ts';
+import { Site, type SiteState } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import {
   MAX_QUEUE_BYTES,
@@ -28,6 +28,7 @@ const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 export class Instance {
   #view: ServedView;
   #password = '';
+  #extraLeaves: SiteState['extraLeaves'];
   #site: Site | undefined;
   #tokens: SessionTokens | undefined;
   #requestBucket: TokenBucket | undefined;
@@ -59,6 +60,14 @@ export class Instance {
 
   get password(): string {
     return this.#password;
+  }
+
+  /** What it is served beside its view. */
+  get siteState(): SiteState {
+    return {
+      password: this.#password,
+      ...(this.#extraLeaves && { extraLeaves: this.#extraLeaves }),
+    };
   }
 
   /** From the host to the guest's `read`. */
@@ -128,7 +137,7 @@ export class Instance {
   find(address: Address): Resource | undefined {
     let site = this.#site;
     if (!site) {
-      site = this.#site = new Site(this.#view, { password: this.#password });
+      site = this.#site = new Site(this.#view, this.siteState);
       if (!this.#isEnded) this.#rendered.add(this);
     }
     return site.find(address);
@@ -138,12 +147,14 @@ export class Instance {
     this.#site = undefined;
   }
 
-  replaceView(view: ServedView): void {
+  /** @param extraLeaves what is served beside the new view */
+  replaceView(view: ServedView, extraLeaves?: SiteState['extraLeaves']): void {
     if (view.instanceId !== this.#view.instanceId) {
       this.#password = '';
       this.replaceTokens();
     }
     this.#view = keepKnownSecrets(this.#view, view);
+    this.#extraLeaves = extraLeaves;
     this.#renew();
   }
 

@@ -149,7 +149,7 @@ function showTree(context: RouterContext, instance: Instance): void {
   const raw = context.path.replace(/^\/v1\/instances\/[^/]*\/tree/, '');
   const target = parseRequestTarget(raw === '' ? '/' : raw);
   const address = target && resolveAddress(target.path);
-  const site = new Site(redactView(instance.view), { password: instance.password });
+  const site = new Site(redactView(instance.view), instance.siteState);
   const resource = address && site.find(address);
   if (!resource) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
   if (resource.kind === 'live') {

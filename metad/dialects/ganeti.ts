@@ -12,7 +12,6 @@ export function renderGaneti(view: ServedView): Leaves {
     ['read', { kind: 'live', source: 'read' }],
   ]);
   if (view.mode === 'install' && view.install) addInstall(leaves, view.install);
-  for (const [path, leaf] of view.extraLeaves ?? []) leaves.set(path, leaf);
   return leaves;
 }
 

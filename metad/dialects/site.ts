@@ -1,5 +1,6 @@
 import { assertNever } from '#shared/errors/app-error.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
+import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Address } from './address.ts';
 import { EC2_LISTING, renderEc2 } from './ec2.ts';
@@ -14,6 +15,8 @@ import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS } from './versions.ts
 export interface SiteState {
   /** What the guest posted to OpenStack's `password`. */
   readonly password: string;
+  /** Of the ganeti dialect, beside what the view has: the scripts that Ganeti's own daemon serves without an installation. */
+  readonly extraLeaves?: ReadonlyMap<string, Leaf>;
 }
 
 /** One dialect could not be rendered: its paths answer 500, the others are not touched. */
@@ -70,14 +73,16 @@ function mirrorOf(tree: Tree, path: string): Resource | undefined {
 
 type TreeName = Dialect | 'openstack content';
 
-function renderTree(name: TreeName, view: ServedView, state: SiteState): Tree {
+function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }: SiteState): Tree {
   switch (name) {
-    case 'ganeti':
-      return buildTree(renderGaneti(view), { endsWithNewline: true });
+    case 'ganeti': {
+      const leaves = new Map([...renderGaneti(view), ...(extraLeaves ?? [])]);
+      return buildTree(leaves, { endsWithNewline: true });
+    }
     case 'ec2':
       return buildTree(renderEc2(view), EC2_LISTING);
     case 'openstack':
-      return buildTree(renderOpenstack(view, state.password), { endsWithNewline: false });
+      return buildTree(renderOpenstack(view, password), { endsWithNewline: false });
     case 'openstack content':
       return buildTree(renderOpenstackContent(view), { endsWithNewline: false });
     case 'nocloud':

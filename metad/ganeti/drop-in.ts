@@ -98,9 +98,9 @@ export class GanetiDropIn implements InstanceDirectory {
 
   #serve(parsed: GanetiInstance, ip: string, leaves: ReadonlyMap<string, Leaf>): void {
     const known = this.#instances.get(parsed.uuid);
-    const view = ganetiView(parsed, ip, leaves, known?.view);
+    const view = ganetiView(parsed, ip, known?.view);
     const instance = known ?? new Instance(view, this.#options.clock, this.#rendered);
-    if (known) known.replaceView(view);
+    instance.replaceView(view, leaves);
     this.#instances.set(parsed.uuid, instance);
     for (const address of this.#ips.get(instance) ?? []) this.#byIp.delete(address);
     this.#ips.set(instance, parsed.communicationIps);

@@ -1,6 +1,5 @@
 import { DEFAULT_DIALECTS } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
-import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { GanetiInstance } from './instance-dict.ts';
 
@@ -8,7 +7,6 @@ import type { GanetiInstance } from './instance-dict.ts';
 export function ganetiView(
   instance: GanetiInstance,
   ip: string,
-  extraLeaves: ReadonlyMap<string, Leaf>,
   known: ServedView | undefined,
 ): ServedView {
   const nic = instance.nics.find((candidate) => candidate.ip === ip);
@@ -40,7 +38,6 @@ export function ganetiView(
     services: [],
     install: null,
     createdAtMs: instance.createdAtMs,
-    extraLeaves,
   };
 }
 

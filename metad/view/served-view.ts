@@ -3,7 +3,6 @@ import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import type { Leaf } from './leaf.ts';
 import { describeIssue } from './validation-message.ts';
 
 /** An OS parameter whose value cannot be printed by accident; null is a secret that the host no longer has. */
@@ -15,8 +14,6 @@ export interface ServedParameter {
 /** A validated view. Everything that metad serves is a function of this. */
 export interface ServedView extends Omit<InstanceView, 'osParameters'> {
   readonly osParameters: ReadonlyMap<string, ServedParameter>;
-  /** More of the ganeti dialect, which a view of Ganeti's own making has beside an installation. */
-  readonly extraLeaves?: ReadonlyMap<string, Leaf>;
 }
 
 /** @throws AppError VALIDATION that names the first wrong field and none of the values */
