@@ -1,8 +1,10 @@
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import type { HostClient, OsParameters } from './channel/host-client.ts';
 import type { HookBook, HooksModule } from './hooks/main.ts';
 import { EventSender } from './report/event-sender.ts';
+import { createEventSigner } from './report/event-signer.ts';
 import { createReporter } from './report/reporter.ts';
 import { listHiddenValues } from './scripts/environment.ts';
 import { REAL_LOCATIONS } from './disks/disks.ts';
@@ -12,6 +14,8 @@ import { runStages, type StageFailure } from './report/stage.ts';
 
 /** The result is repeated for this long; the host has its own, longer deadline. */
 const RESULT_TIMEOUT_MS = 120_000;
+/** As long as the plan is asked for. */
+const INTRODUCTION_TIMEOUT_MS = 60_000;
 
 export interface InstallOptions {
   readonly host: HostClient;
@@ -27,7 +31,12 @@ export interface InstallOptions {
 /** Fetches the plan, carries it out, and reports everything to the host. Returns when the result was acknowledged, or given up. */
 export async function install(options: InstallOptions): Promise<void> {
   const { host, print, uptimeMs } = options;
-  const sender = new EventSender({ post: (batch) => host.postEvents(batch), complain: print });
+  const signer = createEventSigner();
+  const sender = new EventSender({
+    sign: signer.sign,
+    post: (batch) => host.postEvents(batch),
+    complain: print,
+  });
   // Grows when the parameters arrive; before that the agent knows no secret.
   let mask: (text: string) => string = (text) => text;
   const reporter = createReporter({
@@ -48,9 +57,11 @@ export async function install(options: InstallOptions): Promise<void> {
     atMs: options.agentStartedAtMs,
     userSpaceAtMs: options.userSpaceAtMs,
     agentVersion: options.agentVersion,
+    key: signer.keyHex,
   });
   let dumpBytes: readonly number[] | undefined;
   const failure = await carryOut(host, async (plan) => {
+    await introduce(sender);
     let hooks: HookBook | null = null;
     const opening = createHooksStage({
       plan,
@@ -77,11 +88,21 @@ async function carryOut(
   host: HostClient,
   work: (plan: InstallPlan) => Promise<StageFailure | null>,
 ): Promise<StageFailure | null> {
-  let plan: InstallPlan;
   try {
-    plan = await host.fetchPlan();
+    return await work(await host.fetchPlan());
   } catch (error) {
     return { stage: 'boot-appliance', error };
   }
-  return await work(plan);
+}
+
+/**
+ * Waits until the host has the key: from here on images are parsed and scripts are run, and whoever speaks first is believed.
+ * @throws AppError METAD_UNAVAILABLE
+ */
+async function introduce(sender: EventSender): Promise<void> {
+  const hasArrived = await sender.flush(INTRODUCTION_TIMEOUT_MS);
+  if (hasArrived && sender.refusedEvents === 0) return;
+  throw new AppError('METAD_UNAVAILABLE', 'the host did not take the first event, with the key', {
+    hint: 'rebuild the appliance: it may be of another version than the node',
+  });
 }

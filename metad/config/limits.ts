@@ -19,8 +19,6 @@ export const MAX_READ_WAIT_S = 60;
 /** `wait_for_change` without `timeout_sec`, and the longest that it may ask for, in seconds. */
 export const DEFAULT_CHANGE_WAIT_S = 300;
 export const MAX_CHANGE_WAIT_S = 3600;
-/** Body of one POST to install/events. */
-export const MAX_EVENTS_BODY_BYTES = 256 * 1024;
 /** Body of one POST to `ready`: phone_home sends four public keys. */
 export const MAX_READY_BYTES = 16 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */

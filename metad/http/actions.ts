@@ -1,9 +1,9 @@
-import { installEventBatch } from '#shared/contract/install-event.ts';
+import { installEventBatch, MAX_EVENTS_BODY_BYTES } from '#shared/contract/install-event.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
 import type { Address } from '../dialects/address.ts';
 import { isDialectServed } from '../dialects/served-dialects.ts';
-import { MAX_EVENTS_BODY_BYTES, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
+import { MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
 import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';

@@ -2,14 +2,17 @@ import { orAborted } from '#shared/abort/abortable.ts';
 import { setAlarm } from '#shared/abort/alarm.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import type { Clock } from '#shared/clock/clock.ts';
-import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { InstallEvent, InstallReport } from '#shared/contract/install-event.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
 import { hookStages, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Machine, MachineExit } from '../hypervisor/machine.ts';
 import { agentCode } from './agent-code.ts';
+import { AgentWord } from './agent-word.ts';
+import { findMissingStage, listRequiredStages } from './required-stages.ts';
 import type { InstallLog } from '../host/install-log.ts';
 
 /** From the result to the end of the machine: the agent powers off at once. */
@@ -35,7 +38,8 @@ const agentStages: ReadonlySet<InstallStage> = new Set([
 ]);
 
 export interface ApplianceRunInput {
-  readonly installId: string;
+  /** What this machine was told to do. */
+  readonly plan: InstallPlan;
   readonly machine: Machine;
   readonly log: InstallLog;
   readonly context: JobContext;
@@ -49,9 +53,12 @@ export interface ApplianceRunInput {
 }
 
 type Outcome = Extract<InstallEvent, { type: 'result' }>['outcome'];
+type Success = Extract<Outcome, { status: 'success' }>;
+type Failure = Extract<Outcome, { status: 'failure' }>;
 
 /**
- * Follows a running appliance from power-on to power-off. Success is an explicit result and a clean exit, in this order.
+ * Follows a running appliance from power-on to power-off. Success is the agent's own, signed result after every stage of the plan, no
+ * failure behind it, and a clean exit.
  * The machine has ended, one way or another, when this returns or throws.
  * @returns the bytes of each dump that it made, as it says
  * @throws AppError the agent's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
@@ -68,6 +75,7 @@ export async function followAppliance(input: ApplianceRunInput): Promise<readonl
     throw error;
   } finally {
     unsubscribe();
+    follower.tellOfForgeries();
     const { consoleTail } = await input.machine.kill();
     if (isUnexplained) keepConsole(consoleTail, input.log);
   }
@@ -84,15 +92,18 @@ function keepConsole(consoleTail: string, log: InstallLog): void {
 }
 
 /**
- * INVARIANTS: `stage` is the one that a failure now belongs to; each stage starts and ends once, whatever the guest repeats, so that
- * neither the record nor the stream can be filled; no text of the guest leaves unmasked.
+ * INVARIANTS: nothing is believed that the agent did not sign; `stage` is the one that a failure now belongs to; each stage starts and
+ * ends once, whatever the guest repeats, so that neither the record nor the stream can be filled; no text of the guest leaves unmasked.
  */
 class Follower {
   readonly #input: ApplianceRunInput;
   readonly #started = new Set<InstallStage>();
   readonly #finished = new Set<InstallStage>();
   readonly #startedAtMs: number;
-  readonly #result = Promise.withResolvers<Outcome>();
+  readonly #word = new AgentWord();
+  readonly #result = Promise.withResolvers<Success>();
+  /** A failure counts whenever it comes. */
+  readonly #failed = Promise.withResolvers<never>();
   readonly #agentStarted = Promise.withResolvers<void>();
   #stageStartedAtMs = 0;
   stage: InstallStage = 'boot-appliance';
@@ -103,15 +114,31 @@ class Follower {
   }
 
   take(event: MetadEvent['event']): void {
+    if (event.type === 'gap') this.#takeGap(event.lost);
     // An earlier appliance of this instance may have had something left to say.
-    if (event.type !== 'install' || event.installId !== this.#input.installId) return;
+    if (event.type !== 'install' || event.installId !== this.#input.plan.installId) return;
     this.#takeReport(event.event);
   }
 
+  /** What was posted in the agent's name is no secret: whoever reads the log sees that somebody tried. */
+  tellOfForgeries(): void {
+    const { context, log } = this.#input;
+    const { forged, lost } = this.#word;
+    const told = [
+      ...(forged > 0 ? [`${forged} events that the agent did not sign were not believed`] : []),
+      ...(lost > 0 ? [`${lost} events of the agent were lost`] : []),
+    ];
+    for (const line of told) {
+      log.append(`== ${line}`);
+      context.report.log(line, 'warn');
+    }
+  }
+
   async follow(): Promise<readonly number[]> {
+    this.#failed.promise.catch(() => undefined);
     const first = await this.#firstWord();
     const outcome = 'status' in first ? first : await this.#lateResult(first);
-    if (outcome.status === 'failure') throw this.#agentFailure(outcome);
+    this.#requireAllStages();
     this.#input.onStage('shutdown-appliance');
     this.#startStage('shutdown-appliance', this.#input.clock.monotonicMs());
     const exit = await this.#waitForEnd();
@@ -120,8 +147,8 @@ class Follower {
     return outcome.dumpBytes ?? [];
   }
 
-  /** The result, or the end of the machine. @throws AppError APPLIANCE_NO_RESULT when the agent does not come up, the signal's reason */
-  async #firstWord(): Promise<Outcome | MachineExit> {
+  /** The result, or the end of the machine. @throws AppError the agent's, APPLIANCE_NO_RESULT when it does not come up, the signal's reason */
+  async #firstWord(): Promise<Success | MachineExit> {
     const { context, machine, bootTimeoutMs } = this.#input;
     using booting = startDeadline(
       context.signal,
@@ -137,11 +164,39 @@ class Follower {
         ),
     );
     void this.#agentStarted.promise.then(() => booting[Symbol.dispose]());
-    return await orAborted(Promise.race([this.#result.promise, machine.exited]), booting.signal);
+    const word = Promise.race([this.#failed.promise, this.#result.promise, machine.exited]);
+    return await orAborted(word, booting.signal);
   }
 
-  #takeReport(report: InstallEvent): void {
+  /** metad kept as much as it may: what the first event was, nobody knows any more. */
+  #takeGap(lost: number): void {
+    if (this.#word.hasKey) return;
+    this.#failed.reject(
+      new AppError(
+        'APPLIANCE_NO_RESULT',
+        `the first ${lost} words of the appliance were lost, and what it says cannot be told from what others say`,
+        { hint: 'gnt-instance reinstall tries again' },
+      ),
+    );
+  }
+
+  #requireAllStages(): void {
+    const finished = [...this.#finished];
+    const missing =
+      findMissingStage(listRequiredStages(this.#input.plan), finished) ??
+      [...this.#started].find((stage) => !this.#finished.has(stage));
+    if (missing === undefined) return;
+    throw new AppError(
+      'APPLIANCE_NO_RESULT',
+      `the appliance reported success, but not the end of its stage ${missing}`,
+      { details: { stage: missing } },
+    );
+  }
+
+  #takeReport(posted: InstallReport): void {
     const { context, log } = this.#input;
+    const report = this.#word.take(posted);
+    if (report === null) return;
     switch (report.type) {
       case 'agent-started':
         if (this.#finished.has('boot-appliance')) return;
@@ -172,7 +227,9 @@ class Follower {
         context.report.output(report.stage, log.tail().at(-1) ?? '');
         return;
       case 'result':
-        this.#result.resolve(report.outcome);
+        if (report.outcome.status === 'failure')
+          this.#failed.reject(this.#agentFailure(report.outcome));
+        else this.#result.resolve(report.outcome);
         return;
     }
   }
@@ -196,10 +253,10 @@ class Follower {
     this.#input.context.report.stageFinished(stage, durationMs, summary);
   }
 
-  async #lateResult(exit: MachineExit): Promise<Outcome> {
+  async #lateResult(exit: MachineExit): Promise<Success> {
     const none = Promise.withResolvers<undefined>();
     const alarm = setAlarm(LATE_RESULT_MS, () => none.resolve(undefined));
-    const outcome = await Promise.race([this.#result.promise, none.promise]);
+    const outcome = await Promise.race([this.#failed.promise, this.#result.promise, none.promise]);
     alarm[Symbol.dispose]();
     if (outcome !== undefined) return outcome;
     if (exit.reason === 'guest-shutdown') {
@@ -224,7 +281,8 @@ class Follower {
           `the appliance did not power off within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
         ),
     );
-    return await orAborted(this.#input.machine.exited, ending.signal);
+    const end = Promise.race([this.#failed.promise, this.#input.machine.exited]);
+    return await orAborted(end, ending.signal);
   }
 
   #crash(exit: MachineExit, when: string): AppError {
@@ -243,7 +301,7 @@ class Follower {
     );
   }
 
-  #agentFailure(outcome: Extract<Outcome, { status: 'failure' }>): AppError {
+  #agentFailure(outcome: Failure): AppError {
     this.stage = outcome.stage;
     const { log } = this.#input;
     return new AppError(agentCode(outcome.code), log.mask(outcome.message), {

@@ -93,7 +93,7 @@ async function bootAppliance(
         }),
     });
     const dumpBytes = await followAppliance({
-      installId,
+      plan: content.plan,
       machine,
       log: stages.openLog(),
       clock,

@@ -4,6 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { agentCode } from '../appliance/agent-code.ts';
+import { AgentWord } from '../appliance/agent-word.ts';
 import type { InstallLog } from '../host/install-log.ts';
 
 export interface MediumRunInput {
@@ -22,10 +23,13 @@ export interface MediumRunInput {
  */
 export async function followMedium(input: MediumRunInput): Promise<string> {
   const { machine, context, log } = input;
+  const word = new AgentWord();
   const refused = Promise.withResolvers<never>();
   const unsubscribe = input.subscribe((event) => {
     if (event.type !== 'install' || event.installId !== input.installId) return;
-    const report = event.event;
+    // A medium need not sign, since nothing that it says makes it succeed.
+    const report = 'body' in event.event ? word.take(event.event) : event.event;
+    if (report === null) return;
     if (report.type === 'log') {
       log.append(report.line);
       context.report.output('os-scripts', log.tail().at(-1) ?? '');

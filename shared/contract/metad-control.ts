@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { installEvent } from './install-event.ts';
+import { installReport } from './install-event.ts';
 import { uuid } from './primitives.ts';
 
 /**
@@ -42,7 +42,8 @@ export const metadEvent = z.object({
   sequence: z.number().int().positive(),
   instance: uuid,
   event: z.discriminatedUnion('type', [
-    z.object({ type: z.literal('install'), installId: uuid, event: installEvent }),
+    /** As it was posted: whether the agent said it, or a script, is for noded to find out. */
+    z.object({ type: z.literal('install'), installId: uuid, event: installReport }),
     /** The guest said that it is up: cloud-init's phone_home or its final stage. */
     z.object({ type: z.literal('ready'), source: z.string().max(64), text: z.string().max(4096) }),
     /** The guest wrote into its channel. */

@@ -5,6 +5,7 @@ import type { Server } from 'node:http';
 import { after, before, test } from 'node:test';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Answer, Guest } from './support/channel-lab.ts';
+import { eventsAfter } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import type { GuestRequest } from './support/guest-http.ts';
 import { exampleView, installingView } from './support/view-fixture.ts';
@@ -97,6 +98,22 @@ test('reports are forwarded with the installation they belong to', async () => {
   ];
   const answer = await ask('install/events', { method: 'POST', body: JSON.stringify(batch) });
   assert.equal(answer.status, 204);
+});
+
+test('a signed report is forwarded as it is: whether it is genuine is for the node to find out', async () => {
+  const signed = { sequence: 3, body: 'anything at all', mac: 'ab'.repeat(32) };
+  const answer = await ask('install/events', { method: 'POST', body: JSON.stringify([signed]) });
+  assert.equal(answer.status, 204);
+  const events = await eventsAfter(lab, 0, 3);
+  assert.deepEqual(events.at(-1)?.event, {
+    type: 'install',
+    installId: view.install?.plan.installId,
+    event: signed,
+  });
+  const wrong = JSON.stringify([{ ...signed, mac: 'short' }]);
+  const refused = await ask('install/events', { method: 'POST', body: wrong });
+  assert.equal(refused.status, 400);
+  assert.match(refused.body.toString(), /^0\.mac: /);
 });
 
 test('a malformed report is refused whole by the name of its field', async () => {

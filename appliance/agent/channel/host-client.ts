@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type HookDocument, hookDocuments } from '#shared/contract/hooks.ts';
-import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { SignedInstallEvent } from '#shared/contract/install-event.ts';
 import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { visibility } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
@@ -37,7 +37,7 @@ export interface HostClient {
   /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
   openPackage(): Promise<IncomingMessage>;
   /** @returns the HTTP status */
-  postEvents(batch: readonly InstallEvent[]): Promise<number>;
+  postEvents(batch: readonly SignedInstallEvent[]): Promise<number>;
 }
 
 export interface HostAddress {

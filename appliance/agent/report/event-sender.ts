@@ -1,15 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type InstallEvent, MAX_EVENTS_PER_BATCH } from '#shared/contract/install-event.ts';
+import {
+  type InstallEvent,
+  MAX_EVENTS_BODY_BYTES,
+  MAX_EVENTS_PER_BATCH,
+  type SignedInstallEvent,
+} from '#shared/contract/install-event.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 
 /** Events that wait for a slow or absent host; log lines beyond that are dropped, oldest kept, and counted. */
 const MAX_WAITING_EVENTS = 20_000;
-const FIRST_RETRY_MS = 100;
+/** The first event is what the host waits for, and the network comes up while the agent starts. */
+const FIRST_RETRY_MS = 50;
 const MAX_RETRY_MS = 2_000;
 
 export interface EventSenderOptions {
+  readonly sign: (event: InstallEvent) => SignedInstallEvent;
   /** Posts one batch. Resolves with the HTTP status; rejects when there was no answer. */
-  readonly post: (batch: readonly InstallEvent[]) => Promise<number>;
+  readonly post: (batch: readonly SignedInstallEvent[]) => Promise<number>;
   /** Told about batches that the host refused; for the serial console. */
   readonly complain: (text: string) => void;
 }
@@ -18,13 +25,17 @@ export interface EventSenderOptions {
  * Sends events in order, in batches, each until the host has acknowledged it.
  *
  * INVARIANTS: one batch is in flight at a time; an event leaves the queue only when its batch was answered with 2xx, or with a
- * 4xx that no repetition would change.
+ * 4xx that no repetition would change; what is sent again is the same bytes with the same number.
  */
 export class EventSender {
   readonly #options: EventSenderOptions;
   readonly #waiting: InstallEvent[] = [];
+  /** Signed, and too large for the batch before it. */
+  #next: SignedInstallEvent | null = null;
   #sending: Promise<void> | null = null;
   #dropped = 0;
+  #refused = 0;
+  #hasArrived = false;
 
   constructor(options: EventSenderOptions) {
     this.#options = options;
@@ -45,6 +56,11 @@ export class EventSender {
     return this.#dropped;
   }
 
+  /** Events that the host will never have, since it called them wrong. */
+  get refusedEvents(): number {
+    return this.#refused;
+  }
+
   /** Resolves when everything so far is acknowledged (true), or after `timeoutMs` (false). */
   async flush(timeoutMs: number): Promise<boolean> {
     const timer = new AbortController();
@@ -58,19 +74,38 @@ export class EventSender {
   async #drain(): Promise<void> {
     // Lets events of the same turn share a batch.
     await Promise.resolve();
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, MAX_EVENTS_PER_BATCH);
+    for (let batch = this.#takeBatch(); batch.length > 0; batch = this.#takeBatch())
       await this.#deliver(batch);
-      this.#waiting.splice(0, batch.length);
-    }
   }
 
-  async #deliver(batch: readonly InstallEvent[]): Promise<void> {
-    for (let delayMs = FIRST_RETRY_MS; ; delayMs = Math.min(delayMs * 2, MAX_RETRY_MS)) {
+  /** As many as fit into one POST. An event is signed when its turn comes, so that those that were dropped leave no gap. */
+  #takeBatch(): SignedInstallEvent[] {
+    const batch: SignedInstallEvent[] = [];
+    let bytes = '[]'.length;
+    while (batch.length < MAX_EVENTS_PER_BATCH) {
+      this.#next ??= this.#signNext();
+      if (this.#next === null) break;
+      bytes += sizeOf(this.#next);
+      if (batch.length > 0 && bytes > MAX_EVENTS_BODY_BYTES) break;
+      batch.push(this.#next);
+      this.#next = null;
+    }
+    return batch;
+  }
+
+  #signNext(): SignedInstallEvent | null {
+    const event = this.#waiting.shift();
+    return event ? this.#options.sign(event) : null;
+  }
+
+  async #deliver(batch: readonly SignedInstallEvent[]): Promise<void> {
+    for (let delayMs = FIRST_RETRY_MS; ; delayMs = this.#nextDelay(delayMs)) {
       const answer = await this.#options.post(batch).catch((error: unknown) => messageOf(error));
       if (typeof answer === 'number') {
+        this.#hasArrived = true;
         if (answer >= 200 && answer < 300) return;
         if (answer >= 400 && answer < 500 && answer !== 429 && answer !== 408) {
+          this.#refused += batch.length;
           this.#options.complain(`host refused ${batch.length} events with status ${answer}`);
           return;
         }
@@ -78,4 +113,14 @@ export class EventSender {
       await sleep(delayMs);
     }
   }
+
+  /** Until the host was there at all, it is not asked less and less often. */
+  #nextDelay(delayMs: number): number {
+    return this.#hasArrived ? Math.min(delayMs * 2, MAX_RETRY_MS) : delayMs;
+  }
+}
+
+/** In the body of a POST, with a comma. */
+function sizeOf(event: SignedInstallEvent): number {
+  return Buffer.byteLength(JSON.stringify(event)) + 1;
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applianceManifest } from '#shared/contract/appliance-manifest.ts';
-import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { InstallEvent, InstallReport } from '#shared/contract/install-event.ts';
 import { type StandInContent, StandInHost } from './stand-in-host.ts';
 
 export interface VmDisk {
@@ -13,6 +13,7 @@ export interface VmDisk {
 
 export interface ApplianceRun {
   readonly events: readonly InstallEvent[];
+  readonly reports: readonly InstallReport[];
   readonly requests: readonly string[];
   readonly console: string;
   readonly exitStatus: number | null;
@@ -46,6 +47,7 @@ export async function bootAppliance(
     return {
       ...ended,
       events: host.events,
+      reports: host.reports,
       requests: host.requests,
       console: said,
       wallMs: performance.now() - startedAt,

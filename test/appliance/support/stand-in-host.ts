@@ -6,7 +6,12 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type InstallEvent, installEventBatch } from '#shared/contract/install-event.ts';
+import {
+  type InstallEvent,
+  installEvent,
+  installEventBatch,
+  type InstallReport,
+} from '#shared/contract/install-event.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { inNetworkNamespace, openDeviceSocket, openTap } from '#shared/sys/libc.ts';
 
@@ -35,6 +40,9 @@ export interface StandInContent {
  */
 export class StandInHost {
   readonly tapFd: number;
+  /** As they came, signed or not. */
+  readonly reports: InstallReport[] = [];
+  /** What the signed ones say; whether they are genuine is for a test of that to judge. */
   readonly events: InstallEvent[] = [];
   readonly requests: string[] = [];
   /** Bodies of all other POSTs. */
@@ -110,7 +118,7 @@ export class StandInHost {
         return content.servePackage ? content.servePackage(response) : bytes(content.osPackage);
       case 'POST /ganeti/latest/install/events': {
         const status = content.eventStatus?.(this.#posts++) ?? 204;
-        if (status < 300) this.events.push(...installEventBatch.parse(JSON.parse(body.toString())));
+        if (status < 300) this.#take(installEventBatch.parse(JSON.parse(body.toString())));
         response.statusCode = status;
         response.end();
         return;
@@ -123,6 +131,12 @@ export class StandInHost {
         response.end(document);
       }
     }
+  }
+
+  #take(reports: readonly InstallReport[]): void {
+    this.reports.push(...reports);
+    for (const report of reports)
+      if ('body' in report) this.events.push(installEvent.parse(JSON.parse(report.body)));
   }
 
   async stop(): Promise<void> {

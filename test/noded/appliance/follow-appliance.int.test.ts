@@ -3,11 +3,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
-import type { InstallEvent } from '#shared/contract/install-event.ts';
+import type { InstallEvent, InstallReport } from '#shared/contract/install-event.ts';
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { signEvent } from '#shared/secret/event-signature.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { followAppliance, hasNeverComeUp } from '../../../noded/appliance/follow-appliance.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
@@ -16,11 +18,31 @@ import { FakeMachine } from '../support/fake-machine.ts';
 
 const installId = '11111111-2222-4333-8444-555555555555';
 const success: InstallEvent = { type: 'result', atMs: 9, outcome: { status: 'success' } };
+const KEY = 'ab'.repeat(32);
 const agentStarted: InstallEvent = {
   type: 'agent-started',
   atMs: 1500,
   userSpaceAtMs: 900,
   agentVersion: '1',
+  key: KEY,
+};
+const finished = (stage: InstallStage, atMs = 5): InstallEvent => ({
+  type: 'stage-finished',
+  atMs,
+  stage,
+  summary: 'done',
+});
+/** What the plan below, and every other, asks for. */
+const everyPlan: readonly InstallStage[] = ['wait-disks', 'unmount', 'sync'];
+/** Nothing but disks to wait for. */
+const emptyPlan: InstallPlan = {
+  version: 1,
+  installId,
+  instance: 'web1.example.com',
+  disks: [],
+  image: null,
+  scripts: null,
+  personalization: null,
 };
 const failure = (code: string, message = 'it broke'): InstallEvent => ({
   type: 'result',
@@ -43,8 +65,8 @@ beforeEach(async () => {
 
 afterEach(() => log.close());
 
-/** A run in which the test plays the guest. */
-function follow(options: { signal?: AbortSignal } = {}) {
+/** A run in which the test plays the guest: its agent, and whoever else speaks there. */
+function follow(options: { signal?: AbortSignal; plan?: Partial<InstallPlan> } = {}) {
   const machine = new FakeMachine();
   const clock = new ManualClock();
   const reported: string[] = [];
@@ -52,7 +74,7 @@ function follow(options: { signal?: AbortSignal } = {}) {
   const timings: StageTiming[] = [];
   let listener: ((event: MetadEvent['event']) => void) | undefined;
   const running = followAppliance({
-    installId,
+    plan: { ...emptyPlan, ...options.plan },
     machine,
     log,
     clock,
@@ -77,9 +99,28 @@ function follow(options: { signal?: AbortSignal } = {}) {
     onStage: (stage) => stages.push(stage),
     onTiming: (timing) => timings.push(timing),
   });
-  const say = (event: InstallEvent, id = installId): void =>
+  const post = (event: InstallReport, id = installId): void =>
     listener?.({ type: 'install', installId: id, event });
+  let sequence = 0;
+  const sign = (event: InstallEvent, key = KEY): InstallReport => {
+    sequence += 1;
+    const body = JSON.stringify(event);
+    return { sequence, body, mac: signEvent(key, sequence, body) };
+  };
+  const say = (event: InstallEvent, id = installId): void => {
+    if (sequence === 0 && event !== agentStarted) post(sign(agentStarted), id);
+    post(sign(event), id);
+  };
+  /** Success, and before it the end of every stage that the plan wants beside those given here. */
+  const succeed = (...stages: InstallStage[]): void => {
+    for (const stage of ['wait-disks', ...stages, 'unmount', 'sync'] as const) say(finished(stage));
+    say(success);
+  };
   return {
+    post,
+    sign,
+    succeed,
+    lose: (lost: number) => listener?.({ type: 'gap', lost }),
     machine,
     clock,
     running,
@@ -110,12 +151,14 @@ test('success is a result and then a power-off; the machine is gone and nobody l
   run.say(agentStarted);
   run.say({ type: 'stage-started', atMs: 2000, stage: 'image' });
   run.say({ type: 'stage-finished', atMs: 5000, stage: 'image', summary: '1 GiB written' });
-  run.say(success);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
   assert.deepEqual(
-    run.timings.map(({ stage, durationMs, summary }) => [stage, durationMs, summary]),
+    run.timings
+      .filter(({ stage }) => !everyPlan.includes(stage))
+      .map(({ stage, durationMs, summary }) => [stage, durationMs, summary]),
     [
       ['boot-appliance', 0, 'agent up 1.50 s after the kernel, 0.60 s after the first process'],
       ['image', 3000, '1 GiB written'],
@@ -130,7 +173,7 @@ test('success is a result and then a power-off; the machine is gone and nobody l
 for (const reason of ['crashed', 'guest-reboot', 'guest-panic', 'host-request'] as const) {
   test(`a result of success is worth nothing when the machine ends by ${reason}`, async () => {
     const run = follow();
-    run.say(success);
+    run.succeed();
     await settle();
     run.machine.end(reason);
     assert.equal((await rejected(run.running)).code, 'APPLIANCE_CRASHED');
@@ -143,7 +186,7 @@ test('a machine that has ended may still have a result on its way', async (t) =>
   run.machine.end('guest-shutdown');
   await settle();
   t.mock.timers.tick(2_000);
-  run.say(success);
+  run.succeed();
   await run.running;
   assert.equal(run.timings.at(-1)?.stage, 'shutdown-appliance');
 });
@@ -244,7 +287,7 @@ test('once the agent has spoken, the boot timeout no longer counts', async (t) =
   run.say(agentStarted);
   await settle();
   t.mock.timers.tick(3_600_000);
-  run.say(success);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
@@ -253,7 +296,7 @@ test('once the agent has spoken, the boot timeout no longer counts', async (t) =
 test('an appliance that does not power off after its result is a failure', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const run = follow();
-  run.say(success);
+  run.succeed();
   await settle();
   t.mock.timers.tick(60_000);
   assert.equal((await rejected(run.running)).code, 'APPLIANCE_CRASHED');
@@ -264,7 +307,7 @@ test('cancelling kills the machine and fails with the reason, before and after t
   for (const isAfterResult of [false, true]) {
     const controller = new AbortController();
     const run = follow({ signal: controller.signal });
-    if (isAfterResult) run.say(success);
+    if (isAfterResult) run.succeed();
     await settle();
     const reason = new AppError('JOB_CANCELED', 'job 1 was cancelled');
     controller.abort(reason);
@@ -281,19 +324,118 @@ test('a run that was cancelled before it began fails at once', async () => {
 
 test('what an earlier appliance still says is not taken for this one', async () => {
   const run = follow();
-  run.say(success, '99999999-2222-4333-8444-555555555555');
-  run.say(failure('SCRIPT_FAILED'), '99999999-2222-4333-8444-555555555555');
-  run.say(success);
+  const other = '99999999-2222-4333-8444-555555555555';
+  const key = 'cd'.repeat(32);
+  for (const event of [{ ...agentStarted, key }, success, failure('SCRIPT_FAILED')])
+    run.post({ ...run.sign(event, key), sequence: 1 }, other);
+  run.say(agentStarted);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
 });
 
-test('the first result counts', async () => {
+test('a failure wins over the success before it and over the one behind it', async () => {
+  const early = follow();
+  early.say(failure('SCRIPT_FAILED'));
+  early.succeed();
+  assert.equal((await rejected(early.running)).code, 'SCRIPT_FAILED');
+  const late = follow();
+  late.succeed();
+  await settle();
+  late.say(failure('HOOK_FAILED'));
+  late.machine.end('guest-shutdown');
+  assert.equal((await rejected(late.running)).code, 'HOOK_FAILED');
+});
+
+test('a success that a script posts is not believed, signed with another key or not at all, and it is told', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const run = follow();
-  run.say(failure('SCRIPT_FAILED'));
-  run.say(success);
-  assert.equal((await rejected(run.running)).code, 'SCRIPT_FAILED');
+  run.say(agentStarted);
+  for (const stage of everyPlan) run.say(finished(stage));
+  const key = 'cd'.repeat(32);
+  const genuine = run.sign(success);
+  const forgeries: InstallReport[] = [
+    success,
+    failure('IMAGE_INVALID'),
+    { type: 'log', atMs: 1, stage: 'sync', stream: 'agent', line: 'forged line' },
+    run.sign({ ...agentStarted, key }, key),
+    run.sign(success, key),
+    { ...genuine, sequence: 99 },
+    { ...genuine, body: `${'body' in genuine ? genuine.body : ''} ` },
+    { sequence: 7, body: '{', mac: '00'.repeat(32) },
+  ];
+  for (const forged of forgeries) run.post(forged);
+  await settle();
+  run.machine.end('guest-shutdown');
+  await settle();
+  t.mock.timers.tick(10_000);
+  assert.equal((await rejected(run.running)).code, 'APPLIANCE_NO_RESULT');
+  const told = `${forgeries.length} events that the agent did not sign were not believed`;
+  assert.ok(run.reported.includes(told), run.reported.join('\n'));
+  assert.ok(log.tail().includes(`== ${told}`));
+  assert.ok(!log.tail().includes('forged line'));
+});
+
+test('before the agent spoke nobody is believed, and what it repeats counts once', async () => {
+  const run = follow();
+  run.post(success);
+  run.post(run.sign(success, 'cd'.repeat(32)));
+  const first = { ...run.sign(agentStarted), sequence: 1 };
+  const body = 'body' in first ? first.body : '';
+  const genuine = { ...first, mac: signEvent(KEY, 1, body) };
+  run.post(genuine);
+  run.post(genuine);
+  run.succeed();
+  await settle();
+  run.machine.end('guest-shutdown');
+  await run.running;
+  assert.ok(run.reported.includes('2 events that the agent did not sign were not believed'));
+});
+
+test('what was lost before the key came ends the run; what is lost later is told', async () => {
+  const blind = follow();
+  blind.lose(3);
+  assert.equal((await rejected(blind.running)).code, 'APPLIANCE_NO_RESULT');
+  const run = follow();
+  run.say(agentStarted);
+  run.lose(2);
+  run.sign(finished('mount'));
+  run.sign(finished('mount'));
+  run.succeed();
+  await settle();
+  run.machine.end('guest-shutdown');
+  await run.running;
+  assert.ok(run.reported.includes('2 events of the agent were lost'));
+});
+
+test('success counts only when every stage of the plan has ended, in its turn', async () => {
+  const plan: Partial<InstallPlan> = {
+    image: { serial: 'image', fileSizeBytes: 1, grow: false },
+    scripts: { script: 'create', path: 'untrusted/create', environment: {} },
+    personalization: { format: 'tar.gz' },
+  };
+  const whole: InstallStage[] = ['image', 'os-scripts', 'mount', 'personalize'];
+  const run = follow({ plan });
+  run.succeed(...whole);
+  await settle();
+  run.machine.end('guest-shutdown');
+  await run.running;
+  for (const [stages, missing] of [
+    [['image', 'os-scripts', 'mount'], 'personalize'],
+    [['image', 'mount', 'os-scripts', 'personalize'], 'mount'],
+    [['os-scripts', 'mount', 'personalize'], 'image'],
+  ] as const) {
+    const cut = follow({ plan });
+    cut.succeed(...stages);
+    const error = await rejected(cut.running);
+    assert.equal(error.code, 'APPLIANCE_NO_RESULT');
+    assert.match(error.message, new RegExp(`stage ${missing}$`));
+  }
+  const unfinished = follow();
+  unfinished.say({ type: 'stage-started', atMs: 1, stage: 'install.pre' });
+  unfinished.succeed();
+  assert.match((await rejected(unfinished.running)).message, /stage install\.pre$/);
 });
 
 test('a secret in an output, a summary or a failure reaches neither log, nor job, nor error', async () => {
@@ -330,12 +472,12 @@ test('a guest that repeats itself fills neither the record nor the list of stage
     run.say({ type: 'stage-started', atMs: 1, stage: 'image' });
     run.say({ type: 'stage-finished', atMs: 2, stage: 'image', summary: 'again' });
   }
-  run.say(success);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
   assert.deepEqual(
-    run.timings.map(({ stage }) => stage),
+    run.timings.map(({ stage }) => stage).filter((stage) => !everyPlan.includes(stage)),
     ['boot-appliance', 'image', 'shutdown-appliance'],
   );
   assert.deepEqual(run.stages, ['image', 'shutdown-appliance']);
@@ -352,20 +494,20 @@ test("a guest cannot report stages that are the host's own", async () => {
     run.say({ type: 'stage-started', atMs: 1, stage });
     run.say({ type: 'stage-finished', atMs: 2, stage, summary: 'forged' });
   }
-  run.say(success);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
   assert.deepEqual(
-    run.timings.map(({ stage }) => stage),
-    ['shutdown-appliance'],
+    run.timings.map(({ stage }) => stage).filter((stage) => !everyPlan.includes(stage)),
+    ['boot-appliance', 'shutdown-appliance'],
   );
 });
 
 test('progress is passed on and names the stage', async () => {
   const run = follow();
   run.say({ type: 'progress', atMs: 1, stage: 'image', doneBytes: 10, totalBytes: 20 });
-  run.say(success);
+  run.succeed();
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;

@@ -1,22 +1,34 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventSender } from '../../../../appliance/agent/report/event-sender.ts';
+import { createEventSigner } from '../../../../appliance/agent/report/event-signer.ts';
 import { createReporter } from '../../../../appliance/agent/report/reporter.ts';
 import { runStages, type Stage } from '../../../../appliance/agent/report/stage.ts';
-import { type InstallEvent, installEvent } from '#shared/contract/install-event.ts';
+import {
+  type InstallEvent,
+  installEvent,
+  MAX_EVENTS_BODY_BYTES,
+  type SignedInstallEvent,
+} from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 
 const event = (atMs: number): InstallEvent => ({ type: 'stage-started', atMs, stage: 'image' });
+const { sign } = createEventSigner();
+const open = ({ body }: SignedInstallEvent): InstallEvent => installEvent.parse(JSON.parse(body));
 
 test('delivers events once and in order through refusals and lost connections', async () => {
   const answers: (number | Error)[] = [503, new Error('reset'), 204, 429];
   const taken: number[] = [];
+  const numbers: number[] = [];
   const sender = new EventSender({
+    sign: createEventSigner().sign,
     post: async (batch) => {
       const answer = answers.shift() ?? 204;
       if (answer instanceof Error) throw answer;
-      if (answer < 300) taken.push(...batch.map((each) => each.atMs));
+      if (answer >= 300) return answer;
+      taken.push(...batch.map((each) => open(each).atMs));
+      numbers.push(...batch.map(({ sequence }) => sequence));
       return answer;
     },
     complain: assert.fail,
@@ -24,21 +36,49 @@ test('delivers events once and in order through refusals and lost connections', 
   for (let atMs = 0; atMs < 300; atMs += 1) sender.send(event(atMs));
   assert.equal(await sender.flush(10_000), true);
   assert.deepEqual(taken, [...Array(300).keys()]);
+  assert.deepEqual(
+    numbers,
+    taken.map((_, index) => index + 1),
+  );
+});
+
+test('a batch of long lines is never larger than the host takes', async () => {
+  const sizes: number[] = [];
+  let lines = 0;
+  const sender = new EventSender({
+    sign,
+    post: async (batch) => {
+      sizes.push(Buffer.byteLength(JSON.stringify(batch)));
+      lines += batch.length;
+      return 204;
+    },
+    complain: assert.fail,
+  });
+  const line = '\\"€'.repeat(4096 / 3);
+  for (let atMs = 0; atMs < 200; atMs += 1)
+    sender.send({ type: 'log', atMs, stage: 'os-scripts', stream: 'stdout', line });
+  assert.equal(await sender.flush(10_000), true);
+  assert.equal(lines, 200);
+  assert.ok(Math.max(...sizes) <= MAX_EVENTS_BODY_BYTES, String(sizes));
+  assert.ok(Math.max(...sizes) > MAX_EVENTS_BODY_BYTES / 2, 'batches are needlessly small');
 });
 
 test('gives up a batch that the host calls wrong, and says so', async () => {
   const complaints: string[] = [];
   const sender = new EventSender({
+    sign,
     post: async () => 400,
     complain: (text) => complaints.push(text),
   });
   sender.send(event(1));
   assert.equal(await sender.flush(1000), true);
   assert.match(complaints[0] ?? '', /400/);
+  assert.equal(sender.refusedEvents, 1);
 });
 
 test('tells when the result was not acknowledged in time', async () => {
   const sender = new EventSender({
+    sign,
     post: () => new Promise(() => undefined),
     complain: assert.fail,
   });

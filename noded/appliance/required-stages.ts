@@ -1,0 +1,31 @@
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import type { InstallStage } from '#shared/contract/primitives.ts';
+
+/**
+ * What an appliance must have ended, in this order, before its success is one. Hooks add stages that only the agent knows; these are
+ * the ones that the plan itself asks for. Pure.
+ */
+export function listRequiredStages(plan: InstallPlan): readonly InstallStage[] {
+  const { image, scripts, personalization } = plan;
+  return [
+    ...(plan.hooks?.hasDocuments === true ? (['hooks'] as const) : []),
+    'wait-disks',
+    ...(scripts?.verify === undefined ? [] : (['verify'] as const)),
+    ...(image ? (['image'] as const) : []),
+    ...(image?.grow === true ? (['grow'] as const) : []),
+    ...(scripts ? (['os-scripts'] as const) : []),
+    ...(personalization ? (['mount', 'personalize'] as const) : []),
+    'unmount',
+    'sync',
+  ];
+}
+
+/** @returns the first stage that did not end in its turn, or null when all of them did. Pure. */
+export function findMissingStage(
+  required: readonly InstallStage[],
+  finished: readonly InstallStage[],
+): InstallStage | null {
+  let next = 0;
+  for (const stage of finished) if (stage === required[next]) next += 1;
+  return required[next] ?? null;
+}
