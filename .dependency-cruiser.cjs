@@ -21,6 +21,7 @@ const layers = {
   ],
   shared: [
     ...[
+      'bounds',
       'clock',
       'errors',
       'abort',

@@ -52,6 +52,8 @@ export const FORGIVEN_AFTER_MS = 60_000;
  * before anybody else has a turn, and what the kernel holds for connections that nobody reads from.
  */
 export const RECEIVE_BUFFER_BYTES = 16 * 1024;
+/** Requests that opening an image or a package costs as much as: the node opens a file for it, or begins a download. */
+export const BULK_STREAM_COST = 20;
 /** Header lines that cost as much as a request. */
 export const HEADERS_PER_REQUEST_TOKEN = 32;
 /** Pieces that a body may come in: a chunk of one byte costs as much as one of 64 KiB. */

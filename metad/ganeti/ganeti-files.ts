@@ -89,7 +89,7 @@ async function servePackage(
     ...['Cache-Control', 'no-store'],
     ...(range ? ['Content-Range', `bytes ${start}-${end}/${size}`] : []),
   ]);
-  if (request.method === 'HEAD' || size === 0) {
+  if (request.method === 'HEAD' || size === 0 || response.destroyed) {
     await file.close();
     response.end();
     return;

@@ -12,6 +12,7 @@ import { findAction } from './actions.ts';
 import type { Action } from './actions.ts';
 import { createAudit } from './audit.ts';
 import type { Audit } from './audit.ts';
+import { boundStreams } from './bound-streams.ts';
 import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
@@ -35,11 +36,13 @@ export interface GuestHandlerOptions {
 export class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #audit: Audit;
+  readonly #serveStream: ServeStream;
   readonly #refusals: HeldRefusals;
 
   constructor(options: GuestHandlerOptions) {
     this.#options = options;
     this.#audit = createAudit(options.logger);
+    this.#serveStream = boundStreams(options.serveStream, options.clock);
     this.#refusals = new HeldRefusals(options.clock);
   }
 
@@ -152,9 +155,9 @@ export class GuestHandler {
       case 'image':
       case 'package':
       case 'install-package':
-        return this.#options.serveStream(exchange, resource.source);
+        return this.#serveStream(exchange, resource.source);
       case 'mirror':
-        return this.#options.serveStream(exchange, 'mirror', mirrorPath(address));
+        return this.#serveStream(exchange, 'mirror', mirrorPath(address));
       default:
         return assertNever(resource.source);
     }

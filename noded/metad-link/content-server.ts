@@ -2,6 +2,8 @@ import { createReadStream, lchownSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { MAX_BULK_STREAMS } from '#shared/contract/metad-control.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
@@ -41,9 +43,12 @@ const SOCKET_UMASK = 0o117;
 
 /** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
-  const mirrors = new MirrorSender(options.content.openMirror);
+  const senders: Senders = {
+    mirrors: new MirrorSender(options.content.openMirror),
+    bulk: new InstanceSlots(MAX_BULK_STREAMS),
+  };
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
-    answer(request, response, options.content, mirrors).catch((error: unknown) =>
+    answer(request, response, options.content, senders).catch((error: unknown) =>
       fail(response, request, error, options.logger),
     );
   });
@@ -91,11 +96,17 @@ function listen(server: Server, { socketPath, gid }: ContentServerOptions): Prom
   });
 }
 
+interface Senders {
+  readonly mirrors: MirrorSender;
+  /** Images and packages until their answers are closed: each costs a descriptor and buffers, a package a download too. */
+  readonly bulk: InstanceSlots;
+}
+
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
-  mirrors: MirrorSender,
+  { mirrors, bulk }: Senders,
 ): Promise<void> {
   const [, uuid = '', kind, mirrorPath] =
     /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*))$/.exec(request.url ?? '') ?? [];
@@ -107,6 +118,9 @@ async function answer(
   if (mirrorPath !== undefined) {
     return mirrors.send(uuid, mirrorPath, request, response);
   }
+  const giveBack = bulk.take(uuid);
+  if (!giveBack) return refuse(response, 503, 'too many transfers at a time');
+  response.on('close', giveBack);
   const send = kind === 'image' ? sendImage : sendPackage;
   return send(uuid, request, response, content);
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../downloads/ask-mirror.ts';
 import { refuse } from './refuse.ts';
 
@@ -12,14 +13,11 @@ export type OpenMirror = (
   request: MirrorRequest,
 ) => Promise<MirrorAnswer | undefined>;
 
-/** Of one instance, at a time: pipelined requests are not bounded by its connections, and each costs us descriptors. */
-const MAX_REQUESTS = DEFAULT_LIMITS.connections;
-
 /** Answers metad's requests for files of package mirrors. */
 export class MirrorSender {
   readonly #openMirror: OpenMirror;
-  /** Until their answers are closed; by instance. */
-  readonly #open = new Map<string, number>();
+  /** Until their answers are closed. */
+  readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
 
   constructor(openMirror: OpenMirror) {
     this.#openMirror = openMirror;
@@ -32,12 +30,11 @@ export class MirrorSender {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const count = this.#open.get(uuid) ?? 0;
-    if (count >= MAX_REQUESTS) return refuse(response, 503, 'too many requests at a time');
-    this.#open.set(uuid, count + 1);
+    const giveBack = this.#slots.take(uuid);
+    if (!giveBack) return refuse(response, 503, 'too many requests at a time');
     const controller = new AbortController();
     response.on('close', () => {
-      this.#closed(uuid);
+      giveBack();
       controller.abort(new Error('the reader went away'));
     });
     const slash = target.indexOf('/');
@@ -56,12 +53,6 @@ export class MirrorSender {
       return;
     }
     await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
-  }
-
-  #closed(uuid: string): void {
-    const rest = (this.#open.get(uuid) ?? 0) - 1;
-    if (rest > 0) this.#open.set(uuid, rest);
-    else this.#open.delete(uuid);
   }
 }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -27,7 +28,7 @@ const HALF_CLOSED_IDLE_MS = 60_000;
 
 export interface ServiceRelayOptions {
   readonly findService: FindService;
-  /** Of one instance, at a time; metad counts too, but is not trusted with our descriptors. */
+  /** Of one instance, at a time. */
   readonly maxConnections: number;
   readonly logger: Logger;
 }
@@ -35,40 +36,34 @@ export interface ServiceRelayOptions {
 /** Answers metad's requests for exposed services. */
 export class ServiceRelay {
   readonly #options: ServiceRelayOptions;
-  /** Until their connections are closed on both sides; by instance. */
-  readonly #open = new Map<string, number>();
+  /** Until their connections are closed on both sides. */
+  readonly #slots: InstanceSlots;
 
   constructor(options: ServiceRelayOptions) {
     this.#options = options;
+    this.#slots = new InstanceSlots(options.maxConnections);
   }
 
   /** 101 and the service's own bytes, or a status that says why not. */
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy());
     const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];
-    const { findService, maxConnections, logger } = this.#options;
+    const { findService, logger } = this.#options;
     const target = uuidType.safeParse(uuid).success ? await findService(uuid, name) : undefined;
     if (target === undefined) return refuse(socket, '404 Not Found', 'no such service');
-    const count = this.#open.get(uuid) ?? 0;
-    if (count >= maxConnections) return refuse(socket, '503 Busy', 'too many connections');
-    this.#open.set(uuid, count + 1);
+    const giveBack = this.#slots.take(uuid);
+    if (!giveBack) return refuse(socket, '503 Busy', 'too many connections');
     try {
       const service = await open(target);
-      service.on('close', () => this.#closed(uuid));
+      service.on('close', giveBack);
       join(request, socket, head, service, target);
     } catch (error) {
-      this.#closed(uuid);
+      giveBack();
       const { host, hostPort } = target;
       const reason = messageOf(error);
       logger.warn('service.unreachable', { service: name, host, hostPort, reason });
       refuse(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
     }
-  }
-
-  #closed(uuid: string): void {
-    const rest = (this.#open.get(uuid) ?? 0) - 1;
-    if (rest > 0) this.#open.set(uuid, rest);
-    else this.#open.delete(uuid);
   }
 }
 

@@ -3,6 +3,13 @@ import { installReport } from './install-event.ts';
 import { uuid } from './primitives.ts';
 
 /**
+ * What one instance may have open at a time on the content socket; both sides count. An appliance reads one image and one package; what it
+ * gave up may not be closed yet. apt sends ten requests ahead on each connection to a mirror.
+ */
+export const MAX_BULK_STREAMS = 4;
+export const MAX_MIRROR_STREAMS = 64;
+
+/**
  * noded → metad, HTTP on `run/gnt/metad/control.sock`:
  *   PUT    /v1/instances/{uuid}            body InstanceView → 204; 400 {code,message} names the field, the old view stays
  *   DELETE /v1/instances/{uuid}            → 204, also when unknown; sockets of its device are closed before the answer
@@ -21,6 +28,7 @@ import { uuid } from './primitives.ts';
  *     400 for a path that could lead out of it, 404 when it is not there, 502 with a reason for everything else
  *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
  *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
+ *   503 for any of these: the instance has too many open
  */
 export const metadStatus = z.object({
   pid: z.number().int(),

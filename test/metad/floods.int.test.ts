@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { chown } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -202,4 +204,36 @@ test('header lines cost as requests do', async () => {
     (received) => received.split('HTTP/1.1').length > 2,
   );
   assert.match(text, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 429 /);
+});
+
+test('an instance has four images and packages at a time, and the node sees no more of its streams', async () => {
+  let open = 0;
+  let most = 0;
+  const node = createServer((_request, response) => {
+    most = Math.max(most, ++open);
+    response.on('close', () => open--);
+    response.writeHead(200, { 'content-length': 1 << 30 });
+    response.flushHeaders();
+  });
+  node.listen(lab.contentSocket);
+  await once(node, 'listening');
+  await chown(lab.contentSocket, 65_534, 65_534);
+  const socket = await connected();
+  let text = '';
+  socket.on('data', (bytes: Buffer) => (text += bytes.toString('latin1')));
+  const requests = ['image', 'package', 'os-install-package', 'image'].map(
+    (name) => `GET /ganeti/latest/os/${name} HTTP/1.1\r\n${HOST}\r\n`,
+  );
+  socket.write(requests.join('').repeat(3));
+  await waitUntil(async () => Promise.resolve(open === 4));
+  const { status, headers } = await askFromGuest(guest.namespace, '/ganeti/latest/os/image');
+  assert.deepEqual([status, headers['retry-after'], most], [503, '1', 4]);
+  socket.destroy();
+  await waitUntil(async () => Promise.resolve(open === 0));
+  const again = await connected();
+  again.write(requests[0] ?? '');
+  await waitUntil(async () => Promise.resolve(open === 1));
+  again.destroy();
+  node.closeAllConnections();
+  node.close();
 });
