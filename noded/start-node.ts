@@ -3,6 +3,7 @@ import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
@@ -89,6 +90,7 @@ export async function startNode(
   const images = createImageCache({
     dir: paths.imageCacheDir,
     maxBytes: config.imageCacheBytes,
+    limits: async () => downloadLimitsOf(await clusters.load()),
     netrcFile: paths.netrcFile,
     logger,
     clock,

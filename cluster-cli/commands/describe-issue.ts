@@ -15,6 +15,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   sshKeys: '--ssh-key',
   safeInstall: '--enable-safe-install',
   installTimeoutS: '--install-timeout',
+  maxImageBytes: '--max-image-size',
+  downloadTimeoutS: '--download-timeout',
   exposeServices: '--expose-service',
   packageMirrors: '--package-mirror',
   shutdownTimeoutS: '--shutdown-timeout',

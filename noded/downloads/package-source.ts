@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import { once } from 'node:events';
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Secret } from '#shared/secret/secret.ts';
 import type { ByteSource } from './transfer/byte-source.ts';
@@ -17,6 +18,9 @@ export interface PackageOptions {
   readonly user?: string;
   readonly password?: Secret;
   readonly signal: AbortSignal;
+  readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
+  /** How long a server is listened to before its rate is judged. */
+  readonly rateWindowMs?: number;
   /** netrc-style file, for hosts without an explicit user. */
   readonly netrcFile?: string;
   /** PEM certificates to trust besides the system's. */
@@ -112,6 +116,8 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
       offset: 0,
       validators: null,
       signal: AbortSignal.any([options.signal, gone.signal]),
+      limits: options.limits,
+      ...(options.rateWindowMs !== undefined && { rateWindowMs: options.rateWindowMs }),
       retryDelayMs: options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
       onRetry: () => undefined,
       sink: {
@@ -123,8 +129,8 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
           hasBegun = true;
           resolve({ stream, sizeBytes });
         },
-        async write(chunk) {
-          if (!stream.write(chunk)) await once(stream, 'drain', { signal: gone.signal });
+        async write(chunk, signal) {
+          if (!stream.write(chunk)) await once(stream, 'drain', { signal });
         },
       },
     }).then(

@@ -3,15 +3,24 @@ import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { CacheIndex } from './cache-index.ts';
 
-/** Left for the rest of the machine: a root file system that is full stops more than installs. */
-const RESERVE_BYTES = 64 * 1024 * 1024;
+/** Left for the rest of the machine, of a file system: one that is full stops more than installs, running guests first of all. */
+const RESERVE = { share: 0.05, minBytes: 64 * 1024 ** 2, maxBytes: 2 * 1024 ** 3 };
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
+/** Beginnings of downloads that are kept to go on from; however small, they are files. */
+const MAX_PARTIALS = 64;
+/** One that nobody continued in a week will not be. */
+const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
+/** How far ahead of a download the cache is kept within its bound. */
+const AHEAD_BYTES = 16 * 1024 ** 2;
 
 export interface SpaceOptions {
   readonly dir: string;
   readonly index: CacheIndex;
   /** Contents and partial files that must stay. */
   readonly isInUse: (name: string) => boolean;
+  /** Of contents and partial files together, as far as they are not in use. */
+  readonly maxBytes: number;
+  readonly nowMs: number;
 }
 
 export function contentName(sha256: string): string {
@@ -22,11 +31,24 @@ export function partialName(key: string): string {
   return `partial-${key}`;
 }
 
-/** Drops unused images, least recently used first, until those that stay have at most `maxBytes`. */
+/**
+ * Drops what is not used until the rest has at most `maxBytes`: first partial files, oldest first, then images, least recently used first.
+ * Partial files that are too old or too many go in any case.
+ */
 export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<number> {
-  const { dir, index, isInUse } = options;
-  let sizeBytes = totalSize(index);
-  let freed = 0;
+  const { dir, index, isInUse, nowMs } = options;
+  const partials = await listPartials(dir);
+  const before = totalSize(index) + sizeOf(partials);
+  let sizeBytes = before;
+  let count = partials.length;
+  for (const { name, sizeBytes: size, mtimeMs } of partials) {
+    const mayStay =
+      sizeBytes <= maxBytes && count <= MAX_PARTIALS && nowMs - mtimeMs <= PARTIAL_LIFETIME_MS;
+    if (mayStay || isInUse(name)) continue;
+    await removePartial(dir, name);
+    sizeBytes -= size;
+    count -= 1;
+  }
   const oldestFirst = Object.entries(index.contents).sort(
     ([, a], [, b]) => a.lastUsedMs - b.lastUsedMs,
   );
@@ -35,9 +57,8 @@ export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<
     if (isInUse(contentName(sha256))) continue;
     await forget(dir, index, sha256);
     sizeBytes -= content.sizeBytes;
-    freed += content.sizeBytes;
   }
-  return freed;
+  return before - sizeBytes;
 }
 
 /** Removes one content and what points to it. */
@@ -50,56 +71,84 @@ export async function forget(dir: string, index: CacheIndex, sha256: string): Pr
   await rm(join(dir, contentName(sha256)), { force: true });
 }
 
+/** Whether so many bytes can be written, with the cache in its bound and the reserve untouched. */
+export async function hasSpace(neededBytes: number, options: SpaceOptions): Promise<boolean> {
+  if ((await lackingBytes(neededBytes, options.dir)) > 0) return false;
+  const ahead = Math.min(neededBytes, AHEAD_BYTES);
+  return (await usedBytes(options.dir, options.index)) + ahead <= options.maxBytes;
+}
+
 /**
  * Makes sure that so many bytes can be written, at the cost of unused partial files and images.
  * @throws AppError DISK_SPACE with both sizes
  */
 export async function ensureSpace(neededBytes: number, options: SpaceOptions): Promise<void> {
-  const missing = async (): Promise<number> => {
-    const { bavail, bsize } = await statfs(options.dir);
-    return neededBytes + RESERVE_BYTES - bavail * bsize;
-  };
-  if ((await missing()) <= 0) return;
-  await removePartials(options.dir, options.isInUse);
-  const stillMissing = await missing();
-  if (stillMissing <= 0) return;
-  await evictTo(Math.max(0, totalSize(options.index) - stillMissing), options);
-  const lacking = await missing();
+  const { dir, index, maxBytes } = options;
+  await evictTo(Math.max(0, maxBytes - Math.min(neededBytes, AHEAD_BYTES)), options);
+  const missing = await lackingBytes(neededBytes, dir);
+  if (missing <= 0) return;
+  await evictTo(Math.max(0, (await usedBytes(dir, index)) - missing), options);
+  const lacking = await lackingBytes(neededBytes, dir);
   if (lacking <= 0) return;
   throw new AppError(
     'DISK_SPACE',
-    `the image needs ${neededBytes} bytes in ${options.dir}, where ${Math.max(0, neededBytes - lacking)} are free`,
+    `the image needs ${neededBytes} bytes in ${dir}, where ${Math.max(0, neededBytes - lacking)} are free`,
     {
-      details: { dir: options.dir, neededBytes, lackingBytes: lacking },
+      details: { dir, neededBytes, lackingBytes: lacking },
       hint: `free ${Math.ceil(lacking / 1024 / 1024)} MiB there`,
     },
   );
 }
 
-/** Leftovers of downloads that nobody continues. */
-export async function removePartials(
-  dir: string,
-  isInUse: (name: string) => boolean,
-  olderThanMs = Number.POSITIVE_INFINITY,
-): Promise<void> {
-  for (const name of await readdir(dir)) {
-    if (!PARTIAL.test(name) || isInUse(name)) continue;
-    const path = join(dir, name);
-    if (Number.isFinite(olderThanMs) && (await mtimeOf(path)) > olderThanMs) continue;
-    await rm(path, { force: true });
-    await rm(`${path}.json`, { force: true });
-  }
+/** How many bytes would be missing; nothing when it is not positive. */
+async function lackingBytes(neededBytes: number, dir: string): Promise<number> {
+  const { bavail, blocks, bsize } = await statfs(dir);
+  const share = blocks * bsize * RESERVE.share;
+  const reserve = Math.min(RESERVE.maxBytes, Math.max(RESERVE.minBytes, share));
+  return Math.ceil(neededBytes + reserve - bavail * bsize);
 }
 
-async function mtimeOf(path: string): Promise<number> {
+interface Partial {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly mtimeMs: number;
+}
+
+/** Beginnings of downloads, those that run too, oldest first. */
+async function listPartials(dir: string): Promise<readonly Partial[]> {
+  const names = (await readdir(dir)).filter((name) => PARTIAL.test(name));
+  const found = await Promise.all(
+    names.map(async (name): Promise<Partial | null> => {
+      const about = await statOrNull(join(dir, name));
+      return about && { name, sizeBytes: about.size, mtimeMs: about.mtimeMs };
+    }),
+  );
+  return found.filter((partial) => partial !== null).sort((a, b) => a.mtimeMs - b.mtimeMs);
+}
+
+async function removePartial(dir: string, name: string): Promise<void> {
+  await rm(join(dir, name), { force: true });
+  await rm(join(dir, `${name}.json`), { force: true });
+}
+
+async function statOrNull(path: string): Promise<{ size: number; mtimeMs: number } | null> {
   try {
-    return (await stat(path)).mtimeMs;
+    return await stat(path);
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return 0;
+    if (systemCodeOf(error) === 'ENOENT') return null;
     throw error;
   }
 }
 
-export function totalSize(index: CacheIndex): number {
+/** Contents, and the beginnings of others. */
+export async function usedBytes(dir: string, index: CacheIndex): Promise<number> {
+  return totalSize(index) + sizeOf(await listPartials(dir));
+}
+
+function sizeOf(files: readonly Partial[]): number {
+  return files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+}
+
+function totalSize(index: CacheIndex): number {
   return Object.values(index.contents).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }

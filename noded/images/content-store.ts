@@ -10,8 +10,9 @@ import {
   ensureSpace,
   evictTo,
   forget,
-  removePartials,
-  totalSize,
+  hasSpace,
+  type SpaceOptions,
+  usedBytes,
 } from './cache-space.ts';
 import { type Checksum, digestFile } from './digest.ts';
 import type { PartialFile } from './partial-file.ts';
@@ -33,9 +34,6 @@ export interface HeldContent {
   verifyUnchanged(): Promise<void>;
   release(): void;
 }
-
-/** A partial download that nobody continued in a week will not be. */
-const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 
 /**
  * `<dir>/sha256-<hex>` are the contents, `partial-<key>` the beginnings, `index.json` says what came from where.
@@ -183,17 +181,27 @@ export class ContentStore {
     });
   }
 
-  /** @throws AppError DISK_SPACE */
-  makeRoom(missingBytes: number): Promise<void> {
+  /** For so many bytes of a download that runs, and for the cache's bound. @throws AppError DISK_SPACE */
+  async makeRoom(missingBytes: number): Promise<void> {
+    // The usual answer needs no turn: others may hold theirs for as long as a large file takes to be synced.
+    if (await hasSpace(missingBytes, await this.#space())) return;
     return this.#inTurn(async () => {
-      const index = await this.index();
-      await ensureSpace(missingBytes, { dir: this.#options.dir, index, isInUse: this.#isInUse });
+      const space = await this.#space();
+      await ensureSpace(missingBytes, space);
+      await saveIndex(this.#options.dir, space.index);
     });
   }
 
   async stats(): Promise<{ readonly files: number; readonly sizeBytes: number }> {
     const index = await this.index();
-    return { files: Object.keys(index.contents).length, sizeBytes: totalSize(index) };
+    const { dir } = this.#options;
+    return { files: Object.keys(index.contents).length, sizeBytes: await usedBytes(dir, index) };
+  }
+
+  async #space(): Promise<SpaceOptions> {
+    const { dir, maxBytes, clock } = this.#options;
+    const index = await this.index();
+    return { dir, index, isInUse: this.#isInUse, maxBytes, nowMs: clock.now() };
   }
 
   async close(): Promise<void> {
@@ -202,9 +210,10 @@ export class ContentStore {
 
   #evict(): Promise<void> {
     return this.#inTurn(async () => {
-      const index = await this.index();
-      const { dir, maxBytes, logger } = this.#options;
-      const freedBytes = await evictTo(maxBytes, { dir, index, isInUse: this.#isInUse });
+      const space = await this.#space();
+      const { dir, index, maxBytes } = space;
+      const { logger } = this.#options;
+      const freedBytes = await evictTo(maxBytes, space);
       if (freedBytes > 0) logger.info('images.evicted', { freedBytes });
       await saveIndex(dir, index);
     });
@@ -218,8 +227,11 @@ export class ContentStore {
   async #open(): Promise<CacheIndex> {
     const { dir, logger, clock } = this.#options;
     await mkdir(dir, { recursive: true, mode: 0o700 });
-    await removePartials(dir, this.#isInUse, clock.now() - PARTIAL_LIFETIME_MS);
-    return loadIndex(dir, logger);
+    const index = await loadIndex(dir, logger);
+    // What is too old or too many goes; the rest when there is a use of the cache.
+    const maxBytes = Number.POSITIVE_INFINITY;
+    await evictTo(maxBytes, { dir, index, isInUse: this.#isInUse, maxBytes, nowMs: clock.now() });
+    return index;
   }
 
   /** One after the other. A failure is its caller's, not the next one's. */

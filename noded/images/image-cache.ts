@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
@@ -63,6 +64,10 @@ export interface ImageCacheOptions {
   readonly dir: string;
   /** Unused images are dropped, least recently used first, until the rest fits. */
   readonly maxBytes: number;
+  /** Asked before each download. */
+  readonly limits: () => Promise<DownloadLimits>;
+  /** How long a server is listened to before its rate is judged. */
+  readonly rateWindowMs?: number;
   readonly logger: Logger;
   readonly clock: Clock;
   /** netrc-style file with basic auth by host. */
@@ -77,6 +82,12 @@ type DownloadEvent =
   | { readonly type: 'progress'; readonly doneBytes: number; readonly totalBytes: number | null }
   | { readonly type: 'wait'; readonly message: string };
 type Emit = (event: DownloadEvent) => void;
+interface Attempt {
+  readonly cached: Validators | null;
+  readonly limits: DownloadLimits;
+  readonly signal: AbortSignal;
+  readonly emit: Emit;
+}
 /** SHA-256 of the content. */
 type Download = SharedTask<string, DownloadEvent>;
 
@@ -210,7 +221,10 @@ class FileImageCache implements ImageCache {
     signal: AbortSignal,
     emit: Emit,
   ): Promise<string | null> {
+    const limits = await this.#options.limits();
     const partial = new PartialFile({
+      display: formatUrl(url),
+      maxBytes: limits.maxImageBytes,
       path: join(this.#options.dir, partialName(key)),
       makeRoom: (missingBytes) => this.#contents.makeRoom(missingBytes),
       onProgress: this.#throttle((doneBytes, totalBytes) =>
@@ -222,12 +236,13 @@ class FileImageCache implements ImageCache {
       if (partial.sizeBytes > 0) {
         emit({ type: 'wait', message: `resuming the download at byte ${partial.sizeBytes}` });
       }
-      const outcome = await this.#transfer(url, partial, cached, signal, emit);
+      const outcome = await this.#transfer(url, partial, { cached, limits, signal, emit });
       if (outcome === 'not-modified') return null;
       return await this.#contents.keep(key, formatUrl(url), partial);
     } catch (error) {
       await partial.close();
-      if (isAppError(error, 'DISK_FULL') || !partial.isResumable) await partial.discard();
+      const isHopeless = isAppError(error, 'DISK_FULL') || isAppError(error, 'IMAGE_TOO_LARGE');
+      if (isHopeless || !partial.isResumable) await partial.discard();
       throw error;
     }
   }
@@ -254,11 +269,9 @@ class FileImageCache implements ImageCache {
   async #transfer(
     url: URL,
     partial: PartialFile,
-    cached: Validators | null,
-    signal: AbortSignal,
-    emit: Emit,
+    { cached, limits, signal, emit }: Attempt,
   ): Promise<'not-modified' | 'done'> {
-    const { logger, clock } = this.#options;
+    const { logger, clock, rateWindowMs } = this.#options;
     const display = formatUrl(url);
     const started = clock.monotonicMs();
     const outcome = await transfer({
@@ -267,6 +280,8 @@ class FileImageCache implements ImageCache {
       offset: partial.sizeBytes,
       validators: cached ?? partial.validators,
       signal,
+      limits,
+      ...(rateWindowMs !== undefined && { rateWindowMs }),
       retryDelayMs: this.#options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
       onRetry: (message) => {
         logger.warn('images.retry', { url: display, reason: message });

@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { identifiesVersion, type Validators } from '../downloads/transfer/byte-source.ts';
 import type { TransferSink } from '../downloads/transfer/transfer.ts';
 
@@ -16,8 +16,15 @@ export interface PartialFileOptions {
   readonly path: string;
   /** Makes room for so many more bytes, or throws DISK_SPACE. */
   readonly makeRoom: (missingBytes: number) => Promise<void>;
+  /** Of the whole file; more of it is refused. */
+  readonly maxBytes: number;
+  /** Of what is downloaded, for messages. */
+  readonly display: string;
   readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
 }
+
+/** Room is looked for again after so many bytes: the disk is not ours alone, and a server need not say how much will come. */
+const ROOM_STEP_BYTES = 8 * 1024 ** 2;
 
 /**
  * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real name.
@@ -29,6 +36,8 @@ export class PartialFile implements TransferSink {
   #file: FileHandle | undefined;
   #hash: Hash = createHash('sha256');
   #totalBytes: number | null = null;
+  /** For so many bytes there was room when it was looked for last. */
+  #roomBytes = 0;
   #validators: Validators | null = null;
   sizeBytes = 0;
 
@@ -61,7 +70,9 @@ export class PartialFile implements TransferSink {
   }
 
   async begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void> {
-    await this.#options.makeRoom(totalBytes === null ? 0 : totalBytes - offset);
+    this.#refuseBeyond(totalBytes ?? 0, '');
+    await this.#options.makeRoom(totalBytes === null ? ROOM_STEP_BYTES : totalBytes - offset);
+    this.#roomBytes = ROOM_STEP_BYTES;
     this.#file ??= await open(this.#options.path, 'a', 0o600);
     if (offset === 0 || offset !== this.sizeBytes) {
       await this.#file.truncate(0);
@@ -76,6 +87,8 @@ export class PartialFile implements TransferSink {
 
   async write(chunk: Buffer): Promise<void> {
     if (!this.#file) throw new Error('write before begin');
+    this.#refuseBeyond(this.sizeBytes + chunk.length, 'at least ');
+    await this.#keepRoomFor(chunk.length);
     try {
       for (let done = 0; done < chunk.length;) {
         done += (await this.#file.write(chunk, done)).bytesWritten;
@@ -86,6 +99,33 @@ export class PartialFile implements TransferSink {
     this.#hash.update(chunk);
     this.sizeBytes += chunk.length;
     this.#options.onProgress(this.sizeBytes, this.#totalBytes);
+  }
+
+  /** @param bytes that it has or is going to have. @throws AppError IMAGE_TOO_LARGE */
+  #refuseBeyond(bytes: number, atLeast: '' | 'at least '): void {
+    const { maxBytes, display } = this.#options;
+    if (bytes <= maxBytes) return;
+    throw new AppError(
+      'IMAGE_TOO_LARGE',
+      `the image ${display} has ${atLeast}${bytes} bytes, and ${maxBytes} are allowed`,
+      {
+        details: { url: display, maxBytes },
+        hint: 'gnt-cluster modify --max-image-size SIZE allows more',
+      },
+    );
+  }
+
+  /** @throws AppError DISK_FULL: others took the room meanwhile, or nobody knew how much would come */
+  async #keepRoomFor(bytes: number): Promise<void> {
+    this.#roomBytes -= bytes;
+    if (this.#roomBytes >= 0) return;
+    const left = this.#totalBytes === null ? ROOM_STEP_BYTES : this.#totalBytes - this.sizeBytes;
+    try {
+      await this.#options.makeRoom(Math.max(bytes, Math.min(ROOM_STEP_BYTES, left)));
+    } catch (error) {
+      throw diskFailure(this.#options.path, error, this.#totalBytes);
+    }
+    this.#roomBytes = Math.max(0, ROOM_STEP_BYTES - bytes);
   }
 
   /** The content's SHA-256; the file is on disk under the name that it gives. */
@@ -132,7 +172,8 @@ export class PartialFile implements TransferSink {
 }
 
 function diskFailure(path: string, error: unknown, totalBytes: number | null): unknown {
-  if (!['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCodeOf(error) ?? '')) return error;
+  const isFull = ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(systemCodeOf(error) ?? '');
+  if (!isFull && !isAppError(error, 'DISK_SPACE')) return error;
   return new AppError(
     'DISK_FULL',
     `the disk became full while ${path} was written: ${messageOf(error)}`,

@@ -1,3 +1,4 @@
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { openPackage } from '../downloads/package-source.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
@@ -35,6 +36,7 @@ export function createGuestContent({
       return openPackage(active.instance.personalizationPackage, {
         signal,
         netrcFile,
+        limits: downloadLimitsOf(await clusters.load()),
         ...(packageUser !== undefined && { user: packageUser }),
         ...(packagePassword !== undefined && { password: packagePassword }),
       });

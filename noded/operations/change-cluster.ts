@@ -105,6 +105,11 @@ export function modifyClusterHandler(
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
+          ...chosen({
+            maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
+            downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
+            minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
+          }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           tags: mergeTags(cluster.tags ?? [], opcode),
@@ -114,4 +119,12 @@ export function modifyClusterHandler(
       };
     },
   };
+}
+
+/** What was never set keeps following the default of the programs. */
+function chosen<Key extends string>(
+  values: Readonly<Record<Key, number | undefined>>,
+): Partial<Record<Key, number>> {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as Partial<Record<Key, number>>;
 }

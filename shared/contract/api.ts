@@ -92,6 +92,10 @@ export const clusterRecord = z.object({
   exposeServices: z.record(z.string(), exposedService),
   /** URLs of package mirrors that an instance may read from while it is installed, by name. */
   packageMirrors: z.record(z.string(), z.string()).optional(),
+  /** What `downloadLimitsOf` completes. */
+  maxImageBytes: z.number().int().positive().optional(),
+  downloadTimeoutS: z.number().int().nonnegative().optional(),
+  minDownloadRate: z.number().int().nonnegative().optional(),
   tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;

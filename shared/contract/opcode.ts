@@ -201,6 +201,13 @@ export const backupRemove = z.strictObject({
   name: instanceName,
 });
 
+/** A pebibyte. */
+const MAX_IMAGE_BYTES = 2 ** 50;
+/** A timer's longest time is little more than three weeks. */
+const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
+/** What a gigabit network carries: above it, every server would be too slow. */
+const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
+
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
   name: z.string().max(255),
@@ -215,6 +222,12 @@ export const clusterModify = z.strictObject({
   /** Seconds; 0 means none. */
   installTimeoutS: z.number().int().nonnegative().optional(),
   hostScripts: z.boolean().optional(),
+  /** Of an image as it is published. */
+  maxImageBytes: z.number().int().positive().max(MAX_IMAGE_BYTES).optional(),
+  /** Seconds for a whole download; 0 means none. */
+  downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
+  /** Bytes a second below which a server is given up; 0 means none. */
+  minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
   /** NAME=PORT:HOST:PORT; null removes NAME. */
   exposeServices: z
     .record(

@@ -195,6 +195,9 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
     'cluster',
     'init',
     '--install-timeout=60',
+    '--max-image-size=200G',
+    '--download-timeout=86400',
+    '--min-download-rate=0',
     '--expose-service',
     'apt=80:10.0.0.1:8080',
   );
@@ -203,6 +206,9 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
   assert.deepEqual(daemon.submitted.at(-1), {
     opcode: 'CLUSTER_SET_PARAMS',
     installTimeoutS: 60,
+    maxImageBytes: 200 * 1024 ** 3,
+    downloadTimeoutS: 86_400,
+    minDownloadRate: 0,
     exposeServices: { apt: { port: 80, host: '10.0.0.1', hostPort: 8080 } },
     packageMirrors: {},
   });

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs';
 import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../terminal/context.ts';
-import { formatTime } from '../../render/format.ts';
+import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
+import { parseSizeBytes } from '../../values/size.ts';
 import { renderFindings } from '../node/doctor.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
@@ -14,6 +16,11 @@ export interface ClusterOptions extends SubmitOptions {
   /** Seconds; 0 is none. */
   readonly installTimeout?: number;
   readonly hostScripts?: boolean;
+  readonly maxImageSize?: string;
+  /** Seconds; 0 is none. */
+  readonly downloadTimeout?: number;
+  /** Bytes a second; 0 is none. */
+  readonly minDownloadRate?: number;
   readonly exposeService?: readonly string[];
   readonly packageMirror?: readonly string[];
   readonly store?: string;
@@ -127,6 +134,11 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
   return {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
     ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
+    ...(options.maxImageSize !== undefined && {
+      maxImageBytes: parseSizeBytes('--max-image-size', options.maxImageSize),
+    }),
+    ...(options.downloadTimeout !== undefined && { downloadTimeoutS: options.downloadTimeout }),
+    ...(options.minDownloadRate !== undefined && { minDownloadRate: options.minDownloadRate }),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
   };
@@ -186,6 +198,7 @@ export async function runClusterInfo(
     context.print(JSON.stringify(cluster, null, 2));
     return;
   }
+  const limits = downloadLimitsOf(cluster);
   const services = Object.entries(cluster.exposeServices).map(
     ([key, { port, host, hostPort }]) => ({
       key,
@@ -208,6 +221,15 @@ export async function runClusterInfo(
       value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
     },
     { key: 'Scripts on the host', value: cluster.hostScripts },
+    { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
+    {
+      key: 'Limit for downloads',
+      value: limits.timeoutS === 0 ? 'none' : `${limits.timeoutS} s`,
+    },
+    {
+      key: 'Slowest download',
+      value: limits.minRate === 0 ? 'any' : `${formatBytes(limits.minRate)}/s`,
+    },
     {
       key: 'Exposed services',
       value: services.length === 0 ? null : `${services.length}`,

@@ -23,6 +23,19 @@ function clusterOptions(): readonly Option[] {
       'may scripts of trusted OS definitions run on the host',
       group,
     ),
+    option('--max-image-size <size>', 'largest image that a URL may have, as it is published', {
+      group,
+    }),
+    wholeNumber(
+      '--download-timeout <seconds>',
+      'longest time of the download of an image or a package; 0 is none',
+      { group },
+    ),
+    wholeNumber(
+      '--min-download-rate <bytes>',
+      'bytes a second below which the server of an image or a package is given up; 0 is none',
+      { group },
+    ),
     option(
       '--expose-service <name=port:host:port>',
       'let guests reach a service: port of 169.254.169.254, then host and port it goes to; NAME= takes it back; repeatable',
@@ -82,6 +95,7 @@ export function createClusterProgram(context: Context): Command {
     options: [...clusterOptions(), option('--store <url>', '', { isHidden: true })],
     examples: [
       'gnt-cluster modify --install-timeout 3600',
+      'gnt-cluster modify --max-image-size 200G --download-timeout 86400',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service apt=',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import {
   type ByteSource,
@@ -8,12 +9,14 @@ import {
   TruncatedError,
   type Validators,
 } from './byte-source.ts';
+import { Pace, TooSlowError } from './pace.ts';
 
 /** Takes the bytes in order. */
 export interface TransferSink {
   /** Before the first byte, with 0 or the offset resumed from; again with 0 when the file changed and all starts over. */
   begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void>;
-  write(chunk: Buffer): Promise<void>;
+  /** @param signal ends a wait for somebody else */
+  write(chunk: Buffer, signal: AbortSignal): Promise<void>;
 }
 
 export interface TransferOptions {
@@ -24,6 +27,9 @@ export interface TransferOptions {
   /** Of these bytes; with offset 0 of the version that need not be fetched again. */
   readonly validators: Validators | null;
   readonly signal: AbortSignal;
+  readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
+  /** How long a server is listened to before its rate is judged. */
+  readonly rateWindowMs?: number;
   /** First pause; it doubles up to sixteenfold. */
   readonly retryDelayMs: number;
   readonly onRetry: (message: string) => void;
@@ -33,6 +39,10 @@ export interface TransferOptions {
 const MAX_IDLE_ATTEMPTS = 5;
 /** A server that gives a few bytes an attempt is no server. */
 const MAX_ATTEMPTS = 200;
+/** As long as a server may be silent. */
+const RATE_WINDOW_MS = 60_000;
+
+const MS_PER_SECOND = 1000;
 
 interface Position {
   offset: number;
@@ -43,9 +53,30 @@ interface Position {
 
 /**
  * Brings a remote file whole, over cut connections: by Range and If-Range where the server can, from the start where it cannot.
+ * All attempts together have to end in time, and what comes too slowly counts as nothing that came.
  * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, what the sink throws, or the signal's reason
  */
 export async function transfer(options: TransferOptions): Promise<'not-modified' | 'done'> {
+  const { timeoutS } = options.limits;
+  if (timeoutS === 0) return transferUntil(options);
+  const late = new AbortController();
+  const timer = setTimeout(
+    () => late.abort(tooLate(options.source, timeoutS)),
+    timeoutS * MS_PER_SECOND,
+  );
+  // A program that ends does not wait for a reader that never reads.
+  timer.unref();
+  try {
+    return await transferUntil({
+      ...options,
+      signal: AbortSignal.any([options.signal, late.signal]),
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function transferUntil(options: TransferOptions): Promise<'not-modified' | 'done'> {
   const { source, signal, onRetry } = options;
   const { offset, validators } = options;
   const position: Position = { offset, totalBytes: null, validators, hasBegun: false };
@@ -63,7 +94,8 @@ export async function transfer(options: TransferOptions): Promise<'not-modified'
       failure = error;
     }
     // What must be fetched from the start again is no progress.
-    idle = position.offset > farthest && canResume(position) ? 0 : idle + 1;
+    const isProgress = position.offset > farthest && !(failure instanceof TooSlowError);
+    idle = isProgress && canResume(position) ? 0 : idle + 1;
     farthest = Math.max(farthest, position.offset);
     if (idle >= MAX_IDLE_ATTEMPTS || attempt >= MAX_ATTEMPTS) {
       throw giveUp(source, farthest, position.totalBytes, failure);
@@ -96,20 +128,43 @@ async function tryOnce(
   const offset = canResume(position) ? position.offset : 0;
   const isConditional = !position.hasBegun || offset > 0;
   const validators = isConditional ? position.validators : null;
-  const opened = await source.open({ offset, validators, signal });
+  const slow = new AbortController();
+  const opened = await source.open({
+    ...{ offset, validators },
+    signal: AbortSignal.any([signal, slow.signal]),
+  });
   if (opened.kind === 'not-modified') return 'not-modified';
   let skip = await placeSink(opened, sink, position);
-  for await (const chunk of opened.body) {
+  for await (const chunk of paced(opened.body, options, (reason) => slow.abort(reason))) {
     signal.throwIfAborted();
     const fresh = chunk.subarray(Math.min(skip, chunk.length));
     skip -= chunk.length - fresh.length;
     if (fresh.length === 0) continue;
-    await sink.write(fresh);
+    await sink.write(fresh, signal);
     position.offset += fresh.length;
   }
   signal.throwIfAborted();
   const { totalBytes } = opened;
   return skip === 0 && (totalBytes === null || position.offset === totalBytes) ? 'done' : 'cut';
+}
+
+/** The same chunks; `stop` is called when they come too slowly. */
+async function* paced(
+  body: AsyncIterable<Buffer>,
+  { limits, rateWindowMs = RATE_WINDOW_MS }: TransferOptions,
+  stop: (reason: TooSlowError) => void,
+): AsyncGenerator<Buffer, void> {
+  const pace = new Pace({ minBytesPerSecond: limits.minRate, windowMs: rateWindowMs, stop });
+  const chunks = body[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await pace.of(chunks.next() as Promise<IteratorResult<Buffer, void>>);
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    await chunks.return?.();
+  }
 }
 
 /** Where the body joins what the sink has: how many of its first bytes are known already. */
@@ -146,6 +201,17 @@ function mayContinue(known: Validators, now: Validators): boolean {
   );
 }
 
+function tooLate({ display }: ByteSource, timeoutS: number): AppError {
+  return new AppError(
+    'DOWNLOAD_FAILED',
+    `the download of ${display} did not end within ${timeoutS} s`,
+    {
+      details: { url: display, timeoutS },
+      hint: 'gnt-cluster modify --download-timeout SECONDS allows more (0 = no limit)',
+    },
+  );
+}
+
 function giveUp(
   source: ByteSource,
   doneBytes: number,
@@ -153,16 +219,18 @@ function giveUp(
   failure: unknown,
 ): AppError {
   const details = { url: source.display, doneBytes, totalBytes };
+  const allowSlower = 'gnt-cluster modify --min-download-rate BYTES allows less a second';
+  const hint = failure instanceof TooSlowError ? allowSlower : undefined;
   if (failure instanceof TruncatedError || (doneBytes > 0 && totalBytes !== null)) {
     return new AppError(
       'DOWNLOAD_TRUNCATED',
       `the download of ${source.display} ended after ${doneBytes} of ${totalBytes ?? 'unknown'} bytes: ${messageOf(failure)}`,
-      { details, cause: failure, hint: 'check the server, or give another URL' },
+      { details, cause: failure, hint: hint ?? 'check the server, or give another URL' },
     );
   }
   return new AppError(
     'DOWNLOAD_FAILED',
     `cannot download ${source.display}: ${messageOf(failure)}`,
-    { details, cause: failure, hint: 'check the URL and that the server can be reached' },
+    { details, cause: failure, hint: hint ?? 'check the URL and that the server can be reached' },
   );
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
@@ -15,6 +16,7 @@ import { startFtpServer } from './ftp-server.ts';
 const content = randomBytes(400_000);
 const modified = '20261121000000';
 const { signal } = new AbortController();
+const limits = async () => downloadLimitsOf({});
 let directory = '';
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-ftp-'));
@@ -25,6 +27,7 @@ async function newCache(netrcFile?: string): Promise<ImageCache> {
   return createImageCache({
     dir: await mkdtemp(join(directory, 'cache-')),
     maxBytes: 1e9,
+    limits,
     logger: silentLogger,
     clock: systemClock,
     retryDelayMs: 1,
@@ -77,7 +80,13 @@ test('a login for FTP comes from the URL or a netrc file; a wrong one is refused
 test('a missing file and a canceled download leave nothing', async () => {
   await using server = await startFtpServer({ content, modified });
   const dir = await mkdtemp(join(directory, 'cache-'));
-  const cache = createImageCache({ dir, maxBytes: 1e9, logger: silentLogger, clock: systemClock });
+  const cache = createImageCache({
+    dir,
+    maxBytes: 1e9,
+    limits,
+    logger: silentLogger,
+    clock: systemClock,
+  });
   await assert.rejects(
     cache.fetch(server.url.replace('image.raw', 'other.raw'), { signal }),
     (error) => isAppError(error, 'DOWNLOAD_FAILED') && error.message.includes('other.raw'),
@@ -91,12 +100,24 @@ test('a package comes by FTP with its own login', async () => {
   // The server knows one file only; its name ends as it must.
   const url = server.url.replace('image.raw', 'x.tar.gz');
   await assert.rejects(
-    openPackage(url, { user: 'joe', password: new Secret('s3cret'), signal, retryDelayMs: 1 }),
+    openPackage(url, {
+      user: 'joe',
+      password: new Secret('s3cret'),
+      signal,
+      retryDelayMs: 1,
+      limits: downloadLimitsOf({}),
+    }),
     (error) =>
       isAppError(error, 'PACKAGE_DOWNLOAD') && /no such file|refused the file/.test(error.message),
   );
   await assert.rejects(
-    openPackage(url, { user: 'joe', password: new Secret('wrong-one'), signal, retryDelayMs: 1 }),
+    openPackage(url, {
+      user: 'joe',
+      password: new Secret('wrong-one'),
+      signal,
+      retryDelayMs: 1,
+      limits: downloadLimitsOf({}),
+    }),
     (error) =>
       isAppError(error, 'PACKAGE_DOWNLOAD') &&
       /refused the login/.test(error.message) &&

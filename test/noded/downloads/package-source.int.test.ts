@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { openPackage, validatePackageUrl } from '../../../noded/downloads/package-source.ts';
@@ -12,7 +13,7 @@ import { startImageServer } from '../images/image-server.ts';
 
 const content = randomBytes(3_000_000);
 const { signal } = new AbortController();
-const options = { signal, retryDelayMs: 1 };
+const options = { signal, retryDelayMs: 1, limits: downloadLimitsOf({}) };
 let directory = '';
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-package-'));

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import { after, beforeEach, test } from 'node:test';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -110,6 +111,7 @@ async function attack(directory: string): Promise<void> {
     const cache = createImageCache({
       dir: join(directory, `cache-${(caches += 1)}`),
       maxBytes: 1e9,
+      limits: async () => downloadLimitsOf({}),
       logger: silentLogger,
       clock: systemClock,
       retryDelayMs: 1,
@@ -121,7 +123,13 @@ async function attack(directory: string): Promise<void> {
   };
   const fetchPackage = async (url: string): Promise<Buffer> => {
     const login = { user: 'joe', password: new Secret('hunter22') };
-    const options = { signal, retryDelayMs: 1, certificateAuthority: tls.cert, ...login };
+    const options = {
+      signal,
+      retryDelayMs: 1,
+      limits: downloadLimitsOf({}),
+      certificateAuthority: tls.cert,
+      ...login,
+    };
     return buffer((await openPackage(`${url}?x.tar.gz`.replace('?x', '/x'), options)).stream);
   };
   const isRefused = (pattern: RegExp) => (error: unknown) => {

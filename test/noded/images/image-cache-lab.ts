@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -23,6 +24,7 @@ export async function newCache(options: Partial<ImageCacheOptions> = {}) {
   const cache = createImageCache({
     dir,
     maxBytes: 1e9,
+    limits: async () => downloadLimitsOf({}),
     logger: silentLogger,
     clock: systemClock,
     retryDelayMs: 1,

@@ -1,0 +1,28 @@
+import type { ClusterRecord } from './api.ts';
+
+/** What a download of the host may cost; the settings of the cluster, or what holds without them. */
+export interface DownloadLimits {
+  /** Largest image as it is published, in bytes. */
+  readonly maxImageBytes: number;
+  /** Seconds for a whole download, with all of its attempts; 0 is none. */
+  readonly timeoutS: number;
+  /** Bytes a second that a server has to send while it is waited for; 0 is none. */
+  readonly minRate: number;
+}
+
+/** Larger than published cloud and desktop images by far; at 64 GiB in six hours a server sends 3 MiB/s. */
+const DEFAULTS: DownloadLimits = {
+  maxImageBytes: 64 * 1024 ** 3,
+  timeoutS: 6 * 3600,
+  minRate: 4096,
+};
+
+export function downloadLimitsOf(
+  cluster: Pick<ClusterRecord, 'maxImageBytes' | 'downloadTimeoutS' | 'minDownloadRate'>,
+): DownloadLimits {
+  return {
+    maxImageBytes: cluster.maxImageBytes ?? DEFAULTS.maxImageBytes,
+    timeoutS: cluster.downloadTimeoutS ?? DEFAULTS.timeoutS,
+    minRate: cluster.minDownloadRate ?? DEFAULTS.minRate,
+  };
+}
