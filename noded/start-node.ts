@@ -6,6 +6,7 @@ import type { NodeInfo } from '#shared/contract/api.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { type Logger } from '#shared/log/log.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
 import { createExportStore } from './backup/export-store.ts';
@@ -71,14 +72,15 @@ export async function startNode(
   const opened = await openStore(paths, clock, logger);
   const { store } = opened;
   undo.defer(() => store.close());
+  const recordProblems = createRecordProblems(logger);
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
-  const nodes = createNodeRegistry(store);
+  const nodes = createNodeRegistry(store, recordProblems);
   const link = undo.use(await joinCluster(opened, nodeName, nodes, paths, logger));
   // An embedded store has what this node made, also under an earlier name.
   const owns = (node: string | undefined): boolean => link === null || node === nodeName;
-  const instances = createInstanceRepository(store, clock);
-  const jobRepository = createJobRepository(store);
+  const instances = createInstanceRepository(store, clock, recordProblems);
+  const jobRepository = createJobRepository(store, recordProblems);
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
   undo.defer(() => network.close());
   undo.defer(async () => {
@@ -243,7 +245,11 @@ export async function startNode(
       applianceFiles,
       probeAccelerator: () => accelerators.probe(),
       metadPid: () => metad.pid,
-      store: { description: opened.description, ask: () => clusters.load() },
+      store: {
+        description: opened.description,
+        ask: () => clusters.load(),
+        problems: () => recordProblems.list(),
+      },
     });
   const describe = (): Promise<NodeInfo> =>
     describeNode({

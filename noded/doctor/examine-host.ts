@@ -5,6 +5,7 @@ import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run, SYSTEM_PATH } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 
@@ -26,6 +27,8 @@ const buildCommands = {
 } as const;
 
 const COMFORTABLE_FREE_BYTES = 5 * 1024 ** 3;
+/** Of the records that were set aside; the log has them all. */
+const MAX_NAMED_RECORDS = 5;
 const NEEDED_FREE_BYTES = 256 * 1024 ** 2;
 
 export interface DoctorDependencies {
@@ -34,7 +37,12 @@ export interface DoctorDependencies {
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly metadPid: () => number | null;
   /** The store as people know it, and a question that it answers when it is there. */
-  readonly store: { readonly description: string; readonly ask: () => Promise<unknown> };
+  readonly store: {
+    readonly description: string;
+    readonly ask: () => Promise<unknown>;
+    /** Records that were set aside. */
+    readonly problems: () => readonly RecordProblem[];
+  };
 }
 
 /** Looks at everything that an installation needs of this host, and says for each finding what to do. */
@@ -51,6 +59,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkAppliance(dependencies.applianceFiles),
     checkMetad(dependencies.metadPid()),
     checkStore(dependencies.store),
+    Promise.resolve(checkRecords(dependencies.store.problems())),
   ]);
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
 }
@@ -195,6 +204,17 @@ async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
     level: free >= NEEDED_FREE_BYTES ? 'warning' : 'error',
     message,
     hint: 'remove instances or images that are not needed, or make the file system larger',
+  };
+}
+
+function checkRecords(problems: readonly RecordProblem[]): DoctorFinding {
+  if (problems.length === 0) return ok('records', 'every record of the store can be read');
+  const named = problems.map(({ collection, id, reason }) => `${collection}/${id} (${reason})`);
+  return {
+    check: 'records',
+    level: 'warning',
+    message: `${problems.length} set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
+    hint: 'restore the store from a backup, or start the release that wrote them; what they are about is not touched meanwhile',
   };
 }
 

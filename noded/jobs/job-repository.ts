@@ -1,5 +1,6 @@
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const COLLECTION = 'jobs';
@@ -16,7 +17,7 @@ export interface JobRepository {
   list(): Promise<readonly JobRecord[]>;
 }
 
-export function createJobRepository(store: Store): JobRepository {
+export function createJobRepository(store: Store, problems: RecordProblems): JobRepository {
   // Saves of one job follow each other, so that an older state never overwrites a newer one.
   let lastSave: Promise<unknown> = Promise.resolve();
   return {
@@ -49,9 +50,9 @@ export function createJobRepository(store: Store): JobRepository {
     },
     load: async (id) => {
       const stored = await store.get(COLLECTION, keyOf(id));
-      return stored === undefined ? undefined : jobRecord.parse(stored.value);
+      return stored && parseRecord(jobRecord, COLLECTION, stored);
     },
-    list: async () => (await store.list(COLLECTION)).map((stored) => jobRecord.parse(stored.value)),
+    list: () => listRecords(store, COLLECTION, jobRecord, problems),
   };
 }
 

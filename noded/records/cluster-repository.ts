@@ -7,6 +7,7 @@ import {
 } from '#shared/contract/api.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
+import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const OS = 'os';
@@ -25,11 +26,11 @@ export interface ClusterRepository {
 export function createClusterRepository(store: Store, clock: Clock): ClusterRepository {
   const load = async (): Promise<ClusterRecord> => {
     const stored = await store.get(CLUSTER, CLUSTER);
-    return clusterRecord.parse(stored?.value);
+    return parseRecord(clusterRecord, CLUSTER, stored ?? { id: CLUSTER, value: undefined });
   };
   const loadOs = async (name: string): Promise<OsSettings> => {
     const stored = await store.get(OS, name);
-    return stored === undefined ? defaultOsSettings(name) : osSettings.parse(stored.value);
+    return stored === undefined ? defaultOsSettings(name) : parseRecord(osSettings, OS, stored);
   };
   return {
     ensure: () => ensureCluster(store, clock.now()),
@@ -37,7 +38,9 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
     update: async (change) => {
       for (;;) {
         const stored = await store.get(CLUSTER, CLUSTER);
-        const next = change(clusterRecord.parse(stored?.value));
+        const next = change(
+          parseRecord(clusterRecord, CLUSTER, stored ?? { id: CLUSTER, value: undefined }),
+        );
         if (await tryCommit(store, CLUSTER, CLUSTER, stored?.revision, next)) return next;
       }
     },
@@ -46,7 +49,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
       for (;;) {
         const stored = await store.get(OS, name);
         const current =
-          stored === undefined ? defaultOsSettings(name) : osSettings.parse(stored.value);
+          stored === undefined ? defaultOsSettings(name) : parseRecord(osSettings, OS, stored);
         const next = change(current);
         if (await tryCommit(store, OS, name, stored?.revision, next)) return next;
       }

@@ -2,6 +2,7 @@ import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.t
 import { instanceName } from '#shared/contract/primitives.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac } from './channel-addresses.ts';
 
@@ -38,10 +39,14 @@ export interface InstanceRepository {
   remove(uuid: string): Promise<void>;
 }
 
-export function createInstanceRepository(store: Store, clock: Clock): InstanceRepository {
+export function createInstanceRepository(
+  store: Store,
+  clock: Clock,
+  problems: RecordProblems,
+): InstanceRepository {
   const findByUuid = async (uuid: string): Promise<InstanceRecord | undefined> => {
     const stored = await store.get(INSTANCES, uuid);
-    return stored === undefined ? undefined : instanceRecord.parse(stored.value);
+    return stored && parseRecord(instanceRecord, INSTANCES, stored);
   };
 
   const findByName = async (name: string): Promise<InstanceRecord> => {
@@ -67,7 +72,7 @@ export function createInstanceRepository(store: Store, clock: Clock): InstanceRe
       const stored = await store.get(INSTANCES, uuid);
       if (stored === undefined)
         throw new AppError('INSTANCE_NOT_FOUND', `there is no instance ${uuid}`);
-      const before = instanceRecord.parse(stored.value);
+      const before = parseRecord(instanceRecord, INSTANCES, stored);
       const changed = change(before);
       const after: InstanceRecord = {
         ...changed,
@@ -91,10 +96,8 @@ export function createInstanceRepository(store: Store, clock: Clock): InstanceRe
     findByName,
     findByUuid,
     list: async () => {
-      const records = (await store.list(INSTANCES)).map((stored) =>
-        instanceRecord.parse(stored.value),
-      );
-      return records.sort((a, b) => a.name.localeCompare(b.name));
+      const records = await listRecords(store, INSTANCES, instanceRecord, problems);
+      return records.toSorted((a, b) => a.name.localeCompare(b.name));
     },
     create: async (instance) => {
       const { channelNicUuid, ...rest } = instance;

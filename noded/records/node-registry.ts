@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const NODES = 'nodes';
@@ -22,17 +23,17 @@ export interface NodeRegistry {
   remove(name: string): Promise<void>;
 }
 
-export function createNodeRegistry(store: Store): NodeRegistry {
+export function createNodeRegistry(store: Store, problems: RecordProblems): NodeRegistry {
   const find = async (name: string): Promise<z.infer<typeof nodeRecord> | undefined> => {
     const stored = await store.get(NODES, name);
-    return stored && nodeRecord.parse(stored.value);
+    return stored && parseRecord(nodeRecord, NODES, stored);
   };
   return {
     registerAlone: async (name) => {
       await store.commit([{ collection: NODES, id: name, expected: 'any', value: { name } }]);
     },
     register: async (name, publicKey) => {
-      const nodes = (await store.list(NODES)).map(({ value }) => nodeRecord.parse(value));
+      const nodes = await listRecords(store, NODES, nodeRecord, problems);
       refuseSecondName(name, nodes.find((node) => node.publicKey === publicKey)?.name);
       try {
         await store.commit([

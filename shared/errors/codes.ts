@@ -34,6 +34,7 @@ export const errorCodes = {
   DISK_SPACE: 2,
   STORE_VERSION: 2,
   STORE_KEY: 2,
+  RECORD_UNREADABLE: 2,
   CONFLICT: 2,
   NOT_SUPPORTED: 2,
   FILE_UNREADABLE: 2,

@@ -3,6 +3,7 @@ import { clusterRecord, type ClusterRecord } from '../contract/api.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
 import { createRedisStore } from './redis-store.ts';
+import { parseRecord } from './readable-records.ts';
 import { createSealedStore } from './sealed-store.ts';
 import type { StoreChoice } from './store-choice.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
@@ -61,7 +62,7 @@ export async function openChosenStore(
 
 export async function findCluster(store: Store): Promise<ClusterRecord | undefined> {
   const stored = await store.get(CLUSTER, CLUSTER);
-  return stored && clusterRecord.parse(stored.value);
+  return stored && parseRecord(clusterRecord, CLUSTER, stored);
 }
 
 /** The cluster's record; made where there is none. */
@@ -84,6 +85,7 @@ export async function ensureCluster(
     return value;
   } catch (error) {
     if (!isAppError(error, 'CONFLICT')) throw error;
-    return clusterRecord.parse((await store.get(CLUSTER, CLUSTER))?.value);
+    const there = await store.get(CLUSTER, CLUSTER);
+    return parseRecord(clusterRecord, CLUSTER, there ?? { id: CLUSTER, value: undefined });
   }
 }

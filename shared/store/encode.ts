@@ -1,5 +1,6 @@
-import { AppError } from '../errors/app-error.ts';
-import type { Write } from './store.ts';
+import { AppError, isAppError } from '../errors/app-error.ts';
+import { unreadable } from './readable-records.ts';
+import type { ListedRecord, StoredRecord, Write } from './store.ts';
 
 /** Version of the layout in which records are kept. Each engine migrates older ones and refuses newer ones. */
 export const STORE_SCHEMA = 1;
@@ -47,6 +48,29 @@ export function checkKey(collection: string, id: string): void {
 
 export function checkCollection(collection: string): void {
   if (!COLLECTION.test(collection)) throw new Error(`not a collection: ${collection}`);
+}
+
+/** @throws AppError RECORD_UNREADABLE for text that this program did not write */
+export function decodeValue(collection: string, id: string, json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown;
+  } catch {
+    // The parser's message quotes the text, which may be private.
+    throw unreadable(collection, id, 'it is no JSON');
+  }
+}
+
+/** For a list: what `decode` throws becomes the record's problem. */
+export function decodeListed(
+  key: Pick<StoredRecord, 'id' | 'revision'>,
+  decode: () => unknown,
+): ListedRecord {
+  try {
+    return { ...key, value: decode() };
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return { ...key, value: undefined, problem: error.message };
+  }
 }
 
 export function conflict(collection: string, id: string): AppError {

@@ -6,6 +6,8 @@ import {
   checkKey,
   compareIds,
   conflict,
+  decodeListed,
+  decodeValue,
   type EncodedWrite,
   encodeWrites,
   newerStore,
@@ -76,9 +78,12 @@ async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<vo
   }
 }
 
-function parseField(id: string, text: string): StoredRecord {
+function splitField(
+  id: string,
+  text: string,
+): { readonly key: Pick<StoredRecord, 'id' | 'revision'>; readonly json: string } {
   const end = text.indexOf('\n');
-  return { id, revision: Number(text.slice(0, end)), value: JSON.parse(text.slice(end + 1)) };
+  return { key: { id, revision: Number(text.slice(0, end)) }, json: text.slice(end + 1) };
 }
 
 function createStore(redis: Redis, options: RedisStoreOptions): Store {
@@ -95,13 +100,18 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
     async get(collection, id) {
       checkKey(collection, id);
       const text = await answered(redis.hget(collectionKey(collection), id));
-      return text === null ? undefined : parseField(id, text);
+      if (text === null) return undefined;
+      const { key, json } = splitField(id, text);
+      return { ...key, value: decodeValue(collection, id, json) };
     },
     async list(collection) {
       checkCollection(collection);
       const fields = await answered(redis.hgetall(collectionKey(collection)));
       return Object.entries(fields)
-        .map(([id, text]) => parseField(id, text))
+        .map(([id, text]) => {
+          const { key, json } = splitField(id, text);
+          return decodeListed(key, () => decodeValue(collection, id, json));
+        })
         .sort((a, b) => compareIds(a.id, b.id));
     },
     async commit(writes) {

@@ -1,5 +1,6 @@
 import nacl from 'tweetnacl';
 import { AppError } from '../errors/app-error.ts';
+import { decodeListed } from './encode.ts';
 import type { Store, StoredRecord } from './store.ts';
 
 /** Bytes of a cluster's key. */
@@ -13,7 +14,7 @@ export function makeClusterKey(): Uint8Array {
  * A store whose values nobody reads or makes without the key: each is a secretbox (XSalsa20-Poly1305, random nonce) in base64 over
  * its collection, its id and itself, so that a record cannot take another one's place either. Collections, ids and revisions stay
  * as they are. Who can write to the store below can still delete records and put older ones of the same id back.
- * @throws AppError STORE_KEY from `get` and `list` when a record was not sealed with this key
+ * @throws AppError STORE_KEY from `get` when a record was not sealed with this key; in a list it is that record's problem
  */
 export function createSealedStore(store: Store, key: Uint8Array): Store {
   const open = (collection: string, record: StoredRecord): StoredRecord => ({
@@ -26,7 +27,13 @@ export function createSealedStore(store: Store, key: Uint8Array): Store {
       return record && open(collection, record);
     },
     list: async (collection) =>
-      (await store.list(collection)).map((record) => open(collection, record)),
+      (await store.list(collection)).map((record) =>
+        record.problem === undefined
+          ? decodeListed({ id: record.id, revision: record.revision }, () =>
+              openValue(collection, record, key),
+            )
+          : record,
+      ),
     commit: (writes) =>
       store.commit(
         writes.map((write) =>

@@ -3,7 +3,15 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { AppError, messageOf } from '../errors/app-error.ts';
-import { checkCollection, checkKey, conflict, type EncodedWrite, encodeWrites } from './encode.ts';
+import {
+  checkCollection,
+  checkKey,
+  conflict,
+  decodeListed,
+  decodeValue,
+  type EncodedWrite,
+  encodeWrites,
+} from './encode.ts';
 import { migrateSqlite } from './sqlite-schema.ts';
 import type { Store, StoredRecord } from './store.ts';
 
@@ -60,8 +68,8 @@ interface Row {
   readonly value: string;
 }
 
-function toRecord(row: Row): StoredRecord {
-  return { id: row.id, revision: row.revision, value: JSON.parse(row.value) as unknown };
+function keyOf({ id, revision }: Row): Pick<StoredRecord, 'id' | 'revision'> {
+  return { id, revision };
 }
 
 function createStore(database: DatabaseSync): Store {
@@ -78,11 +86,13 @@ function createStore(database: DatabaseSync): Store {
       checkKey(collection, id);
       // Columns of a STRICT table have the types of Row.
       const row = selectOne.get(collection, id) as Row | undefined;
-      return row && toRecord(row);
+      return row && { ...keyOf(row), value: decodeValue(collection, row.id, row.value) };
     },
     async list(collection) {
       checkCollection(collection);
-      return (selectAll.all(collection) as unknown as Row[]).map(toRecord);
+      return (selectAll.all(collection) as unknown as Row[]).map((row) =>
+        decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
+      );
     },
     async commit(writes) {
       const encoded = encodeWrites(writes);

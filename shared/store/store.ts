@@ -6,6 +6,11 @@ export interface StoredRecord {
   readonly value: unknown;
 }
 
+/** One of a list: a record that cannot be opened says why, and has no value; the others of its collection are there all the same. */
+export interface ListedRecord extends StoredRecord {
+  readonly problem?: string;
+}
+
 /**
  * One write of a commit. `expected` is the revision that the writer saw: `absent` claims an id that nobody has.
  * `value: undefined` deletes.
@@ -22,9 +27,10 @@ export interface Write {
  * claimed with `absent` in the same commit as their owner, so that two nodes can never take the same one.
  */
 export interface Store {
+  /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
   get(collection: string, id: string): Promise<StoredRecord | undefined>;
   /** Ordered by id. */
-  list(collection: string): Promise<readonly StoredRecord[]>;
+  list(collection: string): Promise<readonly ListedRecord[]>;
   /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a deletion).
    * @throws AppError CONFLICT with `details: { collection, id }` of the first write whose expectation does not hold

@@ -22,6 +22,7 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { createOpcode } from './support/opcodes.ts';
 import { randomUUID } from 'node:crypto';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 
 let dir = '';
 let stores = 0;
@@ -38,8 +39,8 @@ async function createNode(t: TestContext) {
   t.after(() => store.close());
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
-  const instances = createInstanceRepository(store, clock);
-  const jobs = createJobRepository(store);
+  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
+  const jobs = createJobRepository(store, createRecordProblems(silentLogger));
   const hypervisor = new FakeHypervisor();
   const network = new FakeNetwork();
   const metad = new FakeMetad();

@@ -17,6 +17,7 @@ import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 import type { Lab, ProgramName, ProgramResult } from '../../../scripts/demo/lab.ts';
 import { createOpcode } from '../../noded/support/opcodes.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 
 export async function succeed(lab: Lab, program: ProgramName, ...args: string[]): Promise<string> {
   const result = await lab.run(program, args, { timeoutMs: 60_000 });
@@ -104,12 +105,17 @@ export async function leaveBehind(
   const key = await readClusterKey(keyFile);
   assert.ok(key);
   const { store } = await openSealedRedis(url, key, silentLogger);
-  await createNodeRegistry(store).register(node, encodeKey(randomBytes(32)));
+  await createNodeRegistry(store, createRecordProblems(silentLogger)).register(
+    node,
+    encodeKey(randomBytes(32)),
+  );
   const planned = planNewInstance(createOpcode({ name }), {
     nodeName: node,
     newUuid: randomUUID,
     newMac: () => 'aa:00:00:00:00:01',
   });
-  await createInstanceRepository(store, systemClock).create(planned);
+  await createInstanceRepository(store, systemClock, createRecordProblems(silentLogger)).create(
+    planned,
+  );
   await store.close();
 }

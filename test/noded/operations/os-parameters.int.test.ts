@@ -16,6 +16,8 @@ import { createClusterRepository } from '../../../noded/records/cluster-reposito
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode, modifyOpcode } from '../support/opcodes.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { silentLogger } from '#shared/log/log.ts';
 
 const PARAMETERS = ['hidden-below', 'shown-below', 'own', 'default'];
 
@@ -40,7 +42,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     osParameters: { 'hidden-below': 'variant' },
     osParametersPrivate: { 'shown-below': 'variant' },
   }));
-  const instances = createInstanceRepository(store, clock);
+  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
   const web1 = await instances.create(
     planNewInstance(
       createOpcode({

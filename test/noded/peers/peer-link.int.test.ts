@@ -16,6 +16,7 @@ import { createNodeRegistry, type NodeRegistry } from '../../../noded/records/no
 import { PeerLink } from '../../../noded/peers/peer-link.ts';
 import type { PeerStream } from '../../../noded/peers/peer-stream.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 
 /** Two nodes and a stranger on one real Redis. */
 let redis: RedisServer;
@@ -27,7 +28,7 @@ const keys = { a: nacl.box.keyPair(), b: nacl.box.keyPair() };
 before(async () => {
   redis = await startRedis();
   store = await createRedisStore({ server: server(), logger: silentLogger });
-  nodes = createNodeRegistry(store);
+  nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
   for (const name of ['a', 'b'] as const)
     await nodes.register(name, encodeKey(keys[name].publicKey));
   await nodes.register('silent', encodeKey(nacl.box.keyPair().publicKey));

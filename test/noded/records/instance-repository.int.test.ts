@@ -14,6 +14,8 @@ import {
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { silentLogger } from '#shared/log/log.ts';
 
 let dir = '';
 let stores = 0;
@@ -46,7 +48,10 @@ const nic = (mac: string) => [{ mac, mode: 'user' as const }];
 test('instances created at the same time by two nodes never share an address or a MAC', async (t) => {
   const store = openStore(t);
   const clock = new ManualClock();
-  const nodes = [createInstanceRepository(store, clock), createInstanceRepository(store, clock)];
+  const nodes = [
+    createInstanceRepository(store, clock, createRecordProblems(silentLogger)),
+    createInstanceRepository(store, clock, createRecordProblems(silentLogger)),
+  ];
   const created = await Promise.all(
     Array.from({ length: 40 }, (_, index) => {
       const repository = nodes[index % 2];
@@ -61,7 +66,11 @@ test('instances created at the same time by two nodes never share an address or 
 
 test('of two that ask for one name at the same time, one gets it and the other is told', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(store, new ManualClock());
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   const outcomes = await Promise.allSettled([
     repository.create(plan('web1')),
     repository.create(plan('web1')),
@@ -75,7 +84,11 @@ test('of two that ask for one name at the same time, one gets it and the other i
 
 test('a MAC that another instance has is refused and leaves no claim', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(store, new ManualClock());
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   await repository.create(plan('web1', { nics: nic('02:00:00:00:00:01') }));
   const second = repository.create(plan('web2', { nics: nic('02:00:00:00:00:01') }));
   await assert.rejects(second, { code: 'CONFLICT', message: /02:00:00:00:00:01/ });
@@ -85,7 +98,11 @@ test('a MAC that another instance has is refused and leaves no claim', async (t)
 
 test('removing an instance gives its name and MACs back, its address comes last', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(store, new ManualClock());
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   const web1 = await repository.create(plan('web1', { nics: nic('02:00:00:00:00:01') }));
   await repository.remove(web1.uuid);
   for (const claims of ['claim-name', 'claim-ip', 'claim-mac'])
@@ -97,7 +114,11 @@ test('removing an instance gives its name and MACs back, its address comes last'
 
 test('renaming moves the name, keeps everything else and refuses a taken one', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(store, new ManualClock());
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   const web1 = await repository.create(plan('web1'));
   await repository.create(plan('web2'));
   await assert.rejects(repository.rename(web1.uuid, 'web2'), { code: 'INSTANCE_EXISTS' });
@@ -110,7 +131,11 @@ test('renaming moves the name, keeps everything else and refuses a taken one', a
 });
 
 test('changes at the same time are all made, none is overwritten', async (t) => {
-  const repository = createInstanceRepository(openStore(t), new ManualClock());
+  const repository = createInstanceRepository(
+    openStore(t),
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   const { uuid } = await repository.create(plan('web1'));
   await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
@@ -126,7 +151,11 @@ test('changes at the same time are all made, none is overwritten', async (t) => 
 });
 
 test('changing or finding what is not there says so', async (t) => {
-  const repository = createInstanceRepository(openStore(t), new ManualClock());
+  const repository = createInstanceRepository(
+    openStore(t),
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   await assert.rejects(
     repository.update(randomUUID(), (instance) => instance),
     { code: 'INSTANCE_NOT_FOUND' },
@@ -140,7 +169,11 @@ test('changing or finding what is not there says so', async (t) => {
 
 test('no secret value is anywhere in the store', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(store, new ManualClock());
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
   await repository.create(
     plan('web1', {
       osParametersSecret: { rootpw: 'TOP-SECRET' },

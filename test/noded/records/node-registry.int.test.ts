@@ -6,6 +6,8 @@ import { test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { silentLogger } from '#shared/log/log.ts';
 
 const isRefusal =
   (hint: string) =>
@@ -19,7 +21,7 @@ test('a name is one node and a node is one name, until it is removed', async (t)
     await store.close();
     await rm(directory, { recursive: true });
   });
-  const nodes = createNodeRegistry(store);
+  const nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
   await nodes.register('node1', 'key1');
   await nodes.register('node1', 'key1');
   await nodes.register('node2', 'key2');

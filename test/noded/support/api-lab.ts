@@ -30,6 +30,7 @@ import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 
 let top = '';
 let count = 0;
@@ -71,9 +72,9 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   t.after(() => store.close());
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
-  const nodes = createNodeRegistry(store);
+  const nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
   await nodes.registerAlone('node1');
-  const instances = createInstanceRepository(store, clock);
+  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
   const views = createViews(instances, clusters);
   const hypervisor = new FakeHypervisor();
   const metad = new FakeMetad();
@@ -106,7 +107,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   };
   const jobs = new JobEngine({
     nodeName: 'node1',
-    repository: createJobRepository(store),
+    repository: createJobRepository(store, createRecordProblems(silentLogger)),
     logger,
     clock,
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,

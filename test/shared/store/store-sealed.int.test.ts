@@ -69,7 +69,10 @@ test('sealed: a record of another key, in another place, changed or made up is r
   const kept = (await redis.hget('{tamper}:c:a', 'x')) ?? '';
   await redis.hset('{tamper}:c:a', 'y', kept);
   await assert.rejects(store.get('a', 'y'), isRefusal);
-  await assert.rejects(store.list('a'), isRefusal);
+  const [own, foreign] = await store.list('a');
+  assert.deepEqual([own?.value, own?.problem], ['own', undefined]);
+  assert.deepEqual([foreign?.id, foreign?.value], ['y', undefined]);
+  assert.match(foreign?.problem ?? '', /a\/y is not sealed with this key/);
   await redis.hset('{tamper}:c:b', 'x', kept);
   await assert.rejects(store.get('b', 'x'), isRefusal);
   const changed = kept.replace(/[A-Za-z](?=[^A-Za-z]*"$)/, (letter) =>

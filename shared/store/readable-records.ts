@@ -1,0 +1,82 @@
+import type { z } from 'zod';
+import { AppError } from '../errors/app-error.ts';
+import type { Logger } from '../log/log.ts';
+import type { Store, StoredRecord } from './store.ts';
+
+/** A record that no part of this program can use. It is left as it is, and out of every list. */
+export interface RecordProblem {
+  readonly collection: string;
+  readonly id: string;
+  /** Names the field, never its value: that may be private. */
+  readonly reason: string;
+}
+
+/** The records that are set aside, as they were found when their collection was last listed. */
+export interface RecordProblems {
+  list(): readonly RecordProblem[];
+  replace(collection: string, problems: readonly RecordProblem[]): void;
+}
+
+/** Logs each problem once. */
+export function createRecordProblems(logger: Logger): RecordProblems {
+  const known = new Map<string, readonly RecordProblem[]>();
+  return {
+    list: () => [...known.values()].flat(),
+    replace: (collection, problems) => {
+      const before = new Set(known.get(collection)?.map(({ id }) => id));
+      for (const problem of problems) {
+        if (!before.has(problem.id)) logger.error('record.set-aside', { ...problem });
+      }
+      known.set(collection, problems);
+    },
+  };
+}
+
+/** @throws AppError RECORD_UNREADABLE, STORE_KEY */
+export function parseRecord<T>(
+  schema: z.ZodType<T>,
+  collection: string,
+  { id, value }: Pick<StoredRecord, 'id' | 'value'>,
+): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw unreadable(collection, id, `field ${issue?.path.join('.') || '(all)'}: ${issue?.code}`);
+}
+
+/** All records of a collection that can be read, in the order of their ids; one bad record must not keep the others from their work. */
+export async function listRecords<T>(
+  store: Store,
+  collection: string,
+  schema: z.ZodType<T>,
+  problems: RecordProblems,
+): Promise<readonly T[]> {
+  const readable: T[] = [];
+  const bad: RecordProblem[] = [];
+  for (const record of await store.list(collection)) {
+    try {
+      if (record.problem !== undefined) throw unreadable(collection, record.id, record.problem);
+      readable.push(parseRecord(schema, collection, record));
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      bad.push({ collection, id: record.id, reason: error.reason });
+    }
+  }
+  problems.replace(collection, bad);
+  return readable;
+}
+
+class UnreadableRecord extends AppError {
+  readonly reason: string;
+  constructor(collection: string, id: string, reason: string) {
+    super('RECORD_UNREADABLE', `the record ${collection}/${id} cannot be read: ${reason}`, {
+      details: { collection, id },
+      hint: 'it is left as it is: restore the store from a backup, or start the release that wrote it',
+    });
+    this.reason = reason;
+  }
+}
+
+export function unreadable(collection: string, id: string, reason: string): AppError {
+  return new UnreadableRecord(collection, id, reason);
+}
