@@ -9,6 +9,7 @@ import type { Binding } from './channel/registry.ts';
 import { listenForControl } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import { createDhcpHandler } from './dhcp/serve-dhcp.ts';
+import { createAudit } from './http/audit.ts';
 import { createContentProxy } from './http/content-proxy.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
@@ -28,13 +29,14 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   // Microseconds of the start: larger than any number that an earlier process can have given.
   const events = new EventLog(startedAtMs * 1000);
   const metrics = createMetrics(() => registry.instances());
+  const audit = createAudit(logger, clock);
   const serveStream = createContentProxy(options.contentSocket);
-  const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
+  const handler = new GuestHandler({ events, serveStream, metrics, audit, clock });
   const guests = new GuestServer(handler, metrics);
-  const relay = createServiceRelay({ socketPath: options.contentSocket, metrics, logger, clock });
+  const relay = createServiceRelay({ socketPath: options.contentSocket, metrics, audit, clock });
   const abort = new AbortController();
   const open = async (instance: Instance, device: string): Promise<Binding> => {
-    const dhcp = createDhcpHandler(instance, { clock, logger, metrics });
+    const dhcp = createDhcpHandler(instance, { clock, logger, audit, metrics });
     const binding = await DeviceBinding.open(
       {
         device,

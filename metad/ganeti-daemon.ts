@@ -11,6 +11,7 @@ import { createPackageServer, ganetiLeaves } from './ganeti/ganeti-files.ts';
 import { Listeners } from './ganeti/listeners.ts';
 import { listenForGaneti } from './ganeti/luxi-server.ts';
 import { claimPidFile } from './ganeti/pid-file.ts';
+import { createAudit } from './http/audit.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 
@@ -26,7 +27,13 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   const events = new EventLog(startedAtMs * 1000);
   const metrics = createMetrics(() => dropIn.instances());
   const serveStream = createPackageServer(options.packageDirectories);
-  const handler = new GuestHandler({ events, serveStream, metrics, logger, clock });
+  const handler = new GuestHandler({
+    events,
+    serveStream,
+    metrics,
+    audit: createAudit(logger, clock),
+    clock,
+  });
   const guests = new GuestServer(handler, metrics);
   const dropIn: GanetiDropIn = new GanetiDropIn({
     guests,

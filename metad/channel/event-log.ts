@@ -1,5 +1,9 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
-import { MAX_EVENTS_KEPT, MAX_EVENT_BYTES_KEPT } from '../config/limits.ts';
+import {
+  MAX_EVENTS_KEPT,
+  MAX_EVENT_BYTES_KEPT,
+  MAX_EVENT_BYTES_KEPT_OF_ALL,
+} from '../config/limits.ts';
 
 /** What happened, without sequence number and instance. */
 export type EventBody = MetadEvent['event'];
@@ -21,25 +25,32 @@ interface Ring {
 export interface EventLogLimits {
   readonly maxEvents: number;
   readonly maxBytes: number;
+  /** Of all instances together. */
+  readonly maxBytesOfAll: number;
 }
+
+const LIMITS: EventLogLimits = {
+  maxEvents: MAX_EVENTS_KEPT,
+  maxBytes: MAX_EVENT_BYTES_KEPT,
+  maxBytesOfAll: MAX_EVENT_BYTES_KEPT_OF_ALL,
+};
 
 /**
  * Events of all instances in one order, kept so that the node daemon may be away for a while.
  *
- * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance, so that one guest cannot push out another's
- * events; whoever asks for events that were dropped gets one `gap` in their place.
+ * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance and for all together, and who has most makes room, so
+ * that one guest cannot push out another's events; whoever asks for events that were dropped gets one `gap` in their place.
  */
 export class EventLog {
   readonly #rings = new Map<string, Ring>();
   readonly #listeners = new Set<(record: EventRecord) => void>();
   readonly #limits: EventLogLimits;
   #sequence: number;
+  /** Of all rings. */
+  #bytes = 0;
 
   /** @param firstSequence larger than any sequence number of an earlier process, so that a reader's position stays valid */
-  constructor(
-    firstSequence: number,
-    limits: EventLogLimits = { maxEvents: MAX_EVENTS_KEPT, maxBytes: MAX_EVENT_BYTES_KEPT },
-  ) {
+  constructor(firstSequence: number, limits: EventLogLimits = LIMITS) {
     this.#sequence = firstSequence;
     this.#limits = limits;
   }
@@ -51,7 +62,8 @@ export class EventLog {
     if (!ring) this.#rings.set(instance, (ring = emptyRing()));
     ring.records.push(record);
     ring.bytes += record.line.length;
-    trim(ring, this.#limits);
+    this.#bytes += record.line.length - trim(ring, this.#limits);
+    if (this.#bytes > this.#limits.maxBytesOfAll) this.#trimLargest();
     for (const listener of this.#listeners) listener(record);
   }
 
@@ -78,7 +90,16 @@ export class EventLog {
   }
 
   forget(instance: string): void {
+    this.#bytes -= this.#rings.get(instance)?.bytes ?? 0;
     this.#rings.delete(instance);
+  }
+
+  /** Down to three quarters, so that it is not done for every event from then on. */
+  #trimLargest(): void {
+    const maxBytes = (this.#limits.maxBytesOfAll * 0.75) / this.#rings.size;
+    for (const ring of this.#rings.values()) {
+      this.#bytes -= trim(ring, { ...this.#limits, maxBytes });
+    }
   }
 }
 
@@ -86,7 +107,8 @@ function emptyRing(): Ring {
   return { records: [], bytes: 0, lost: 0, lostUpTo: 0 };
 }
 
-function trim(ring: Ring, limits: EventLogLimits): void {
+/** @returns the bytes that were dropped */
+function trim(ring: Ring, limits: EventLogLimits): number {
   let count = 0;
   let bytes = ring.bytes;
   while (
@@ -96,13 +118,15 @@ function trim(ring: Ring, limits: EventLogLimits): void {
     bytes -= ring.records[count]?.line.length ?? 0;
     count++;
   }
-  if (count === 0) return;
+  if (count === 0) return 0;
   // Make room for a sixteenth at once: removing from the front one by one would copy the array each time.
   const spare = Math.min(ring.records.length - 1, count + (limits.maxEvents >> 4));
   const dropped = ring.records.splice(0, spare);
-  ring.bytes -= dropped.reduce((sum, record) => sum + record.line.length, 0);
+  const droppedBytes = dropped.reduce((sum, record) => sum + record.line.length, 0);
+  ring.bytes -= droppedBytes;
   ring.lost += dropped.length;
   ring.lostUpTo = dropped.at(-1)?.sequence ?? ring.lostUpTo;
+  return droppedBytes;
 }
 
 function formatEvent(event: MetadEvent): string {

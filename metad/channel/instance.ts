@@ -14,7 +14,7 @@ import { Exclusion } from './exclusion.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import type { SessionTokens } from './session-tokens.ts';
-import { TokenBucket } from './token-bucket.ts';
+import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
 const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 
@@ -40,6 +40,8 @@ export class Instance {
   #isEnded = false;
   /** Requests that wait for the end of their answers; counted by their connections (http/peer.ts). */
   unanswered = 0;
+  /** A batch of install events is on its way. */
+  isReporting = false;
   readonly #clock: Clock;
   readonly #rendered: RenderedSites;
 
@@ -131,6 +133,11 @@ export class Instance {
     const { requestsPerSecond, burst } = this.#view.limits;
     this.#requestBucket ??= new TokenBucket(burst, nowMs);
     return this.#requestBucket.take({ perSecond: requestsPerSecond, burst }, nowMs, cost);
+  }
+
+  /** Counts what turned out to cost more than a usual request; as {@link takeRequest}. */
+  charge(cost: number): number {
+    return cost === 0 ? 0 : this.takeRequest(this.#clock.monotonicMs(), cost);
   }
 
   /** @throws RenderFailure */

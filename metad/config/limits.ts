@@ -29,6 +29,11 @@ export const DRAIN_TIMEOUT_MS = 2_000;
 /** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
 export const MAX_EVENTS_KEPT = 8192;
 export const MAX_EVENT_BYTES_KEPT = 4 * 1024 * 1024;
+/** Of all instances together. Beyond it those that have most lose their oldest. */
+export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * 1024 * 1024;
+/** What of a batch of install events costs as much as a request: it is parsed, checked and written again, here and by the node daemon. */
+export const EVENT_BYTES_PER_REQUEST_TOKEN = 4096;
+export const EVENTS_PER_REQUEST_TOKEN = 16;
 /** Seconds until a refused writer or reader may try again. */
 export const RETRY_AFTER_S = 1;
 /** DHCP messages of one device that are looked at, per second. */
@@ -36,6 +41,12 @@ export const DHCP_MESSAGES_PER_SECOND = 20;
 /** Audit lines of one instance: a guest's boot at once, then so many per second; the rest is summed up in one line. */
 export const AUDIT_LINES_AT_ONCE = 500;
 export const AUDIT_LINES_PER_SECOND = 20;
+/**
+ * And of the log as a whole, a line being some 250 bytes: a megabyte, then less than that in four hours. The node keeps 32 MiB, which one
+ * guest alone would take six days to fill.
+ */
+export const AUDIT_SHARE_LINES = 4000;
+export const AUDIT_SHARE_LINES_PER_SECOND = 0.25;
 /**
  * Requests of one connection that have no whole answer yet, waits included: apt, the only client of today that sends requests ahead,
  * sends ten. What comes after them in the same packet is not even parsed.

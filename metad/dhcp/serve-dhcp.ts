@@ -3,7 +3,8 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
-import { TokenBucket } from '../channel/token-bucket.ts';
+import { TokenBucket } from '#shared/bounds/token-bucket.ts';
+import type { Audit } from '../http/audit.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
 import { DHCP_MESSAGES_PER_SECOND } from '../config/limits.ts';
 import { answerDhcp } from './answer.ts';
@@ -15,6 +16,7 @@ const RATE = { perSecond: DHCP_MESSAGES_PER_SECOND, burst: DHCP_MESSAGES_PER_SEC
 export interface DhcpOptions {
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly audit: Audit;
   readonly metrics: GuestMetrics;
 }
 
@@ -23,7 +25,7 @@ export function createDhcpHandler(
   instance: Instance,
   options: DhcpOptions,
 ): (message: Buffer, socket: Socket) => void {
-  const { clock, logger, metrics } = options;
+  const { clock, logger, audit, metrics } = options;
   const bucket = new TokenBucket(RATE.burst, clock.monotonicMs());
   return (message, socket) => {
     const request = bucket.take(RATE, clock.monotonicMs()) === 0 ? parseDhcpRequest(message) : null;
@@ -36,7 +38,7 @@ export function createDhcpHandler(
     }
     logger.debug('dhcp.answer', { instance: name, type: request.type });
     socket.send(answer.bytes, CLIENT_PORT, answer.destination, (error) => {
-      if (error) logger.warn('dhcp.send-failed', { instance: name, error: messageOf(error) });
+      if (error) audit.failed(instance, 'warn', 'dhcp.send-failed', { error: messageOf(error) });
     });
   };
 }

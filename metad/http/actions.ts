@@ -1,9 +1,19 @@
-import { installEventBatch, MAX_EVENTS_BODY_BYTES } from '#shared/contract/install-event.ts';
+import {
+  installEventBatch,
+  MAX_EVENTS_BODY_BYTES,
+  MAX_EVENTS_PER_BATCH,
+} from '#shared/contract/install-event.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
 import type { Address } from '../dialects/address.ts';
 import { isDialectServed } from '../dialects/served-dialects.ts';
-import { MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
+import {
+  EVENTS_PER_REQUEST_TOKEN,
+  EVENT_BYTES_PER_REQUEST_TOKEN,
+  MAX_PASSWORD_BYTES,
+  MAX_READY_BYTES,
+  RETRY_AFTER_S,
+} from '../config/limits.ts';
 import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
@@ -58,25 +68,48 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   sendEmpty(exchange.response, 204);
 }
 
+/** One batch at a time: what of several is held, and parsed in one turn, would be bounded by the guest's connections alone. */
 async function installEvents(exchange: Exchange, events: EventLog): Promise<void> {
+  const { instance } = exchange;
+  if (instance.isReporting) return refuseBatch(exchange, 'another batch is on its way');
+  instance.isReporting = true;
+  try {
+    await takeBatch(exchange, events);
+  } finally {
+    instance.isReporting = false;
+  }
+}
+
+async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
   const { instance, response } = exchange;
   // The installation that this report belongs to is the one that was going on when the request came.
   const installId = instance.view.install?.plan.installId;
   const body = await bodyOf(exchange, MAX_EVENTS_BODY_BYTES);
   if (!body) return;
   if (installId === undefined) return sendText(response, 404, 'not found');
+  const bytesCost = Math.floor(body.length / EVENT_BYTES_PER_REQUEST_TOKEN);
+  if (instance.charge(bytesCost) > 0) return refuseBatch(exchange, 'too many bytes');
   let value: unknown;
   try {
     value = JSON.parse(body.toString('utf8'));
   } catch {
     return sendText(response, 400, '(top level): not JSON');
   }
+  // Before each of them is looked at: a hundred thousand empty objects take seconds.
+  if (Array.isArray(value) && value.length > MAX_EVENTS_PER_BATCH)
+    return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);
   const batch = installEventBatch.safeParse(value);
   if (!batch.success) return sendText(response, 400, describeIssue(batch.error));
+  const eventsCost = Math.floor(batch.data.length / EVENTS_PER_REQUEST_TOKEN);
+  if (instance.charge(eventsCost) > 0) return refuseBatch(exchange, 'too many events');
   for (const event of batch.data) {
     events.append(instance.view.uuid, { type: 'install', installId, event });
   }
   sendEmpty(response, 204);
+}
+
+function refuseBatch({ response }: Exchange, reason: string): void {
+  sendText(response, 429, reason, ['Retry-After', String(RETRY_AFTER_S)]);
 }
 
 function createToken({ instance, request, response }: Exchange): void {

@@ -1,16 +1,21 @@
+import { LineShare } from '#shared/bounds/line-share.ts';
+import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
-import { TokenBucket } from '../channel/token-bucket.ts';
-import { AUDIT_LINES_AT_ONCE, AUDIT_LINES_PER_SECOND } from '../config/limits.ts';
+import {
+  AUDIT_LINES_AT_ONCE,
+  AUDIT_LINES_PER_SECOND,
+  AUDIT_SHARE_LINES,
+  AUDIT_SHARE_LINES_PER_SECOND,
+} from '../config/limits.ts';
 
 const MAX_PATH_LENGTH = 256;
-const RATE = { perSecond: AUDIT_LINES_PER_SECOND, burst: AUDIT_LINES_AT_ONCE };
+const RATES = {
+  rate: { perSecond: AUDIT_LINES_PER_SECOND, burst: AUDIT_LINES_AT_ONCE },
+  share: { perSecond: AUDIT_SHARE_LINES_PER_SECOND, burst: AUDIT_SHARE_LINES },
+};
 
-interface Allowance {
-  readonly bucket: TokenBucket;
-  suppressed: number;
-}
-
+/** The lines in the log that a guest can cause. */
 export interface Audit {
   /**
    * Takes note of one request.
@@ -23,29 +28,23 @@ export interface Audit {
    * @param status of the answer; null when there was none
    * @param reason the parser's code, which holds nothing that the guest sent
    */
-  refused(instance: Instance, status: number | null, reason: string, nowMs: number): void;
+  refused(instance: Instance, status: number | null, reason: string): void;
+  /** Something did not work that a guest had asked for. */
+  failed(instance: Instance, level: 'warn' | 'error', event: string, fields: object): void;
 }
 
 /**
  * Who asked for what and how it ended, one line a request. A guest decides how many there are, so an instance may fill only so
- * much of the log; what is left out is counted.
+ * much of the log, whatever its lines say; what is left out is counted.
  */
-export function createAudit(logger: Logger): Audit {
-  const allowances = new WeakMap<Instance, Allowance>();
+export function createAudit(logger: Logger, clock: Clock): Audit {
+  const shares = new WeakMap<Instance, LineShare>();
   const mayTell = (instance: Instance, nowMs: number): boolean => {
-    let allowance = allowances.get(instance);
-    if (!allowance) {
-      allowance = { bucket: new TokenBucket(RATE.burst, nowMs), suppressed: 0 };
-      allowances.set(instance, allowance);
-    }
-    if (allowance.bucket.take(RATE, nowMs) > 0) {
-      allowance.suppressed++;
-      return false;
-    }
-    if (allowance.suppressed > 0) {
-      logger.info('http.more', { instance: instance.view.name, requests: allowance.suppressed });
-      allowance.suppressed = 0;
-    }
+    let share = shares.get(instance);
+    if (!share) shares.set(instance, (share = new LineShare(RATES, nowMs)));
+    const leftOut = share.take(nowMs);
+    if (leftOut === null) return false;
+    if (leftOut > 0) logger.info('http.more', { instance: instance.view.name, requests: leftOut });
     return true;
   };
   return {
@@ -54,9 +53,13 @@ export function createAudit(logger: Logger): Audit {
       const cut = path.length > MAX_PATH_LENGTH ? `${path.slice(0, MAX_PATH_LENGTH)}…` : path;
       logger.info('http.request', { instance: instance.view.name, method, path: cut, status });
     },
-    refused: (instance, status, reason, nowMs) => {
-      if (!mayTell(instance, nowMs)) return;
+    refused: (instance, status, reason) => {
+      if (!mayTell(instance, clock.monotonicMs())) return;
       logger.info('http.refused', { instance: instance.view.name, status, reason });
+    },
+    failed: (instance, level, event, fields) => {
+      if (!mayTell(instance, clock.monotonicMs())) return;
+      logger[level](event, { instance: instance.view.name, ...fields });
     },
   };
 }

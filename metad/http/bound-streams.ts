@@ -1,5 +1,4 @@
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
-import type { Clock } from '#shared/clock/clock.ts';
 import { MAX_BULK_STREAMS, MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { BULK_STREAM_COST, RETRY_AFTER_S } from '../config/limits.ts';
 import type { ServeStream } from './content-proxy.ts';
@@ -9,14 +8,14 @@ import { sendText } from './reply.ts';
  * Serves streams as told, but an instance has only so many at a time, and opening a big one costs it as much as many requests. What is
  * too much is a 503, which an appliance repeats.
  */
-export function boundStreams(serve: ServeStream, clock: Clock): ServeStream {
+export function boundStreams(serve: ServeStream): ServeStream {
   const bulk = new InstanceSlots(MAX_BULK_STREAMS);
   const mirrors = new InstanceSlots(MAX_MIRROR_STREAMS);
   return (exchange, name, path) => {
     const { instance, response } = exchange;
     const isBulk = name !== 'mirror';
     const giveBack = (isBulk ? bulk : mirrors).take(instance.view.uuid);
-    const isTooOften = isBulk && instance.takeRequest(clock.monotonicMs(), BULK_STREAM_COST) > 0;
+    const isTooOften = isBulk && instance.charge(BULK_STREAM_COST) > 0;
     if (!giveBack || isTooOften) {
       giveBack?.();
       sendText(response, 503, `too many transfers at a time`, [

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock/clock.ts';
 import { assertNever, messageOf } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { resolveAddress } from '../dialects/address.ts';
 import type { Address } from '../dialects/address.ts';
@@ -10,7 +9,6 @@ import type { Resource } from '../dialects/tree.ts';
 import { HEADERS_PER_REQUEST_TOKEN } from '../config/limits.ts';
 import { findAction } from './actions.ts';
 import type { Action } from './actions.ts';
-import { createAudit } from './audit.ts';
 import type { Audit } from './audit.ts';
 import { boundStreams } from './bound-streams.ts';
 import type { ServeStream } from './content-proxy.ts';
@@ -28,21 +26,19 @@ export interface GuestHandlerOptions {
   readonly events: EventLog;
   readonly serveStream: ServeStream;
   readonly metrics: GuestMetrics;
-  readonly logger: Logger;
+  readonly audit: Audit;
   readonly clock: Clock;
 }
 
 /** Answers the requests of guests. Everything that comes in here is hostile until the guards say otherwise. */
 export class GuestHandler {
   readonly #options: GuestHandlerOptions;
-  readonly #audit: Audit;
   readonly #serveStream: ServeStream;
   readonly #refusals: HeldRefusals;
 
   constructor(options: GuestHandlerOptions) {
     this.#options = options;
-    this.#audit = createAudit(options.logger);
-    this.#serveStream = boundStreams(options.serveStream, options.clock);
+    this.#serveStream = boundStreams(options.serveStream);
     this.#refusals = new HeldRefusals(options.clock);
   }
 
@@ -53,9 +49,9 @@ export class GuestHandler {
     response.on('finish', peer.answered);
     try {
       const outcome = this.#answer(peer, request, response, startedAtMs);
-      if (outcome) outcome.catch((error: unknown) => this.#fail(response, error));
+      if (outcome) outcome.catch((error: unknown) => this.#fail(peer, response, error));
     } catch (error) {
-      this.#fail(response, error);
+      this.#fail(peer, response, error);
     }
     // Most answers are whole by now, and need no listeners.
     if (response.writableEnded) {
@@ -70,7 +66,7 @@ export class GuestHandler {
 
   /** Takes note of what the parser refused. @param status null when there was no answer to it */
   noteRefusal({ instance }: Peer, status: number | null, reason: string): void {
-    this.#audit.refused(instance, status, reason, this.#options.clock.monotonicMs());
+    this.#options.audit.refused(instance, status, reason);
   }
 
   #finished(peer: Peer, request: IncomingMessage, status: number, startedAtMs: number): void {
@@ -79,7 +75,7 @@ export class GuestHandler {
     const path = question === -1 ? url : url.slice(0, question);
     const nowMs = this.#options.clock.monotonicMs();
     this.#options.metrics.finished(path, status, nowMs - startedAtMs);
-    this.#audit.request(peer.instance, request.method ?? '', path, status, nowMs);
+    this.#options.audit.request(peer.instance, request.method ?? '', path, status, nowMs);
   }
 
   #answer(
@@ -163,13 +159,13 @@ export class GuestHandler {
     }
   }
 
-  #fail(response: ServerResponse, error: unknown): void {
+  #fail({ instance }: Peer, response: ServerResponse, error: unknown): void {
     const fields = {
       error: messageOf(error),
       cause: error instanceof Error ? messageOf(error.cause) : undefined,
       ...(error instanceof RenderFailure && { dialect: error.dialect }),
     };
-    this.#options.logger.error('http.failed', fields);
+    this.#options.audit.failed(instance, 'error', 'http.failed', fields);
     if (response.headersSent) response.destroy();
     else sendText(response, 500, 'the service could not answer this request');
   }

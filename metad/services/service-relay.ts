@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
 import type { Instance } from '../channel/instance.ts';
-import { createAudit } from '../http/audit.ts';
+import type { Audit } from '../http/audit.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
 
 /** The node daemon connects to the service meanwhile; it gives up earlier by itself. */
@@ -18,7 +17,7 @@ export interface ServiceRelayOptions {
   /** The node daemon's content socket: only it can leave the channel's namespace. */
   readonly socketPath: string;
   readonly metrics: GuestMetrics;
-  readonly logger: Logger;
+  readonly audit: Audit;
   readonly clock: Clock;
 }
 
@@ -29,8 +28,7 @@ export interface ServiceRelayOptions {
 export function createServiceRelay(
   options: ServiceRelayOptions,
 ): (instance: Instance, service: ViewService, socket: Socket) => void {
-  const { metrics, clock, logger } = options;
-  const audit = createAudit(logger);
+  const { metrics, clock, audit } = options;
   return (instance, service, socket) => {
     socket.on('error', () => undefined);
     const refusal = refusalOf(instance, socket, clock);
@@ -57,11 +55,7 @@ export function createServiceRelay(
       if (socket.destroyed) return;
       metrics.refused('service');
       tell(status);
-      logger.warn('service.failed', {
-        instance: instance.view.name,
-        service: service.name,
-        reason,
-      });
+      audit.failed(instance, 'warn', 'service.failed', { service: service.name, reason });
       socket.resetAndDestroy();
     };
     upstream.on('upgrade', (_answer, stream, head) => {

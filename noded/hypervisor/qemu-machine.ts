@@ -21,6 +21,8 @@ const ENDING_INTERVAL_MS = 20;
 const LAST_EVENTS_MS = 500;
 const QMP_RECONNECT_TIMEOUT_MS = 5_000;
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
+/** In memory, and for each machine: no more than a few times what is ever read of it. */
+const MAX_CONSOLE_BYTES = 256 * 1024;
 const STDERR_TAIL_BYTES = 4 * 1024;
 const CONSOLE_TAIL_BYTES = 16 * 1024;
 
@@ -159,7 +161,7 @@ export class QemuMachine implements Machine {
     const { runDirectory, consoleLog, logger } = this.#parts;
     try {
       boundFile(runDirectory.stderrLog, MAX_LOG_BYTES);
-      consoleLog?.bound(MAX_LOG_BYTES);
+      consoleLog?.bound(MAX_CONSOLE_BYTES);
       if (this.isRunning()) await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
     } catch (error) {
       if (this.isRunning()) logger.debug('machine.qmp-lost', { message: messageOf(error) });

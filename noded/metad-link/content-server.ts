@@ -7,7 +7,9 @@ import { MAX_BULK_STREAMS } from '#shared/contract/metad-control.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
+import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
 import { parseRange } from './parse-range.ts';
@@ -36,26 +38,29 @@ export interface ContentServerOptions {
   readonly gid: number;
   readonly content: ContentProvider;
   readonly logger: Logger;
+  readonly clock: Clock;
 }
 
+const MAX_LOGGED_PATH = 256;
 /** rw-rw---- */
 const SOCKET_UMASK = 0o117;
 
 /** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
+  const failures = new GuestFailures(options.logger, options.clock);
   const senders: Senders = {
     mirrors: new MirrorSender(options.content.openMirror),
     bulk: new InstanceSlots(MAX_BULK_STREAMS),
   };
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
     answer(request, response, options.content, senders).catch((error: unknown) =>
-      fail(response, request, error, options.logger),
+      fail(response, request, error, failures),
     );
   });
   const relay = new ServiceRelay({
     findService: options.content.findService,
     maxConnections: DEFAULT_LIMITS.connections,
-    logger: options.logger,
+    failures,
   });
   // Connections that became streams are no longer the server's own to close.
   const streams = new Set<Duplex>();
@@ -63,7 +68,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
     streams.add(socket);
     socket.on('close', () => streams.delete(socket));
     relay.accept(request, socket, head).catch((error: unknown) => {
-      options.logger.warn('content.failed', { path: request.url, reason: messageOf(error) });
+      failures.warn(instanceOf(request), 'content.failed', failureOf(request, error));
       socket.destroy();
     });
   });
@@ -174,14 +179,25 @@ async function sendPackage(
   await pipeline(found.stream, response);
 }
 
+/** Empty for what is no instance's: whoever made it up. */
+function instanceOf(request: IncomingMessage): string {
+  const [, uuid] = /^\/v1\/instances\/([^/]+)\//.exec(request.url ?? '') ?? [];
+  return uuidType.safeParse(uuid).data ?? '';
+}
+
+/** The path is as long as a guest likes, below a mirror. */
+function failureOf(request: IncomingMessage, error: unknown): object {
+  return { path: request.url?.slice(0, MAX_LOGGED_PATH), reason: messageOf(error) };
+}
+
 /** A failure after the first byte can only cut the connection, so that nobody takes it for the end. */
 function fail(
   response: ServerResponse,
   request: IncomingMessage,
   error: unknown,
-  logger: Logger,
+  failures: GuestFailures,
 ): void {
-  logger.warn('content.failed', { path: request.url, reason: messageOf(error) });
+  failures.warn(instanceOf(request), 'content.failed', failureOf(request, error));
   if (response.headersSent) response.destroy();
   else refuse(response, 502, messageOf(error));
 }

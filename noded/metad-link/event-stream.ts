@@ -7,8 +7,11 @@ import { readLines } from '#shared/stream/lines.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
 
-/** A batch of 256 events with lines of 4096 characters comes one event a line. */
-const MAX_LINE_CHARACTERS = 1024 * 1024;
+/**
+ * One event: its texts have 9 KiB at most, of which each character may need six to be escaped. A longer one is cut, and dropped for what
+ * it is then; ending the stream for it would mean to begin with it again.
+ */
+const MAX_LINE_CHARACTERS = 64 * 1024;
 const RECONNECT_DELAY_MS = 250;
 /** metad sends an empty line every 15 s. */
 const SILENCE_MS = 60_000;
@@ -59,7 +62,7 @@ async function* parseEvents(
     answer.resume();
     throw new Error(`status ${answer.statusCode ?? 0}`);
   }
-  for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
+  for await (const line of readLines(answer, MAX_LINE_CHARACTERS, 'cut')) {
     const event = parseEvent(line, logger);
     if (event) yield event;
   }

@@ -90,6 +90,7 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
         gid,
         content: options.content,
         logger,
+        clock: options.clock,
       });
       supervisor = new MetadSupervisor({
         paths,

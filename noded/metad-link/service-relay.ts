@@ -5,8 +5,8 @@ import type { Duplex } from 'node:stream';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
+import type { GuestFailures } from './guest-failures.ts';
 import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
 
 /** Where an instance's connections to an exposed service go. */
@@ -30,7 +30,7 @@ export interface ServiceRelayOptions {
   readonly findService: FindService;
   /** Of one instance, at a time. */
   readonly maxConnections: number;
-  readonly logger: Logger;
+  readonly failures: GuestFailures;
 }
 
 /** Answers metad's requests for exposed services. */
@@ -48,7 +48,7 @@ export class ServiceRelay {
   async accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy());
     const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];
-    const { findService, logger } = this.#options;
+    const { findService, failures } = this.#options;
     const target = uuidType.safeParse(uuid).success ? await findService(uuid, name) : undefined;
     if (target === undefined) return refuse(socket, '404 Not Found', 'no such service');
     const giveBack = this.#slots.take(uuid);
@@ -61,7 +61,7 @@ export class ServiceRelay {
       giveBack();
       const { host, hostPort } = target;
       const reason = messageOf(error);
-      logger.warn('service.unreachable', { service: name, host, hostPort, reason });
+      failures.warn(uuid, 'service.unreachable', { service: name, host, hostPort, reason });
       refuse(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
     }
   }

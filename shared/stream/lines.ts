@@ -48,13 +48,14 @@ export class LineSplitter {
 
 /**
  * The finished lines of a stream, but empty ones: where it is cut off in the middle of a line, that line is left out.
- * @throws RangeError when one is longer than `maxLength` characters
+ * @throws RangeError when one is longer than `maxLength` characters, and that is to be refused
  */
 export async function* readLines(
   stream: Readable,
   maxLength: number,
+  longer: LineLimit['longer'] = 'refuse',
 ): AsyncGenerator<string, void> {
-  const splitter = new LineSplitter({ maxLength, longer: 'refuse' });
+  const splitter = new LineSplitter({ maxLength, longer });
   // setEncoding makes the chunks strings.
   for await (const text of stream.setEncoding('utf8') as AsyncIterable<string>)
     for (const line of splitter.push(text)) if (line !== '') yield line;

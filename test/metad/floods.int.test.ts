@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChannelLab } from './support/channel-lab.ts';
-import type { Guest } from './support/channel-lab.ts';
+import type { Answer, Guest } from './support/channel-lab.ts';
 import { askFromGuest, connectFromGuest, sendRaw } from './support/guest-http.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { installingView } from './support/view-fixture.ts';
@@ -236,4 +236,57 @@ test('an instance has four images and packages at a time, and the node sees no m
   again.destroy();
   node.closeAllConnections();
   node.close();
+});
+
+const EVENTS = '/ganeti/latest/install/events';
+
+test('one batch of install events at a time; the next one is told to come again', async () => {
+  const socket = await connected();
+  socket.write(`POST ${EVENTS} HTTP/1.1\r\n${HOST}Content-Length: 100\r\n\r\n[`);
+  await waitUntil(async () => (await unanswered()) === 1);
+  const event = { type: 'stage-started', atMs: 1, stage: 'agent' };
+  const post = async (): Promise<Answer> =>
+    await askFromGuest(guest.namespace, EVENTS, { method: 'POST', body: JSON.stringify([event]) });
+  const { status, headers } = await post();
+  assert.deepEqual([status, headers['retry-after']], [429, '1']);
+  socket.destroy();
+  await waitUntil(async () => (await unanswered()) === 0);
+  assert.notEqual((await post()).status, 429);
+});
+
+test('a hundred thousand events at once are not looked at, and their bytes are paid for', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 0.1, burst: 100, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const body = `[${'{},'.repeat(87_000)}{}]`;
+  const post = async (): Promise<Answer> =>
+    await askFromGuest(guest.namespace, EVENTS, { method: 'POST', body });
+  const first = await post();
+  assert.deepEqual(
+    [first.status, first.body.toString()],
+    [400, '(top level): at most 256 events at once\n'],
+  );
+  assert.equal((await post()).status, 400);
+  assert.equal((await post()).status, 429);
+});
+
+test('a guest that asks all the time fills its share of the log, and no more', async () => {
+  const unlimited = { requestsPerSecond: 1e6, burst: 1e6, connections: 64 };
+  assert.equal((await lab.put({ ...view, revision: 2, limits: unlimited })).status, 204);
+  lab.takeLog();
+  const sockets = await Promise.all(Array.from({ length: 8 }, connected));
+  await Promise.all(
+    sockets.map(async (socket) => {
+      for (let round = 0; round < 100; round++) {
+        socket.write(GET.repeat(8));
+        for (let answers = 0; answers < 8;)
+          answers += answersIn(String((await once(socket, 'data'))[0]));
+      }
+      socket.destroy();
+    }),
+  );
+  const lines = lab
+    .takeLog()
+    .split('\n')
+    .filter((line) => line.includes('http.request'));
+  assert.ok(lines.length >= 500 && lines.length < 1000, `${lines.length} lines of 6400 requests`);
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { test } from 'node:test';
 import { metadEvent } from '#shared/contract/metad-control.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
@@ -23,7 +24,7 @@ test('events of all instances come back in one order, from a position on', () =>
 });
 
 test('every line is an event of the contract', () => {
-  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   for (let count = 0; count < 5; count++) log.append(A, written);
   for (const { line, sequence } of log.recordsAfter(0)) {
     assert.equal(metadEvent.parse(JSON.parse(line)).sequence, sequence);
@@ -31,7 +32,7 @@ test('every line is an event of the contract', () => {
 });
 
 test('what was dropped is told once, before what is left, and only to who missed it', () => {
-  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   for (let count = 0; count < 5; count++) log.append(A, written);
   const types = (after: number): unknown[] =>
     log.recordsAfter(after).map(({ line }) => metadEvent.parse(JSON.parse(line)).event);
@@ -40,14 +41,14 @@ test('what was dropped is told once, before what is left, and only to who missed
 });
 
 test('one instance that floods the log pushes out nothing of another', () => {
-  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000 });
+  const log = new EventLog(0, { maxEvents: 2, maxBytes: 10_000, maxBytesOfAll: 1e9 });
   log.append(B, written);
   for (let count = 0; count < 50; count++) log.append(A, written);
   assert.ok(log.recordsAfter(0).some(({ line }) => line.includes(B)));
 });
 
 test('the bytes kept are bounded too', () => {
-  const log = new EventLog(0, { maxEvents: 1000, maxBytes: 5000 });
+  const log = new EventLog(0, { maxEvents: 1000, maxBytes: 5000, maxBytesOfAll: 1e9 });
   const event = { type: 'ready', source: 'guest', text: 'x'.repeat(1000) } as const;
   for (let count = 0; count < 50; count++) log.append(A, event);
   assert.ok(log.recordsAfter(0).length <= 6);
@@ -58,4 +59,26 @@ test('events of a removed instance are gone', () => {
   log.append(A, written);
   log.forget(A);
   assert.deepEqual(log.recordsAfter(0), []);
+});
+
+test('beyond the bound for all, those that have most lose their oldest, and the others nothing', () => {
+  const log = new EventLog(0, { maxEvents: 10_000, maxBytes: 1e9, maxBytesOfAll: 40_000 });
+  const instances = Array.from({ length: 4 }, (_, index) => `instance-${index}`);
+  for (const instance of instances.slice(1)) log.append(instance, { type: 'written', bytes: 1 });
+  for (let count = 0; count < 5000; count++)
+    log.append(instances[0] ?? '', { type: 'written', bytes: count });
+  const kept = log.recordsAfter(0).map(({ line }) => JSON.parse(line) as MetadEvent);
+  const length = log.recordsAfter(0).reduce((sum, { line }) => sum + line.length, 0);
+  assert.ok(length <= 40_000, `${length} bytes`);
+  for (const instance of instances.slice(1)) {
+    assert.deepEqual(
+      kept.filter((event) => event.instance === instance).map(({ event }) => event.type),
+      ['written'],
+    );
+  }
+  const own = kept.filter(({ instance }) => instance === instances[0]);
+  assert.equal(own[0]?.event.type, 'gap');
+  assert.deepEqual(own.at(-1)?.event, { type: 'written', bytes: 4999 });
+  log.forget(instances[0] ?? '');
+  assert.equal(log.recordsAfter(0).length, 3);
 });

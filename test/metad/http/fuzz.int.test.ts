@@ -11,6 +11,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
 import { Instance } from '../../../metad/channel/instance.ts';
+import { createAudit } from '../../../metad/http/audit.ts';
 import { GuestHandler } from '../../../metad/http/guest-handler.ts';
 import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
 import { GuestServer } from '../../../metad/http/guest-server.ts';
@@ -39,7 +40,7 @@ test('100,000 generated requests neither break the service, nor let it grow, nor
     events: new EventLog(0),
     serveStream: ({ response }) => sendText(response, 502, 'none'),
     metrics,
-    logger,
+    audit: createAudit(logger, systemClock),
     clock: systemClock,
   });
   const limits = { requestsPerSecond: 1e6, burst: 1e6, connections: 1000 };

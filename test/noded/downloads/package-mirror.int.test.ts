@@ -10,6 +10,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 import {
@@ -95,6 +96,7 @@ before(async () => {
   await once(server, 'listening');
   lab = await ChannelLab.create();
   content = await startContentServer({
+    clock: systemClock,
     socketPath: lab.contentSocket,
     gid: NOBODY,
     logger: silentLogger,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import {
   type ContentServer,
@@ -19,6 +20,7 @@ const IMAGE_BYTES = 64 * 1024 * 1024;
 let directory: string;
 let socketPath: string;
 let server: ContentServer;
+const warnings: string[] = [];
 
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-content-'));
@@ -35,7 +37,8 @@ before(async () => {
       openMirror: async () => Promise.resolve(undefined),
       findService: async () => Promise.resolve(undefined),
     },
-    logger: silentLogger,
+    logger: { ...silentLogger, warn: (event) => void warnings.push(event) },
+    clock: systemClock,
   });
 });
 after(async () => {
@@ -43,9 +46,9 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-async function ask(uuid: string): Promise<IncomingMessage> {
+async function ask(uuid: string, kind = 'image'): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
-    const path = `/v1/instances/${uuid}/image`;
+    const path = `/v1/instances/${uuid}/${kind}`;
     const outgoing = request({ socketPath, path, agent: false }, resolve);
     outgoing.on('error', reject);
     outgoing.end();
@@ -73,4 +76,16 @@ test('however many images a metad asks for, the node opens four for an instance,
   const again = await ask(GREEDY);
   assert.equal(again.statusCode, 200);
   again.destroy();
+});
+
+test('failures that an instance causes are told of twenty times, and then once a second', async () => {
+  for (let count = 0; count < 100; count++) {
+    const answer = await ask(GREEDY, 'package');
+    assert.equal(answer.statusCode, 502);
+    answer.resume();
+  }
+  const ofGreedy = warnings.length;
+  assert.ok(ofGreedy >= 20 && ofGreedy < 40, `${ofGreedy} lines`);
+  (await ask(MODEST, 'package')).resume();
+  assert.equal(warnings.length, ofGreedy + 1, 'another instance has its own');
 });

@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, Socket } from 'node:net';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView, ViewService } from '#shared/contract/view.ts';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/libc.ts';
 import {
@@ -41,6 +42,7 @@ before(async () => {
   await once(server, 'listening');
   lab = await ChannelLab.create();
   content = await startContentServer({
+    clock: systemClock,
     socketPath: lab.contentSocket,
     gid: NOBODY,
     logger: silentLogger,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { TokenBucket } from '../../../metad/channel/token-bucket.ts';
+import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 
 test('a burst passes at once, then one request per interval, and the wait is told', () => {
   const rate = { perSecond: 10, burst: 3 };

@@ -1,0 +1,40 @@
+import { TokenBucket } from './token-bucket.ts';
+import type { BucketRate } from './token-bucket.ts';
+
+/**
+ * What one party may add to a log that many share. It decides how much it does, so its lines count twice: against a rate, for what it
+ * can do to a reader, and against a share, so that the lines of the others stay in a log of a bounded size.
+ */
+export interface LineRates {
+  readonly rate: BucketRate;
+  readonly share: BucketRate;
+}
+
+export class LineShare {
+  readonly #rates: LineRates;
+  readonly #rate: TokenBucket;
+  readonly #share: TokenBucket;
+  #leftOut = 0;
+
+  constructor(rates: LineRates, nowMs: number) {
+    this.#rates = rates;
+    this.#rate = new TokenBucket(rates.rate.burst, nowMs);
+    this.#share = new TokenBucket(rates.share.burst, nowMs);
+  }
+
+  /**
+   * Asks for one line.
+   * @param nowMs monotonic time
+   * @returns how many were left out since the last one; null when this one is left out, too
+   */
+  take(nowMs: number): number | null {
+    const { rate, share } = this.#rates;
+    if (this.#rate.take(rate, nowMs) > 0 || this.#share.take(share, nowMs) > 0) {
+      this.#leftOut++;
+      return null;
+    }
+    const leftOut = this.#leftOut;
+    this.#leftOut = 0;
+    return leftOut;
+  }
+}
