@@ -5,8 +5,8 @@ import type { InstanceStatus } from '#shared/contract/instance.ts';
 /** Statuses of jobs that have not ended. */
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
 
+/** What is looked at whenever the metrics are. */
 export interface NodeMetricsSources {
-  readonly startedAtMs: number;
   readonly activeJobs: () => readonly JobStatus[];
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
   readonly metadRestarts: () => number;
@@ -17,11 +17,12 @@ export interface NodeMetrics {
   jobEnded(job: JobRecord): void;
   stageEnded(stage: string, durationMs: number): void;
   readonly rapiAnswered: (method: string, status: number) => void;
+  observe(sources: NodeMetricsSources): void;
   render(): Promise<string>;
 }
 
 /** Prometheus metrics of the node daemon; metad's own are added by the caller. */
-export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
+export function createNodeMetrics(startedAtMs: number): NodeMetrics {
   const registry = new Registry();
   const registers = [registry];
   const jobs = new Counter({
@@ -48,7 +49,17 @@ export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
     name: 'gnt_start_time_seconds',
     help: 'When this node daemon started, in seconds since the epoch',
     registers,
-  }).set(sources.startedAtMs / 1000);
+  }).set(startedAtMs / 1000);
+  return {
+    jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
+    stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
+    rapiAnswered: (method, status) => rapi.inc({ method, status: String(status) }),
+    observe: (sources) => observeNode(sources, registers),
+    render: () => registry.metrics(),
+  };
+}
+
+function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
   new Gauge({
     name: 'gnt_jobs',
     help: 'Jobs that have not ended, by status',
@@ -90,10 +101,4 @@ export function createNodeMetrics(sources: NodeMetricsSources): NodeMetrics {
       this.set(await sources.cacheBytes());
     },
   });
-  return {
-    jobEnded: (job) => jobs.inc({ opcode: job.opcode, status: job.status }),
-    stageEnded: (stage, durationMs) => stages.observe({ stage }, durationMs / 1000),
-    rapiAnswered: (method, status) => rapi.inc({ method, status: String(status) }),
-    render: () => registry.metrics(),
-  };
 }

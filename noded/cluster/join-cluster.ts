@@ -1,6 +1,6 @@
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { PeerLink } from '../peers/peer-link.ts';
+import { startPeerLink, type PeerLink } from '../peers/peer-link.ts';
 import { encodeKey, loadNodeKey } from '../records/node-key.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import type { OpenedStore } from '../records/open-store.ts';
@@ -23,5 +23,5 @@ export async function joinCluster(
   }
   const key = await loadNodeKey(paths.nodeKeyFile);
   await nodes.register(nodeName, encodeKey(key.publicKey));
-  return PeerLink.start({ server: common, nodeName, key, nodes, logger });
+  return startPeerLink({ server: common, nodeName, key, nodes, logger });
 }

@@ -4,10 +4,11 @@ import { openPackage } from '../downloads/package-source.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
 import type { FindService } from '../metad-link/service-relay.ts';
 import { askMirror } from '../downloads/ask-mirror.ts';
-import type { Installer } from './installer.ts';
+import type { ActiveInstall } from './install-request.ts';
 
 export interface GuestContentDependencies {
-  readonly activeInstall: Installer['activeInstall'];
+  /** Installations that are under way, by instance. */
+  readonly activeInstalls: ReadonlyMap<string, ActiveInstall>;
   readonly findService: FindService;
   readonly clusters: ClusterRepository;
   readonly netrcFile: string;
@@ -15,22 +16,22 @@ export interface GuestContentDependencies {
 
 /** What this node hands to metad for its guests: bulk content while they are installed, and services of the host. */
 export function createGuestContent({
-  activeInstall,
+  activeInstalls,
   findService,
   clusters,
   netrcFile,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
-    openImage: async (uuid) => activeInstall(uuid)?.image ?? undefined,
+    openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
     openMirror: async (uuid, name, request) => {
-      if (!activeInstall(uuid)) return undefined;
+      if (!activeInstalls.get(uuid)) return undefined;
       const { packageMirrors = {} } = await clusters.load();
       const base = Object.hasOwn(packageMirrors, name) ? packageMirrors[name] : undefined;
       return base === undefined ? undefined : askMirror(base, request);
     },
     openPackage: async (uuid, signal) => {
-      const active = activeInstall(uuid);
+      const active = activeInstalls.get(uuid);
       if (active?.instance.personalizationPackage == null) return undefined;
       const { packageUser, packagePassword } = active.secrets;
       return openPackage(active.instance.personalizationPackage, {

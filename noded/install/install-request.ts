@@ -59,6 +59,8 @@ export interface InstallerDependencies {
     context: JobContext,
   ) => Promise<'kvm' | 'tcg'>;
   readonly room: InstallRoom;
+  /** Those that are under way, by instance: the installer keeps it. */
+  readonly active: Map<string, ActiveInstall>;
   /** From power-on of an appliance to its agent's first word. */
   readonly bootTimeoutMs: number;
   readonly logDir: string;

@@ -37,13 +37,26 @@ interface Obstacle {
   readonly jobs: readonly number[];
 }
 
+/** Lets as many installations run as the node has room for; the others wait in the order in which they came. */
+export interface InstallRoom {
+  /** Disposing of the answer gives the room back. @throws the signal's reason when it is aborted while waiting */
+  enter(
+    demand: InstallDemand,
+    context: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
+  ): Promise<Disposable>;
+  /** Lets in whoever fits now. Also called from time to time while somebody waits. */
+  reconsider(): void;
+}
+
+export function createInstallRoom(options: InstallRoomOptions): InstallRoom {
+  return new WaitingRoom(options);
+}
+
 /**
- * Lets as many installations run as the node has room for; the others wait in the order in which they came.
- *
  * INVARIANTS: who has room never waits for a lock, so locks and room cannot block each other; with no installation running the first
  * waiter always gets in, however little memory there is.
  */
-export class InstallRoom {
+class WaitingRoom implements InstallRoom {
   readonly #options: InstallRoomOptions;
   readonly #holders = new Map<number, InstallDemand>();
   readonly #waiters: Waiter[] = [];
@@ -53,7 +66,6 @@ export class InstallRoom {
     this.#options = options;
   }
 
-  /** Disposing of the answer gives the room back. @throws the signal's reason when it is aborted while waiting */
   async enter(
     demand: InstallDemand,
     { jobId, signal, report }: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
@@ -71,7 +83,6 @@ export class InstallRoom {
     };
   }
 
-  /** Lets in whoever fits now. Also called from time to time while somebody waits. */
   reconsider(): void {
     for (;;) {
       const [first] = this.#waiters;

@@ -7,7 +7,7 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
 import { runHelperScript, type ScriptRequest } from './script-run.ts';
-import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
+import type { InstallerDependencies, InstallRequest } from './install-request.ts';
 
 /** As these an I/O error of a full host may show itself inside the guest. */
 const possiblyDiskFull = [
@@ -24,22 +24,36 @@ const FULL_BELOW_BYTES = 1024 * 1024;
  * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine come from its agent;
  * both are reported, timed and recorded the same way.
  */
-export class Installer {
+export interface Installer {
+  /**
+   * Waits until the node has room for an installation of this instance. Disposing of the answer gives the room back.
+   * To be called before anything is changed, by a job that has its locks.
+   */
+  enterRoom(
+    instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
+    isFromMedium: boolean,
+    context: JobContext,
+  ): Promise<Disposable>;
+  /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
+  runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
+  /**
+   * @returns the installed instance's record
+   * @throws AppError with `details.stage` and `details.logTail`; the record says `failed` then, and nothing runs
+   */
+  install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
+}
+
+export function createInstaller(dependencies: InstallerDependencies): Installer {
+  return new StagedInstaller(dependencies);
+}
+
+class StagedInstaller implements Installer {
   readonly #dependencies: InstallerDependencies;
-  readonly #active = new Map<string, ActiveInstall>();
 
   constructor(dependencies: InstallerDependencies) {
     this.#dependencies = dependencies;
   }
 
-  activeInstall(uuid: string): ActiveInstall | undefined {
-    return this.#active.get(uuid);
-  }
-
-  /**
-   * Waits until the node has room for an installation of this instance. Disposing of the answer gives the room back.
-   * To be called before anything is changed, by a job that has its locks.
-   */
   async enterRoom(
     { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
     isFromMedium: boolean,
@@ -50,28 +64,23 @@ export class Installer {
     return room.enter({ uuid, memoryMiB }, context);
   }
 
-  /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
   async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {
     const { instance } = request;
-    this.#active.set(instance.uuid, { instance, image: null, secrets: noSecrets });
+    this.#dependencies.active.set(instance.uuid, { instance, image: null, secrets: noSecrets });
     try {
       return await runHelperScript(this.#dependencies, request, context);
     } finally {
-      this.#active.delete(instance.uuid);
+      this.#dependencies.active.delete(instance.uuid);
     }
   }
 
-  /**
-   * @returns the installed instance's record
-   * @throws AppError with `details.stage` and `details.logTail`; the record says `failed` then, and nothing runs
-   */
   async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
     const { repository, onStageEnded } = this.#dependencies;
     const { uuid } = request.instance;
     using deadline = startInstallDeadline(context.signal, request.timeoutS);
     const timed: JobContext = { ...context, signal: deadline.signal };
     const run = new InstallRun(this.#dependencies, request, timed, (active) =>
-      this.#active.set(uuid, active),
+      this.#dependencies.active.set(uuid, active),
     );
     try {
       await run.execute();
@@ -107,7 +116,7 @@ export class Installer {
       }));
       throw failure;
     } finally {
-      this.#active.delete(uuid);
+      this.#dependencies.active.delete(uuid);
       await run.close();
     }
   }

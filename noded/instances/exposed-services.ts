@@ -23,7 +23,22 @@ export interface ExposedServicesDependencies {
 }
 
 /** The operator's services that guests reach through the channel, as the cluster's record has them now. */
-export class ExposedServices {
+export interface ExposedServices {
+  /** Opens the filter for their ports, and closes it for others. @throws AppError NETWORK_SETUP */
+  openPorts(): Promise<void>;
+  /** After a change of the record: what runs sees it at once, and connections to what was taken away end. */
+  publish(): Promise<void>;
+  /** After a change that another node may have made. */
+  refresh(): Promise<void>;
+  /** Where an instance's connection to a service goes; undefined when it may not have one. */
+  find(uuid: string, name: string): Promise<ServiceTarget | undefined>;
+}
+
+export function createExposedServices(dependencies: ExposedServicesDependencies): ExposedServices {
+  return new RecordedServices(dependencies);
+}
+
+class RecordedServices implements ExposedServices {
   readonly #dependencies: ExposedServicesDependencies;
   /** What the filter lets through, as text. */
   #opened = '';
@@ -35,7 +50,6 @@ export class ExposedServices {
     this.#dependencies = dependencies;
   }
 
-  /** Opens the filter for their ports, and closes it for others. @throws AppError NETWORK_SETUP */
   async openPorts(): Promise<void> {
     const { clusters, network } = this.#dependencies;
     const { exposeServices } = await clusters.load();
@@ -43,19 +57,16 @@ export class ExposedServices {
     this.#opened = JSON.stringify(exposeServices);
   }
 
-  /** After a change of the record: what runs sees it at once, and connections to what was taken away end. */
   async publish(): Promise<void> {
     await this.openPorts();
     await this.#dependencies.keeper.republishAll();
   }
 
-  /** After a change that another node may have made. */
   async refresh(): Promise<void> {
     const { exposeServices } = await this.#dependencies.clusters.load();
     if (JSON.stringify(exposeServices) !== this.#opened) await this.publish();
   }
 
-  /** Where an instance's connection to a service goes; undefined when it may not have one. */
   async find(uuid: string, name: string): Promise<ServiceTarget | undefined> {
     if (this.#dependencies.keeper.get(uuid)?.device == null) {
       this.#callers.delete(uuid);

@@ -9,40 +9,46 @@ export interface EarlyListening {
 }
 
 /** Hands what guests said to whoever waits for it, by instance. */
-export class GuestEvents {
-  readonly #listeners = new Map<string, Set<Listener>>();
-
+export interface GuestEvents {
   /** @returns ends the subscription */
-  subscribe(uuid: string, listener: Listener): () => void {
-    const listeners = this.#listeners.get(uuid) ?? new Set();
-    this.#listeners.set(uuid, listeners);
-    listeners.add(listener);
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.#listeners.delete(uuid);
-    };
-  }
-
+  subscribe(uuid: string, listener: Listener): () => void;
   /**
    * Keeps what a guest says until somebody can listen: it may report before the start of its machine returns.
    * @returns `handOver` to the listener, who gets all of it in order; `stop` when none comes
    */
-  listenEarly(uuid: string): EarlyListening {
-    const early: MetadEvent['event'][] = [];
-    const stop = this.subscribe(uuid, (event) => early.push(event));
-    return {
-      stop,
-      handOver: (listener) => {
-        stop();
-        for (const event of early) listener(event);
-        return this.subscribe(uuid, listener);
-      },
-    };
-  }
+  listenEarly(uuid: string): EarlyListening;
+  dispatch(event: MetadEvent): void;
+}
 
-  dispatch(event: MetadEvent): void {
-    for (const listener of this.#listeners.get(event.instance) ?? []) listener(event.event);
-  }
+export function createGuestEvents(): GuestEvents {
+  const byInstance = new Map<string, Set<Listener>>();
+  const subscribe: GuestEvents['subscribe'] = (uuid, listener) => {
+    const listeners = byInstance.get(uuid) ?? new Set();
+    byInstance.set(uuid, listeners);
+    listeners.add(listener);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) byInstance.delete(uuid);
+    };
+  };
+  return {
+    subscribe,
+    listenEarly: (uuid) => {
+      const early: MetadEvent['event'][] = [];
+      const stop = subscribe(uuid, (event) => early.push(event));
+      return {
+        stop,
+        handOver: (listener) => {
+          stop();
+          for (const event of early) listener(event);
+          return subscribe(uuid, listener);
+        },
+      };
+    },
+    dispatch: (event) => {
+      for (const listener of byInstance.get(event.instance) ?? []) listener(event.event);
+    },
+  };
 }
 
 /** Dispatches what metad tells until it ends. */

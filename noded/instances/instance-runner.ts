@@ -37,7 +37,31 @@ export interface InstanceRunnerDependencies {
 }
 
 /** Starts and stops instances in normal runs. */
-export class InstanceRunner {
+export interface InstanceRunner {
+  /** A machine of its own, not an appliance. */
+  running(uuid: string): KeptMachine | undefined;
+  isRunning(uuid: string): boolean;
+  /** When the guest of the present run said that it is up. */
+  readyAtMs(uuid: string): number | null;
+  /** Everything about a start that can be refused beforehand. */
+  checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
+  start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
+  /** Notes the guest's word that it is up, until the machine is gone. */
+  watchReady(uuid: string): void;
+  /** Asks the guest to power off; after the timeout the power is cut. */
+  stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void>;
+  /** Off and on again; the guest keeps its metadata, secrets included. */
+  reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void>;
+  reset(instance: InstanceRecord): Promise<void>;
+  /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
+  republish(instance: InstanceRecord, secrets?: JobSecrets): Promise<void>;
+}
+
+export function createInstanceRunner(dependencies: InstanceRunnerDependencies): InstanceRunner {
+  return new KeeperRunner(dependencies);
+}
+
+class KeeperRunner implements InstanceRunner {
   readonly #dependencies: InstanceRunnerDependencies;
   readonly #readyAtMs = new Map<string, number>();
 
@@ -45,7 +69,6 @@ export class InstanceRunner {
     this.#dependencies = dependencies;
   }
 
-  /** A machine of its own, not an appliance. */
   running(uuid: string): KeptMachine | undefined {
     const kept = this.#dependencies.keeper.get(uuid);
     return kept?.kind === 'run' ? kept : undefined;
@@ -56,12 +79,10 @@ export class InstanceRunner {
     return this.#dependencies.keeper.get(uuid)?.machine.isRunning() ?? false;
   }
 
-  /** When the guest of the present run said that it is up. */
   readyAtMs(uuid: string): number | null {
     return this.#readyAtMs.get(uuid) ?? null;
   }
 
-  /** Everything about a start that can be refused beforehand. */
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
     for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
     if (instance.hvparams.accel === 'kvm') {
@@ -104,7 +125,6 @@ export class InstanceRunner {
     context.report.log(`instance ${instance.name} started (${accelerator})`);
   }
 
-  /** Notes the guest's word that it is up, until the machine is gone. */
   watchReady(uuid: string): void {
     this.#readyAtMs.delete(uuid);
     const unsubscribe = this.#dependencies.guestEvents.subscribe(uuid, (event) => {
@@ -116,7 +136,6 @@ export class InstanceRunner {
     });
   }
 
-  /** Asks the guest to power off; after the timeout the power is cut. */
   async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
     const { keeper, clock, instances } = this.#dependencies;
     await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
@@ -140,7 +159,6 @@ export class InstanceRunner {
     await keeper.whenGone(instance.uuid);
   }
 
-  /** Off and on again; the guest keeps its metadata, secrets included. */
   async reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
     await this.#dependencies.keeper.restart(instance.uuid, async () => {
       await this.stop(instance, timeoutS, context);
@@ -158,7 +176,6 @@ export class InstanceRunner {
     await kept.machine.reset();
   }
 
-  /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
   async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {
     const { keeper, views } = this.#dependencies;
     const { uuid } = instance;

@@ -47,13 +47,46 @@ export interface MachineKeeperDependencies {
   readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
 }
 
+/** The machines of this node: each with its TAP, its view in metad and its process, made in this order and undone in reverse. */
+export interface MachineKeeper {
+  /** metad refuses views that are older than its own: a clock that was set back must not make ours so. */
+  continueRevisions(lastRevision: number): void;
+  get(uuid: string): KeptMachine | undefined;
+  list(): readonly KeptMachine[];
+  start(request: MachineRequest): Promise<Machine>;
+  /**
+   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any more.
+   * The old TAP's name stays reserved meanwhile: nobody else is bound to it.
+   */
+  restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
+  /** Takes over a machine that outlived the daemon before this one. */
+  adopt(
+    machine: Machine,
+    instance: InstanceRecord,
+    device: string | null,
+    makeView: MachineRequest['makeView'],
+  ): Promise<void>;
+  /** Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a restarted metad is told. */
+  republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void>;
+  /** Swaps the source of later views without publishing: the job that knew the secrets has ended. */
+  forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void;
+  /** After a restart of metad. @returns whether all of them are shown */
+  republishAll(): Promise<boolean>;
+  /** Ends the machine and waits until nothing of it is left. */
+  kill(uuid: string): Promise<void>;
+  /** Resolves when nothing of the machine is left; at once when there is none. */
+  whenGone(uuid: string): Promise<void>;
+}
+
+export function createMachineKeeper(dependencies: MachineKeeperDependencies): MachineKeeper {
+  return new KeptMachines(dependencies);
+}
+
 /**
- * The machines of this node: each with its TAP, its view in metad and its process, made in this order and undone in reverse.
- *
  * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs, is being started or restarted;
  * when `cleanedUp` resolves, nothing of the machine is left.
  */
-export class MachineKeeper {
+class KeptMachines implements MachineKeeper {
   readonly #dependencies: MachineKeeperDependencies;
   readonly #running = new Map<string, Entry>();
   /** Instances between two machines of one restart, with the device that the first one had. */
@@ -66,7 +99,6 @@ export class MachineKeeper {
     this.#dependencies = dependencies;
   }
 
-  /** metad refuses views that are older than its own: a clock that was set back must not make ours so. */
   continueRevisions(lastRevision: number): void {
     this.#lastRevision = Math.max(this.#lastRevision, lastRevision);
   }
@@ -132,10 +164,6 @@ export class MachineKeeper {
     }
   }
 
-  /**
-   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any more.
-   * The old TAP's name stays reserved meanwhile: nobody else is bound to it.
-   */
   async restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void> {
     this.#restarting.set(uuid, null);
     try {
@@ -148,7 +176,6 @@ export class MachineKeeper {
     }
   }
 
-  /** Takes over a machine that outlived the daemon before this one. */
   async adopt(
     machine: Machine,
     instance: InstanceRecord,
@@ -161,7 +188,6 @@ export class MachineKeeper {
     await this.#publish(device, makeView);
   }
 
-  /** Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a restarted metad is told. */
   async republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry?.device == null) return;
@@ -169,13 +195,11 @@ export class MachineKeeper {
     await this.#publish(entry.device, makeView);
   }
 
-  /** Swaps the source of later views without publishing: the job that knew the secrets has ended. */
   forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void {
     const entry = this.#running.get(uuid);
     if (entry?.makeView != null) entry.makeView = makeView;
   }
 
-  /** After a restart of metad. @returns whether all of them are shown */
   async republishAll(): Promise<boolean> {
     let isWhole = true;
     for (const entry of this.#running.values()) {
@@ -193,7 +217,6 @@ export class MachineKeeper {
     return isWhole;
   }
 
-  /** Ends the machine and waits until nothing of it is left. */
   async kill(uuid: string): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry === undefined) return;
@@ -201,7 +224,6 @@ export class MachineKeeper {
     await entry.cleanedUp;
   }
 
-  /** Resolves when nothing of the machine is left; at once when there is none. */
   async whenGone(uuid: string): Promise<void> {
     await this.#running.get(uuid)?.cleanedUp;
   }

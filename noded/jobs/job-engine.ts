@@ -6,6 +6,7 @@ import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { handlerOf, summarizeOpcode, type JobContext, type JobHandlers } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
+import type { JobService } from './job-service.ts';
 import { JobStream } from './job-stream.ts';
 import { LockTable } from './lock-table.ts';
 
@@ -38,13 +39,23 @@ interface ActiveJob {
   done: Promise<void>;
 }
 
+/** Runs operations as jobs: check → lock → prerequisites → execute. */
+export interface JobEngine extends JobService {
+  /** Of the jobs that have not ended. */
+  activeStatuses(): readonly JobStatus[];
+  /** Cancels what runs and waits for it. */
+  stop(): Promise<void>;
+}
+
+export function createJobEngine(dependencies: JobEngineDependencies): JobEngine {
+  return new LockingJobEngine(dependencies);
+}
+
 /**
- * Runs operations as jobs: check → lock → prerequisites → execute.
- *
  * INVARIANTS: an opcode with its private and secret values is only in `ActiveJob.opcode`, and gone when the job ends;
  * a job ends exactly once, in `success`, `error` or `canceled`; its locks are free before `end` is told.
  */
-export class JobEngine {
+class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
@@ -56,10 +67,6 @@ export class JobEngine {
     this.#dependencies = dependencies;
   }
 
-  /**
-   * Registers the job and starts it; answers with its id at once.
-   * @param options `isDryRun`: a job that ends, well or not, before anything is changed
-   */
   async submit(opcode: Opcode, options: { readonly isDryRun?: boolean } = {}): Promise<number> {
     if (this.#isStopping)
       throw new AppError('CONFLICT', 'the node daemon is stopping', {
@@ -101,11 +108,6 @@ export class JobEngine {
     return id;
   }
 
-  /**
-   * Checks and prerequisites only, under the locks.
-   * @param signal aborted when nobody waits for the answer any more
-   * @throws AppError what the job would be refused with
-   */
   async dryRun(opcode: Opcode, signal: AbortSignal): Promise<void> {
     const handler = handlerOf(this.#dependencies.handlers, opcode);
     const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
@@ -116,7 +118,6 @@ export class JobEngine {
     }
   }
 
-  /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */
   async cancel(id: number): Promise<void> {
     const job = this.#active.get(id);
     if (job === undefined || job.hasEnded) {
@@ -128,7 +129,6 @@ export class JobEngine {
     job.controller.abort(new AppError('JOB_CANCELED', `job ${id} was cancelled`));
   }
 
-  /** @throws AppError JOB_NOT_FOUND */
   async get(id: number): Promise<JobRecord> {
     const record = this.#known(id) ?? (await this.#dependencies.repository.load(id));
     if (record === undefined) {
@@ -139,7 +139,6 @@ export class JobEngine {
     return record;
   }
 
-  /** Of the jobs that have not ended. */
   activeStatuses(): readonly JobStatus[] {
     return [...this.#active.values()].map(({ record }) => record.status);
   }
@@ -154,7 +153,6 @@ export class JobEngine {
     return this.#active.get(id)?.record ?? this.#unsaved.get(id);
   }
 
-  /** Of a job that ended before, only its log and its end are told. */
   async *watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent> {
     // Only the stream: a watcher that reads slowly must not keep the opcode in memory.
     const stream = this.#active.get(id)?.stream;
@@ -168,7 +166,6 @@ export class JobEngine {
     yield { type: 'end', atMs: job.endedAtMs ?? job.receivedAtMs, job };
   }
 
-  /** Cancels what runs and waits for it. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     const reason = new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {

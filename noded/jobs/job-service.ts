@@ -3,7 +3,11 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 
 /** Jobs as an interface asks for them, whichever node runs them. */
 export interface JobService {
-  /** @returns its id, at once */
+  /**
+   * Registers a job and starts it.
+   * @param options `isDryRun`: a job that ends, well or not, before anything is changed
+   * @returns its id, at once
+   */
   submit(opcode: Opcode, options?: { readonly isDryRun?: boolean }): Promise<number>;
   /** Checks and prerequisites only. @throws AppError what the job would be refused with */
   dryRun(opcode: Opcode, signal: AbortSignal): Promise<void>;
@@ -12,5 +16,6 @@ export interface JobService {
   /** @throws AppError JOB_NOT_FOUND */
   get(id: number): Promise<JobRecord>;
   list(): Promise<readonly JobRecord[]>;
+  /** Of a job that ended before, only its log and its end are told. */
   watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent>;
 }

@@ -23,7 +23,6 @@ export interface MetadLinkOptions {
   readonly launcher: MetadLauncher;
   readonly logger: Logger;
   readonly clock: Clock;
-  readonly content: ContentProvider;
   /** Unprivileged user, made when missing; `gnt-metad` unless told otherwise. */
   readonly user?: string;
   /** Folder that holds all that metad's program needs; this checkout unless told otherwise. */
@@ -35,10 +34,10 @@ export interface MetadLinkOptions {
 /** noded's hold on metad: keeps it running and speaks to it. Every call fails with METAD_UNAVAILABLE while it is down. */
 export interface MetadLink extends MetadCalls {
   /**
-   * Opens the content socket, then adopts a running metad or starts one. Resolves when it answers. Needs the namespace.
+   * Opens the content socket, which hands out `content`, then adopts a running metad or starts one. Resolves when it answers. Needs the namespace.
    * @throws AppError METAD_UNAVAILABLE with metad's last words, HOST_PREREQUISITE
    */
-  start(): Promise<void>;
+  start(content: ContentProvider): Promise<void>;
   /** Null while it is down. */
   readonly pid: number | null;
   /** Starts after the first one. */
@@ -82,13 +81,13 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
 
   return {
     ...createMetadCalls(channel),
-    async start() {
+    async start(content) {
       const { uid, gid } = await ensureSystemUser(options.user ?? DEFAULT_USER);
       prepareDirectory(paths.metadDir, uid, gid);
       contentServer = await startContentServer({
         socketPath: paths.contentSocket,
         gid,
-        content: options.content,
+        content,
         logger,
         clock: options.clock,
       });

@@ -51,7 +51,19 @@ interface Accepted {
  * other; frames are sealed with what the two give together, so that old traffic stays closed when a node's key is stolen. What was not
  * sealed by a node of the cluster for this one is dropped without an answer.
  */
-export class PeerLink implements AsyncDisposable {
+export interface PeerLink extends AsyncDisposable {
+  /** Gets each stream that another node opened. */
+  onStream: (stream: PeerStream) => void;
+  /** @throws AppError NODE_NOT_FOUND, NODE_UNREACHABLE, STORE_UNAVAILABLE */
+  open(node: string): Promise<PeerStream>;
+}
+
+/** @throws AppError STORE_UNAVAILABLE; CONFLICT when another daemon with this node's key answers */
+export function startPeerLink(options: PeerLinkOptions): Promise<PeerLink> {
+  return MailboxLink.start(options);
+}
+
+class MailboxLink implements PeerLink {
   readonly #options: PeerLinkOptions;
   readonly #openings = new Map<string, Opening>();
   readonly #opened = new Map<string, PeerStream>();
@@ -59,7 +71,6 @@ export class PeerLink implements AsyncDisposable {
   readonly #timer: NodeJS.Timeout;
   #greetings = 0;
   #mailbox: Mailbox | undefined;
-  /** Gets each stream that another node opened. */
   onStream: (stream: PeerStream) => void = (stream) => stream.destroy();
 
   private constructor(options: PeerLinkOptions) {
@@ -70,9 +81,8 @@ export class PeerLink implements AsyncDisposable {
     this.#timer.unref();
   }
 
-  /** @throws AppError STORE_UNAVAILABLE; CONFLICT when another daemon with this node's key answers */
-  static async start(options: PeerLinkOptions): Promise<PeerLink> {
-    const link = new PeerLink(options);
+  static async start(options: PeerLinkOptions): Promise<MailboxLink> {
+    const link = new MailboxLink(options);
     try {
       link.#mailbox = await Mailbox.open({
         server: options.server,
@@ -89,7 +99,6 @@ export class PeerLink implements AsyncDisposable {
     }
   }
 
-  /** @throws AppError NODE_NOT_FOUND, NODE_UNREACHABLE, STORE_UNAVAILABLE */
   async open(node: string): Promise<PeerStream> {
     const theirKey = decodeKey((await this.#options.nodes.publicKeyOf(node)) ?? '');
     if (theirKey === undefined) {

@@ -6,13 +6,14 @@ import { createMetrics } from '../../metad/control/metrics.ts';
 import { createNodeMetrics } from '../../noded/node-metrics.ts';
 
 function createExample(activeJobs: () => readonly JobStatus[] = () => []) {
-  return createNodeMetrics({
-    startedAtMs: 1_500,
+  const metrics = createNodeMetrics(1_500);
+  metrics.observe({
     activeJobs,
     instanceStates: () => Promise.resolve(['running', 'running', 'ADMIN_down']),
     metadRestarts: () => 2,
     cacheBytes: () => Promise.resolve(4096),
   });
+  return metrics;
 }
 
 test('jobs are counted while they run, and every state is there before there is a job', async () => {

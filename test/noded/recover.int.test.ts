@@ -9,10 +9,10 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
 import { beginInstall } from '../../noded/install/begin-install.ts';
-import { GuestEvents } from '../../noded/instances/guest-events.ts';
+import { createGuestEvents } from '../../noded/instances/guest-events.ts';
 import { createInstanceRepository } from '../../noded/records/instance-repository.ts';
-import { InstanceRunner } from '../../noded/instances/instance-runner.ts';
-import { MachineKeeper } from '../../noded/instances/machine-keeper.ts';
+import { createInstanceRunner } from '../../noded/instances/instance-runner.ts';
+import { createMachineKeeper } from '../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createViews } from '../../noded/instances/views.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
@@ -46,7 +46,7 @@ async function createNode(t: TestContext) {
   const metad = new FakeMetad();
   const views = createViews(instances, clusters);
   const logger = silentLogger;
-  const keeper = new MachineKeeper({
+  const keeper = createMachineKeeper({
     hypervisor,
     network,
     metad,
@@ -54,13 +54,13 @@ async function createNode(t: TestContext) {
     clock,
     onExit: () => undefined,
   });
-  const runner = new InstanceRunner({
+  const runner = createInstanceRunner({
     instances,
     keeper,
     views,
     metad,
     disks: createInstanceDisks(dir),
-    guestEvents: new GuestEvents(),
+    guestEvents: createGuestEvents(),
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
-import { InstallRoom, type InstallRoomOptions } from '../../../noded/install/install-room.ts';
+import { createInstallRoom, type InstallRoomOptions } from '../../../noded/install/install-room.ts';
 import type { JobReporter } from '../../../noded/jobs/job-handler.ts';
 
 const PLENTY_MIB = 1_000_000;
 
 /** Jobs that ask for room, and what each was told while it waited. */
 function createRoom(options: Partial<InstallRoomOptions> = {}) {
-  const room = new InstallRoom({
+  const room = createInstallRoom({
     maxInstalls: 100,
     reserveMiB: 0,
     availableMiB: () => PLENTY_MIB,

@@ -7,7 +7,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
-import { ExposedServices } from '../../../noded/instances/exposed-services.ts';
+import { createExposedServices } from '../../../noded/instances/exposed-services.ts';
 
 const service = { port: 3142, host: '127.0.0.1', hostPort: 8080 };
 const instance = {
@@ -25,7 +25,7 @@ test('the record decides which ports are open, when views are renewed, and where
   let device: string | null = 'gnt.com.0';
   let isAway = false;
   const away = new AppError('STORE_UNAVAILABLE', 'the store does not answer');
-  const services = new ExposedServices({
+  const services = createExposedServices({
     clusters: {
       ...clusters,
       load: () => (isAway ? Promise.reject(away) : clusters.load()),

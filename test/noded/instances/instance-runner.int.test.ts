@@ -4,10 +4,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { GuestEvents } from '../../../noded/instances/guest-events.ts';
+import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
 import type { Views } from '../../../noded/instances/views.ts';
@@ -43,8 +43,8 @@ function createRunner() {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const clock = new ManualClock();
-  const guestEvents = new GuestEvents();
-  const keeper = new MachineKeeper({
+  const guestEvents = createGuestEvents();
+  const keeper = createMachineKeeper({
     hypervisor,
     network: new FakeNetwork(),
     metad,
@@ -68,7 +68,7 @@ function createRunner() {
       ),
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
-  const runner = new InstanceRunner({
+  const runner = createInstanceRunner({
     // What else a repository does, no start asks for.
     instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,
     keeper,

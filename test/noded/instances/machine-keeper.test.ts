@@ -7,7 +7,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { MachineNic, MachineSpec } from '../../../noded/hypervisor/machine.ts';
-import { MachineKeeper, type MachineRequest } from '../../../noded/instances/machine-keeper.ts';
+import {
+  createMachineKeeper,
+  type MachineRequest,
+} from '../../../noded/instances/machine-keeper.ts';
 import { instanceLayer, resolveParameters } from '../../../noded/instances/os-parameters.ts';
 import { planView } from '../../../noded/instances/plan-view.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
@@ -19,7 +22,7 @@ function createKeeper() {
   const network = new FakeNetwork();
   const metad = new FakeMetad();
   const exits: string[] = [];
-  const keeper = new MachineKeeper({
+  const keeper = createMachineKeeper({
     hypervisor,
     network,
     metad,

@@ -1,7 +1,7 @@
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import type { Opcode, OpcodeInput, OpcodeName } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { JobEngine } from '../../../noded/jobs/job-engine.ts';
+import { createJobEngine, type JobEngine } from '../../../noded/jobs/job-engine.ts';
 import type {
   Execution,
   JobContext,
@@ -72,7 +72,7 @@ export function createEngine(handling: Handling) {
   };
   // The same handler for all: what differs between opcodes is not the engine's concern.
   const handlers = Object.fromEntries(names.map((name) => [name, handler])) as JobHandlers;
-  const engine = new JobEngine({
+  const engine = createJobEngine({
     nodeName: 'node1',
     repository,
     handlers,

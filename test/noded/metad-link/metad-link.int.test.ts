@@ -15,6 +15,7 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { type Logger, silentLogger } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
+import type { ContentProvider } from '../../../noded/metad-link/content-server.ts';
 import { createMetadLink, type MetadLink } from '../../../noded/metad-link/metad-link.ts';
 
 const program = join(import.meta.dirname, 'control-program.ts');
@@ -46,6 +47,16 @@ after(async () => {
   await rm(root, { recursive: true });
 });
 
+const content: ContentProvider = {
+  openMirror: async () => undefined,
+  openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),
+  findService: async () => undefined,
+  openPackage: async (uuid) => {
+    if (uuid !== installing) throw new AppError('PACKAGE_DOWNLOAD', 'the mirror said 503');
+    return { stream: Readable.from([Buffer.from('pack'), Buffer.from('age')]), sizeBytes: 7 };
+  },
+};
+
 function newLink(args: readonly string[] = [], adoptTimeoutMs?: number): MetadLink {
   return createMetadLink({
     adoptTimeoutMs,
@@ -53,15 +64,6 @@ function newLink(args: readonly string[] = [], adoptTimeoutMs?: number): MetadLi
     launcher: { ...launcher, args: [...launcher.args, ...args] },
     logger,
     clock: systemClock,
-    content: {
-      openMirror: async () => undefined,
-      openImage: async (uuid) => (uuid === installing ? { path: image, sizeBytes: 10 } : undefined),
-      findService: async () => undefined,
-      openPackage: async (uuid) => {
-        if (uuid !== installing) throw new AppError('PACKAGE_DOWNLOAD', 'the mirror said 503');
-        return { stream: Readable.from([Buffer.from('pack'), Buffer.from('age')]), sizeBytes: 7 };
-      },
-    },
   });
 }
 
@@ -96,7 +98,7 @@ function poke(
 
 async function withLink(body: (link: MetadLink) => Promise<void>): Promise<void> {
   const link = newLink();
-  await link.start();
+  await link.start(content);
   try {
     await body(link);
   } finally {
@@ -266,12 +268,12 @@ test('a metad that dies is started again and counted; calls fail meanwhile', () 
 
 test('the next noded adopts a living metad, and watches it like its own', async () => {
   const first = newLink();
-  await first.start();
+  await first.start(content);
   const { pid } = first;
   assert.equal(first.adopted, false);
   await first.detach();
   const second = newLink();
-  await second.start();
+  await second.start(content);
   try {
     assert.deepEqual([second.adopted, second.pid, second.restarts], [true, pid, 0]);
     const answer = await poke('GET', `/content?path=/v1/instances/${installing}/image`);
@@ -294,14 +296,14 @@ function pidsInNamespace(): readonly number[] {
 
 test('a metad that is slow to answer is waited for: no second one is started beside it', async () => {
   const first = newLink();
-  await first.start();
+  await first.start(content);
   const pid = first.pid ?? 0;
   await first.detach();
   // An older release keeps no record.
   await rm(paths.metadRecordFile, { force: true });
   process.kill(pid, 'SIGSTOP');
   const second = newLink();
-  const started = second.start();
+  const started = second.start(content);
   // Longer than a busy machine was once given before a twin was started.
   await delay(5500);
   const pids = pidsInNamespace();
@@ -318,12 +320,12 @@ test('a metad that is slow to answer is waited for: no second one is started bes
 
 test('a metad that never answers is ended before another one is started', async () => {
   const first = newLink();
-  await first.start();
+  await first.start(content);
   const pid = first.pid ?? 0;
   await first.detach();
   process.kill(pid, 'SIGSTOP');
   const second = newLink([], 300);
-  await second.start();
+  await second.start(content);
   try {
     assert.equal(second.adopted, false);
     assert.notEqual(second.pid, pid);
@@ -335,7 +337,7 @@ test('a metad that never answers is ended before another one is started', async 
 
 test('a metad in a namespace that is no more is replaced', async () => {
   const first = newLink();
-  await first.start();
+  await first.start(content);
   const { pid } = first;
   await first.detach();
   execFileSync('ip', ['netns', 'delete', paths.networkNamespace]);
@@ -353,7 +355,7 @@ test('a metad in a namespace that is no more is replaced', async () => {
 test('a metad that cannot start is an error with its last words', async () => {
   const link = newLink(['--fail']);
   await assert.rejects(
-    link.start(),
+    link.start(content),
     (error) =>
       isAppError(error, 'METAD_UNAVAILABLE') &&
       error.message.includes('status 3') &&
@@ -364,7 +366,7 @@ test('a metad that cannot start is an error with its last words', async () => {
 
 test('stop leaves no process and no socket', async () => {
   const link = newLink();
-  await link.start();
+  await link.start(content);
   const { pid } = link;
   await link.stop();
   assert.throws(() => process.kill(pid ?? 0, 0), { code: 'ESRCH' });

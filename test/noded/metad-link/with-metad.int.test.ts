@@ -13,6 +13,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { run } from '#shared/process/run.ts';
+import type { ContentProvider } from '../../../noded/metad-link/content-server.ts';
 import { createMetadLink, type MetadLink } from '../../../noded/metad-link/metad-link.ts';
 import { exampleView, installingView } from '../../metad/support/view-fixture.ts';
 
@@ -67,7 +68,7 @@ before(async () => {
   await ip('-n', guest, 'addr', 'add', `${channel.ip}/16`, 'dev', 'eth0');
   await writeFile(join(paths.root, 'image'), image, { mode: 0o600 });
   link = newLink();
-  await link.start();
+  await link.start(content);
 });
 after(async () => {
   await link.stop();
@@ -75,6 +76,16 @@ after(async () => {
   await run('ip', ['netns', 'delete', paths.networkNamespace]);
   await rm(paths.root, { recursive: true });
 });
+
+const content: ContentProvider = {
+  openMirror: async () => undefined,
+  openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
+  findService: async () => undefined,
+  openPackage: async () => {
+    if (packageError) throw packageError;
+    return { stream: Readable.from([Buffer.from('package bytes')]), sizeBytes: null };
+  },
+};
 
 function newLink(): MetadLink {
   return createMetadLink({
@@ -85,15 +96,6 @@ function newLink(): MetadLink {
     },
     logger: silentLogger,
     clock: systemClock,
-    content: {
-      openMirror: async () => undefined,
-      openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
-      findService: async () => undefined,
-      openPackage: async () => {
-        if (packageError) throw packageError;
-        return { stream: Readable.from([Buffer.from('package bytes')]), sizeBytes: null };
-      },
-    },
   });
 }
 
@@ -221,7 +223,7 @@ test('the next noded adopts metad with its views', async () => {
   const { pid } = link;
   await link.detach();
   link = newLink();
-  await link.start();
+  await link.start(content);
   assert.deepEqual([link.adopted, link.pid], [true, pid]);
   assert.deepEqual(
     (await link.status()).instances.map((entry) => entry.uuid),

@@ -13,7 +13,7 @@ import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { encodeKey } from '../../../noded/records/node-key.ts';
 import { createNodeRegistry, type NodeRegistry } from '../../../noded/records/node-registry.ts';
-import { PeerLink } from '../../../noded/peers/peer-link.ts';
+import { startPeerLink, type PeerLink } from '../../../noded/peers/peer-link.ts';
 import type { PeerStream } from '../../../noded/peers/peer-stream.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
@@ -45,7 +45,7 @@ const server = (): { url: string } => ({ url: `unix:${redis.socket}` });
 
 async function start(t: TestContext, nodeName: 'a' | 'b'): Promise<PeerLink> {
   const key = keys[nodeName];
-  const link = await PeerLink.start({
+  const link = await startPeerLink({
     server: server(),
     nodeName,
     key,

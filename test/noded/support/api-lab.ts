@@ -17,13 +17,13 @@ import { createClusterRepository } from '../../../noded/records/cluster-reposito
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { GuestEvents } from '../../../noded/instances/guest-events.ts';
+import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { MachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { createViews } from '../../../noded/instances/views.ts';
-import { JobEngine } from '../../../noded/jobs/job-engine.ts';
+import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
@@ -78,7 +78,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const views = createViews(instances, clusters);
   const hypervisor = new FakeHypervisor();
   const metad = new FakeMetad();
-  const keeper = new MachineKeeper({
+  const keeper = createMachineKeeper({
     hypervisor,
     network: new FakeNetwork(),
     metad,
@@ -87,13 +87,13 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(paths.disksDir);
-  const runner = new InstanceRunner({
+  const runner = createInstanceRunner({
     instances,
     keeper,
     views,
     metad,
     disks,
-    guestEvents: new GuestEvents(),
+    guestEvents: createGuestEvents(),
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
@@ -105,7 +105,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
         return Promise.resolve({ fine: true });
       }),
   };
-  const jobs = new JobEngine({
+  const jobs = createJobEngine({
     nodeName: 'node1',
     repository: createJobRepository(store, createRecordProblems(silentLogger)),
     logger,

@@ -1,0 +1,88 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { followCluster } from './cluster/follow-cluster.ts';
+import type { NodedConfig } from './config.ts';
+import { createGuestContent } from './install/guest-content.ts';
+import type { ActiveInstall } from './install/install-request.ts';
+import { createExposedServices, type ExposedServices } from './instances/exposed-services.ts';
+import { createGuestEvents, followGuests, type GuestEvents } from './instances/guest-events.ts';
+import { createInstanceRunner, type InstanceRunner } from './instances/instance-runner.ts';
+import { createMachineKeeper, type MachineKeeper } from './instances/machine-keeper.ts';
+import { createViews, type Views } from './instances/views.ts';
+import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
+import { programCommand } from './program-command.ts';
+import { recover } from './recover.ts';
+import type { NodeHost } from './start-host.ts';
+import type { NodeRecords } from './start-records.ts';
+
+/** Machines and what their guests are served: those of the daemon before this one are taken over. */
+export interface NodeGuests extends AsyncDisposable {
+  readonly metad: MetadLink;
+  readonly keeper: MachineKeeper;
+  readonly views: Views;
+  readonly services: ExposedServices;
+  readonly runner: InstanceRunner;
+  readonly guestEvents: GuestEvents;
+  /** Installations that are under way, by instance: whoever installs keeps it, and guests get their bulk content by it. */
+  readonly activeInstalls: Map<string, ActiveInstall>;
+}
+
+export async function startGuests(
+  { paths }: NodedConfig,
+  records: NodeRecords,
+  host: NodeHost,
+  clock: Clock,
+  logger: Logger,
+): Promise<NodeGuests> {
+  const { clusters, instances } = records;
+  const { network, hypervisor, accelerators, disks } = host;
+  const [command, ...args] = programCommand('metad');
+  const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
+  const guestEvents = createGuestEvents();
+  const views = createViews(instances, clusters);
+  const keeper = createMachineKeeper({
+    ...{ hypervisor, network, metad, logger, clock },
+    onExit: (uuid, kind, exit) => logger.debug('machine.exit', { uuid, kind, exit: exit.reason }),
+  });
+  const services = createExposedServices({ clusters, instances, network, keeper });
+  const runner = createInstanceRunner({
+    ...{ instances, keeper, views, metad, disks, guestEvents, clock },
+    chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
+  });
+  const activeInstalls = new Map<string, ActiveInstall>();
+
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => stopMetad(metad, keeper, logger));
+  await metad.start(
+    createGuestContent({
+      activeInstalls,
+      findService: (uuid, name) => services.find(uuid, name),
+      ...{ clusters, netrcFile: paths.netrcFile },
+    }),
+  );
+  await services.openPorts();
+  undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
+  const eventsEnd = new AbortController();
+  const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
+  undo.defer(async () => {
+    eventsEnd.abort();
+    await following;
+  });
+  await recover({
+    ...{ hypervisor, network, metad, keeper, runner, views, instances, logger, clock },
+    ...{ jobs: records.jobs, owns: records.owns },
+  });
+  const all = undo.move();
+  return {
+    ...{ metad, keeper, views, services, runner, guestEvents, activeInstalls },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** While guests are on the channel they keep their metadata, secrets included; the next noded adopts the daemon. */
+async function stopMetad(metad: MetadLink, keeper: MachineKeeper, logger: Logger): Promise<void> {
+  const channels = keeper.list().filter((kept) => kept.device !== null).length;
+  if (channels === 0) return metad.stop();
+  logger.info('metad.left-running', { pid: metad.pid, channels });
+  return metad.detach();
+}

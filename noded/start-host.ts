@@ -1,0 +1,78 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance-files.ts';
+import { createExportStore, type ExportStore } from './backup/export-store.ts';
+import type { NodedConfig } from './config.ts';
+import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
+import {
+  createAcceleratorChooser,
+  type AcceleratorChooser,
+} from './hypervisor/accelerator-chooser.ts';
+import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
+import { createImageCache, type ImageCache } from './images/image-cache.ts';
+import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
+import { programCommand } from './program-command.ts';
+import type { NodeRecords } from './start-records.ts';
+
+/** What this host gives to instances, whichever there are. */
+export interface NodeHost extends AsyncDisposable {
+  readonly network: ChannelNetwork;
+  readonly hypervisor: Hypervisor;
+  readonly accelerators: AcceleratorChooser;
+  readonly disks: InstanceDisks;
+  readonly images: ImageCache;
+  readonly exports: ExportStore;
+  readonly applianceFiles: ApplianceFiles;
+}
+
+export async function startHost(
+  { paths, imageCacheBytes }: NodedConfig,
+  records: Pick<NodeRecords, 'clusters'>,
+  clock: Clock,
+  logger: Logger,
+  environment: NodeJS.ProcessEnv,
+): Promise<NodeHost> {
+  await using undo = new AsyncDisposableStack();
+  const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
+  undo.defer(() => network.close());
+  undo.defer(async () => {
+    await network.removeNamespace(); // stays as long as a TAP is in it
+  });
+  await network.ensureNamespace();
+  const images = createImageCache({
+    dir: paths.imageCacheDir,
+    maxBytes: imageCacheBytes,
+    limits: async () => downloadLimitsOf(await records.clusters.load()),
+    netrcFile: paths.netrcFile,
+    logger,
+    clock,
+  });
+  undo.defer(() => images.close());
+  const exports = createExportStore(paths.exportDir);
+  await exports.sweep();
+  const hypervisor = createHypervisor({ vmDir: paths.vmDir, logger, clock });
+  const [command, ...args] = programCommand('appliance');
+  const applianceFiles = createApplianceFiles({
+    dir: paths.applianceDir,
+    builder: { command, args },
+    builderEnvironment: {
+      PATH: SYSTEM_PATH,
+      HOME: environment['HOME'] ?? '/root',
+      GNT_ROOT: paths.root,
+      ...(environment['GNT_CACHE'] !== undefined && { GNT_CACHE: environment['GNT_CACHE'] }),
+    },
+  });
+  const all = undo.move();
+  return {
+    network,
+    hypervisor,
+    accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
+    disks: createInstanceDisks(paths.disksDir),
+    images,
+    exports,
+    applianceFiles,
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}

@@ -1,0 +1,131 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { NodeInfo } from '#shared/contract/api.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
+import { createConnectionApi, startApiServer } from './api/api-server.ts';
+import { createClusterJobs } from './cluster/cluster-jobs.ts';
+import {
+  createClusterOverview,
+  createOwnOverview,
+  type OverviewSources,
+} from './cluster/overview.ts';
+import { removeNode } from './cluster/remove-node.ts';
+import type { NodedConfig } from './config.ts';
+import { describeNode } from './doctor/describe-node.ts';
+import { examineHost } from './doctor/examine-host.ts';
+import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
+import type { JobEngine } from './jobs/job-engine.ts';
+import type { NodeMetrics } from './node-metrics.ts';
+import type { OsRegistry } from './os/os-registry.ts';
+import type { PeerLink } from './peers/peer-link.ts';
+import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
+import type { NodeGuests } from './start-guests.ts';
+import type { NodeHost } from './start-host.ts';
+import type { NodeRecords } from './start-records.ts';
+
+export interface InterfacesParts {
+  readonly version: string;
+  readonly startedAtMs: number;
+  readonly config: NodedConfig;
+  readonly records: NodeRecords;
+  readonly host: NodeHost;
+  readonly guests: NodeGuests;
+  readonly osRegistry: OsRegistry;
+  readonly jobs: JobEngine;
+  readonly metrics: NodeMetrics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The API on the node's socket, the same for other nodes of the cluster, and the remote API. */
+export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisposable> {
+  const { config, records, jobs, metrics, clock, logger } = parts;
+  const { paths, nodeName } = config;
+  const { instances, nodes, owns, peers } = records;
+  const sources = ownSources(parts);
+  const own = ownDependencies(parts, sources);
+  const served =
+    peers === null
+      ? own
+      : {
+          ...own,
+          jobs: createClusterJobs({ nodeName, own: jobs, peers, nodes, instances }),
+          overview: createClusterOverview(own.overview, { ...sources, nodes, peers }),
+        };
+  await using undo = new AsyncDisposableStack();
+  if (peers !== null) answerPeers(peers, own, logger);
+  const forwarding = peers && { peers, instances, owns };
+  if (config.rapi !== null) {
+    const onAnswered = metrics.rapiAnswered;
+    const routes = createRapiRoutes({ ...served, disksDir: paths.disksDir });
+    undo.use(await startRapi(config.rapi, { routes, nodeName, logger, clock, onAnswered }));
+  }
+  // The node is ready when its own socket answers, so that comes last.
+  const api = await startApiServer(paths.nodedSocket, {
+    ...{ ...createApiRoutes(served), forwarding, logger },
+  });
+  undo.defer(() => api.close());
+  const all = undo.move();
+  return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** Other nodes are answered from this node alone: nothing is forwarded twice. */
+function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): void {
+  peers.onStream = createConnectionApi({ ...createApiRoutes(own), forwarding: null, logger });
+}
+
+function ownSources(parts: InterfacesParts): OverviewSources {
+  const { version, startedAtMs, config, records, host, guests } = parts;
+  const { paths, nodeName } = config;
+  const { clusters, instances, owns } = records;
+  const { disks, applianceFiles } = host;
+  const { metad, keeper, runner } = guests;
+  const describe = (): Promise<NodeInfo> =>
+    describeNode({
+      ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
+      applianceFiles,
+    });
+  return { instances, owns, clusters, runner, describeNode: describe };
+}
+
+/** What this node answers from, without asking others. */
+function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
+  const { version, config, records, host, guests, osRegistry, jobs, metrics } = parts;
+  const { clusters, nodes, instances, storeDescription, problems } = records;
+  const { disks, exports, applianceFiles, accelerators } = host;
+  const { keeper, metad } = guests;
+  return {
+    ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
+    ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
+    overview: createOwnOverview(sources),
+    describeNode: sources.describeNode,
+    examine: () =>
+      examineHost({
+        ...{ paths: config.paths, applianceFiles },
+        probeAccelerator: () => accelerators.probe(),
+        metadPid: () => metad.pid,
+        store: {
+          description: storeDescription,
+          ask: () => clusters.load(),
+          problems: () => problems.list(),
+        },
+      }),
+    metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
+    removeNode: (name, options) => removeFromCluster(name, options, parts),
+  } satisfies ApiDependencies;
+}
+
+function removeFromCluster(
+  name: string,
+  options: { readonly forgetInstances: boolean },
+  { config, records, clock, logger }: InterfacesParts,
+): Promise<void> {
+  const { nodes, instances, jobs, peers } = records;
+  return removeNode(name, options, {
+    ...{ nodeName: config.nodeName, nodes, instances, peers },
+    failJobsOf: (node) =>
+      failInterruptedJobs((job) => job.node === node, 'its node was removed', {
+        ...{ jobs, clock, logger },
+      }),
+  });
+}

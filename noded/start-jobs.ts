@@ -1,0 +1,81 @@
+import { freemem } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { NodedConfig } from './config.ts';
+import { residentMiB } from './host/process-facts.ts';
+import { createInstallRoom } from './install/install-room.ts';
+import { createInstaller, type Installer } from './install/installer.ts';
+import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
+import type { NodeMetrics } from './node-metrics.ts';
+import { createJobHandlers } from './operations/job-handlers.ts';
+import type { OsRegistry } from './os/os-registry.ts';
+import { programCommand } from './program-command.ts';
+import type { NodeGuests } from './start-guests.ts';
+import type { NodeHost } from './start-host.ts';
+import type { NodeRecords } from './start-records.ts';
+
+export interface JobsParts {
+  readonly config: NodedConfig;
+  readonly records: NodeRecords;
+  readonly host: NodeHost;
+  readonly guests: NodeGuests;
+  readonly osRegistry: OsRegistry;
+  readonly metrics: Pick<NodeMetrics, 'jobEnded' | 'stageEnded'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Runs operations on this node's instances. `stop` is its undo, which whoever watches jobs has to be there for. */
+export function startJobs(parts: JobsParts): JobEngine {
+  const { config, records, host, guests, osRegistry, metrics, clock, logger } = parts;
+  const { paths, nodeName } = config;
+  const { clusters, instances, owns } = records;
+  const { disks, images, exports } = host;
+  const { runner, services } = guests;
+  return createJobEngine({
+    ...{ nodeName, repository: records.jobs, logger, clock },
+    onEnded: (job) => metrics.jobEnded(job),
+    handlers: createJobHandlers({
+      ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, exports },
+      ...{ installer: newInstaller(parts), runner, services },
+      ...{ logDir: paths.logDir, hooksDir: paths.hooksDir, logger, clock },
+    }),
+  });
+}
+
+function newInstaller({
+  config,
+  records,
+  host,
+  guests,
+  metrics,
+  clock,
+  logger,
+}: JobsParts): Installer {
+  const { paths } = config;
+  const { disks, images, applianceFiles, accelerators } = host;
+  const { keeper, views, guestEvents, activeInstalls } = guests;
+  return createInstaller({
+    ...{ repository: records.instances, disks, images, applianceFiles, keeper, views, guestEvents },
+    active: activeInstalls,
+    channelCommands: {
+      dir: join(paths.runDir, 'channel'),
+      root: paths.root,
+      command: programCommand('cluster-cli'),
+    },
+    chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
+    bootTimeoutMs: config.applianceBootTimeoutMs,
+    room: createInstallRoom({
+      maxInstalls: config.maxInstalls,
+      reserveMiB: config.installReserveMiB,
+      availableMiB: () => freemem() / 1024 ** 2,
+      takenMiB: (uuid) => {
+        const kept = keeper.get(uuid);
+        return kept === undefined ? 0 : residentMiB(kept.machine.pid);
+      },
+    }),
+    onStageEnded: (stage, durationMs) => metrics.stageEnded(stage, durationMs),
+    ...{ logDir: paths.logDir, logger, clock },
+  });
+}
