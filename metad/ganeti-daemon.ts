@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { EventLog } from './channel/event-log.ts';
-import { listenForControl, removeStaleSocket } from './control/control-server.ts';
+import { listenForControl, refuseTakenSocket } from './control/control-server.ts';
 import { createMetrics } from './control/metrics.ts';
 import type { GanetiConfig } from './config/config.ts';
 import { GanetiDropIn } from './ganeti/drop-in.ts';
@@ -47,7 +47,7 @@ export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<A
   await mkdir(dirname(options.pidFile), { recursive: true });
   // Before anything of a daemon that runs is touched.
   const pidFile = claimPidFile(options.pidFile);
-  await removeStaleSocket(options.ganetiSocket);
+  await refuseTakenSocket(options.ganetiSocket);
   const listeners = await Listeners.open({
     address: options.bindAddress,
     port: options.port,

@@ -1,6 +1,10 @@
-import { request, type IncomingMessage } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { IncomingMessage } from 'node:http';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import {
+  requestOverSocket,
+  type Upgraded,
+  upgradeOverSocket,
+} from '#shared/socket/http-request.ts';
 
 /** How to reach the node daemon: its unix socket. */
 export interface Endpoint {
@@ -18,68 +22,37 @@ export interface CallOptions {
   readonly idleTimeoutMs?: number;
 }
 
+const HEADERS = { host: 'noded', accept: 'application/json, application/x-ndjson, */*' };
+
 /**
  * One request to the daemon, up to the head of its answer.
  * @throws AppError NODED_UNREACHABLE, or the signal's reason.
  */
 export async function call(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
-  options.signal?.throwIfAborted();
-  return new Promise((resolve, reject) => {
-    const outgoing = request({
-      socketPath: endpoint.socketPath,
-      method: options.method ?? 'GET',
-      path: options.path,
-      agent: false,
-      headers: {
-        host: 'noded',
-        accept: 'application/json, application/x-ndjson, */*',
-        ...(options.body && {
-          'content-type': options.body.type,
-          'content-length': options.body.bytes.length,
-        }),
-      },
-      ...(options.signal && { signal: options.signal }),
+  const { body, signal } = options;
+  try {
+    return await requestOverSocket({
+      ...options,
+      on: endpoint.socketPath,
+      headers: { ...HEADERS, ...(body && { 'content-type': body.type }) },
+      body: body?.bytes,
     });
-    if (options.idleTimeoutMs !== undefined) {
-      const seconds = options.idleTimeoutMs / 1000;
-      outgoing.setTimeout(options.idleTimeoutMs, () => {
-        outgoing.destroy(new Error(`no answer within ${seconds} s`));
-      });
-    }
-    outgoing.on('response', resolve);
-    outgoing.on('error', (error) => {
-      reject(options.signal?.aborted ? abortReason(options.signal) : unreachable(endpoint, error));
-    });
-    outgoing.end(options.body?.bytes);
-  });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw unreachable(endpoint, error);
+  }
 }
 
-/** What came back from a request to switch protocols: the raw connection, or the refusal. */
-export type Upgraded =
-  | { readonly kind: 'socket'; readonly socket: Socket }
-  | { readonly kind: 'refused'; readonly response: IncomingMessage };
-
 /**
- * Asks for raw bytes instead of HTTP (`Upgrade: tcp`). Both directions of the socket end on their own (half-close).
+ * Asks for raw bytes in place of HTTP. Both directions of the socket end on their own (half-close).
  * @throws AppError NODED_UNREACHABLE
  */
 export async function upgrade(endpoint: Endpoint, path: string): Promise<Upgraded> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request({
-      path,
-      headers: { host: 'noded', connection: 'Upgrade', upgrade: 'tcp' },
-      // Takes the place of an agent, whose connections know no half-close.
-      createConnection: () => connect({ path: endpoint.socketPath, allowHalfOpen: true }),
-    });
-    outgoing.on('upgrade', (_response, socket, head) => {
-      if (head.length > 0) socket.unshift(head);
-      // node:http hands out the connection that createConnection made: a net.Socket.
-      resolve({ kind: 'socket', socket: socket });
-    });
-    outgoing.on('response', (response) => resolve({ kind: 'refused', response }));
-    outgoing.on('error', (error) => reject(unreachable(endpoint, error)));
-    outgoing.end();
-  });
+  try {
+    return await upgradeOverSocket({ on: endpoint.socketPath, path, headers: HEADERS });
+  } catch (error) {
+    throw unreachable(endpoint, error);
+  }
 }
 
 const NOT_RUNNING = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTDIR']);
@@ -94,7 +67,7 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
       cause: error,
     });
   }
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   const isStopped = code !== undefined && NOT_RUNNING.has(code);
   return new AppError(
     'NODED_UNREACHABLE',
@@ -107,8 +80,4 @@ function unreachable(endpoint: Endpoint, error: unknown): AppError {
       cause: error,
     },
   );
-}
-
-function abortReason(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new Error('aborted');
 }

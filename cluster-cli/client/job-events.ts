@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jobEvent, type JobEvent } from '#shared/contract/job.ts';
 import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
@@ -59,7 +60,7 @@ async function* readEvents(
 }
 
 function parseEvent(line: string): JobEvent {
-  const parsed = jobEvent.safeParse(JSON.parse(line));
+  const parsed = jobEvent.safeParse(parseJson(line));
   if (parsed.success) return parsed.data;
   throw new AppError('INTERNAL', 'an event of the job is not understood by this command', {
     hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',

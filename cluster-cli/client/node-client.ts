@@ -23,6 +23,8 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { collect, TooLong } from '#shared/stream/collect.ts';
 import { failureOfApi } from '../failures/failure.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
 
@@ -149,7 +151,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         idleTimeoutMs: ANSWER_TIMEOUT_MS,
       });
       if (response.statusCode === 429) {
-        const answer = refusal.safeParse(parseJson((await readAll(response)).toString('utf8')));
+        const answer = refusal.safeParse(parseJson(await readAll(response)));
         const told = answer.data?.details['retryAfter'] ?? response.headers['retry-after'];
         return Math.max(1, Number(told ?? 1) || 1);
       }
@@ -169,14 +171,14 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
 
 async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
   const upgraded = await upgrade(endpoint, path);
-  if (upgraded.kind === 'socket') return upgraded.socket;
-  await orFailure(upgraded.response);
-  throw notUnderstood(path, `status ${upgraded.response.statusCode} instead of raw bytes`);
+  if (upgraded.kind === 'raw') return upgraded.socket;
+  await orFailure(upgraded.answer);
+  throw notUnderstood(path, `status ${upgraded.answer.statusCode} instead of raw bytes`);
 }
 
 async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: z.ZodType<T>): Promise<T> {
   const response = await succeed(endpoint, { idleTimeoutMs: ANSWER_TIMEOUT_MS, ...options });
-  const parsed = schema.safeParse(parseJson((await readAll(response)).toString('utf8')));
+  const parsed = schema.safeParse(parseJson(await readAll(response)));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw notUnderstood(options.path, issue && `${issue.path.join('.')}: ${issue.message}`);
@@ -190,8 +192,7 @@ async function succeed(endpoint: Endpoint, options: CallOptions): Promise<Incomi
 async function orFailure(response: IncomingMessage): Promise<IncomingMessage> {
   const status = response.statusCode ?? 500;
   if (status < 400) return response;
-  const text = (await readAll(response)).toString('utf8');
-  const parsed = refusal.safeParse(parseJson(text));
+  const parsed = refusal.safeParse(parseJson(await readAll(response)));
   if (parsed.success) throw failureOfApi(status, parsed.data);
   throw notUnderstood('error', `status ${status} without a reason`);
 }
@@ -216,34 +217,16 @@ function jsonBody(opcode: Opcode): NonNullable<CallOptions['body']> {
   return { type: 'application/json', bytes: Buffer.from(JSON.stringify(opcode)) };
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 async function readAll(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let total = 0;
   try {
-    for await (const chunk of response) {
-      const bytes = chunk as Buffer; // no encoding is set on the response
-      total += bytes.length;
-      if (total > MAX_ANSWER_BYTES) break;
-      chunks.push(bytes);
-    }
+    return await collect(response, MAX_ANSWER_BYTES);
   } catch (error) {
+    if (error instanceof TooLong) throw notUnderstood('the request', error.message);
     throw new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
       hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
       cause: error,
     });
   }
-  if (total > MAX_ANSWER_BYTES) {
-    throw notUnderstood('the request', `more than ${MAX_ANSWER_BYTES} bytes`);
-  }
-  return Buffer.concat(chunks);
 }
 
 async function discard(response: IncomingMessage): Promise<void> {

@@ -1,5 +1,5 @@
 import type { JobRecord } from '#shared/contract/job.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, toError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../client/node-client.ts';
 import { watchJobEvents } from '../client/job-events.ts';
 import type { Context } from '../terminal/context.ts';
@@ -75,8 +75,7 @@ function handleInterrupts(
       context.note(`canceling job ${id}`);
       client.cancelJob(id).then(
         () => actions.leave(left(`job ${id} is being canceled`)),
-        (error: unknown) =>
-          actions.leave(error instanceof Error ? error : new Error(String(error))),
+        (error: unknown) => actions.leave(toError(error)),
       );
     } else {
       actions.leave(left(`job ${id} may go on`));

@@ -4,6 +4,7 @@ import Koa from 'koa';
 import type { MetadStatus } from '#shared/contract/metad-control.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import type { Instance } from '../channel/instance.ts';
@@ -113,7 +114,10 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
     if (body.kind !== 'complete') {
       throw new AppError('VALIDATION', `malformed view: more than ${MAX_VIEW_BYTES} bytes`);
     }
-    const view = parseView(parseJson(body.bytes));
+    const value = parseJson(body.bytes);
+    if (value === undefined)
+      throw new AppError('VALIDATION', 'malformed view: (top level): not JSON');
+    const view = parseView(value);
     if (view.uuid !== context.params.uuid) {
       throw new AppError('VALIDATION', 'malformed view: uuid: differs from the path');
     }
@@ -175,12 +179,4 @@ function addQueueRoutes(router: Router, { registry }: ControlOptions): void {
     context.respond = false;
     await serveQueueWrite(toGuest, context.req, context.res);
   });
-}
-
-function parseJson(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    throw new AppError('VALIDATION', 'malformed view: (top level): not JSON');
-  }
 }

@@ -1,11 +1,10 @@
-import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { IncomingMessage, Server } from 'node:http';
-import { connect } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { InstanceDirectory } from '../channel/registry.ts';
+import { freeSocketPath, listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { connectToGuest } from './connect.ts';
 import { createControlApp, describeError, instanceOf } from './control-app.ts';
@@ -13,14 +12,14 @@ import type { ControlOptions } from './control-app.ts';
 
 const CONNECT_PATH = /^\/v1\/instances\/([0-9a-f-]{36})\/connect\/(\d{1,5})$/;
 /** Of the socket file: only its owner, and root. */
-const SOCKET_UMASK = 0o177;
+const SOCKET_MODE = 0o600;
 
 /** HTTP on a unix socket. Whoever can open that file is trusted. */
 export async function listenForControl(
   socketPath: string,
   options: ControlOptions,
 ): Promise<AsyncDisposable> {
-  await removeStaleSocket(socketPath);
+  await refuseTakenSocket(socketPath);
   const app = createControlApp(options);
   const handle = app.callback();
   // Waiting readers and streams have no end that could be given in advance.
@@ -30,7 +29,7 @@ export async function listenForControl(
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     void upgrade(options.registry, request, socket, head);
   });
-  await listen(server, socketPath);
+  await listenOnUnixSocket(server, socketPath, { mode: SOCKET_MODE });
   return {
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
@@ -40,30 +39,10 @@ export async function listenForControl(
   };
 }
 
-async function listen(server: Server, socketPath: string): Promise<void> {
-  const umask = process.umask(SOCKET_UMASK);
-  try {
-    server.listen(socketPath);
-    await once(server, 'listening');
-  } finally {
-    process.umask(umask);
-  }
-}
-
 /** @throws AppError CONFLICT when another process answers there */
-export async function removeStaleSocket(socketPath: string): Promise<void> {
-  const probe = connect(socketPath);
-  try {
-    await once(probe, 'connect');
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return;
-    if (systemCodeOf(error) !== 'ECONNREFUSED') throw error;
-    await rm(socketPath, { force: true });
-    return;
-  } finally {
-    probe.destroy();
-  }
-  throw new AppError('CONFLICT', `another gnt-metad answers on ${socketPath}`);
+export async function refuseTakenSocket(socketPath: string): Promise<void> {
+  if (!(await freeSocketPath(socketPath)))
+    throw new AppError('CONFLICT', `another gnt-metad answers on ${socketPath}`);
 }
 
 async function upgrade(

@@ -1,3 +1,5 @@
+import { parseJson } from '#shared/json/parse-json.ts';
+
 /** What Ganeti's node daemon asks of its metadata daemon. */
 export type LuxiRequest =
   | { readonly method: 'echo'; readonly text: string }
@@ -12,6 +14,7 @@ export class LuxiParseFailure extends Error {}
 /** @throws LuxiRefusal, LuxiParseFailure */
 export function parseLuxiRequest(text: string): LuxiRequest {
   const value = parseJson(text);
+  if (value === undefined) throw new LuxiParseFailure('not JSON');
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new LuxiParseFailure('expected an object');
   }
@@ -29,13 +32,4 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   if (method === 'updateConfig') return { method, instance: argument };
   if (typeof argument !== 'string') throw new LuxiRefusal('RPC input: Unable to read String');
   return { method, text: argument };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the input, which may hold secrets.
-    throw new LuxiParseFailure('not JSON');
-  }
 }

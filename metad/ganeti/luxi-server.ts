@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { rename, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { LuxiDecoder, encodeLuxi } from './luxi-framing.ts';
 import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests.ts';
 
@@ -12,7 +12,7 @@ const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
 /** Ganeti's: an idle or half-sent connection is closed without an answer. */
 const IDLE_TIMEOUT_MS = 60_000;
 const BACKLOG = 128;
-const SOCKET_UMASK = 0o177;
+const SOCKET_MODE = 0o600;
 
 export interface LuxiServerOptions {
   readonly socketPath: string;
@@ -32,13 +32,7 @@ export async function listenForGaneti(options: LuxiServerOptions): Promise<Async
   // A server that is closed removes the name that it was bound to, whatever is there by then: so it gets one that nobody else uses.
   const ownName = `${options.socketPath}.${process.pid}`;
   await rm(ownName, { force: true });
-  const umask = process.umask(SOCKET_UMASK);
-  try {
-    server.listen({ path: ownName, backlog: BACKLOG });
-    await once(server, 'listening');
-  } finally {
-    process.umask(umask);
-  }
+  await listenOnUnixSocket(server, ownName, { mode: SOCKET_MODE, backlog: BACKLOG });
   await rename(ownName, options.socketPath);
   const { ino } = await stat(options.socketPath);
   return {

@@ -3,6 +3,7 @@ import {
   MAX_EVENTS_BODY_BYTES,
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
 import type { Address } from '../dialects/address.ts';
@@ -89,12 +90,8 @@ async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
   if (installId === undefined) return sendText(response, 404, 'not found');
   const bytesCost = Math.floor(body.length / EVENT_BYTES_PER_REQUEST_TOKEN);
   if (instance.charge(bytesCost) > 0) return refuseBatch(exchange, 'too many bytes');
-  let value: unknown;
-  try {
-    value = JSON.parse(body.toString('utf8'));
-  } catch {
-    return sendText(response, 400, '(top level): not JSON');
-  }
+  const value = parseJson(body);
+  if (value === undefined) return sendText(response, 400, '(top level): not JSON');
   // Before each of them is looked at: a hundred thousand empty objects take seconds.
   if (Array.isArray(value) && value.length > MAX_EVENTS_PER_BATCH)
     return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);

@@ -1,6 +1,7 @@
-import { request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { messageOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { requestOverSocket } from '#shared/socket/http-request.ts';
 import type { StreamName } from '../view/leaf.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
@@ -38,22 +39,23 @@ export function createContentProxy(socketPath: string): ServeStream {
       const value = request.headers[header];
       if (typeof value === 'string') headers[header] = value;
     }
-    const upstream = httpRequest({
-      socketPath,
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const asked = requestOverSocket({
+      on: socketPath,
       path: `/v1/instances/${instance.view.uuid}/${path}`,
-      method: request.method ?? 'GET',
+      method: request.method,
       headers,
-      agent: false,
-      timeout: IDLE_TIMEOUT_MS,
+      idleTimeoutMs: IDLE_TIMEOUT_MS,
+      signal: gone.signal,
     });
-    upstream.on('timeout', () => upstream.destroy(new Error('the node daemon stopped sending')));
-    upstream.on('error', (error) => {
-      if (response.headersSent) response.destroy();
-      else sendText(response, 502, `cannot fetch the ${name} from the node: ${messageOf(error)}`);
-    });
-    upstream.on('response', (incoming) => pass(exchange, name, incoming));
-    response.on('close', () => upstream.destroy());
-    upstream.end();
+    asked.then(
+      (incoming) => pass(exchange, name, incoming),
+      (error: unknown) => {
+        if (gone.signal.aborted) return;
+        sendText(response, 502, `cannot fetch the ${name} from the node: ${messageOf(error)}`);
+      },
+    );
   };
 }
 
@@ -102,13 +104,8 @@ async function sendReason(
 
 /** The node daemon's errors are JSON with a message, others plain text. */
 function reasonText(body: string): string {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (typeof value === 'object' && value !== null && 'message' in value) {
-      return String(value.message);
-    }
-  } catch {
-    // Not JSON: the text itself is the reason.
-  }
+  const value = parseJson(body);
+  if (typeof value === 'object' && value !== null && 'message' in value)
+    return String(value.message);
   return body.trim() === '' ? 'no reason given' : body.trim();
 }

@@ -1,9 +1,9 @@
-import { request } from 'node:http';
-import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
 import type { Instance } from '../channel/instance.ts';
@@ -40,17 +40,6 @@ export function createServiceRelay(
     instance.addSocket(socket);
     const tell = (status: number): void =>
       audit.request(instance, 'CONNECT', `service ${service.name}`, status, clock.monotonicMs());
-    const upstream = request({
-      path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
-      headers: {
-        host: 'noded',
-        connection: 'Upgrade',
-        upgrade: 'tcp',
-        'x-gnt-source-port': String(socket.remotePort ?? 0),
-      },
-      createConnection: () => connect({ path: options.socketPath, allowHalfOpen: true }),
-      timeout: OPEN_TIMEOUT_MS,
-    });
     const fail = (status: number, reason: string): void => {
       if (socket.destroyed) return;
       metrics.refused('service');
@@ -58,25 +47,31 @@ export function createServiceRelay(
       audit.failed(instance, 'warn', 'service.failed', { service: service.name, reason });
       socket.resetAndDestroy();
     };
-    upstream.on('upgrade', (_answer, stream, head) => {
-      // Also before the first byte: a guest that has gone already must not leave the service waiting.
-      if (socket.destroyed) {
-        stream.destroy();
-        return;
-      }
-      stream.setTimeout(0);
-      if (head.length > 0) stream.unshift(head);
-      tell(101);
-      joinStreams(socket, stream);
+    const gone = new AbortController();
+    socket.on('close', () => gone.abort());
+    const asked = upgradeOverSocket({
+      on: options.socketPath,
+      path: `/v1/instances/${instance.view.uuid}/services/${service.name}`,
+      headers: { host: 'noded', 'x-gnt-source-port': String(socket.remotePort ?? 0) },
+      idleTimeoutMs: OPEN_TIMEOUT_MS,
+      signal: gone.signal,
     });
-    upstream.on('response', (answer) => {
-      answer.destroy();
-      fail(answer.statusCode ?? 502, `the node daemon answers ${answer.statusCode}`);
-    });
-    upstream.on('timeout', () => upstream.destroy(new Error('no answer in time')));
-    upstream.on('error', (error) => fail(502, messageOf(error)));
-    socket.on('close', () => upstream.destroy());
-    upstream.end();
+    asked.then(
+      (upgraded) => {
+        if (upgraded.kind === 'refused') {
+          const { statusCode } = upgraded.answer;
+          upgraded.answer.destroy();
+          fail(statusCode ?? 502, `the node daemon answers ${statusCode}`);
+        } else if (socket.destroyed) {
+          // Also before the first byte: a guest that has gone already must not leave the service waiting.
+          upgraded.socket.destroy();
+        } else {
+          tell(101);
+          joinStreams(socket, upgraded.socket);
+        }
+      },
+      (error: unknown) => fail(502, messageOf(error)),
+    );
   };
 }
 

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { chmod, mkdir, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import Koa from 'koa';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { freeSocketPath, listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { answerErrors } from './http-errors.ts';
 import type { ApiRoutes } from './api-route.ts';
 import { forwardToOwner, type Forwarding } from './forward.ts';
@@ -74,31 +74,10 @@ function createApi(served: ServedApi): {
 
 async function listen(server: Server, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  if (await answers(path)) {
+  if (!(await freeSocketPath(path))) {
     throw new AppError('CONFLICT', `a node daemon answers on ${path} already`, {
       hint: 'stop it first, or set GNT_ROOT to another root',
     });
   }
-  await rm(path, { force: true });
-  const previousMask = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(path, () => resolve());
-    });
-  } finally {
-    process.umask(previousMask);
-  }
-  await chmod(path, 0o600);
-}
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(true);
-    });
-    probe.once('error', () => resolve(false));
-  });
+  await listenOnUnixSocket(server, path, { mode: 0o600 });
 }

@@ -13,6 +13,7 @@ import {
 } from '#shared/contract/appliance-manifest.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
 export interface Appliance {
@@ -230,11 +231,7 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
   }
 }
 
+/** The builder's tools may print what is no progress. */
 function parseProgress(line: string): ReturnType<typeof buildProgress.parse> | undefined {
-  try {
-    return buildProgress.parse(JSON.parse(line));
-  } catch {
-    // The builder's tools may print what is no progress.
-    return undefined;
-  }
+  return buildProgress.safeParse(parseJson(line)).data;
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { listedNode, nodeInfo, type ListedNode, type NodeInfo } from '#shared/contract/api.ts';
 import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
-import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { toError, isAppError } from '#shared/errors/app-error.ts';
 import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
@@ -50,7 +50,7 @@ export function createClusterOverview(
       const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
       return await askPeer(peers, node, { method: 'GET', path, signal }, schema);
     } catch (error) {
-      return error instanceof Error ? error : new Error(messageOf(error));
+      return toError(error);
     }
   };
   const describeSilent = (record: InstanceRecord): Promise<InstanceInfo> =>

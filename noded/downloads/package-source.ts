@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import { once } from 'node:events';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf, toError } from '#shared/errors/app-error.ts';
 import type { Secret } from '#shared/secret/secret.ts';
 import type { ByteSource } from './transfer/byte-source.ts';
 import { createFtpSource } from './transfer/ftp-source.ts';
@@ -161,8 +161,4 @@ function downloadFailure(display: string, error: unknown): AppError {
     hint: hint ?? 'check the URL, and user and password where they are needed',
     cause: error,
   });
-}
-
-function toError(reason: unknown): Error {
-  return reason instanceof Error ? reason : new Error(String(reason));
 }

@@ -2,6 +2,7 @@ import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { MAX_UNIX_PATH_BYTES } from '#shared/sys/libc.ts';
 import { parseProcessStat } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
@@ -63,12 +64,7 @@ export class RunDirectory {
   /** Undefined when there is none, or it is not readable as one. */
   async readRecord(): Promise<MachineRecord | undefined> {
     const text = await readText(join(this.path, 'machine.json'));
-    if (text === undefined) return undefined;
-    try {
-      return machineRecord.parse(JSON.parse(text));
-    } catch {
-      return undefined;
-    }
+    return text === undefined ? undefined : machineRecord.safeParse(parseJson(text)).data;
   }
 
   /** The process that was launched, alive or not. */

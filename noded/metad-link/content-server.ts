@@ -1,5 +1,5 @@
-import { createReadStream, lchownSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createReadStream, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
@@ -9,6 +9,7 @@ import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
@@ -43,7 +44,7 @@ export interface ContentServerOptions {
 
 const MAX_LOGGED_PATH = 256;
 /** rw-rw---- */
-const SOCKET_UMASK = 0o117;
+const SOCKET_MODE = 0o660;
 
 /** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
@@ -72,7 +73,9 @@ export async function startContentServer(options: ContentServerOptions): Promise
       socket.destroy();
     });
   });
-  await listen(server, options);
+  // The folder belongs to metad's user, but this socket is ours, whoever left one there.
+  rmSync(options.socketPath, { force: true });
+  await listenOnUnixSocket(server, options.socketPath, { mode: SOCKET_MODE, gid: options.gid });
   return {
     close: () =>
       new Promise((resolve) => {
@@ -81,24 +84,6 @@ export async function startContentServer(options: ContentServerOptions): Promise
         for (const socket of streams) socket.destroy();
       }),
   };
-}
-
-/**
- * The folder belongs to metad's user: changing mode or owner by name after the fact could be led elsewhere by a link.
- * Binding is synchronous, so the mask covers it alone.
- */
-function listen(server: Server, { socketPath, gid }: ContentServerOptions): Promise<void> {
-  rmSync(socketPath, { force: true });
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    const mask = process.umask(SOCKET_UMASK);
-    try {
-      server.listen(socketPath, () => resolve());
-    } finally {
-      process.umask(mask);
-    }
-    lchownSync(socketPath, 0, gid);
-  });
 }
 
 interface Senders {

@@ -1,6 +1,8 @@
-import { Agent, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http';
+import { Agent, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { requestOverSocket, upgradeOverSocket } from '#shared/socket/http-request.ts';
+import { collect } from '#shared/stream/collect.ts';
 
 export interface ControlRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -9,7 +11,7 @@ export interface ControlRequest {
   readonly headers?: OutgoingHttpHeaders;
   /** Milliseconds without a byte; 0 waits for ever. */
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ControlAnswer {
@@ -35,83 +37,41 @@ const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** HTTP on a unix socket. */
 export function createControlChannel(socketPath: string): ControlChannel {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
-  const open = (options: ControlRequest, upgrade: boolean) =>
-    request({
-      socketPath,
-      agent: upgrade ? false : agent,
-      method: options.method,
-      path: options.path,
-      headers: {
-        host: 'metad',
-        ...options.headers,
-        ...(options.body && { 'content-length': options.body.length }),
-        ...(upgrade && { connection: 'Upgrade', upgrade: 'tcp' }),
-      },
-      timeout: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-      ...(options.signal && { signal: options.signal }),
-    });
-
-  const stream = (options: ControlRequest): Promise<IncomingMessage> =>
-    new Promise((resolve, reject) => {
-      const outgoing = open(options, false);
-      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')));
-      outgoing.on('response', resolve);
-      outgoing.on('error', (error) => reject(toUnavailable(error, options.signal)));
-      outgoing.end(options.body);
-    });
-
-  const upgrade = (options: ControlRequest): Promise<Duplex | ControlAnswer> =>
-    new Promise((resolve, reject) => {
-      const outgoing = open(options, true);
-      const fail = (error: unknown): void => reject(toUnavailable(error, options.signal));
-      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')));
-      outgoing.on('upgrade', (_answer, socket, head) => {
-        socket.setTimeout(0);
-        if (head.length > 0) socket.unshift(head);
-        resolve(socket);
-      });
-      outgoing.on('response', (answer) => {
-        collect(answer, options.signal).then(resolve, fail);
-      });
-      outgoing.on('error', fail);
-      outgoing.end();
-    });
-
+  const onSocket = ({ timeoutMs = DEFAULT_TIMEOUT_MS, headers, ...options }: ControlRequest) => ({
+    ...options,
+    on: socketPath,
+    headers: { host: 'metad', ...headers },
+    idleTimeoutMs: timeoutMs,
+  });
   return {
-    stream,
-    upgrade,
-    ask: async (options) => collect(await stream(options), options.signal),
+    stream: (options) =>
+      reaching(options, () => requestOverSocket({ ...onSocket(options), agent })),
+    upgrade: (options) =>
+      reaching(options, async () => {
+        const upgraded = await upgradeOverSocket(onSocket(options));
+        return upgraded.kind === 'raw' ? upgraded.socket : readAnswer(upgraded.answer);
+      }),
+    ask: (options) =>
+      reaching(options, async () =>
+        readAnswer(await requestOverSocket({ ...onSocket(options), agent })),
+      ),
     close: () => agent.destroy(),
   };
 }
 
-async function collect(
-  answer: IncomingMessage,
-  signal: AbortSignal | undefined,
-): Promise<ControlAnswer> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  try {
-    // Without an encoding the chunks are Buffers.
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      sizeBytes += chunk.length;
-      if (sizeBytes > MAX_ANSWER_BYTES) throw new Error('its answer is too long');
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    throw toUnavailable(error, signal);
-  }
-  return {
-    status: answer.statusCode ?? 0,
-    headers: answer.headers,
-    body: Buffer.concat(chunks, sizeBytes),
-  };
+async function readAnswer(answer: IncomingMessage): Promise<ControlAnswer> {
+  const body = await collect(answer, MAX_ANSWER_BYTES);
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body };
 }
 
-function toUnavailable(error: unknown, signal: AbortSignal | undefined): Error {
-  if (signal?.aborted && signal.reason instanceof Error) return signal.reason;
-  return new AppError('METAD_UNAVAILABLE', `gnt-metad does not answer: ${messageOf(error)}`, {
-    hint: 'gnt-noded starts it again by itself; its log is metad.log',
-    cause: error,
-  });
+async function reaching<T>({ signal }: ControlRequest, attempt: () => Promise<T>): Promise<T> {
+  try {
+    return await attempt();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new AppError('METAD_UNAVAILABLE', `gnt-metad does not answer: ${messageOf(error)}`, {
+      hint: 'gnt-noded starts it again by itself; its log is metad.log',
+      cause: error,
+    });
+  }
 }

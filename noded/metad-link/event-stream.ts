@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type MetadEvent, metadEvent } from '#shared/contract/metad-control.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import type { ControlChannel } from './control-request.ts';
@@ -72,13 +73,8 @@ async function* parseEvents(
 function parseEvent(line: string, logger: Logger): MetadEvent | undefined {
   const drop = (reason: string): undefined =>
     void logger.warn('metad.bad-event', { reason, length: line.length });
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    // The parser's message quotes the line.
-    return drop('not JSON');
-  }
+  const value = parseJson(line);
+  if (value === undefined) return drop('not JSON');
   const parsed = metadEvent.safeParse(value);
   if (parsed.success) return parsed.data;
   return drop(parsed.error.issues.map(({ path, code }) => `${path.join('.')}: ${code}`).join('; '));

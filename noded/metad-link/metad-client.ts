@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { ControlAnswer, ControlChannel } from './control-request.ts';
 
 export interface TreeAnswer {
@@ -90,7 +91,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
     },
     async connect(uuid, port, signal) {
       const path = `${instancePath(uuid)}/connect/${port}`;
-      const answer = await channel.upgrade({ method: 'GET', path, ...(signal && { signal }) });
+      const answer = await channel.upgrade({ method: 'GET', path, signal });
       if (answer instanceof Duplex) return answer;
       if (answer.status === 404) throw notFound(uuid);
       throw new AppError('GUEST_UNREACHABLE', reasonOf(answer) || `port ${port} does not answer`, {
@@ -141,15 +142,6 @@ function instancePath(uuid: string): string {
 function treePath(uuid: string, path: string): string {
   const segments = path.replace(/^\/+/, '').split('/').map(encodeURIComponent);
   return `${instancePath(uuid)}/tree/${segments.join('/')}`;
-}
-
-function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    // Not JSON is one way of not being what was asked for; the caller's validation says so.
-    return undefined;
-  }
 }
 
 function reasonOf(answer: ControlAnswer): string {

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { isInNetworkNamespace, userOf } from '../host/process-facts.ts';
 import { isAlive, type ProcessIdentity, readProcessIdentity } from '../host/process-identity.ts';
 import type { SystemUser } from '../host/system-user.ts';
@@ -42,10 +43,9 @@ export function findPredecessors(places: MetadPlaces): readonly ProcessIdentity[
 
 function readRecord(path: string): ProcessIdentity | undefined {
   try {
-    const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    return metadRecord.safeParse(parsed).data;
+    return metadRecord.safeParse(parseJson(readFileSync(path, 'utf8'))).data;
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT' || error instanceof SyntaxError) return undefined;
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

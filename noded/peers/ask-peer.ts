@@ -1,10 +1,13 @@
-import { request, type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
 import { apiError } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { requestOverSocket } from '#shared/socket/http-request.ts';
+import { collect } from '#shared/stream/collect.ts';
 
 /** How this node reaches the API of another one. */
 export interface Peers {
@@ -16,7 +19,7 @@ export interface PeerRequest {
   readonly method: string;
   readonly path: string;
   readonly body?: { readonly type: string; readonly bytes: Buffer };
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Answers that are no streams: the list of all instances is the longest. */
@@ -29,23 +32,19 @@ export async function requestPeer(
   { method, path, body, signal }: PeerRequest,
 ): Promise<IncomingMessage> {
   const stream = await openUntil(peers, node, signal);
-  return new Promise((resolve, reject) => {
-    const asking = request({
+  try {
+    return await requestOverSocket({
+      on: stream,
       method,
       path,
-      createConnection: () => stream,
-      headers: {
-        host: node,
-        ...(body && { 'content-type': body.type, 'content-length': body.bytes.length }),
-      },
-      ...(signal && { signal }),
+      headers: { host: node, ...(body && { 'content-type': body.type }) },
+      body: body?.bytes,
+      signal,
     });
-    asking.on('response', resolve);
-    asking.on('error', (error) => {
-      reject(signal?.aborted ? abortReason(signal) : brokenOff(node, error));
-    });
-    asking.end(body?.bytes);
-  });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw brokenOff(node, error);
+  }
 }
 
 /** One request whose answer is JSON. @throws as `requestPeer`, and what the other node says */
@@ -73,26 +72,11 @@ async function openUntil(peers: Peers, node: string, signal?: AbortSignal): Prom
   throw abortReason(signal);
 }
 
-async function readAll(answer: IncomingMessage, node: string): Promise<string> {
-  const chunks: Buffer[] = [];
-  let total = 0;
+async function readAll(answer: IncomingMessage, node: string): Promise<Buffer> {
   try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
-      total += chunk.length;
-      if (total > MAX_ANSWER_BYTES) throw new Error(`more than ${MAX_ANSWER_BYTES} bytes`);
-      chunks.push(chunk);
-    }
+    return await collect(answer, MAX_ANSWER_BYTES);
   } catch (error) {
     throw brokenOff(node, error);
-  }
-  return Buffer.concat(chunks).toString();
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // the parser's message would quote it
   }
 }
 

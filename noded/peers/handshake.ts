@@ -1,5 +1,6 @@
 import nacl from 'tweetnacl';
 import { z } from 'zod';
+import { parseJson } from '#shared/json/parse-json.ts';
 
 /** The sealed part of a hello, and of the welcome that answers it. Both bind who speaks to whom in which stream. */
 const greeting = z.strictObject({
@@ -49,14 +50,6 @@ export function openGreeting(
     from === expected.from &&
     to === expected.to;
   return isMeant ? parsed.data : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A public key as greetings and node records write it; undefined when it is none. */

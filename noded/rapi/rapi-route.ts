@@ -1,6 +1,7 @@
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { opcode } from '#shared/contract/opcode.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
 import type { JobService } from '../jobs/job-service.ts';
@@ -61,12 +62,9 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
   if (context.is('application/json') === false) {
     throw new RapiFailure(415, 'the body must be application/json');
   }
-  try {
-    return JSON.parse(bytes.toString('utf8')) as unknown;
-  } catch {
-    // The parser's message quotes the text, which may hold a secret.
-    throw new RapiFailure(400, 'Unable to parse JSON data');
-  }
+  const value = parseJson(bytes);
+  if (value === undefined) throw new RapiFailure(400, 'Unable to parse JSON data');
+  return value;
 }
 
 /** A change: the request becomes an opcode, the answer is the id of its job. */

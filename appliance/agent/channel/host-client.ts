@@ -5,6 +5,7 @@ import type { SignedInstallEvent } from '#shared/contract/install-event.ts';
 import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { visibility } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { collect } from '#shared/stream/collect.ts';
 import { z } from 'zod';
 
 const BASE_PATH = '/ganeti/latest';
@@ -145,18 +146,11 @@ async function readReason(response: IncomingMessage): Promise<string> {
 }
 
 async function readAll(response: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
   try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > limitBytes) throw new Error(`answer is larger than ${limitBytes} bytes`);
-      chunks.push(chunk);
-    }
+    return await collect(response, limitBytes);
   } catch (error) {
     throw new AppError('METAD_UNAVAILABLE', `answer broke off: ${messageOf(error)}`, {
       cause: error,
     });
   }
-  return Buffer.concat(chunks);
 }

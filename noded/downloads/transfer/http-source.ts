@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'got';
-import { AppError, type JsonValue } from '#shared/errors/app-error.ts';
+import { AppError, toError, type JsonValue } from '#shared/errors/app-error.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { askWeb, WebRefusal } from './ask-web.ts';
 import type { ByteSource, Opened, OpenRequest } from './byte-source.ts';
@@ -159,7 +159,7 @@ async function* readBody(
 /** What another attempt cannot mend becomes an AppError. */
 function classify(error: unknown, display: string, signal: AbortSignal): Error {
   if (signal.aborted && signal.reason instanceof Error) return signal.reason;
-  const whole = error instanceof Error ? error : new Error(String(error));
+  const whole = toError(error);
   if (whole instanceof ForbiddenAddressError)
     return failure(display, `${whole.message}, which is refused`);
   if (whole instanceof WebRefusal) return failure(display, whole.message);

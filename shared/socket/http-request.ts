@@ -1,0 +1,95 @@
+import {
+  type Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request,
+  type RequestOptions,
+} from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { abortReason } from '../abort/abortable.ts';
+
+export interface UpgradeRequest {
+  /** The path of a unix socket. */
+  readonly on: string;
+  readonly method?: string | undefined;
+  readonly path: string;
+  readonly headers?: OutgoingHttpHeaders | undefined;
+  /** Milliseconds without a byte before it is given up; for ever if not given. */
+  readonly idleTimeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface SocketRequest extends Omit<UpgradeRequest, 'on'> {
+  /** The path of a unix socket, or a connection that is open already. */
+  readonly on: string | Duplex;
+  readonly body?: Uint8Array | undefined;
+  /** Keeps connections to the socket; none is kept if not given. */
+  readonly agent?: Agent;
+}
+
+/** What came back from a request to switch protocols: the raw connection, or the answer that refuses it. */
+export type Upgraded =
+  | { readonly kind: 'raw'; readonly socket: Socket }
+  | { readonly kind: 'refused'; readonly answer: IncomingMessage };
+
+/**
+ * One request, up to the head of its answer; the body is the caller's to read or to destroy.
+ * @throws the system's error, or the signal's reason
+ */
+export async function requestOverSocket(options: SocketRequest): Promise<IncomingMessage> {
+  const { on, headers, body, agent = false } = options;
+  const outgoing = request({
+    ...(typeof on === 'string' ? { socketPath: on, agent } : { createConnection: () => on }),
+    ...commonOptions(options),
+    headers: { ...headers, ...(body && { 'content-length': body.length }) },
+  });
+  return answerOf(outgoing, options, (resolve) => {
+    outgoing.on('response', resolve);
+    outgoing.end(body);
+  });
+}
+
+/**
+ * Asks for raw bytes in place of HTTP (`Upgrade: tcp`). Both directions of the connection end on their own.
+ * @throws the system's error, or the signal's reason
+ */
+export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgraded> {
+  const outgoing = request({
+    // In the place of an agent, whose connections know no half-close.
+    createConnection: () => connect({ path: options.on, allowHalfOpen: true }),
+    ...commonOptions(options),
+    headers: { ...options.headers, connection: 'Upgrade', upgrade: 'tcp' },
+  });
+  return answerOf<Upgraded>(outgoing, options, (resolve) => {
+    outgoing.on('upgrade', (_answer, socket, head) => {
+      socket.setTimeout(0);
+      if (head.length > 0) socket.unshift(head);
+      resolve({ kind: 'raw', socket });
+    });
+    outgoing.on('response', (answer) => resolve({ kind: 'refused', answer }));
+    outgoing.end();
+  });
+}
+
+type Common = Omit<UpgradeRequest, 'on'>;
+
+function commonOptions({ method, path, idleTimeoutMs, signal }: Common): RequestOptions {
+  return { method, path, timeout: idleTimeoutMs, signal };
+}
+
+function answerOf<T>(
+  outgoing: ClientRequest,
+  { idleTimeoutMs = 0, signal }: Common,
+  send: (resolve: (answer: T) => void) => void,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    outgoing.on('timeout', () => {
+      outgoing.destroy(new Error(`no answer within ${idleTimeoutMs / 1000} s`));
+    });
+    // Also after the head has come, when nobody is told any more but the reader of the body.
+    outgoing.on('error', (error) => reject(signal?.aborted ? abortReason(signal) : error));
+    send(resolve);
+  });
+}
