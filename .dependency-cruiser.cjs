@@ -21,20 +21,18 @@ const layers = {
   ],
   shared: [
     ...[
+      'units',
       'bounds',
       'clock',
       'errors',
       'abort',
       'contract',
+      'json',
       'secret',
       'log',
       'paths',
-      'files',
-      'stream',
-      'process',
-      'sys',
     ],
-    'store',
+    ...['files', 'stream', 'socket', 'process', 'sys', 'store'],
   ],
 };
 
@@ -106,7 +104,7 @@ module.exports = {
       name: 'errors-and-contract-import-nothing-above-them',
       severity: 'error',
       from: { path: '^shared/(errors|contract)/' },
-      to: { path: '^shared/', pathNot: '^shared/(errors|contract)/' },
+      to: { path: '^shared/', pathNot: '^shared/(errors|contract|units)/' },
     },
     { name: 'not-to-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],

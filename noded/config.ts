@@ -5,6 +5,7 @@ import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import { parseRapiOptions, type RapiOptions, type RapiSettings } from './rapi/rapi-settings.ts';
 
 /** Names of unix sockets have at most 107 bytes; the longest of ours below the root has 62. */
@@ -69,7 +70,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     nodeName,
     osSearchPath: options.osSearchPath?.split(':').filter(Boolean) ?? paths.osSearchPath,
     logLevel: level.data,
-    imageCacheBytes: cacheGib * 1024 ** 3,
+    imageCacheBytes: cacheGib * GIB,
     maxInstalls:
       options.maxInstalls === undefined
         ? Math.max(MIN_DEFAULT_INSTALLS, availableParallelism())

@@ -2,6 +2,7 @@ import { freemem } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { NodedConfig } from './config.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { createInstallRoom } from './install/install-room.ts';
@@ -69,7 +70,7 @@ function newInstaller({
     room: createInstallRoom({
       maxInstalls: config.maxInstalls,
       reserveMiB: config.installReserveMiB,
-      availableMiB: () => freemem() / 1024 ** 2,
+      availableMiB: () => freemem() / MIB,
       takenMiB: (uuid) => {
         const kept = keeper.get(uuid);
         return kept === undefined ? 0 : residentMiB(kept.machine.pid);

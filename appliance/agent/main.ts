@@ -1,11 +1,12 @@
 import { readFileSync, writeSync } from 'node:fs';
 import { startupSnapshot } from 'node:v8';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { createHostClient } from './channel/host-client.ts';
 import { install } from './install.ts';
 import { loadHooks } from './load-hooks.ts';
 
 /** The metadata service, on the only network that the appliance has. */
-const SERVICE = { host: '169.254.169.254', port: 80 };
+const SERVICE = { host: SERVICE_IPV4, port: 80 };
 
 /** CLOCK_BOOTTIME of /proc/uptime: hundredths of seconds since the kernel started. */
 function readUptimeMs(): number {

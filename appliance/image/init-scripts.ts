@@ -1,3 +1,5 @@
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+
 /** The host has compared the whole image with its manifest; threads for V8 cost more at the start than they save later. */
 const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0';
 
@@ -51,7 +53,7 @@ export const LEASE = `#!/bin/busybox sh
 b=/bin/busybox
 [ "$1" = bound ] || [ "$1" = renew ] || exit 0
 $b ip addr replace "$ip/\${mask:-32}" dev "$interface"
-$b ip route replace 169.254.169.254/32 dev "$interface"
+$b ip route replace ${SERVICE_IPV4}/32 dev "$interface"
 `;
 
 /**

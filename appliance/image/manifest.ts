@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type ApplianceManifest, applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 export const MANIFEST_NAME = 'manifest.json';
 type ManifestFile = ApplianceManifest['kernel'];
@@ -13,7 +14,7 @@ const REBUILD_HINT = 'build it again: gnt-appliance build';
 
 export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
+  await pipeline(createReadStream(path, { highWaterMark: MIB }), hash);
   return hash.digest('hex');
 }
 

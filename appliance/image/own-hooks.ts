@@ -11,11 +11,12 @@ import {
 import { fileName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { parseHookDocument } from '../agent/hooks/document.ts';
 import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
 
-const MAX_DOCUMENT_BYTES = 1024 * 1024;
+const MAX_DOCUMENT_BYTES = MIB;
 
 /**
  * Reads the documents of a folder that are to be part of an appliance. What its agent would refuse, is refused here already.

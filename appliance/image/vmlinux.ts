@@ -1,7 +1,9 @@
+import { MIB } from '#shared/units/bytes.ts';
+
 /** LZ4's legacy frame, as the kernel's build writes it (lz4_Frame_format.md). */
 const LZ4_LEGACY_MAGIC = Buffer.from([0x02, 0x21, 0x4c, 0x18]);
 const ELF_MAGIC = Buffer.from('\x7fELF', 'latin1');
-const LEGACY_BLOCK_BYTES = 8 * 1024 * 1024;
+const LEGACY_BLOCK_BYTES = 8 * MIB;
 const MAX_BLOCK_BYTES = LEGACY_BLOCK_BYTES * 2;
 
 /**

@@ -25,6 +25,7 @@ import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { failureOfApi } from '../failures/failure.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
 
@@ -36,7 +37,7 @@ const refusal = apiError.extend({
 
 /** Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so this is generous. */
 const ANSWER_TIMEOUT_MS = 120_000;
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** A readable path of an instance's metadata. */
 export interface MetadataAnswer {

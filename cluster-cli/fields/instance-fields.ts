@@ -1,14 +1,13 @@
 import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
-
-const BYTES_PER_MIB = 1024 * 1024;
 
 const { text, number, size, time, boolean, list } = fieldsOf<InstanceInfo>();
 const running = fieldsOfPart((i: InstanceInfo) => (i.running ? { ...i, ...i.running } : undefined));
 
 const sizesMiB = (instance: InstanceInfo): readonly number[] =>
-  instance.disks.map((disk) => disk.sizeBytes / BYTES_PER_MIB);
+  instance.disks.map((disk) => disk.sizeBytes / MIB);
 
 /** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
 export const instanceFields: FieldTable<InstanceInfo> = {

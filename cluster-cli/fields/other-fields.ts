@@ -1,9 +1,8 @@
 import type { ListedNode, OsInfo } from '#shared/contract/api.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
-
-const BYTES_PER_MIB = 1024 * 1024;
 
 type ListedOs = OsInfo & { readonly listed: string };
 const node = fieldsOf<ListedNode>();
@@ -17,7 +16,7 @@ export const nodeFields: FieldTable<ListedNode> = {
   defaults: ['name', 'dfree', 'mtotal', 'mfree', 'pinst_cnt', 'running_cnt', 'appliance', 'state'],
   fields: [
     node.text('name', 'Node', 'Node name', (n) => n.name),
-    told.size('dfree', 'DFree', 'Free disk space', (n) => n.diskFreeBytes / BYTES_PER_MIB),
+    told.size('dfree', 'DFree', 'Free disk space', (n) => n.diskFreeBytes / MIB),
     told.size('mtotal', 'MTotal', 'Memory', (n) => n.memoryMiB),
     told.size('mfree', 'MFree', 'Free memory', (n) => n.memoryFreeMiB),
     told.number('ctotal', 'CTotal', 'Processors', (n) => n.cpus),

@@ -1,8 +1,7 @@
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
 import { type OutlineEntry, renderOutline } from './outline.ts';
-
-const BYTES_PER_MIB = 1024 * 1024;
 
 /** What `gnt-instance info` prints. Private values are not in the record, secrets have names only. */
 export function renderInstanceInfo(instance: InstanceInfo): readonly string[] {
@@ -119,7 +118,7 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
         value: i.diskTemplate,
         children: i.disks.map((disk, index) => ({
           key: `disk/${index}`,
-          value: `${formatMiB(disk.sizeBytes / BYTES_PER_MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}`,
+          value: `${formatMiB(disk.sizeBytes / MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}`,
         })),
       },
       {

@@ -1,4 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 const MIB_PER_UNIT: Readonly<Record<string, number>> = {
   '': 1,
@@ -7,7 +8,6 @@ const MIB_PER_UNIT: Readonly<Record<string, number>> = {
   g: 1024,
   t: 1024 * 1024,
 };
-const BYTES_PER_MIB = 1024 * 1024;
 /** 8 PiB: above it, bytes are no longer exact in a number. */
 const MAX_MIB = 2 ** 33;
 
@@ -29,5 +29,5 @@ export function parseSizeMiB(option: string, text: string): number {
 
 /** As {@link parseSizeMiB}, in bytes. */
 export function parseSizeBytes(option: string, text: string): number {
-  return parseSizeMiB(option, text) * BYTES_PER_MIB;
+  return parseSizeMiB(option, text) * MIB;
 }

@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** Bytes read from one file: the node's API takes 1 MiB of content, and 65 536 characters for a parameter. */
-const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_FILE_BYTES = MIB;
 const CHUNK_BYTES = 65_536;
 const STDIN_FD = 0;
 

@@ -1,10 +1,11 @@
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
-import { SERVICE_IPV4, SERVICE_IPV6, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
+import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
 

@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 
-export const SERVICE_IPV4 = '169.254.169.254';
-export const SERVICE_IPV6 = 'fe80::a9fe:a9fe';
 /** The node daemon creates the TAP and its address just before it sends the view. */
 export const RETRY_LIMIT = 20;
 const RETRY_INTERVAL_MS = 100;

@@ -1,5 +1,6 @@
 import { basename, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
 
@@ -107,7 +108,7 @@ function parse(args: readonly string[]) {
         ganeti: { type: 'boolean', default: false },
         'ganeti-socket': { type: 'string' },
         'ganeti-pid-file': { type: 'string' },
-        bind: { type: 'string', short: 'b', default: '169.254.169.254' },
+        bind: { type: 'string', short: 'b', default: SERVICE_IPV4 },
         port: { type: 'string', short: 'p', default: '80' },
         'os-search-path': { type: 'string', multiple: true },
         'package-directory': { type: 'string', multiple: true },

@@ -1,3 +1,5 @@
+import { MIB } from '#shared/units/bytes.ts';
+
 /** Limits of what a guest may send or hold. Rates and connection counts are per instance and come with its view. */
 
 /** Request line and headers together; more gets 431. AWS allows 8 KiB as well. */
@@ -13,7 +15,7 @@ export const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 /** Body of one POST to the `write` queue. */
 export const MAX_WRITE_BYTES = 64 * 1024;
 /** Bytes waiting in one direction of one instance's channel. */
-export const MAX_QUEUE_BYTES = 1024 * 1024;
+export const MAX_QUEUE_BYTES = MIB;
 /** Longest `?wait=` of a queue's reader, in seconds. */
 export const MAX_READ_WAIT_S = 60;
 /** `wait_for_change` without `timeout_sec`, and the longest that it may ask for, in seconds. */
@@ -24,13 +26,13 @@ export const MAX_READY_BYTES = 16 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /** A too long body is read and dropped up to here, so that the client sees the answer rather than a reset. */
-export const MAX_DRAINED_BYTES = 1024 * 1024;
+export const MAX_DRAINED_BYTES = MIB;
 export const DRAIN_TIMEOUT_MS = 2_000;
 /** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
 export const MAX_EVENTS_KEPT = 8192;
-export const MAX_EVENT_BYTES_KEPT = 4 * 1024 * 1024;
+export const MAX_EVENT_BYTES_KEPT = 4 * MIB;
 /** Of all instances together. Beyond it those that have most lose their oldest. */
-export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * 1024 * 1024;
+export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
 /** What of a batch of install events costs as much as a request: it is parsed, checked and written again, here and by the node daemon. */
 export const EVENT_BYTES_PER_REQUEST_TOKEN = 4096;
 export const EVENTS_PER_REQUEST_TOKEN = 16;
@@ -76,4 +78,4 @@ export const REFUSALS_AT_ONCE = 16;
 /** Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at the same time. */
 export const MAX_RENDERED_SITES = 1024;
 /** A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in base64. */
-export const MAX_VIEW_BYTES = 64 * 1024 * 1024;
+export const MAX_VIEW_BYTES = 64 * MIB;

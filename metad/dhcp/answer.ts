@@ -1,3 +1,4 @@
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { encodeDhcpReply, encodeIpv4 } from './codec.ts';
 import type { DhcpReply, DhcpRequest } from './codec.ts';
 
@@ -14,7 +15,6 @@ export interface DhcpAnswer {
   readonly destination: string;
 }
 
-const SERVER = '169.254.169.254';
 const BROADCAST = '255.255.255.255';
 const NO_ADDRESS = '0.0.0.0';
 /**
@@ -50,7 +50,7 @@ export function answerDhcp(client: DhcpClient, request: DhcpRequest): DhcpAnswer
 
 function answerRequest(client: DhcpClient, request: DhcpRequest): DhcpAnswer | null {
   // The client took the offer of another server.
-  if (request.serverIdentifier !== null && request.serverIdentifier !== SERVER) return null;
+  if (request.serverIdentifier !== null && request.serverIdentifier !== SERVICE_IPV4) return null;
   const wanted =
     request.requestedAddress ??
     (request.clientAddress === NO_ADDRESS ? null : request.clientAddress);
@@ -64,7 +64,7 @@ function answer(client: DhcpClient, request: DhcpRequest, type: DhcpReply['type'
     type,
     request,
     yourAddress: hasLease ? client.ip : NO_ADDRESS,
-    serverIdentifier: SERVER,
+    serverIdentifier: SERVICE_IPV4,
     options: type === 'nak' ? [] : [...(hasLease ? leaseOptions() : []), ...linkOptions(client)],
   });
   const isConfigured = type !== 'nak' && request.clientAddress === client.ip;

@@ -1,10 +1,11 @@
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { isDialectServed } from './served-dialects.ts';
 
 /** cloud-init's final stage posts here, which tells the node daemon that the instance is up. */
 const PHONE_HOME = `#cloud-config
 phone_home:
-  url: http://169.254.169.254/ganeti/latest/ready
+  url: ${SERVICE_URL}/ganeti/latest/ready
   post: [instance_id, hostname, fqdn]
   tries: 5
 `;

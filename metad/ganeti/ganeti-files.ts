@@ -3,6 +3,7 @@ import { open, readFile, realpath } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
 import { reveal } from '#shared/secret/secret.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { bytesLeaf } from '../view/leaf.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -14,7 +15,7 @@ import type { GanetiInstance } from './instance-dict.ts';
 /** The scripts that Ganeti's daemon knows. */
 const SCRIPTS = ['create', 'export', 'import', 'rename', 'verify'] as const;
 const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
-const MAX_SCRIPT_BYTES = 16 * 1024 * 1024;
+const MAX_SCRIPT_BYTES = 16 * MIB;
 /** OS parameters that name a package, and the path that it is served at. */
 const PACKAGES = [
   ['os-package', 'package', 'os/package'],

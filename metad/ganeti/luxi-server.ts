@@ -4,11 +4,12 @@ import type { Socket } from 'node:net';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { LuxiDecoder, encodeLuxi } from './luxi-framing.ts';
 import { LuxiParseFailure, LuxiRefusal, parseLuxiRequest } from './luxi-requests.ts';
 
 /** Ganeti's daemon takes 8 MiB; an instance's parameters are far smaller. */
-const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 32 * MIB;
 /** Ganeti's: an idle or half-sent connection is closed without an answer. */
 const IDLE_TIMEOUT_MS = 60_000;
 const BACKLOG = 128;

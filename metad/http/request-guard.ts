@@ -1,3 +1,5 @@
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+
 /** The headers that decide about a request before anything is looked up. */
 export interface GuardedHeaders {
   readonly ifNoneMatch: string | undefined;
@@ -8,7 +10,6 @@ export type GuardResult =
   | { readonly ok: true; readonly headers: GuardedHeaders }
   | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
 
-const USUAL_HOST = '169.254.169.254';
 /** What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy that was told to come here. */
 const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
 
@@ -72,7 +73,7 @@ function judgeHost(
 
 /** HTTP/1.0 needs no Host at all. */
 function isOwnHost(host: string | undefined): boolean {
-  return host === undefined || host === USUAL_HOST || OWN_HOST.test(host);
+  return host === undefined || host === SERVICE_IPV4 || OWN_HOST.test(host);
 }
 
 function refuse(status: 400 | 403, reason: string): GuardResult {

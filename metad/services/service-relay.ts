@@ -2,7 +2,6 @@ import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ViewService } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
 import { upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';

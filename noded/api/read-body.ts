@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** Enough for the largest opcode: three documents of 1 MiB in base64, keys and parameters. */
-export const MAX_BODY_BYTES = 16 * 1024 * 1024;
+export const MAX_BODY_BYTES = 16 * MIB;
 
 /** @throws AppError REQUEST_TOO_LARGE over the limit; the rest is read by nobody, and the answer can still be sent */
 export async function readBody(

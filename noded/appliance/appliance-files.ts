@@ -14,6 +14,7 @@ import {
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
 export interface Appliance {
@@ -147,7 +148,7 @@ async function verifyFile(dir: string, expected: ApplianceManifest['root']): Pro
     if (size !== expected.sizeBytes)
       throw corrupt(`has ${size} bytes, its manifest says ${expected.sizeBytes}`);
     const hash = createHash('sha256');
-    await pipeline(createReadStream(path, { highWaterMark: 1024 * 1024 }), hash);
+    await pipeline(createReadStream(path, { highWaterMark: MIB }), hash);
     if (hash.digest('hex') !== expected.sha256) throw corrupt('differs from its manifest');
   } catch (error) {
     if (isAppError(error)) throw error;

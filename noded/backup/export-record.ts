@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { beParameters } from '#shared/contract/opcode.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { formatIni, parseIni, type Ini } from './ini.ts';
 
-const BYTES_PER_MIB = 1024 * 1024;
 /** Of Ganeti's file format. */
 const EXPORT_VERSION = '0';
 const MAX_DISKS = 16;
@@ -61,7 +61,7 @@ export function formatExportRecord(record: ExportRecord): string {
         'disk',
         record.disks.map(({ name, sizeBytes, dump }, index) => ({
           ivname: `disk/${index}`,
-          size: String(Math.ceil(sizeBytes / BYTES_PER_MIB)),
+          size: String(Math.ceil(sizeBytes / MIB)),
           name,
           dump,
         })),
@@ -174,7 +174,7 @@ function readRecord(ini: Ini): ExportRecord {
     }),
     disks: Array.from({ length: instance.disk_count }, (_, index) => {
       const { size, ...disk } = diskSection.parse(item('disk', index));
-      return { ...disk, sizeBytes: size * BYTES_PER_MIB };
+      return { ...disk, sizeBytes: size * MIB };
     }),
     nics: Array.from({ length: instance.nic_count }, (_, index) =>
       nicSection.parse(item('nic', index)),

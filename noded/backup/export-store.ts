@@ -15,6 +15,7 @@ import type { ExportInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
@@ -22,7 +23,7 @@ const RECORD_FILE = 'config.ini';
 const UNFINISHED = '.new';
 /** What the export that has just been made takes the place of; it comes back when that was not finished. */
 const REPLACED = '.old';
-const MAX_RECORD_BYTES = 1024 * 1024;
+const MAX_RECORD_BYTES = MIB;
 
 /** The dump of a disk: a file of the host. */
 export interface DumpFile {

@@ -4,6 +4,7 @@ import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/cont
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { readLines } from '#shared/stream/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
@@ -19,7 +20,7 @@ export interface ClusterJobsDependencies {
 }
 
 const JSON_TYPE = 'application/json';
-const MAX_EVENT_CHARACTERS = 4 * 1024 * 1024;
+const MAX_EVENT_CHARACTERS = 4 * MIB;
 /** Operations that name something which every node, or the asked one, has. */
 const ANYWHERE = new Set<string>(['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'BACKUP_REMOVE']);
 

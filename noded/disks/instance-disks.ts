@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
-const MIN_FREE_BYTES = 64 * 1024 * 1024;
+const MIN_FREE_BYTES = 64 * MIB;
 
 /** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
 export interface InstanceDisks {
@@ -37,7 +38,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       if (free >= MIN_FREE_BYTES) return;
       throw new AppError(
         'DISK_SPACE',
-        `only ${Math.floor(free / 1024 ** 2)} MiB are free on ${disksDir}`,
+        `only ${Math.floor(free / MIB)} MiB are free on ${disksDir}`,
         {
           hint: 'remove instances or images that are not needed, or make the file system larger',
         },

@@ -1,4 +1,5 @@
 import { open, rm } from 'node:fs/promises';
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { run } from '#shared/process/run.ts';
 
 /** A FAT12 floppy's worth: the documents are a few KiB. */
@@ -12,8 +13,8 @@ export interface SeedDocuments {
   readonly networkConfig: string;
 }
 
-const INCLUDE_USER_DATA = '#include\nhttp://169.254.169.254/nocloud/user-data\n';
-const INCLUDE_VENDOR_DATA = '#include\nhttp://169.254.169.254/nocloud/vendor-data\n';
+const INCLUDE_USER_DATA = `#include\n${SERVICE_URL}/nocloud/user-data\n`;
+const INCLUDE_VENDOR_DATA = `#include\n${SERVICE_URL}/nocloud/vendor-data\n`;
 
 /** Writes a read-only seed disk with mtools; nothing is mounted. */
 export async function writeSeedDisk(path: string, documents: SeedDocuments): Promise<void> {

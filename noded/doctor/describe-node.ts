@@ -2,6 +2,7 @@ import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -46,8 +47,8 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
 export async function measureHost(disks: InstanceDisks): Promise<HostCapacity> {
   return {
     cpus: availableParallelism(),
-    memoryMiB: Math.floor(totalmem() / 1024 ** 2),
-    memoryFreeMiB: Math.floor(freemem() / 1024 ** 2),
+    memoryMiB: Math.floor(totalmem() / MIB),
+    memoryFreeMiB: Math.floor(freemem() / MIB),
     diskFreeBytes: await disks.freeBytes(),
   };
 }

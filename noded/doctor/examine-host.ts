@@ -2,10 +2,12 @@ import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run, SYSTEM_PATH } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { RecordProblem } from '#shared/store/readable-records.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 
@@ -26,10 +28,10 @@ const buildCommands = {
   cpio: 'cpio',
 } as const;
 
-const COMFORTABLE_FREE_BYTES = 5 * 1024 ** 3;
+const COMFORTABLE_FREE_BYTES = 5 * GIB;
 /** Of the records that were set aside; the log has them all. */
 const MAX_NAMED_RECORDS = 5;
-const NEEDED_FREE_BYTES = 256 * 1024 ** 2;
+const NEEDED_FREE_BYTES = 256 * MIB;
 
 export interface DoctorDependencies {
   readonly paths: RootPaths;
@@ -197,7 +199,7 @@ async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
   const check = 'disk';
   const { bavail, bsize } = await statfs(dir);
   const free = bavail * bsize;
-  const message = `${(free / 1024 ** 3).toFixed(1)} GiB free below ${dir}`;
+  const message = `${(free / GIB).toFixed(1)} GiB free below ${dir}`;
   if (free >= COMFORTABLE_FREE_BYTES) return ok(check, message);
   return {
     check,
@@ -221,15 +223,15 @@ function checkRecords(problems: readonly RecordProblem[]): DoctorFinding {
 async function checkOwnMetadataAddress(): Promise<DoctorFinding> {
   const check = 'link-local';
   try {
-    const { stdout } = await run('ip', ['-j', 'route', 'get', '169.254.169.254']);
+    const { stdout } = await run('ip', ['-j', 'route', 'get', SERVICE_IPV4]);
     const [route] = JSON.parse(stdout) as { dev?: string; gateway?: string }[];
     const via = route?.gateway === undefined ? '' : ` via ${route.gateway}`;
     return ok(
       check,
-      `this host itself reaches 169.254.169.254 by ${route?.dev ?? 'no device'}${via}; the channel has its own namespace, so neither disturbs the other`,
+      `this host itself reaches ${SERVICE_IPV4} by ${route?.dev ?? 'no device'}${via}; the channel has its own namespace, so neither disturbs the other`,
     );
   } catch {
-    return ok(check, 'this host itself has no route to 169.254.169.254');
+    return ok(check, `this host itself has no route to ${SERVICE_IPV4}`);
   }
 }
 

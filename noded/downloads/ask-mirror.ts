@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import { isBelow, mirrorUrl } from './mirror-url.ts';
 import { askWeb } from './transfer/ask-web.ts';
 import { Reach } from './transfer/reach.ts';
@@ -34,7 +35,7 @@ const RETURNED = [
 ] as const;
 const MAX_REDIRECTS = 5;
 /** No package comes near it; it bounds what one request costs. */
-export const MAX_FILE_BYTES = 8 * 1024 ** 3;
+export const MAX_FILE_BYTES = 8 * GIB;
 /** For a whole transfer, however slowly the reader takes it. */
 const MAX_TRANSFER_MS = 3_600_000;
 

@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
-const MAX_LOG_BYTES = 8 * 1024 * 1024;
+const MAX_LOG_BYTES = 8 * MIB;
 const TAIL_LINES = 20;
 const FOLLOW_INTERVAL_MS = 500;
 

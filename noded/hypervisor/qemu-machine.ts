@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '#shared/log/log.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { boundFile, readFileTail } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
@@ -20,7 +21,7 @@ const ENDING_INTERVAL_MS = 20;
 /** The last events are in the socket when the process has ended; reading them takes no longer. */
 const LAST_EVENTS_MS = 500;
 const QMP_RECONNECT_TIMEOUT_MS = 5_000;
-const MAX_LOG_BYTES = 4 * 1024 * 1024;
+const MAX_LOG_BYTES = 4 * MIB;
 /** In memory, and for each machine: no more than a few times what is ever read of it. */
 const MAX_CONSOLE_BYTES = 256 * 1024;
 const STDERR_TAIL_BYTES = 4 * 1024;

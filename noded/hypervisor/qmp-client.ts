@@ -5,9 +5,10 @@ import { orAborted } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the conversation. */
-const MAX_LINE_CHARACTERS = 1024 * 1024;
+const MAX_LINE_CHARACTERS = MIB;
 /** QEMU itself limits the events that a guest can cause to one a second for each kind. */
 const MAX_MESSAGES_PER_SECOND = 1000;
 const MAX_ERROR_TEXT = 500;

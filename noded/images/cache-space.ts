@@ -1,17 +1,18 @@
 import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { CacheIndex } from './cache-index.ts';
 
 /** Left for the rest of the machine, of a file system: one that is full stops more than installs, running guests first of all. */
-const RESERVE = { share: 0.05, minBytes: 64 * 1024 ** 2, maxBytes: 2 * 1024 ** 3 };
+const RESERVE = { share: 0.05, minBytes: 64 * MIB, maxBytes: 2 * GIB };
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
 /** Beginnings of downloads that are kept to go on from; however small, they are files. */
 const MAX_PARTIALS = 64;
 /** One that nobody continued in a week will not be. */
 const PARTIAL_LIFETIME_MS = 7 * 24 * 3600 * 1000;
 /** How far ahead of a download the cache is kept within its bound. */
-const AHEAD_BYTES = 16 * 1024 ** 2;
+const AHEAD_BYTES = 16 * MIB;
 
 export interface SpaceOptions {
   readonly dir: string;

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { imageChecksum } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 export type DigestAlgorithm = 'sha256' | 'sha512';
 
@@ -37,7 +38,7 @@ export async function digestFile(
   // Without an encoding the chunks are Buffers.
   for await (const chunk of createReadStream(path, {
     ...(signal && { signal }),
-    highWaterMark: 1024 * 1024,
+    highWaterMark: MIB,
   }) as AsyncIterable<Buffer>) {
     hash.update(chunk);
     doneBytes += chunk.length;

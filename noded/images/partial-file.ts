@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { identifiesVersion, type Validators } from '../downloads/transfer/byte-source.ts';
 import type { TransferSink } from '../downloads/transfer/transfer.ts';
 
@@ -24,7 +25,7 @@ export interface PartialFileOptions {
 }
 
 /** Room is looked for again after so many bytes: the disk is not ours alone, and a server need not say how much will come. */
-const ROOM_STEP_BYTES = 8 * 1024 ** 2;
+const ROOM_STEP_BYTES = 8 * MIB;
 
 /**
  * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real name.

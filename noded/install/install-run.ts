@@ -4,6 +4,7 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import { listHiddenValues } from '../instances/os-parameters.ts';
@@ -274,5 +275,5 @@ function hiddenValues({ parameters, secrets }: InstallRequest): readonly string[
 }
 
 function formatGiB(disks: InstanceRecord['disks']): string {
-  return disks.map((disk) => `${(disk.sizeBytes / 1024 ** 3).toFixed(2)} GiB`).join(', ') || 'none';
+  return disks.map((disk) => `${(disk.sizeBytes / GIB).toFixed(2)} GiB`).join(', ') || 'none';
 }

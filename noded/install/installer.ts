@@ -2,6 +2,7 @@ import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
@@ -18,7 +19,7 @@ const possiblyDiskFull = [
   'INTERNAL',
   'COMMAND_FAILED',
 ] as const;
-const FULL_BELOW_BYTES = 1024 * 1024;
+const FULL_BELOW_BYTES = MIB;
 
 /**
  * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine come from its agent;

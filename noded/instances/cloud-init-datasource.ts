@@ -1,5 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 
 /** What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system labels. */
 export interface Smbios {
@@ -38,7 +39,7 @@ export function planSmbios(instance: InstanceRecord): Smbios {
       return { ...plain, product: 'OpenStack Nova' };
     case 'nocloud':
       // `nocloud-net`: with plain `nocloud`, cloud-init 22.4 fetches everything and then runs none of the user data.
-      return { ...plain, serial: 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' };
+      return { ...plain, serial: `ds=nocloud-net;s=${SERVICE_URL}/nocloud/` };
     case undefined:
       return plain;
   }

@@ -2,6 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
 import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import { datasourceDialect } from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { sortHooks } from './hook-files.ts';
@@ -9,7 +10,7 @@ import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
 /** Ganeti's default is 128; a distribution's own installer or cloud-init needs this much. */
 export const DEFAULT_BACKEND_PARAMETERS: BeParameters = { memoryMiB: 512, vcpus: 1 };
-const DEFAULT_DISK_BYTES = 10 * 1024 ** 3;
+const DEFAULT_DISK_BYTES = 10 * GIB;
 
 export interface RecordContext {
   readonly nodeName: string;

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { requestOverSocket, upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 export interface ControlRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -32,7 +33,7 @@ export interface ControlChannel {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Larger than any leaf of a tree or queue; metad is not trusted with our memory. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** HTTP on a unix socket. */
 export function createControlChannel(socketPath: string): ControlChannel {

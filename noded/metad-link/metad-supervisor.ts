@@ -7,6 +7,7 @@ import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus, ForeignMetad } from './metad-client.ts';
 import { boundFile, openLog, readFileTail } from '../host/bounded-log.ts';
@@ -50,7 +51,7 @@ const STATUS_TIMEOUT_MS = 30_000;
 const STATUS_INTERVAL_MS = 15_000;
 const MAX_SILENT_CHECKS = 3;
 /** Size of metad.log, and of the one before it. */
-const MAX_LOG_BYTES = 16 * 1024 * 1024;
+const MAX_LOG_BYTES = 16 * MIB;
 const LOG_TAIL_BYTES = 4096;
 /** One that lived this long failed for a new reason. */
 const STABLE_MS = 30_000;

@@ -1,9 +1,10 @@
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const VERSION_2_PROXY = 0x21;
 const TCP_OVER_IPV4 = 0x11;
 const TLV_AUTHORITY = 0x02;
 const TLV_UNIQUE_ID = 0x05;
-const SERVICE_IPV4 = '169.254.169.254';
 
 export interface ProxiedInstance {
   readonly name: string;

@@ -1,4 +1,5 @@
 import PQueue from 'p-queue';
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { closeFd, inNetworkNamespace, openTap as openTapDevice } from '#shared/sys/libc.ts';
@@ -24,7 +25,6 @@ import {
 } from './nft-rules.ts';
 import { applyNftCommands } from './nft.ts';
 import { RouteNetlink } from './rtnetlink.ts';
-import { SERVICE_IPV4, SERVICE_IPV6 } from './service-address.ts';
 
 const TAP_PREFIX = 'gnt.com.';
 const TAP_PATTERN = /^gnt\.com\.(0|[1-9]\d{0,6})$/;

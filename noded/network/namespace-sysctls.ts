@@ -1,5 +1,5 @@
 import { existsSync, writeFileSync } from 'node:fs';
-import { DHCP_SERVER_PORT } from './service-address.ts';
+import { DHCP_SERVER_PORT } from './channel-ports.ts';
 
 type Settings = Readonly<Record<string, string>>;
 

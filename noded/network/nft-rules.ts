@@ -1,11 +1,10 @@
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import {
   DHCP_CLIENT_PORT,
   DHCP_SERVER_PORT,
   HTTP_PORT,
-  SERVICE_IPV4,
-  SERVICE_IPV6,
   SERVICE_SOLICITED_NODE,
-} from './service-address.ts';
+} from './channel-ports.ts';
 
 export interface ChannelGuest {
   /** The guest's address in 169.254.0.0/16. */

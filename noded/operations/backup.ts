@@ -1,6 +1,7 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
@@ -12,7 +13,7 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 import { loadOsPolicy } from './os-policy.ts';
 
 /** What a dump may have beyond twice its disk: an archive of many small files is larger than they are. */
-const DUMP_SPARE_BYTES = 64 * 1024 * 1024;
+const DUMP_SPARE_BYTES = 64 * MIB;
 
 export function exportInstanceHandler(
   dependencies: OperationDependencies,

@@ -8,11 +8,12 @@ import {
   MAX_HOOKS_BYTES,
 } from '#shared/contract/hooks.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { readBounded } from './read-bounded.ts';
 
 /** As `hookFile` has it. */
-const MAX_DOCUMENT_BYTES = 1024 * 1024;
+const MAX_DOCUMENT_BYTES = MIB;
 
 export interface HookPlaces {
   /** The cluster's folder. */

@@ -4,6 +4,7 @@ import { join, sep } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
 import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { OsDefinition } from './os-definition.ts';
 import { readBounded } from './read-bounded.ts';
 
@@ -15,7 +16,7 @@ export interface PackedDefinition {
 }
 
 /** What a view can carry (`definitionTar`). */
-const MAX_TAR_BYTES = 16 * 1024 * 1024;
+const MAX_TAR_BYTES = 16 * MIB;
 const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 32;
 /** Time is no part of the content. */

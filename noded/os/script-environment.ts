@@ -1,7 +1,6 @@
 import { ospVariable } from '#shared/contract/os-parameters.ts';
 import { assertNever } from '#shared/errors/app-error.ts';
-
-const BYTES_PER_MIB = 1024 * 1024;
+import { MIB } from '#shared/units/bytes.ts';
 
 export interface ScriptDisk {
   /** Where the script finds it: `/dev/disk/by-id/virtio-disk0` in the appliance, the file or loop device on the host. */
@@ -115,7 +114,7 @@ function diskVariables(disk: ScriptDisk): Values {
   return {
     PATH: disk.path,
     ACCESS: disk.access,
-    SIZE: Math.floor(disk.sizeBytes / BYTES_PER_MIB),
+    SIZE: Math.floor(disk.sizeBytes / MIB),
     UUID: disk.uuid,
     NAME: disk.name,
     FRONTEND_TYPE: 'paravirtual',

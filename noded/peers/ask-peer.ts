@@ -8,6 +8,7 @@ import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** How this node reaches the API of another one. */
 export interface Peers {
@@ -23,7 +24,7 @@ export interface PeerRequest {
 }
 
 /** Answers that are no streams: the list of all instances is the longest. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** One request to another node's API, up to the head of its answer. @throws as `open`, and the signal's reason */
 export async function requestPeer(

@@ -1,3 +1,5 @@
+import { MIB } from '#shared/units/bytes.ts';
+
 /** A field as Ganeti's queries describe it, and how it is told from what we know. Values are plain JSON. */
 export interface Field<T> {
   readonly title: string;
@@ -65,5 +67,5 @@ export function toTimestamp(ms: number | null): readonly [number, number] | null
 }
 
 export function toMiB(bytes: number): number {
-  return Math.floor(bytes / 1024 ** 2);
+  return Math.floor(bytes / MIB);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../api/http-errors.ts';
 import {
   createRequest,
@@ -15,8 +16,6 @@ import {
   type NicRequest,
 } from './instance-bodies.ts';
 import { RapiFailure } from './rapi-failure.ts';
-
-const MIB = 1024 ** 2;
 
 /** An opcode that its own type has not checked yet. */
 type Draft = Readonly<Record<string, unknown>> & Pick<OpcodeInput, 'opcode'>;

@@ -2,13 +2,14 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** Part of every password digest: Ganeti's users files work here, and ours there. */
 export const REALM = 'Ganeti Remote API';
 /** A digest of nobody: an unknown name costs the same time as a wrong password. */
 const NOBODY = Buffer.alloc(16);
 /** Many thousand users. */
-const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_FILE_BYTES = MIB;
 
 /** `write` includes reading. */
 export type Role = 'read' | 'write';

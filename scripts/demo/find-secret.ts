@@ -1,13 +1,14 @@
 import { createReadStream } from 'node:fs';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { GIB, MIB } from '#shared/units/bytes.ts';
 
 /** Overlap between chunks, so that a value across their border is found. Longer secrets than this are not looked for. */
 const OVERLAP_BYTES = 4096;
 /** From this length on, a half of a value is unmistakable too. */
 const HALVED_LENGTH = 32;
 /** Deleted files of other programs that are larger are not ours. */
-const MAX_DELETED_BYTES = 1024 ** 3;
+const MAX_DELETED_BYTES = GIB;
 const DELETED = ' (deleted)';
 
 /**
@@ -95,7 +96,7 @@ async function contains(path: string, needles: readonly Buffer[]): Promise<boole
   let tail = Buffer.alloc(0);
   try {
     for await (const chunk of createReadStream(path, {
-      highWaterMark: 1024 * 1024,
+      highWaterMark: MIB,
     }) as AsyncIterable<Buffer>) {
       const window = Buffer.concat([tail, chunk]);
       if (holdsAny(window, needles)) return true;

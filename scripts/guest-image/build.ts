@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from '#shared/process/run.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import { readAptSources } from '../../appliance/image/apt-source-files.ts';
 import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
 import { acquireLock } from '../../appliance/image/lock.ts';
@@ -26,7 +27,7 @@ export interface GuestImage {
 }
 
 const SECTOR_BYTES = 512;
-const IMAGE_BYTES = 1024 * 1024 * 1024;
+const IMAGE_BYTES = GIB;
 /** The BIOS boot partition takes what lies between the partition table and the first mebibyte. */
 const BOOT_SECTOR = 34;
 const ROOT_SECTOR = 2048;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { base64 } from './primitives.ts';
+import { MIB } from '../units/bytes.ts';
 
 /** Where a document of hooks comes from, in the order in which they are run. */
 export const hookSource = z.enum(['appliance', 'cluster', 'os', 'instance']);
@@ -8,7 +9,7 @@ export type HookSource = z.infer<typeof hookSource>;
 /** 1 MiB of content. */
 const MAX_CONTENT_BASE64 = 1_400_000;
 /** Of all documents of one installation, in bytes of content: what the agent reads at once. */
-export const MAX_HOOKS_BYTES = 4 * 1024 * 1024;
+export const MAX_HOOKS_BYTES = 4 * MIB;
 /** Of one source. */
 export const MAX_HOOK_DOCUMENTS = 64;
 

@@ -1,5 +1,6 @@
 import { execa } from 'execa';
 import { AppError } from '../errors/app-error.ts';
+import { MIB } from '../units/bytes.ts';
 
 export interface RunOptions {
   /** Fed to stdin; stdin is empty otherwise. */
@@ -18,7 +19,7 @@ export interface RunResult {
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
-const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
+const MAX_OUTPUT_BYTES = 16 * MIB;
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**

@@ -6,6 +6,7 @@ import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { visibility } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { collect } from '#shared/stream/collect.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { z } from 'zod';
 
 const BASE_PATH = '/ganeti/latest';
@@ -14,9 +15,9 @@ const IDLE_TIMEOUT_MS = 120_000;
 /** The network comes up while the agent starts, the host may be busy, and its service may be started again. */
 const ANSWER_TIMEOUT_MS = 60_000;
 const ANSWER_RETRY_MS = 50;
-const MAX_JSON_BYTES = 8 * 1024 * 1024;
+const MAX_JSON_BYTES = 8 * MIB;
 /** 16 MiB of definition, and the archive's own headers. */
-const MAX_DEFINITION_BYTES = 24 * 1024 * 1024;
+const MAX_DEFINITION_BYTES = 24 * MIB;
 const MAX_REASON_BYTES = 4096;
 
 const osParameters = z.record(z.string(), z.tuple([z.string(), visibility]));

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 
 export interface CommandResult {
   readonly status: number;
@@ -8,7 +9,7 @@ export interface CommandResult {
 }
 
 /** Output that is kept of one command, in bytes; tools of the appliance print far less. */
-const MAX_KEPT_BYTES = 1024 * 1024;
+const MAX_KEPT_BYTES = MIB;
 const COMMAND_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export interface CommandOptions {

@@ -3,9 +3,10 @@ import { open } from 'node:fs/promises';
 import { type Readable, Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { StageReporter } from '../report/stage.ts';
 
-const CHUNK_BYTES = 1024 * 1024;
+const CHUNK_BYTES = MIB;
 
 type Progress = Pick<StageReporter, 'progress'>;
 

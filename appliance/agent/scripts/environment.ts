@@ -1,5 +1,6 @@
 import { isHiddenFromLogs, ospVariable } from '#shared/contract/os-parameters.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import type { OsParameters } from '../channel/host-client.ts';
 
 const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -8,7 +9,7 @@ const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
   const entries = mirrors.map((name) => [
     `GNT_MIRROR_${name.toUpperCase().replaceAll('-', '_')}`,
-    `http://169.254.169.254/ganeti/latest/mirror/${name}`,
+    `${SERVICE_URL}/ganeti/latest/mirror/${name}`,
   ]);
   return Object.fromEntries(entries) as Record<string, string>;
 }

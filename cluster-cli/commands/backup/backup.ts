@@ -1,5 +1,6 @@
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { Context } from '../../terminal/context.ts';
 import { formatTime } from '../../render/format.ts';
 import type { FieldTable } from '../../render/select.ts';
@@ -7,8 +8,6 @@ import { type AddOptions, composeAdd } from '../instance/add.ts';
 import { confirmLoss, type ForceOptions } from '../instance/change.ts';
 import { type ListOptions, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-
-const BYTES_PER_MIB = 1024 * 1024;
 
 export interface ExportOptions extends SubmitOptions {
   /** Seconds. */
@@ -101,7 +100,7 @@ const exportFields: FieldTable<ExportInfo> = {
       title: 'Size',
       kind: 'size',
       description: 'Of all dumps together',
-      get: ({ sizeBytes }) => sizeBytes / BYTES_PER_MIB,
+      get: ({ sizeBytes }) => sizeBytes / MIB,
     },
     {
       name: 'ctime',

@@ -1,4 +1,4 @@
-import { SERVICE_IPV4, SERVICE_IPV6 } from '../../../noded/network/service-address.ts';
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import {
   BROADCAST_MAC,
   arp,

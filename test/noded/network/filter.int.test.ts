@@ -10,11 +10,8 @@ import { setImmediate } from 'node:timers/promises';
 import { after, before, describe, test } from 'node:test';
 import { createChannelNetwork } from '../../../noded/network/channel-network.ts';
 import type { ChannelNetwork, ChannelTap } from '../../../noded/network/channel-network.ts';
-import {
-  SERVICE_IPV4,
-  SERVICE_IPV6,
-  SERVICE_SOLICITED_NODE,
-} from '../../../noded/network/service-address.ts';
+import { SERVICE_SOLICITED_NODE } from '../../../noded/network/channel-ports.ts';
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import {
   BROADCAST_MAC,

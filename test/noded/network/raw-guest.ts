@@ -4,7 +4,7 @@ import koffi from 'koffi';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { ChannelTap } from '../../../noded/network/channel-network.ts';
 import type { ChannelGuest } from '../../../noded/network/nft-rules.ts';
-import { SERVICE_IPV4 } from '../../../noded/network/service-address.ts';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { BROADCAST_MAC, arp, describeFrame, ping } from './frames.ts';
 import type { Ethernet, Seen } from './frames.ts';
 

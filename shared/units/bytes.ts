@@ -1,0 +1,2 @@
+export const MIB = 1024 ** 2;
+export const GIB = 1024 ** 3;
