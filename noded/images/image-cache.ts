@@ -7,6 +7,7 @@ import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
 import { ContentStore } from './content-store.ts';
 import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './digest.ts';
+import { DownloadGate } from './download-gate.ts';
 import { openLocalImage } from './local-image.ts';
 import { PartialFile } from './partial-file.ts';
 import { type SharedTask, startSharedTask } from './shared-task.ts';
@@ -102,6 +103,7 @@ class FileImageCache implements ImageCache {
   readonly #options: ImageCacheOptions;
   readonly #downloads = new Map<string, Download>();
   readonly #contents: ContentStore;
+  readonly #gate = new DownloadGate();
 
   constructor(options: ImageCacheOptions) {
     this.#options = options;
@@ -199,7 +201,12 @@ class FileImageCache implements ImageCache {
         try {
           // One that everybody left may still write its last bytes.
           await running?.ended;
-          return await this.#bring(url, key, signal, emit);
+          return await this.#gate.run(
+            url,
+            signal,
+            () => emit({ type: 'wait', message: 'waiting for other downloads to end' }),
+            () => this.#bring(url, key, signal, emit),
+          );
         } finally {
           if (this.#downloads.get(key) === task) this.#downloads.delete(key);
         }

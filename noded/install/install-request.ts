@@ -34,8 +34,15 @@ export interface InstallRequest {
   readonly hooks: readonly HookDocument[];
   /** Dumps of an export: `import` is run instead of `create`. */
   readonly dumps: readonly DumpFile[] | null;
+  readonly place: InstallPlace;
   /** Seconds for the whole installation; 0 means no limit. */
   readonly timeoutS: number;
+}
+
+/** The room that an installation takes on the node. */
+export interface InstallPlace extends Disposable {
+  /** Waits for it, unless it was taken already. */
+  enter(): Promise<void>;
 }
 
 /** What the content socket may hand out while an installation runs. */

@@ -25,12 +25,19 @@ import { StageRecorder } from './stage-recorder.ts';
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 
+/** What its installer does for it on the way. */
+export interface InstallSteps {
+  readonly publish: (active: ActiveInstall) => void;
+  /** Waits for the room that the machines need. */
+  readonly enterRoom: () => Promise<void>;
+}
+
 /** One installation. */
 export class InstallRun {
   readonly #dependencies: InstallerDependencies;
   readonly #request: InstallRequest;
   readonly #context: JobContext;
-  readonly #publish: (active: ActiveInstall) => void;
+  readonly #steps: InstallSteps;
   readonly #startedAtMs: number;
   readonly #stages: StageRecorder;
   /** The agent masks too; this is for what it missed, and for scripts on the host. */
@@ -42,12 +49,12 @@ export class InstallRun {
     dependencies: InstallerDependencies,
     request: InstallRequest,
     context: JobContext,
-    publish: (active: ActiveInstall) => void,
+    steps: InstallSteps,
   ) {
     this.#dependencies = dependencies;
     this.#request = request;
     this.#context = context;
-    this.#publish = publish;
+    this.#steps = steps;
     this.#startedAtMs = dependencies.clock.now();
     this.mask = createMask(hiddenValues(request));
     this.#stages = new StageRecorder({
@@ -91,7 +98,8 @@ export class InstallRun {
         return `${this.#image.sizeBytes} bytes from ${redactSource(source)}`;
       });
     }
-    this.#publish({ instance, image: this.#image, secrets: this.#request.secrets });
+    await this.#steps.enterRoom();
+    this.#steps.publish({ instance, image: this.#image, secrets: this.#request.secrets });
     if (this.#request.isFromMedium) return this.#runMedium();
     const phases = planPhases({
       hasImage: this.#image !== null,

@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
@@ -8,7 +9,7 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
 import { runHelperScript, type ScriptRequest } from './script-run.ts';
-import type { InstallerDependencies, InstallRequest } from './install-request.ts';
+import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
 
 /** As these an I/O error of a full host may show itself inside the guest. */
 const possiblyDiskFull = [
@@ -26,6 +27,15 @@ const FULL_BELOW_BYTES = MIB;
  * both are reported, timed and recorded the same way.
  */
 export interface Installer {
+  /**
+   * The room of an installation, taken when there is something to run: at once and before anything is changed, unless an image is to be
+   * downloaded first, whose server must not hold what others could use. Disposing of the answer gives the room back.
+   */
+  reserve(
+    instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
+    isFromMedium: boolean,
+    context: JobContext,
+  ): Promise<InstallPlace>;
   /**
    * Waits until the node has room for an installation of this instance. Disposing of the answer gives the room back.
    * To be called before anything is changed, by a job that has its locks.
@@ -55,6 +65,22 @@ class StagedInstaller implements Installer {
     this.#dependencies = dependencies;
   }
 
+  async reserve(
+    instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
+    isFromMedium: boolean,
+    context: JobContext,
+  ): Promise<InstallPlace> {
+    const held = new DisposableStack();
+    let isEntered = false;
+    const enter = async (): Promise<void> => {
+      if (isEntered) return;
+      isEntered = true;
+      held.use(await this.enterRoom(instance, isFromMedium, context));
+    };
+    if (instance.osImage === null || isAbsolute(instance.osImage)) await enter();
+    return { enter, [Symbol.dispose]: () => held.dispose() };
+  }
+
   async enterRoom(
     { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
     isFromMedium: boolean,
@@ -80,9 +106,11 @@ class StagedInstaller implements Installer {
     const { uuid } = request.instance;
     using deadline = startInstallDeadline(context.signal, request.timeoutS);
     const timed: JobContext = { ...context, signal: deadline.signal };
-    const run = new InstallRun(this.#dependencies, request, timed, (active) =>
-      this.#dependencies.active.set(uuid, active),
-    );
+    const run = new InstallRun(this.#dependencies, request, timed, {
+      publish: (active) => this.#dependencies.active.set(uuid, active),
+      // The wait for others is not this installation's time.
+      enterRoom: () => deadline.pausedDuring(() => request.place.enter()),
+    });
     try {
       await run.execute();
       await run.settle();

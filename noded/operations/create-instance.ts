@@ -45,8 +45,9 @@ export function createInstanceHandler(
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
         using held = new DisposableStack();
-        if (opcode.install)
-          held.use(await installer.enterRoom(planned, decision.isFromMedium, context));
+        const place = opcode.install
+          ? held.use(await installer.reserve(planned, decision.isFromMedium, context))
+          : null;
         // Whatever ends this daemon from here on: an instance that is being installed is never taken for one that can be started.
         const created = await instances.create({
           ...planned,
@@ -55,7 +56,7 @@ export function createInstanceHandler(
         context.report.log(
           `instance ${created.name} has the channel address ${created.channel.ip}`,
         );
-        if (!opcode.install) {
+        if (place === null) {
           context.report.log('No-installation mode selected, disabling startup');
           try {
             await disks.createEmpty(created);
@@ -73,6 +74,7 @@ export function createInstanceHandler(
             secrets,
             isReinstall: false,
             dumps: imported?.dumps ?? null,
+            place,
             timeoutS: installTimeoutS,
           },
           context,

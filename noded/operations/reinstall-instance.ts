@@ -54,8 +54,7 @@ export function reinstallInstanceHandler(
         // First, since its memory may be the room that is waited for.
         if (opcode.shutdownTimeoutS !== undefined)
           await runner.stop(current, opcode.shutdownTimeoutS, context);
-        using held = new DisposableStack();
-        held.use(await installer.enterRoom(planned, decision.isFromMedium, context));
+        using place = await installer.reserve(planned, decision.isFromMedium, context);
         const updated = await instances.update(current.uuid, (instance) => ({
           ...planReinstall(instance, opcode, randomUUID),
           // Drawn once: the stored record gets the very instance id that was planned.
@@ -69,6 +68,7 @@ export function reinstallInstanceHandler(
             secrets,
             isReinstall: true,
             dumps: null,
+            place,
             timeoutS: installTimeoutS,
           },
           context,

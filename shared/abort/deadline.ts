@@ -4,6 +4,8 @@ import { setAlarm } from './alarm.ts';
 export interface Deadline extends Disposable {
   /** Aborted with the reason when the time is over, and with the work's own signal. */
   readonly signal: AbortSignal;
+  /** What is waited for in it does not count: somebody else's work. */
+  pausedDuring<T>(wait: () => Promise<T>): Promise<T>;
 }
 
 /**
@@ -16,8 +18,24 @@ export function startDeadline(
   reason: () => Error,
 ): Deadline {
   const controller = new AbortController();
-  const alarm = timeoutMs === null ? null : setAlarm(timeoutMs, () => controller.abort(reason()));
+  let leftMs = timeoutMs ?? 0;
+  let since = performance.now();
+  let alarm: Disposable | null = null;
+  const start = (): void => {
+    since = performance.now();
+    if (timeoutMs !== null) alarm = setAlarm(leftMs, () => controller.abort(reason()));
+  };
+  start();
   return {
+    pausedDuring: async (wait) => {
+      alarm?.[Symbol.dispose]();
+      leftMs = Math.max(0, leftMs - (performance.now() - since));
+      try {
+        return await wait();
+      } finally {
+        start();
+      }
+    },
     signal: signal === undefined ? controller.signal : AbortSignal.any([signal, controller.signal]),
     [Symbol.dispose]: () => alarm?.[Symbol.dispose](),
   };

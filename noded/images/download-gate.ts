@@ -1,0 +1,43 @@
+import PQueue from 'p-queue';
+
+/** Of all servers. */
+const MAX_DOWNLOADS = 16;
+/** Of one server: a slow one holds back only those who want something of it. */
+const MAX_DOWNLOADS_OF_HOST = 4;
+
+/** Lets so many downloads run at a time; the others wait in the order in which they came. */
+export class DownloadGate {
+  readonly #all = new PQueue({ concurrency: MAX_DOWNLOADS });
+  /** By host and port. */
+  readonly #hosts = new Map<string, PQueue>();
+
+  /**
+   * @param onWait called when it has to wait
+   * @throws what the work throws, or the signal's reason when it is aborted while waiting
+   */
+  async run<T>(
+    { host }: URL,
+    signal: AbortSignal,
+    onWait: () => void,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    let own = this.#hosts.get(host);
+    if (own === undefined) {
+      own = new PQueue({ concurrency: MAX_DOWNLOADS_OF_HOST });
+      this.#hosts.set(host, own);
+    }
+    if (isFull(own, MAX_DOWNLOADS_OF_HOST) || isFull(this.#all, MAX_DOWNLOADS)) onWait();
+    try {
+      return await own.add(() => this.#all.add(work, { signal }), { signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    } finally {
+      if (own.size === 0 && own.pending === 0) this.#hosts.delete(host);
+    }
+  }
+}
+
+function isFull({ pending, size }: PQueue, most: number): boolean {
+  return pending + size >= most;
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createImageCache } from '../../../noded/images/image-cache.ts';
+import type { InstallerDependencies } from '../../../noded/install/install-request.ts';
+import { createInstallRoom } from '../../../noded/install/install-room.ts';
+import { createInstaller } from '../../../noded/install/installer.ts';
+import type { JobReporter } from '../../../noded/jobs/job-handler.ts';
+import { createInstanceHandler } from '../../../noded/operations/create-instance.ts';
+import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
+import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
+import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { createOpcode } from '../support/opcodes.ts';
+
+const report: JobReporter = {
+  log: () => undefined,
+  stageStarted: () => undefined,
+  stageFinished: () => undefined,
+  progress: () => undefined,
+  waits: () => undefined,
+  output: () => undefined,
+};
+
+test('installations whose images come at a byte a second hold no place of those that could run', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-slots-'));
+  await mkdir(join(directory, 'disks'));
+  const server = createServer((_, response) => {
+    response.write('x');
+    const timer = setInterval(() => response.write('x'), 1000);
+    response.on('close', () => clearInterval(timer));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const clock = systemClock;
+  const store = createSqliteStore({ path: join(directory, 'store.sqlite'), clock });
+  const clusters = createClusterRepository(store, clock);
+  await clusters.ensure();
+  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
+  const images = createImageCache({
+    dir: join(directory, 'images'),
+    maxBytes: 1e9,
+    limits: async () => downloadLimitsOf({}),
+    logger: silentLogger,
+    clock,
+  });
+  const disks = createInstanceDisks(join(directory, 'disks'));
+  // The first thing that is asked for once an installation has its image and its place.
+  const reached = (): Promise<never> =>
+    Promise.reject(new AppError('APPLIANCE_MISSING', 'it may boot'));
+  const installer = createInstaller({
+    ...{ repository: instances, disks, images, logger: silentLogger, clock, logDir: directory },
+    applianceFiles: { memoryMiB: async () => 64, hasHooks: async () => false, ensure: reached },
+    room: createInstallRoom({
+      ...{ maxInstalls: 1, reserveMiB: 0 },
+      availableMiB: () => 1e6,
+      takenMiB: () => 0,
+    }),
+    active: new Map(),
+    onStageEnded: () => undefined,
+  } as unknown as InstallerDependencies);
+  const handler = createInstanceHandler({
+    ...{ nodeName: 'node1', owns: () => true, clusters, instances, disks, images, installer },
+    runner: { checkRunnable: async () => undefined },
+    ...{ hooksDir: join(directory, 'hooks'), logger: silentLogger, clock },
+  } as unknown as OperationDependencies);
+  const ends = new AbortController();
+  let jobId = 0;
+  const create = async (osImage: string): Promise<unknown> => {
+    jobId += 1;
+    const opcode = createOpcode({
+      name: `web${jobId}.example.com`,
+      osImage,
+      disks: [{ sizeBytes: 1024 ** 2 }],
+    });
+    const execute = await handler.prepare(opcode, ends.signal);
+    return execute({ jobId, signal: ends.signal, report });
+  };
+  try {
+    const { port } = server.address() as AddressInfo;
+    const slow = [1, 2].map((n) => create(`http://127.0.0.1:${port}/${n}.raw`));
+    const reason = new AppError('JOB_CANCELED', 'enough');
+    const outcomes = Promise.allSettled(slow);
+    await Promise.race([once(server, 'request'), ...slow]);
+    const path = join(directory, 'local.raw');
+    await writeFile(path, 'an image');
+    await assert.rejects(create(path), { message: 'it may boot' });
+    ends.abort(reason);
+    for (const outcome of await outcomes) assert.equal(outcome.status, 'rejected');
+  } finally {
+    server.closeAllConnections();
+    server.close();
+    await images.close();
+    await store.close();
+    await rm(directory, { recursive: true });
+  }
+});
