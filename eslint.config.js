@@ -1,6 +1,11 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+const refusedSyntax = [
+  { selector: 'ExportAllDeclaration', message: 'no barrels' },
+  { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
+];
+
 export default tseslint.config(
   { ignores: ['node_modules/', 'fixtures/', 'dist/', '.dependency-cruiser.cjs'] },
   js.configs.recommended,
@@ -42,11 +47,7 @@ export default tseslint.config(
       'preserve-caught-error': 'off',
       'no-console': 'error',
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
-      'no-restricted-syntax': [
-        'error',
-        { selector: 'ExportAllDeclaration', message: 'no barrels' },
-        { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
-      ],
+      'no-restricted-syntax': ['error', ...refusedSyntax],
       complexity: ['warn', 15],
       'max-lines': ['warn', { max: 300, skipBlankLines: true, skipComments: true }],
     },
@@ -74,6 +75,16 @@ export default tseslint.config(
     ],
     ignores: ['**/main.ts', '**/main-*.ts'],
     rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...refusedSyntax,
+        {
+          selector:
+            "MemberExpression[object.type='MemberExpression'][object.property.name='details']",
+          message:
+            'details are told, not asked: what code branches on is a field of an error class',
+        },
+      ],
       'no-restricted-properties': [
         'error',
         { object: 'process', property: 'env', message: 'read the environment in main.ts only' },

@@ -19,6 +19,7 @@ import {
   type NodeInfo,
   type OsInfo,
 } from '#shared/contract/api.ts';
+import { fullChannel } from '#shared/contract/error-details.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
@@ -153,8 +154,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       });
       if (response.statusCode === 429) {
         const answer = refusal.safeParse(parseJson(await readAll(response)));
-        const told = answer.data?.details['retryAfter'] ?? response.headers['retry-after'];
-        return Math.max(1, Number(told ?? 1) || 1);
+        return Math.max(1, fullChannel.safeParse(answer.data?.details).data?.retryAfter ?? 1);
       }
       await discard(await orFailure(response));
       return true;

@@ -57,13 +57,14 @@ export function failureOfJob(job: JobRecord): CommandFailure {
         ? `job ${job.id} (${job.summary}) was canceled`
         : `job ${job.id} (${job.summary}) failed without saying why`,
     hint: null,
+    details: {},
     phase: 'execution',
     stage: null,
     logTail: [],
   };
   return new CommandFailure({
     ...error,
-    details: { job: job.id },
+    details: { ...error.details, job: job.id },
     exitStatus: error.code === 'INTERRUPTED' ? 130 : error.phase === 'prerequisite' ? 2 : 1,
   });
 }

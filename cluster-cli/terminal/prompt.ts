@@ -31,11 +31,16 @@ export async function promptHidden(context: Context, question: string): Promise<
 
 /** Asks a question whose answer is yes or no; anything but y and yes is no. */
 export async function confirm(context: Context, question: string): Promise<boolean> {
+  return /^y(es)?$/i.test(await promptShown(context, `${question} [y/N] `));
+}
+
+/** Asks on stderr and reads a line from the terminal, without the blanks around it. */
+export async function promptShown(context: Context, question: string): Promise<string> {
   const { createInterface } = await import('node:readline/promises');
   const { stdin, stderr } = context.terminal;
   const lines = createInterface({ input: stdin, output: stderr });
   try {
-    return /^y(es)?$/i.test((await lines.question(`${question} [y/N] `)).trim());
+    return (await lines.question(question)).trim();
   } finally {
     lines.close();
   }

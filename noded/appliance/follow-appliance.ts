@@ -7,7 +7,8 @@ import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { hookStages, type InstallStage } from '#shared/contract/primitives.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { AppError, type AppErrorOptions, isAppError } from '#shared/errors/app-error.ts';
+import type { ErrorCode } from '#shared/errors/codes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Machine, MachineExit } from '../hypervisor/machine.ts';
 import { agentCode } from './agent-code.ts';
@@ -83,7 +84,27 @@ export async function followAppliance(input: ApplianceRunInput): Promise<readonl
 
 /** Whether the machine hung or died before its agent ran: nothing of the instance was touched then, and another boot may go well. */
 export function hasNeverComeUp(error: unknown): boolean {
-  return isAppError(error) && error.details['neverCameUp'] === true;
+  return error instanceof ApplianceFailure && error.neverCameUp;
+}
+
+/** An appliance that failed. */
+export class ApplianceFailure extends AppError {
+  /** As its agent names it; by the time it reports, it has unmounted and synced already. */
+  readonly stage: InstallStage | null;
+  readonly neverCameUp: boolean;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: AppErrorOptions & {
+      readonly stage?: InstallStage;
+      readonly neverCameUp?: boolean;
+    },
+  ) {
+    super(code, message, options);
+    this.stage = options.stage ?? null;
+    this.neverCameUp = options.neverCameUp ?? false;
+  }
 }
 
 function keepConsole(consoleTail: string, log: InstallLog): void {
@@ -154,12 +175,12 @@ class Follower {
       context.signal,
       bootTimeoutMs,
       () =>
-        new AppError(
+        new ApplianceFailure(
           'APPLIANCE_NO_RESULT',
           `the appliance did not report within ${bootTimeoutMs / 1000} s`,
           {
             hint: 'gnt-instance log shows its console; a slow host needs a longer --appliance-boot-timeout of gnt-noded',
-            details: { neverCameUp: true },
+            neverCameUp: true,
           },
         ),
     );
@@ -288,15 +309,13 @@ class Follower {
   #crash(exit: MachineExit, when: string): AppError {
     const how =
       exit.signal ?? (exit.exitStatus === null ? exit.reason : `status ${exit.exitStatus}`);
-    return new AppError(
+    return new ApplianceFailure(
       'APPLIANCE_CRASHED',
       `the appliance ended ${when} (${exit.reason}, ${how})`,
       {
         hint: 'gnt-instance log shows the last lines of its console; reinstall tries again',
-        details: {
-          stderr: exit.stderrTail,
-          neverCameUp: !this.#finished.has('boot-appliance') && this.stage === 'boot-appliance',
-        },
+        details: { stderr: exit.stderrTail },
+        neverCameUp: !this.#finished.has('boot-appliance') && this.stage === 'boot-appliance',
       },
     );
   }
@@ -304,8 +323,8 @@ class Follower {
   #agentFailure(outcome: Failure): AppError {
     this.stage = outcome.stage;
     const { log } = this.#input;
-    return new AppError(agentCode(outcome.code), log.mask(outcome.message), {
-      details: { stage: outcome.stage },
+    return new ApplianceFailure(agentCode(outcome.code), log.mask(outcome.message), {
+      stage: outcome.stage,
       ...(outcome.hint !== undefined && { hint: log.mask(outcome.hint) }),
     });
   }

@@ -1,5 +1,5 @@
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
-import { run } from '#shared/process/run.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { CommandFailed, run } from '#shared/process/run.ts';
 
 export interface SystemUser {
   readonly uid: number;
@@ -56,8 +56,7 @@ async function lookUp(
   try {
     return (await run('getent', [database, name])).stdout.trim().split(':');
   } catch (error) {
-    if (isAppError(error, 'COMMAND_FAILED') && error.details['exitStatus'] === GETENT_NOT_FOUND)
-      return undefined;
+    if (error instanceof CommandFailed && error.exitStatus === GETENT_NOT_FOUND) return undefined;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { type AppError, isAppError, type JsonValue, messageOf } from '#shared/errors/app-error.ts';
+import { StageFailure } from '../jobs/stage-failure.ts';
 
 /**
  * Gives a failure the stage in which it happened and the last lines of the log; the cause stays as it was thrown.
@@ -10,18 +11,33 @@ export function inStage(
   stage: InstallStage,
   logTail: readonly string[],
   mask: (text: string) => string = (text) => text,
-): AppError {
-  if (!isAppError(error)) {
-    return new AppError('INTERNAL', mask(messageOf(error)), {
-      details: { stage, logTail },
-      cause: error,
-    });
-  }
+): StageFailure {
+  if (!isAppError(error))
+    return new StageFailure('INTERNAL', mask(messageOf(error)), { stage, logTail, cause: error });
   const isEndedFromOutside = error.code === 'JOB_CANCELED' || error.code === 'JOB_INTERRUPTED';
   const message = isEndedFromOutside ? `${error.message} at stage ${stage}` : error.message;
-  return new AppError(error.code, mask(message), {
-    details: { ...error.details, stage, logTail },
+  return new StageFailure(error.code, mask(message), {
+    stage,
+    logTail,
+    details: maskDetails(error.details, mask),
     ...(error.hint !== undefined && { hint: mask(error.hint) }),
     cause: error,
   });
+}
+
+function maskDetails(
+  details: AppError['details'],
+  mask: (text: string) => string,
+): AppError['details'] {
+  return Object.fromEntries(
+    Object.entries(details).map(([key, value]) => [key, maskValue(value, mask)]),
+  );
+}
+
+function maskValue(value: JsonValue, mask: (text: string) => string): JsonValue {
+  if (typeof value === 'string') return mask(value);
+  if (Array.isArray(value)) return value.map((each: JsonValue) => maskValue(each, mask));
+  if (typeof value !== 'object' || value === null) return value;
+  // Neither an array nor null: an object.
+  return maskDetails(value as AppError['details'], mask);
 }

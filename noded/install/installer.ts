@@ -1,9 +1,9 @@
 import { isAbsolute } from 'node:path';
 import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { installStage, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { ApplianceFailure } from '../appliance/follow-appliance.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
@@ -49,7 +49,7 @@ export interface Installer {
   runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
   /**
    * @returns the installed instance's record
-   * @throws AppError with `details.stage` and `details.logTail`; the record says `failed` then, and nothing runs
+   * @throws StageFailure; the record says `failed` then, and nothing runs
    */
   install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
 }
@@ -126,7 +126,7 @@ class StagedInstaller implements Installer {
       // What fails because the job is being ended (a killed child, an AbortError) failed for that reason.
       const error: unknown =
         timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
-      const stage = failedStageOf(error) ?? run.stage;
+      const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
       const explained = await this.#explainDiskFull(error);
       // The store is on the same file system: what was half written goes first, so that the failure can be recorded.
       if (isAppError(explained, 'DISK_FULL'))
@@ -161,11 +161,6 @@ class StagedInstaller implements Installer {
       cause: error,
     });
   }
-}
-
-/** The agent names the stage that failed: by the time it reports, it has unmounted and synced already. */
-function failedStageOf(error: unknown): InstallStage | undefined {
-  return isAppError(error) ? installStage.safeParse(error.details['stage']).data : undefined;
 }
 
 /** @param timeoutS seconds, 0 for none */

@@ -34,7 +34,7 @@ export interface ScriptRequest {
 /**
  * Runs `export` or `rename` of an OS definition, where the definition has it. Secrets are nowhere any more: the script finds none.
  * @returns the bytes of each dump
- * @throws AppError with `details.stage` and `details.logTail`
+ * @throws StageFailure
  */
 export async function runHelperScript(
   dependencies: InstallerDependencies,

@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { datasourceDialect } from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
+import { givesLogin } from './needed-secrets.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
@@ -56,7 +57,7 @@ export function planNewInstance(
     osParameters: opcode.osParameters,
     osParametersPrivate: opcode.osParametersPrivate,
     secretNames: Object.keys(opcode.osParametersSecret).sort(),
-    packageNeedsPassword: opcode.personalizationPassword !== undefined,
+    packageNeedsPassword: givesLogin(opcode),
     communication: opcode.communication,
     channelNicUuid: context.newUuid(),
     userData: opcode.userData ?? null,
@@ -135,29 +136,12 @@ export function planReinstall(
       opcode.osImageChecksum ?? (opcode.osImage === undefined ? instance.osImageChecksum : null),
     osImageGrow: opcode.osImageGrow ?? instance.osImageGrow,
     personalizationPackage: opcode.personalizationPackage ?? instance.personalizationPackage,
-    packageNeedsPassword:
-      opcode.personalizationPassword !== undefined ||
-      (!isOtherPackage && instance.packageNeedsPassword),
+    packageNeedsPassword: givesLogin(opcode) || (!isOtherPackage && instance.packageNeedsPassword),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
   };
-}
-
-/** Secrets that an installation needs and was not given, by name. */
-export function missingSecrets(
-  instance: Pick<InstanceRecord, 'secretNames' | 'packageNeedsPassword'>,
-  opcode: {
-    osParametersSecret: Readonly<Record<string, string | null>>;
-    personalizationPassword?: string | undefined;
-  },
-): readonly string[] {
-  const missing = instance.secretNames.filter((name) => !(name in opcode.osParametersSecret));
-  if (instance.packageNeedsPassword && opcode.personalizationPassword === undefined) {
-    missing.push('personalization-password');
-  }
-  return missing;
 }
 
 /** @throws AppError DUPLICATE_OS_PARAMETER naming the parameters; values are never in it */

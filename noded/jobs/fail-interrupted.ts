@@ -22,6 +22,7 @@ export async function failInterruptedJobs(
         code: 'JOB_INTERRUPTED',
         message: `${job.summary}: ${reason}`,
         hint: 'submit the operation again; secrets have to be given again',
+        details: {},
         phase: 'execution',
         stage: null,
         logTail: [],

@@ -2,8 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
 import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { describeFailure } from './describe-failure.ts';
 import { handlerOf, summarizeOpcode, type JobContext, type JobHandlers } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService } from './job-service.ts';
@@ -311,24 +312,15 @@ class LockingJobEngine implements JobEngine {
   ): { status: JobStatus; result: null; error: JobError } {
     const isPrerequisite = thrown instanceof PrerequisiteFailure;
     const error = reasonOf(isPrerequisite ? thrown.cause : thrown, job.controller.signal);
-    const isExpected = isAppError(error);
-    if (!isExpected)
+    if (!isAppError(error))
       this.#dependencies.logger.error('job.failed-unexpectedly', {
         job: job.record.id,
         err: error,
       });
-    const details = isExpected ? error.details : {};
     return {
       status: isAppError(error, 'JOB_CANCELED') ? 'canceled' : 'error',
       result: null,
-      error: {
-        code: isExpected ? error.code : 'INTERNAL',
-        message: isExpected ? error.message : `unexpected failure: ${messageOf(error)}`,
-        hint: isExpected ? (error.hint ?? null) : 'this is a bug: the node daemon logged it',
-        phase: isPrerequisite ? 'prerequisite' : 'execution',
-        stage: (details['stage'] as JobError['stage'] | undefined) ?? null,
-        logTail: (details['logTail'] as string[] | undefined) ?? [],
-      },
+      error: describeFailure(error, isPrerequisite ? 'prerequisite' : 'execution'),
     };
   }
 }

@@ -1,6 +1,6 @@
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const COLLECTION = 'jobs';
@@ -37,7 +37,7 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
           if (next > MAX_KEPT_JOBS) await forget(store, next - MAX_KEPT_JOBS);
           return next;
         } catch (error) {
-          if (!isAppError(error, 'CONFLICT')) throw error;
+          if (!(error instanceof StoreConflict)) throw error;
         }
       }
     },

@@ -1,5 +1,5 @@
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { run } from '#shared/process/run.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { CommandFailed, run } from '#shared/process/run.ts';
 
 /**
  * Applies commands as one transaction in the network namespace at `namespacePath`: all of them or none.
@@ -11,9 +11,8 @@ export async function applyNftCommands(namespacePath: string, commands: string):
   try {
     await run('nsenter', [`--net=${namespacePath}`, 'nft', commands]);
   } catch (error) {
-    if (!isAppError(error, 'COMMAND_FAILED')) throw error;
-    const { stderr: text } = error.details;
-    const stderr = typeof text === 'string' ? text.trim() : '';
+    if (!(error instanceof CommandFailed)) throw error;
+    const stderr = error.stderr.trim();
     if (/failed to execute nft/.test(stderr)) {
       throw new AppError('HOST_PREREQUISITE', 'nft is not installed', {
         hint: 'apt install nftables',

@@ -5,6 +5,7 @@ import { completeFromExport } from '../backup/plan-import.ts';
 import { beginInstall } from '../install/begin-install.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
+import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { exportLock } from './backup.ts';
@@ -34,6 +35,10 @@ export function createInstanceHandler(
         nodeName,
         newUuid: randomUUID,
         newMac: randomNicMac,
+      });
+      refuseMissingSecrets(`the package of '${opcode.name}' needs its whole login`, {
+        osParameters: [],
+        ...missingLogin(false, opcode),
       });
       const secrets = takeSecrets(opcode);
       const decision = await checkInstall(

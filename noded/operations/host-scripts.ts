@@ -10,8 +10,9 @@ import {
   revealParameters,
 } from '../instances/os-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
+import { StageFailure } from '../jobs/stage-failure.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
-import { runHostScript } from '../os/run-host-script.ts';
+import { runHostScript, ScriptFailed } from '../os/run-host-script.ts';
 import { planCoreEnvironment, planOspVariables } from '../os/script-environment.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy, type OsPolicy } from './os-policy.ts';
@@ -67,9 +68,10 @@ export async function checkParametersByOs(
     });
   } catch (error) {
     if (!isAppError(error, 'SCRIPT_FAILED')) throw error;
+    const output = error instanceof ScriptFailed ? error.lastLines : [];
     throw new AppError(
       'OS_PARAMETER',
-      `OS validation script failed (${error.message})${mask(outputOf(error)).slice(0, MAX_OUTPUT_LENGTH)}`,
+      `OS validation script failed (${error.message})${mask(formatOutput(output)).slice(0, MAX_OUTPUT_LENGTH)}`,
       {
         details: { os: definition.name, script: path },
         hint: `gnt-os info ${definition.name} shows what its parameters are for`,
@@ -112,8 +114,9 @@ export async function runRenameScript(
     await installer.runScript(request, context);
   } catch (error) {
     if (context.signal.aborted) throw error;
+    const output = error instanceof StageFailure ? error.logTail : [];
     context.report.log(
-      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${outputOf(error)}`,
+      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${formatOutput(output)}`,
       'warn',
     );
   }
@@ -124,7 +127,6 @@ function mayRunOnHost({ isTrusted, allowsHostScripts }: OsPolicy): boolean {
 }
 
 /** `, output: ` and the last lines of a script that failed. */
-function outputOf(error: unknown): string {
-  const lines = isAppError(error) ? error.details['logTail'] : undefined;
-  return Array.isArray(lines) ? `, output: ${lines.join('\n')}` : '';
+function formatOutput(lines: readonly string[]): string {
+  return lines.length === 0 ? '' : `, output: ${lines.join('\n')}`;
 }

@@ -3,11 +3,8 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { beginInstall } from '../install/begin-install.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
-import {
-  missingSecrets,
-  planReinstall,
-  refuseDuplicateParameters,
-} from '../instances/plan-record.ts';
+import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
+import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { checkInstall } from './check-install.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -31,17 +28,10 @@ export function reinstallInstanceHandler(
         );
       }
       const planned = planReinstall(current, opcode, randomUUID);
-      const missing = missingSecrets(planned, opcode);
-      if (missing.length > 0) {
-        throw new AppError(
-          'SECRETS_NEEDED',
-          `the reinstallation of '${current.name}' needs secrets again: ${missing.join(', ')}`,
-          {
-            details: { names: missing },
-            hint: "give them with --os-parameters-secret NAME=@FILE (the package's with --personalization-password @FILE)",
-          },
-        );
-      }
+      refuseMissingSecrets(
+        `the reinstallation of '${current.name}' needs secrets again`,
+        missingSecrets(planned, opcode),
+      );
       const secrets = takeSecrets(opcode);
       const decision = await checkInstall(
         planned,

@@ -1,5 +1,10 @@
 import { basename } from 'node:path';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import {
+  AppError,
+  type AppErrorOptions,
+  messageOf,
+  systemCodeOf,
+} from '#shared/errors/app-error.ts';
 import { type GroupOptions, type ProgramEnd, runInGroup } from '#shared/process/run-in-group.ts';
 
 /** With `stdin` for an import, which is the dump, and `stdout` for an export, which takes it. */
@@ -19,9 +24,23 @@ export interface HostScriptOptions extends Pick<GroupOptions, 'stdin' | 'stdout'
 
 const DRAIN_MS = 5000;
 
+/** A script that ran, and ended badly. */
+export class ScriptFailed extends AppError {
+  /** As they were printed: private and secret values may be among them. */
+  readonly lastLines: readonly string[];
+
+  constructor(
+    message: string,
+    options: AppErrorOptions & { readonly lastLines: readonly string[] },
+  ) {
+    super('SCRIPT_FAILED', message, options);
+    this.lastLines = options.lastLines;
+  }
+}
+
 /**
  * Runs a trusted OS script on the host, in a process group of its own.
- * @throws AppError SCRIPT_FAILED with the status and the last lines, or the signal's reason
+ * @throws ScriptFailed with the status and the last lines, AppError SCRIPT_FAILED, or the signal's reason
  */
 export async function runHostScript(options: HostScriptOptions): Promise<void> {
   const { path, args = [], environment, extraPath = [], ...others } = options;
@@ -55,9 +74,10 @@ function cannotBeRun(path: string, error: unknown): AppError {
   });
 }
 
-function scriptFailed(path: string, { how, status, signal, lastLines }: ProgramEnd): AppError {
-  return new AppError('SCRIPT_FAILED', `OS ${basename(path)} script ${how}`, {
-    details: { script: path, status, signal, logTail: [...lastLines] },
+function scriptFailed(path: string, { how, status, signal, lastLines }: ProgramEnd): ScriptFailed {
+  return new ScriptFailed(`OS ${basename(path)} script ${how}`, {
+    details: { script: path, status, signal },
     hint: 'its output is in the install log',
+    lastLines,
   });
 }

@@ -5,7 +5,7 @@ import {
   type ClusterRecord,
   type OsSettings,
 } from '#shared/contract/api.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
 import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -81,7 +81,7 @@ async function tryCommit(
     await store.commit([{ collection, id, expected: revision ?? 'absent', value }]);
     return true;
   } catch (error) {
-    if (isAppError(error, 'CONFLICT')) return false;
+    if (error instanceof StoreConflict) return false;
     throw error;
   }
 }

@@ -1,8 +1,9 @@
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import type { Clock } from '#shared/clock/clock.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac } from './channel-addresses.ts';
 
@@ -86,8 +87,7 @@ export function createInstanceRepository(
         ]);
         return after;
       } catch (error) {
-        if (!isAppError(error, 'CONFLICT') || error.details['collection'] !== INSTANCES)
-          throw error;
+        if (!(error instanceof StoreConflict) || error.collection !== INSTANCES) throw error;
       }
     }
   };
@@ -132,7 +132,7 @@ export function createInstanceRepository(
           ]);
           return record;
         } catch (error) {
-          if (!isAppError(error, 'CONFLICT')) throw error;
+          if (!(error instanceof StoreConflict)) throw error;
           refuseTakenName(error, record.name);
           refuseTakenMac(error, record);
         }
@@ -182,7 +182,7 @@ export function createInstanceRepository(
 }
 
 function refuseTakenName(error: unknown, name: string): void {
-  if (isAppError(error, 'CONFLICT') && error.details['collection'] === NAMES) {
+  if (error instanceof StoreConflict && error.collection === NAMES) {
     throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
       details: { name },
       hint: 'choose another name, or remove that instance first',
@@ -193,8 +193,8 @@ function refuseTakenName(error: unknown, name: string): void {
 
 /** A MAC that the operator chose; ours are drawn again. */
 function refuseTakenMac(error: unknown, record: InstanceRecord): void {
-  if (!isAppError(error, 'CONFLICT') || error.details['collection'] !== MACS) return;
-  const taken = record.nics.find((nic) => nic.mac === error.details['id']);
+  if (!(error instanceof StoreConflict) || error.collection !== MACS) return;
+  const taken = record.nics.find((nic) => nic.mac === error.id);
   if (taken !== undefined) {
     throw new AppError('CONFLICT', `MAC address ${taken.mac} is in use by another instance`, {
       hint: 'choose another one, or leave it out',

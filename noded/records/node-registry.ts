@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const NODES = 'nodes';
@@ -40,7 +41,7 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
           { collection: NODES, id: name, expected: 'absent', value: { name, publicKey } },
         ]);
       } catch (error) {
-        if (!isAppError(error, 'CONFLICT')) throw error;
+        if (!(error instanceof StoreConflict)) throw error;
         if ((await find(name))?.publicKey === publicKey) return;
         throw new AppError('CONFLICT', `there is another node '${name}' in this cluster`, {
           details: { node: name },

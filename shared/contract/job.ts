@@ -17,6 +17,8 @@ export const jobError = z.object({
   code: z.string(),
   message: z.string(),
   hint: z.string().nullable(),
+  /** Plain JSON, as the API's errors have it, without private values. Absent in records that are older. */
+  details: z.record(z.string(), z.unknown()).default({}),
   /** `prerequisite`: nothing was changed. `execution`: it was tried and failed. */
   phase: z.enum(['prerequisite', 'execution']),
   /** Stage of the installation, where there was one, and the last lines of its log. */

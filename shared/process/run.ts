@@ -22,9 +22,32 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 16 * MIB;
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/** A host command that ended badly. */
+export class CommandFailed extends AppError {
+  /** Null when it could not be started, or was killed. */
+  readonly exitStatus: number | null;
+  /** The end of it. */
+  readonly stderr: string;
+
+  constructor(message: string, { command, args, exitStatus, stderr, cause }: CommandFailedFields) {
+    const details = { command, args: [...args], exitStatus, stderr };
+    super('COMMAND_FAILED', message, { details, cause });
+    this.exitStatus = exitStatus;
+    this.stderr = stderr;
+  }
+}
+
+interface CommandFailedFields {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly exitStatus: number | null;
+  readonly stderr: string;
+  readonly cause: unknown;
+}
+
 /**
  * Runs a host command to its end. Arguments are never given to a shell.
- * @throws AppError COMMAND_FAILED with the last line of stderr, COMMAND_TIMEOUT, or the signal's reason.
+ * @throws CommandFailed with the last line of stderr, AppError, COMMAND_TIMEOUT, or the signal's reason.
  */
 export async function run(
   command: string,
@@ -52,13 +75,8 @@ export async function run(
   }
   if (result.failed) {
     const reason = stderr.trim().split('\n').at(-1) || result.shortMessage;
-    throw new AppError('COMMAND_FAILED', `${command} ${args[0] ?? ''}: ${reason}`, {
-      details: {
-        command,
-        args: [...args],
-        exitStatus: result.exitCode ?? null,
-        stderr: stderr.slice(-4000),
-      },
+    throw new CommandFailed(`${command} ${args[0] ?? ''}: ${reason}`, {
+      ...{ command, args, exitStatus: result.exitCode ?? null, stderr: stderr.slice(-4000) },
       cause: result,
     });
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { clusterRecord, type ClusterRecord } from '../contract/api.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
+import { StoreConflict } from './store-conflict.ts';
 import { createRedisStore } from './redis-store.ts';
 import { parseRecord } from './readable-records.ts';
 import { createSealedStore } from './sealed-store.ts';
@@ -84,7 +85,7 @@ export async function ensureCluster(
     await store.commit([{ collection: CLUSTER, id: CLUSTER, expected: 'absent', value }]);
     return value;
   } catch (error) {
-    if (!isAppError(error, 'CONFLICT')) throw error;
+    if (!(error instanceof StoreConflict)) throw error;
     const there = await store.get(CLUSTER, CLUSTER);
     return parseRecord(clusterRecord, CLUSTER, there ?? { id: CLUSTER, value: undefined });
   }

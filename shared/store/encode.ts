@@ -74,13 +74,6 @@ export function decodeListed(
   }
 }
 
-export function conflict(collection: string, id: string): AppError {
-  return new AppError('CONFLICT', `${collection}/${id} was changed by somebody else`, {
-    details: { collection, id },
-    hint: 'read it again and repeat the operation',
-  });
-}
-
 export function newerStore(place: string, version: number | string): AppError {
   return new AppError(
     'STORE_VERSION',

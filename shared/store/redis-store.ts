@@ -5,7 +5,6 @@ import {
   checkCollection,
   checkKey,
   compareIds,
-  conflict,
   decodeListed,
   decodeValue,
   type EncodedWrite,
@@ -13,6 +12,7 @@ import {
   newerStore,
   STORE_SCHEMA,
 } from './encode.ts';
+import { StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { ChangeFeed } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
@@ -175,7 +175,7 @@ function parseAnswer(
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
   const write = encoded[Number(rest[0]) - 1];
   if (kind !== 'conflict' || !write) throw new Error(`the commit script gave ${String(kind)}`);
-  throw conflict(write.collection, write.id);
+  throw new StoreConflict(write.collection, write.id);
 }
 
 async function waitForReplicas(redis: Redis, options: RedisStoreOptions): Promise<void> {

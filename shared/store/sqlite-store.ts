@@ -6,12 +6,12 @@ import { AppError, messageOf } from '../errors/app-error.ts';
 import {
   checkCollection,
   checkKey,
-  conflict,
   decodeListed,
   decodeValue,
   type EncodedWrite,
   encodeWrites,
 } from './encode.ts';
+import { StoreConflict } from './store-conflict.ts';
 import { migrateSqlite } from './sqlite-schema.ts';
 import type { Store, StoredRecord } from './store.ts';
 
@@ -125,7 +125,7 @@ function createWriter(
   return ({ collection, id, expected, json }) => {
     const row = selectOne.get(collection, id) as Row | undefined;
     const holds = expected === 'any' || expected === (row?.revision ?? 'absent');
-    if (!holds) throw conflict(collection, id);
+    if (!holds) throw new StoreConflict(collection, id);
     if (json === null) {
       remove.run(collection, id);
       return 0;

@@ -33,7 +33,7 @@ export interface Store {
   list(collection: string): Promise<readonly ListedRecord[]>;
   /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a deletion).
-   * @throws AppError CONFLICT with `details: { collection, id }` of the first write whose expectation does not hold
+   * @throws StoreConflict of the first write whose expectation does not hold
    */
   commit(writes: readonly Write[]): Promise<readonly number[]>;
   /**

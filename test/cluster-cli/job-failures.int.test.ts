@@ -26,6 +26,7 @@ function failing(error: Partial<JobError>, status: JobRecord['status'] = 'error'
         hint: 'look at the log',
         phase: 'execution',
         stage: 'os-scripts',
+        details: {},
         logTail: ['+ false', 'oh\u001b[31m no'],
         ...error,
       },

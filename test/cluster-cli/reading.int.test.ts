@@ -55,6 +55,7 @@ before(async () => {
         hint: 'see the log',
         phase: 'execution',
         stage: 'os-scripts',
+        details: {},
         logTail: ['boom'],
       },
     }),

@@ -1,6 +1,7 @@
 /* eslint-disable no-control-regex -- terminals are what is tested here */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
+import type { NeededSecrets } from '#shared/contract/error-details.ts';
 import type { JobEvent } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from '../support/daemon-stand-in.ts';
 import { sampleInstance } from '../support/samples.ts';
@@ -127,6 +128,11 @@ test('a dumb terminal and a pipe get plain lines without control characters', as
   assert.equal(pipe.stdout, '');
 });
 
+/** Details of SECRETS_NEEDED as the daemon gives them. */
+function needed(missing: Partial<NeededSecrets>): NeededSecrets {
+  return { osParameters: [], packageUser: false, packagePassword: false, ...missing };
+}
+
 test('secrets that are needed are asked for without showing them', async () => {
   daemon.script = (job) => [end({ ...job, status: 'success' })];
   daemon.refuse = (opcode) =>
@@ -136,7 +142,7 @@ test('secrets that are needed are asked for without showing them', async () => {
           code: 'SECRETS_NEEDED',
           message: 'secrets are needed again: password',
           hint: null,
-          details: { names: ['password'] },
+          details: needed({ osParameters: ['password'] }),
         }
       : null;
   let isTyped = false;
@@ -160,13 +166,7 @@ test('secrets that are needed are asked for without showing them', async () => {
 test('secrets that a job misses are asked for, and the job is submitted again', async () => {
   daemon.refuse = (_opcode, isDryRun) =>
     isDryRun
-      ? {
-          status: 400,
-          code: 'SECRETS_NEEDED',
-          message: 'x',
-          hint: null,
-          details: { names: ['password'] },
-        }
+      ? { status: 500, code: 'INTERNAL', message: 'asked twice', hint: null, details: {} }
       : null;
   daemon.script = (job, opcode) => [
     end(
@@ -179,6 +179,7 @@ test('secrets that a job misses are asked for, and the job is submitted again', 
               code: 'SECRETS_NEEDED',
               message: 'x',
               hint: null,
+              details: needed({ osParameters: ['password'] }),
               phase: 'prerequisite',
               stage: null,
               logTail: [],
@@ -200,13 +201,47 @@ test('secrets that a job misses are asked for, and the job is submitted again', 
   assert.equal(daemon.submitted.length, 2);
 });
 
+test('both halves of a login at the package server are asked for, the password without showing it', async () => {
+  daemon.script = (job) => [end({ ...job, status: 'success' })];
+  daemon.refuse = (opcode) =>
+    'personalizationUser' in opcode && 'personalizationPassword' in opcode
+      ? null
+      : {
+          status: 400,
+          code: 'SECRETS_NEEDED',
+          message: 'x',
+          hint: null,
+          details: needed({ packageUser: true, packagePassword: true }),
+        };
+  const answers = ['joe\r', 'hunter22\r'];
+  const asked = ['user of the package: ', 'password of the package: '];
+  const { status, stdout } = await runProgram('gnt-instance', ['reinstall', '--force', 'web1'], {
+    root: daemon.root,
+    columns: 80,
+    holdInput: true,
+    onOutput: (text, child) => {
+      if (!text.includes(asked[0] ?? '?')) return;
+      asked.shift();
+      child.stdin?.write(answers.shift() ?? '');
+    },
+  });
+  assert.equal(status, 0, stdout);
+  assert.equal(stdout.includes('hunter'), false);
+  const [opcode] = daemon.submitted;
+  assert.ok(opcode && 'personalizationUser' in opcode);
+  assert.deepEqual(
+    [opcode.personalizationUser, opcode.personalizationPassword],
+    ['joe', 'hunter22'],
+  );
+});
+
 test('Ctrl-C at the question ends with status 130 and submits nothing', async () => {
   daemon.refuse = () => ({
     status: 400,
     code: 'SECRETS_NEEDED',
     message: 'x',
     hint: null,
-    details: { names: ['password'] },
+    details: needed({ osParameters: ['password'] }),
   });
   let isTyped = false;
   const { status, stdout } = await start({
@@ -229,7 +264,7 @@ test('without a terminal missing secrets are an error with the hint of the daemo
     code: 'SECRETS_NEEDED',
     message: 'secrets are needed: password',
     hint: 'give them',
-    details: { names: ['password'] },
+    details: needed({ osParameters: ['password'] }),
   });
   const result = await start({});
   assert.equal(result.status, 2);

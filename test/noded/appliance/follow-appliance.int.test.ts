@@ -11,7 +11,11 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { signEvent } from '#shared/secret/event-signature.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { followAppliance, hasNeverComeUp } from '../../../noded/appliance/follow-appliance.ts';
+import {
+  ApplianceFailure,
+  followAppliance,
+  hasNeverComeUp,
+} from '../../../noded/appliance/follow-appliance.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
@@ -222,7 +226,7 @@ test('a failure that the agent reports keeps its code, stage and hint, and the m
   assert.equal(error.code, 'SCRIPT_FAILED');
   assert.equal(error.message, 'untrusted/create ended with status 7');
   assert.equal(error.hint, 'look');
-  assert.equal(error.details['stage'], 'os-scripts');
+  assert.ok(error instanceof ApplianceFailure && error.stage === 'os-scripts');
   assert.equal(run.machine.kills, 1);
 });
 

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instanceRecord as recordSchema } from '#shared/contract/instance.ts';
 import {
-  missingSecrets,
   newInstanceId,
   planReinstall,
   refuseDuplicateParameters,
@@ -136,7 +135,6 @@ test('null takes a stored parameter back, a secret that is not needed any more t
   assert.deepEqual(after.osParameters, { b: '2' });
   assert.deepEqual([after.osParametersPrivate, after.secretNames], [{}, []]);
   assert.deepEqual(after.installParameters, { cdrom_image_path: '/a.iso' });
-  assert.deepEqual(missingSecrets(after, opcode), []);
 });
 
 test('hooks are kept in the order of their names, until a reinstallation is given others or none', () => {
@@ -165,36 +163,6 @@ test('a checksum is of one image: another image without one has none', () => {
   assert.equal(planReinstall(before, reinstallOpcode(), uuid).osImageChecksum, checksum);
   const other = planReinstall(before, reinstallOpcode({ osImage: '/b.raw' }), uuid);
   assert.deepEqual([other.osImage, other.osImageChecksum], ['/b.raw', null]);
-});
-
-test('names the secrets that are needed again, the password of the package too', () => {
-  const before = instanceRecord({
-    osParametersSecret: { a: '1', b: '2' },
-    personalizationPackage: 'http://host/a.tgz',
-    personalizationPassword: 'x',
-  });
-  const missing = (input: Parameters<typeof reinstallOpcode>[0]): readonly string[] => {
-    const opcode = reinstallOpcode(input);
-    return missingSecrets(planReinstall(before, opcode, uuid), opcode);
-  };
-  assert.deepEqual(missing({}), ['a', 'b', 'personalization-password']);
-  assert.deepEqual(missing({ osParametersSecret: { a: 'x' } }), ['b', 'personalization-password']);
-  assert.deepEqual(
-    missing({ osParametersSecret: { a: 'x', b: 'y' }, personalizationPassword: 'z' }),
-    [],
-  );
-  assert.deepEqual(
-    missing({ osParameters: { a: 'public now', b: 'too' }, personalizationPassword: 'z' }),
-    [],
-  );
-  assert.deepEqual(
-    missing({
-      osParametersSecret: { a: 'x', b: 'y' },
-      personalizationPackage: 'http://host/b.tgz',
-    }),
-    [],
-    'another package is not known to need a password',
-  );
 });
 
 test('a parameter in two visibilities is refused by its name, without its values', () => {

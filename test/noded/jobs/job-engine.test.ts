@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { StageFailure } from '../../../noded/jobs/stage-failure.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { RecordedJobs, createEngine, shutdown, endOf, eventsOf } from './job-engine-lab.ts';
@@ -36,6 +37,7 @@ test('a refusal of the preparation is an error of the prerequisite phase', async
     code: 'INSTANCE_STATE',
     message: "instance 'web1' is running",
     hint: 'stop it',
+    details: {},
     phase: 'prerequisite',
     stage: null,
     logTail: [],
@@ -45,8 +47,9 @@ test('a refusal of the preparation is an error of the prerequisite phase', async
 test('a failure of the execution carries its stage and the last lines of the log', async () => {
   const { engine } = createEngine({
     execute: () => {
-      throw new AppError('SCRIPT_FAILED', 'create ended with status 7', {
-        details: { stage: 'os-scripts', logTail: ['last words'] },
+      throw new StageFailure('SCRIPT_FAILED', 'create ended with status 7', {
+        stage: 'os-scripts',
+        logTail: ['last words'],
       });
     },
   });
@@ -173,4 +176,19 @@ test('who watches an ended job is told its log and its end', async () => {
     (await eventsOf(engine, id)).map((event) => event.type),
     ['log', 'end'],
   );
+});
+
+test("a job's error carries the details of what was thrown, and not when they are beyond all bounds", async () => {
+  const thrown = (details: AppError['details']) =>
+    createEngine({
+      prepare: () => {
+        throw new AppError('SECRETS_NEEDED', 'x', { details });
+      },
+    });
+  const { engine } = thrown({ osParameters: ['a'] });
+  const { error } = await endOf(engine, await engine.submit(shutdown()));
+  assert.deepEqual(error?.details, { osParameters: ['a'] });
+  const { engine: flooded } = thrown({ text: 'x'.repeat(100_000) });
+  const ended = await endOf(flooded, await flooded.submit(shutdown()));
+  assert.deepEqual([ended.error?.code, ended.error?.details], ['SECRETS_NEEDED', {}]);
 });

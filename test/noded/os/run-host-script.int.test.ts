@@ -9,7 +9,11 @@ import { after, before, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
-import { type HostScriptOptions, runHostScript } from '../../../noded/os/run-host-script.ts';
+import {
+  type HostScriptOptions,
+  runHostScript,
+  ScriptFailed,
+} from '../../../noded/os/run-host-script.ts';
 
 let directory = '';
 let count = 0;
@@ -55,10 +59,10 @@ test('a failing script is named with its status and last lines', async () => {
   await assert.rejects(
     runScript('seq 1 100; echo why >&2; exit 17'),
     (error) =>
-      isAppError(error, 'SCRIPT_FAILED') &&
+      error instanceof ScriptFailed &&
       error.message.includes('status 17') &&
-      (error.details['logTail'] as string[]).includes('why') &&
-      (error.details['logTail'] as string[]).length === 10,
+      error.lastLines.includes('why') &&
+      error.lastLines.length === 10,
   );
   await assert.rejects(
     runScript('kill -9 $$'),

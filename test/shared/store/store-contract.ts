@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 export interface StoreEngine {
@@ -11,9 +12,7 @@ export interface StoreEngine {
 }
 
 const conflictAt = (collection: string, id: string) => (error: unknown) =>
-  isAppError(error, 'CONFLICT') &&
-  error.details['collection'] === collection &&
-  error.details['id'] === id;
+  error instanceof StoreConflict && error.collection === collection && error.id === id;
 
 /** What every engine promises. */
 export function testStoreContract(engine: StoreEngine): void {

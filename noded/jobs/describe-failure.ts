@@ -1,0 +1,30 @@
+import type { JobError } from '#shared/contract/job.ts';
+import { type AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { StageFailure } from './stage-failure.ts';
+
+/** Of a job's error, as JSON. What is kept with a job for years is bounded. */
+const MAX_DETAILS_CHARACTERS = 16_384;
+
+/** What a job's record says of what was thrown. Pure. */
+export function describeFailure(error: unknown, phase: JobError['phase']): JobError {
+  const inStage =
+    error instanceof StageFailure
+      ? { stage: error.stage, logTail: [...error.logTail] }
+      : { stage: null, logTail: [] };
+  if (!isAppError(error)) {
+    return {
+      code: 'INTERNAL',
+      message: `unexpected failure: ${messageOf(error)}`,
+      hint: 'this is a bug: the node daemon logged it',
+      details: {},
+      phase,
+      ...inStage,
+    };
+  }
+  const { code, message, hint = null } = error;
+  return { code, message, hint, details: boundDetails(error), phase, ...inStage };
+}
+
+function boundDetails({ details }: AppError): JobError['details'] {
+  return JSON.stringify(details).length > MAX_DETAILS_CHARACTERS ? {} : { ...details };
+}

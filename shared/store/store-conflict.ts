@@ -1,0 +1,16 @@
+import { AppError } from '../errors/app-error.ts';
+
+/** A write whose expectation does not hold: somebody else was faster. Nothing of its commit was written. */
+export class StoreConflict extends AppError {
+  readonly collection: string;
+  readonly id: string;
+
+  constructor(collection: string, id: string) {
+    super('CONFLICT', `${collection}/${id} was changed by somebody else`, {
+      details: { collection, id },
+      hint: 'read it again and repeat the operation',
+    });
+    this.collection = collection;
+    this.id = id;
+  }
+}

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { inStage } from '../../../noded/install/install-error.ts';
+import { describeFailure } from '../../../noded/jobs/describe-failure.ts';
+
+test('a private value is in no part of what a job keeps of its failure', () => {
+  const mask = createMask(['hunter2!']);
+  const thrown = new AppError('COMMAND_FAILED', 'it said hunter2!', {
+    details: { args: ['--password', 'hunter2!'], nested: { deep: [{ text: 'hunter2!' }] } },
+    hint: 'try hunter2!',
+  });
+  const failure = inStage(thrown, 'os-scripts', [mask('last hunter2!')], mask);
+  const kept = describeFailure(failure, 'execution');
+  assert.ok(!JSON.stringify(kept).includes('hunter2!'), JSON.stringify(kept));
+  assert.deepEqual(kept.details, {
+    args: ['--password', '<redacted>'],
+    nested: { deep: [{ text: '<redacted>' }] },
+  });
+  assert.deepEqual([kept.stage, kept.logTail], ['os-scripts', ['last <redacted>']]);
+});
