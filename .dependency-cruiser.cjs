@@ -32,7 +32,7 @@ const layers = {
       'log',
       'paths',
     ],
-    ...['files', 'stream', 'socket', 'process', 'sys', 'store'],
+    ...['files', 'stream', 'http', 'socket', 'process', 'sys', 'store'],
   ],
 };
 

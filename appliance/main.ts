@@ -9,7 +9,7 @@ import { chooseAptSources, sourcesOfMirror } from './image/apt-sources.ts';
 import { readAptSources } from './image/apt-source-files.ts';
 import { buildAppliance } from './image/build.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
-import { readHookFolder } from './image/own-hooks.ts';
+import { readOwnHooks } from './image/own-hooks.ts';
 
 const { applianceDir, applianceHooksFile } = createRootPaths(process.env['GNT_ROOT'] ?? '/');
 const cacheDir =
@@ -52,7 +52,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
       hooks: {
         keptIn: applianceHooksFile,
         ...(hooks !== undefined && {
-          given: hooks === NO_HOOKS ? [] : await readHookFolder(hooks),
+          given: hooks === NO_HOOKS ? [] : await readOwnHooks(hooks),
         }),
       },
       force: flags.force === true,

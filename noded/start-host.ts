@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance-files.ts';
 import { createExportStore, type ExportStore } from './backup/export-store.ts';
 import type { NodedConfig } from './config.ts';

@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { EventLog } from './event-log.ts';
 import { MAX_RENDERED_SITES } from '../config/limits.ts';
@@ -39,7 +40,8 @@ interface Entry {
 export class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #owners = new Map<string, Instance>();
-  readonly #pending = new Map<string, Promise<unknown>>();
+  /** Changes of each instance. */
+  readonly #changes = new SerialQueue<string>();
   readonly #open: OpenBinding;
   readonly #events: EventLog;
   readonly #clock: Clock;
@@ -61,7 +63,7 @@ export class Registry implements InstanceDirectory {
 
   /** @throws AppError CONFLICT for an older view or a device that another instance has; NETWORK_SETUP */
   async put(view: ServedView): Promise<void> {
-    await this.#serialized(view.uuid, async () => {
+    await this.#changes.run(view.uuid, async () => {
       this.#check(view);
       const entry = this.#entries.get(view.uuid);
       if (entry) await this.#update(entry, view);
@@ -70,7 +72,7 @@ export class Registry implements InstanceDirectory {
   }
 
   async remove(uuid: string): Promise<void> {
-    await this.#serialized(uuid, async () => {
+    await this.#changes.run(uuid, async () => {
       const entry = this.#entries.get(uuid);
       if (!entry) return;
       this.#entries.delete(uuid);
@@ -128,18 +130,6 @@ export class Registry implements InstanceDirectory {
     }
     const owner = this.#owners.get(view.channel.device);
     if (owner && owner.view.uuid !== view.uuid) throw deviceConflict(view.channel.device, owner);
-  }
-
-  /** Runs after every earlier change of the same instance, whether that one failed or not. */
-  async #serialized(uuid: string, change: () => Promise<void>): Promise<void> {
-    const earlier = this.#pending.get(uuid) ?? Promise.resolve();
-    const current = earlier.then(change, change);
-    this.#pending.set(uuid, current);
-    try {
-      await current;
-    } finally {
-      if (this.#pending.get(uuid) === current) this.#pending.delete(uuid);
-    }
   }
 }
 

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { open, readFile, realpath } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { basename, join, sep } from 'node:path';
+import { parseRange } from '#shared/http/parse-range.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bytesLeaf } from '../view/leaf.ts';
@@ -79,11 +80,11 @@ async function servePackage(
   if (!file) return sendText(response, 404, 'no such package on the host');
   const { size, mtimeMs } = await file.stat();
   const range = parseRange(request.headers.range, size);
-  if (range === null) {
+  if (range === 'unsatisfiable') {
     await file.close();
     return sendText(response, 416, 'range not satisfiable', ['Content-Range', `bytes */${size}`]);
   }
-  const { start, end } = range ?? { start: 0, end: size - 1 };
+  const [start, end] = range ?? [0, size - 1];
   response.writeHead(range ? 206 : 200, [
     ...['Content-Type', 'application/octet-stream', 'Content-Length', String(end - start + 1)],
     ...['ETag', `"${size}-${Math.trunc(mtimeMs)}"`, 'Accept-Ranges', 'bytes'],
@@ -124,17 +125,4 @@ async function openPackage(
     // Missing or not readable: the guest learns no more than that.
     return null;
   }
-}
-
-/** @returns undefined for a whole answer, null when nothing of the file is in the range */
-function parseRange(
-  header: string | undefined,
-  size: number,
-): { readonly start: number; readonly end: number } | null | undefined {
-  const match = header === undefined ? null : /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header);
-  if (!match || (match[1] === '' && match[2] === '')) return undefined;
-  if (match[1] === '') return { start: Math.max(0, size - Number(match[2])), end: size - 1 };
-  const start = Number(match[1]);
-  const end = match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1);
-  return start <= end ? { start, end } : null;
 }

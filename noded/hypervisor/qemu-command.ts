@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
-import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { Accelerator } from './machine.ts';
 import type { QemuUser } from '../host/qemu-user.ts';
 

@@ -3,6 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
@@ -92,7 +93,7 @@ class KeptMachines implements MachineKeeper {
   /** Instances between two machines of one restart, with the device that the first one had. */
   readonly #restarting = new Map<string, string | null>();
   /** One after the other on a device, or metad would refuse the one that comes late as older. */
-  readonly #publishing = new Map<string, Promise<void>>();
+  readonly #publishing = new SerialQueue<string>();
   #lastRevision = 0;
 
   constructor(dependencies: MachineKeeperDependencies) {
@@ -277,13 +278,7 @@ class KeptMachines implements MachineKeeper {
       this.#lastRevision = Math.max(this.#lastRevision + 1, this.#dependencies.clock.now());
       await this.#dependencies.metad.putView(await makeView(device, this.#lastRevision));
     };
-    const current = (this.#publishing.get(device) ?? Promise.resolve()).then(publish, publish);
-    this.#publishing.set(device, current);
-    try {
-      await current;
-    } finally {
-      if (this.#publishing.get(device) === current) this.#publishing.delete(device);
-    }
+    await this.#publishing.run(device, publish);
   }
 
   async #dropView(uuid: string): Promise<void> {

@@ -8,12 +8,12 @@ import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Clock } from '#shared/clock/clock.ts';
+import { parseRange } from '#shared/http/parse-range.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
-import { parseRange } from './parse-range.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
 /** Where metad's bulk content comes from; undefined means that the instance is not being installed with such. */

@@ -6,7 +6,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { ControlChannel } from './control-request.ts';
 import { askStatus, ForeignMetad } from './metad-client.ts';

@@ -3,9 +3,9 @@ import { lstat, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { osParameterName } from '#shared/contract/primitives.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
 import type { OsDefinition, OsParameterDescription, OsScriptName } from './os-definition.ts';
 import { isVariantName } from './os-name.ts';
-import { readBounded } from './read-bounded.ts';
 
 /** Newest first, as Ganeti prints them. */
 const SUPPORTED_API_VERSIONS: readonly number[] = [20, 15, 10];

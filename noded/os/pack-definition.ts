@@ -4,9 +4,9 @@ import { join, sep } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
 import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { OsDefinition } from './os-definition.ts';
-import { readBounded } from './read-bounded.ts';
 
 export interface PackedDefinition {
   /** The whole directory: same bytes for the same content. */

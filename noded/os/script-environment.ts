@@ -1,4 +1,5 @@
 import { ospVariable } from '#shared/contract/os-parameters.ts';
+import { type CORE_VARIABLES, planDumpVariables } from '#shared/contract/script-environment.ts';
 import { assertNever } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -62,7 +63,7 @@ export const SCRIPT_PATH = '/sbin:/bin:/usr/sbin:/usr/bin';
 export function planCoreEnvironment(
   os: ScriptEnvironmentInput['os'],
   debugLevel: 0 | 1,
-): Record<string, string> {
+): Record<(typeof CORE_VARIABLES)[number] | 'PATH', string> {
   return {
     PATH: SCRIPT_PATH,
     OS_API_VERSION: String(os.apiVersion),
@@ -165,13 +166,8 @@ function operationVariables({ operation, disks }: ScriptEnvironmentInput): Recor
       return { OLD_INSTANCE_NAME: operation.oldName };
     case 'import':
     case 'export': {
-      const prefix = operation.script.toUpperCase();
-      const path = disks[operation.diskIndex]?.path ?? '';
-      return {
-        [`${prefix}_INDEX`]: String(operation.diskIndex),
-        [`${prefix}_DEVICE`]: path,
-        [`${prefix}_DISK_PATH`]: path,
-      };
+      const { script, diskIndex } = operation;
+      return planDumpVariables(script, diskIndex, disks[diskIndex]?.path ?? '');
     }
     default:
       return assertNever(operation);

@@ -1,6 +1,7 @@
 import { execa } from 'execa';
 import { AppError } from '../errors/app-error.ts';
 import { MIB } from '../units/bytes.ts';
+import { SYSTEM_PATH } from './system-path.ts';
 
 export interface RunOptions {
   /** Fed to stdin; stdin is empty otherwise. */
@@ -20,7 +21,6 @@ export interface RunResult {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 16 * MIB;
-export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** A host command that ended badly. */
 export class CommandFailed extends AppError {

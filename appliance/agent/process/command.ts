@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { AppError } from '#shared/errors/app-error.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export interface CommandResult {
@@ -10,7 +11,6 @@ export interface CommandResult {
 
 /** Output that is kept of one command, in bytes; tools of the appliance print far less. */
 const MAX_KEPT_BYTES = MIB;
-const COMMAND_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 export interface CommandOptions {
   /** Fed to stdin. */
@@ -27,7 +27,7 @@ export function tryCommand(
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
-      env: { PATH: COMMAND_PATH, LC_ALL: 'C' },
+      env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
       stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     });
     const kept = { stdout: '', stderr: '' };

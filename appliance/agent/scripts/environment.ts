@@ -1,9 +1,8 @@
 import { isHiddenFromLogs, ospVariable } from '#shared/contract/os-parameters.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { OsParameters } from '../channel/host-client.ts';
-
-const SCRIPT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** GNT_MIRROR_<NAME>: where the host serves each package mirror that its administrator allows. */
 export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
@@ -19,7 +18,7 @@ export function createScriptEnvironment(
   planned: Readonly<Record<string, string>>,
   parameters: OsParameters,
 ): Record<string, string> {
-  const environment: Record<string, string> = { PATH: SCRIPT_PATH, ...planned };
+  const environment: Record<string, string> = { PATH: SYSTEM_PATH, ...planned };
   for (const [name, [value]] of Object.entries(parameters)) environment[ospVariable(name)] = value;
   return environment;
 }

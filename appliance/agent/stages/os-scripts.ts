@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { CORE_VARIABLES, planDumpVariables } from '#shared/contract/script-environment.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import { rereadPartitions } from '../disks/file-systems.ts';
 import { unpackTar } from '../overlay/package.ts';
@@ -12,11 +13,11 @@ import type { Stage, StageReporter } from '../report/stage.ts';
 
 /** In RAM, and the same path inside the script's root. */
 const DEFINITION_PATH = '/run/gnt/os';
-/** All that `verify` is told besides OSP_*: there is no instance for it (ganeti-os-interface(7)). */
-const CORE_VARIABLES = ['OS_API_VERSION', 'OS_NAME', 'OS_VARIANT', 'DEBUG_LEVEL'];
+
+/** All that `verify` is told besides OSP_*: there is no instance for it. */
+const VERIFY_VARIABLES = new Set<string>(['PATH', ...CORE_VARIABLES]);
 
 type Scripts = NonNullable<InstallPlan['scripts']>;
-type Dump = NonNullable<Scripts['dumps']>[number];
 
 export interface OsScriptsOptions {
   readonly plan: InstallPlan;
@@ -62,9 +63,9 @@ export function createOsScriptStages(options: OsScriptsOptions): OsScriptStages 
         const prepared = await prepare(reporter);
         await rereadPartitions(plan, at);
         const script = { ...prepared, path: scripts.path };
-        if (scripts.script === 'import') await runForDumps(script, scripts, at);
+        if (scripts.script === 'import') await runForDumps(script, 'import', scripts.dumps, at);
         else if (scripts.script === 'export')
-          options.onDumped(await runForDumps(script, scripts, at));
+          options.onDumped(await runForDumps(script, 'export', scripts.dumps, at));
         else await runScript(script);
         return `${scripts.path} succeeded`;
       },
@@ -87,7 +88,7 @@ function createVerifyStage(
       const prepared = await prepare(reporter);
       const environment = Object.fromEntries(
         Object.entries(prepared.environment).filter(
-          ([name]) => name === 'PATH' || name.startsWith('OSP_') || CORE_VARIABLES.includes(name),
+          ([name]) => name.startsWith('OSP_') || VERIFY_VARIABLES.has(name),
         ),
       );
       await runScript({ ...prepared, path, environment, args: ['parameters'] });
@@ -99,13 +100,15 @@ function createVerifyStage(
 /** Runs the script once for each dump. @returns the bytes of each that an export made */
 async function runForDumps(
   script: ScriptOptions,
-  { script: name, dumps = [] }: Scripts,
+  name: 'import' | 'export',
+  dumps: Scripts['dumps'] = [],
   at: DiskLocations,
 ): Promise<readonly number[]> {
   const disks = listDisksBySerial(at);
   const sizes: number[] = [];
   for (const dump of dumps) {
-    const environment = { ...script.environment, ...planDumpVariables(name, dump, script) };
+    const told = script.environment[`DISK_${dump.disk}_PATH`] ?? '';
+    const environment = { ...script.environment, ...planDumpVariables(name, dump.disk, told) };
     // An import's empty dump is no disk.
     const path = disks.get(dump.serial)?.path ?? '/dev/null';
     if (name === 'import') {
@@ -122,19 +125,4 @@ async function runForDumps(
     }
   }
   return sizes;
-}
-
-/** Ganeti's variables of the disk that the run is for. */
-function planDumpVariables(
-  name: Scripts['script'],
-  { disk }: Dump,
-  { environment }: ScriptOptions,
-): Record<string, string> {
-  const prefix = name.toUpperCase();
-  const path = environment[`DISK_${disk}_PATH`] ?? '';
-  return {
-    [`${prefix}_INDEX`]: String(disk),
-    [`${prefix}_DEVICE`]: path,
-    [`${prefix}_DISK_PATH`]: path,
-  };
 }

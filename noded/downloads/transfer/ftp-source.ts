@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { AppError } from '#shared/errors/app-error.ts';
-import { SYSTEM_PATH } from '#shared/process/run.ts';
+import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
 import { findLogin, type Login } from './netrc.ts';

@@ -15,7 +15,7 @@ import { after, before, test } from 'node:test';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
 import { installAppliance } from '../../../appliance/image/install.ts';
 import { describeFile, MANIFEST_NAME, verifyAppliance } from '../../../appliance/image/manifest.ts';
-import { keepHooks, readHookFolder, readKeptHooks } from '../../../appliance/image/own-hooks.ts';
+import { keepHooks, readOwnHooks, readKeptHooks } from '../../../appliance/image/own-hooks.ts';
 
 const VALID = 'stages: {install.pre: [{commands: [true]}]}\n';
 let directory = '';
@@ -35,7 +35,7 @@ function folder(files: Readonly<Record<string, string>>): string {
 
 test('takes the documents of a folder in the order of their names, and nothing else of it', async () => {
   const path = folder({ '20-b.yml': 'stages: {}', '10-a.yaml': VALID, 'notes.txt': 'mine' });
-  assert.deepEqual(await readHookFolder(path), [
+  assert.deepEqual(await readOwnHooks(path), [
     { name: '10-a.yaml', content: Buffer.from(VALID).toString('base64') },
     { name: '20-b.yml', content: Buffer.from('stages: {}').toString('base64') },
   ]);
@@ -54,7 +54,7 @@ const refused: readonly (readonly [string, () => string, string, RegExp])[] = [
 ]; // prettier-ignore
 for (const [what, makeFolder, code, message] of refused) {
   test(`refuses ${what} by name, before anything is built`, async () => {
-    await assert.rejects(readHookFolder(makeFolder()), (error: Error & { code?: string }) => {
+    await assert.rejects(readOwnHooks(makeFolder()), (error: Error & { code?: string }) => {
       assert.equal(error.code, code);
       assert.match(error.message, message);
       assert.doesNotMatch(error.message, /CANARY/);
@@ -96,7 +96,7 @@ test('an appliance with hooks is the cached one with a longer initramfs, and say
     kernel, initrd: initrdFile, root, packages: [],
   }; // prettier-ignore
   writeFileSync(join(cached, MANIFEST_NAME), JSON.stringify(manifest));
-  const hooks = await readHookFolder(folder({ '10-a.yaml': VALID, '20-b.yaml': '' }));
+  const hooks = await readOwnHooks(folder({ '10-a.yaml': VALID, '20-b.yaml': '' }));
 
   await installAppliance(cached, target, hooks);
   const installed = await verifyAppliance(target);

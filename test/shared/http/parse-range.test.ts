@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseRange } from '../../../noded/metad-link/parse-range.ts';
+import { parseRange } from '#shared/http/parse-range.ts';
 
 test('one byte range is understood in each of its forms', () => {
   assert.deepEqual(parseRange('bytes=0-0', 10), [0, 0]);

@@ -1,0 +1,14 @@
+/** Runs tasks of one key one after the other, in the order in which they were given, whether those before them failed or not. */
+export class SerialQueue<Key> {
+  readonly #last = new Map<Key, Promise<unknown>>();
+
+  async run<T>(key: Key, task: () => Promise<T>): Promise<T> {
+    const current = (this.#last.get(key) ?? Promise.resolve()).then(task, task);
+    this.#last.set(key, current);
+    try {
+      return await current;
+    } finally {
+      if (this.#last.get(key) === current) this.#last.delete(key);
+    }
+  }
+}
