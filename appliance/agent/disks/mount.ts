@@ -3,7 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type FileSystem, matchFstabSource, parseFstab } from './fstab.ts';
-import { lstatIfThere, TargetRoot } from '../overlay/target-root.ts';
+import { lstatIfThere, TargetRoot } from './target-root.ts';
 
 /** Where the instance's root file system is mounted inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
-import { type HeldDirectory, lstatIfThere, TargetRoot } from '../overlay/target-root.ts';
+import { type HeldDirectory, lstatIfThere, TargetRoot } from '../disks/target-root.ts';
 
 export interface FileAttributes {
   readonly mode: number;

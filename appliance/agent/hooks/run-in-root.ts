@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs';
-import { TargetRoot } from '../overlay/target-root.ts';
+import { TargetRoot } from '../disks/target-root.ts';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import { runLogged } from '../scripts/run-logged.ts';
 import type { StageReporter } from '../report/stage.ts';

@@ -2,8 +2,6 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { extractTar, type ExtractResult } from './extract.ts';
-import { readTar } from './tar-reader.ts';
-import { setXattr } from './xattr.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
@@ -26,7 +24,7 @@ export async function overlayPackage(input: Readable, rootPath: string): Promise
   });
   input.pipe(gunzip);
   try {
-    return await extractTar(readTar(gunzip as AsyncIterable<Buffer>), rootPath, { setXattr });
+    return await extractTar(gunzip as AsyncIterable<Buffer>, rootPath);
   } catch (error) {
     if (inputError !== null)
       throw new AppError(
@@ -65,5 +63,5 @@ export async function unpackTar(bytes: Buffer, rootPath: string): Promise<Extrac
   async function* once(): AsyncGenerator<Buffer> {
     yield bytes;
   }
-  return await extractTar(readTar(once()), rootPath, { setXattr });
+  return await extractTar(once(), rootPath);
 }

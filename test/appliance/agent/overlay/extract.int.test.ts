@@ -170,7 +170,8 @@ test('puts the contents of a directory where a symbolic link of the guest leads,
 for (const target of ['../outside', '../../../../../../../../../tmp', '/outside']) {
   test(`a symbolic link of the guest to ${target} does not lead a write out of the root`, async () => {
     symlinkSync(target, join(root, 'var'));
-    await unpackTar(await archive({ name: 'var/escaped', content: 'x' }), root);
+    const bytes = await archive({ name: 'var/escaped', content: 'x' });
+    await assert.rejects(unpackTar(bytes, root), refused('PACKAGE_INVALID', 'var/escaped'));
     assert.deepEqual(readdirSync(outside), ['kept']);
     assert.equal(existsSync('/tmp/escaped'), false);
     assert.equal(existsSync('/outside'), false);
@@ -182,6 +183,9 @@ test('a link that comes with the package does not lead the entries after it out 
     { name: 'door', type: 'symlink', linkname: outside },
     { name: 'door/escaped', content: 'x' },
   );
+  await assert.rejects(unpackTar(bytes, root), refused('PACKAGE_INVALID', 'door/escaped'));
+  assert.deepEqual(readdirSync(outside), ['kept']);
+  mkdirSync(join(root, outside), { recursive: true });
   await unpackTar(bytes, root);
   assert.deepEqual(readdirSync(outside), ['kept']);
   assert.equal(readFileSync(join(root, outside, 'escaped'), 'utf8'), 'x');
@@ -255,7 +259,7 @@ test('whatever links and names a package has, nothing outside the root changes',
         assert.equal(readFileSync(join(outside, 'kept'), 'utf8'), 'kept');
       },
     ),
-    { numRuns: 200 },
+    { numRuns: 50 },
   );
 });
 

@@ -14,7 +14,6 @@ const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** As the kernel (path_resolution(7)). */
 const MAX_SYMLINKS = 40;
-const MAX_COMPONENT_BYTES = 255;
 const NEW_DIRECTORY_MODE = 0o755;
 
 /** A directory inside the root, held by a descriptor, so that nothing can be exchanged under it. */
@@ -27,7 +26,7 @@ export interface HeldDirectory {
 /**
  * Walks paths inside a directory as a process would that has it as its root: symbolic links, absolute ones too, are resolved
  * inside it, and `..` stops at it. Every step is one name in a directory held open, never a longer path, so that no link that is
- * there already, and none that comes with an archive, leads outside.
+ * there already leads outside.
  */
 export class TargetRoot {
   readonly #path: string;
@@ -126,42 +125,5 @@ export function lstatIfThere(path: string): Stats | null {
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') return null;
     throw error;
-  }
-}
-
-/**
- * Splits an archive's name into components that are safe to walk.
- * @throws AppError PACKAGE_UNSAFE that names the entry when it is absolute, has `..` in it, or is no name at all
- */
-export function splitEntryPath(path: string): string[] {
-  const refuse = (why: string): AppError =>
-    new AppError('PACKAGE_UNSAFE', `refused entry ${JSON.stringify(path)}: ${why}`, {
-      hint: 'pack with names relative to the root of the file system, for example tar -C DIR -czf x.tar.gz .',
-    });
-  if (path.startsWith('/')) throw refuse('its name is absolute');
-  if (path.includes('\0')) throw refuse('its name holds a NUL');
-  const components = path.split('/').filter((name) => name !== '' && name !== '.');
-  if (components.includes('..')) throw refuse('its name has ".." in it');
-  if (components.some((name) => Buffer.byteLength(name) > MAX_COMPONENT_BYTES))
-    throw refuse('a part of its name is longer than 255 bytes');
-  return components;
-}
-
-/**
- * Refuses a symbolic link whose relative target climbs over the root. Absolute targets are relative to the guest's own root, and stay in it.
- * @throws AppError PACKAGE_UNSAFE
- */
-export function checkLinkTarget(components: readonly string[], target: string): void {
-  if (target.startsWith('/')) return;
-  let depth = components.length - 1;
-  for (const name of target.split('/')) {
-    if (name === '' || name === '.') continue;
-    depth += name === '..' ? -1 : 1;
-    if (depth < 0) {
-      throw new AppError(
-        'PACKAGE_UNSAFE',
-        `refused entry ${JSON.stringify(components.join('/'))}: its link to ${JSON.stringify(target)} leads out of the root`,
-      );
-    }
   }
 }

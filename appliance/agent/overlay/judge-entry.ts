@@ -1,0 +1,160 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { PaxRecords } from './pax.ts';
+import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
+
+/** What an entry is, after everything that comes before its header was applied. */
+export interface JudgedEntry {
+  /** The root directory itself: it belongs to the guest's system, and `tar -C DIR .` would give it the packer's owner. */
+  readonly isRoot: boolean;
+  /** Bytes that follow the header, without their padding. */
+  readonly contentBytes: number;
+}
+
+/** Headers before an entry's own that say more about it. */
+export interface EntryExtension {
+  readonly pax: PaxRecords | null;
+  readonly longName: Buffer | null;
+  readonly longLink: Buffer | null;
+}
+
+/** PATH_MAX with its NUL, and NAME_MAX (limits.h). */
+const MAX_PATH_BYTES = 4095;
+const MAX_COMPONENT_BYTES = 255;
+
+/** `7` is a contiguous file, `S` an old GNU sparse one, `D` a directory with a list of what it held. */
+const typesWithContent = new Set(['0', '7', 'S', 'D']);
+const typesWithoutContent = new Set(['1', '2', '5']);
+const typeNames: Readonly<Record<string, string>> = {
+  '3': 'a character device',
+  '4': 'a block device',
+  '6': 'a named pipe',
+  V: 'a volume label',
+  M: 'a continuation of a multi-volume archive',
+};
+
+/** Whole, decimal, and small enough to be counted with. */
+const WHOLE = /^\d{1,15}$/;
+const paxNumbers: Readonly<Record<string, RegExp>> = {
+  size: WHOLE,
+  uid: WHOLE,
+  gid: WHOLE,
+  mtime: /^-?\d{1,15}(\.\d*)?$/,
+  atime: /^-?\d{1,15}(\.\d*)?$/,
+  ctime: /^-?\d{1,15}(\.\d*)?$/,
+  'GNU.sparse.major': WHOLE,
+  'GNU.sparse.minor': WHOLE,
+  'GNU.sparse.size': WHOLE,
+  'GNU.sparse.realsize': WHOLE,
+  'GNU.sparse.numblocks': WHOLE,
+  'GNU.sparse.offset': WHOLE,
+  'GNU.sparse.numbytes': WHOLE,
+  'GNU.sparse.map': /^\d{1,15}(,\d{1,15})*$/,
+};
+
+/**
+ * Decides whether an entry may be put on the disk. What it may do there is bounded by the root that it is put into (extract.ts); this is
+ * about what a package is not meant to hold, and about bytes that another reader would take for something else.
+ * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry
+ */
+export function judgeEntry(header: TarHeader, extension: EntryExtension): JudgedEntry {
+  const { pax, longName, longLink } = extension;
+  const names = present(pax?.get('GNU.sparse.name'), pax?.get('path'), longName);
+  const links = present(pax?.get('linkpath'), longLink);
+  const name = names[0] ?? header.name;
+  if (pax) checkPaxNumbers(name, pax);
+  // Which of several names counts is not the same for every reader.
+  for (const candidate of names) splitName(candidate, name);
+  const depth = splitName(name, name).length;
+  checkType(header.type, name);
+  for (const target of links.length > 0 ? links : [header.linkName]) {
+    if (header.type === '1') splitName(target, name, 'it links to');
+    if (header.type === '2') checkLinkTarget(depth, target, name);
+  }
+  const contentBytes = typesWithContent.has(header.type) ? contentOf(header, pax) : 0;
+  checkDirectory(header.type, name, depth === 0, contentBytes);
+  return { isRoot: depth === 0, contentBytes };
+}
+
+function checkType(type: string, name: Buffer): void {
+  if (typesWithContent.has(type) || typesWithoutContent.has(type)) return;
+  throw unsafe(
+    name,
+    `it is ${typeNames[type] ?? `an entry of type ${JSON.stringify(type)}`}`,
+    'pack files, directories and links only',
+  );
+}
+
+/** Archives older than ustar mark a directory by its name only. */
+function checkDirectory(type: string, name: Buffer, isRoot: boolean, contentBytes: number): void {
+  const isFile = type === '0' || type === '7' || type === 'S';
+  const isNamedDirectory = name.at(-1) === 0x2f;
+  if (isFile && contentBytes > 0 && isNamedDirectory)
+    throw invalid(name, 'its name is that of a directory, and it has content');
+  const isDirectory = type === '5' || type === 'D' || (isFile && isNamedDirectory);
+  if (isRoot && !isDirectory) throw invalid(name, 'the root is a directory');
+}
+
+function present(...values: (Buffer | null | undefined)[]): Buffer[] {
+  return values.filter((value) => value !== null && value !== undefined);
+}
+
+function contentOf(header: TarHeader, pax: PaxRecords | null): number {
+  const size = pax?.get('size');
+  return size === undefined ? header.sizeBytes : Number(size.toString('latin1'));
+}
+
+function checkPaxNumbers(name: Buffer, pax: PaxRecords): void {
+  for (const [key, value] of pax) {
+    const grammar = paxNumbers[key];
+    if (grammar === undefined) continue;
+    const text = value.toString('latin1');
+    if (!grammar.test(text)) throw badNumber(name, key, value);
+    if ((key === 'uid' || key === 'gid') && Number(text) > MAX_ID)
+      throw badNumber(name, key, value);
+  }
+}
+
+/** The parts of a name relative to the root; `how` says what the name is for, if not the entry's own. */
+function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
+  const its = how === undefined ? 'its name' : `${how} ${showName(path)}, which`;
+  // Each byte is one character: what is compared is ASCII.
+  const text = path.toString('latin1');
+  const hint =
+    'pack with names relative to the root of the file system, for example tar -C DIR -czf x.tar.gz .';
+  if (text === '') throw invalid(entry, `${its} is empty`);
+  if (text.startsWith('/')) throw unsafe(entry, `${its} is absolute`, hint);
+  if (text.includes('\0')) throw unsafe(entry, `${its} holds a NUL`, hint);
+  if (text.length > MAX_PATH_BYTES)
+    throw invalid(entry, `${its} is longer than ${MAX_PATH_BYTES} bytes`);
+  const components = text.split('/').filter((name) => name !== '' && name !== '.');
+  if (components.includes('..')) throw unsafe(entry, `${its} has ".." in it`, hint);
+  if (components.some((name) => name.length > MAX_COMPONENT_BYTES))
+    throw invalid(entry, `a part of ${its} is longer than ${MAX_COMPONENT_BYTES} bytes`);
+  return components;
+}
+
+/** A relative target may not climb over the root. An absolute one means the guest's own root, and stays in it. */
+function checkLinkTarget(entryDepth: number, target: Buffer, entry: Buffer): void {
+  const text = target.toString('latin1');
+  if (text.includes('\0') || text.length > MAX_PATH_BYTES)
+    throw invalid(entry, 'it links to what is no path');
+  if (text.startsWith('/')) return;
+  let depth = entryDepth - 1;
+  for (const name of text.split('/')) {
+    if (name === '' || name === '.') continue;
+    depth += name === '..' ? -1 : 1;
+    if (depth < 0) throw unsafe(entry, `its link to ${showName(target)} leads out of the root`);
+  }
+}
+
+function unsafe(entry: Buffer, why: string, hint?: string): AppError {
+  return new AppError(
+    'PACKAGE_UNSAFE',
+    `refused entry ${showName(entry)}: ${why}`,
+    hint === undefined ? {} : { hint },
+  );
+}
+
+function invalid(entry: Buffer, why: string): AppError {
+  return new AppError('PACKAGE_INVALID', `entry ${showName(entry)}: ${why}`);
+}

@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Writable } from 'node:stream';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+
+/** The dynamic loader of each architecture, where every Debian has it. */
+const loaders: Readonly<Record<string, string>> = {
+  x64: '/lib64/ld-linux-x86-64.so.2',
+  arm64: '/lib/ld-linux-aarch64.so.1',
+};
+
+/**
+ * Lays the system's programs over an empty directory of the target, in a mount namespace that ends with tar, and runs tar with the target as its
+ * root: whatever links an archive or an image has, every path is resolved in there. Memory is limited, and tar is the first to go when
+ * there is none left: an archive can make it want much.
+ */
+const ENTER = `set -eu
+echo 1000 >/proc/self/oom_score_adj
+ulimit -v 262144
+/usr/bin/mount -o bind,ro /usr "$1/$2"
+root=$1
+shift 2
+exec /usr/sbin/chroot "$root" "$@"`;
+
+/**
+ * How archives are unpacked (tar(1)). Times and modes of directories come last, in whatever order their entries are. Links may be absolute since the root is the target. Warnings are of no use to anybody, except
+ * that an attribute could not be set: data would be lost.
+ */
+export const TAR_OPTIONS = [
+  ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
+  ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--xattrs-include=*', '--acls'],
+  ...['--selinux', '--warning=none', '--warning=xattr-write', '--quoting-style=escape'],
+  ...['--delay-directory-restore', '--blocking-factor=128'],
+];
+
+/** Of what it complains of only the beginning is read. */
+const MAX_COMPLAINT_LENGTH = 8192;
+
+/** GNU tar, unpacking what is written into it. */
+export interface RunningTar {
+  readonly input: Writable;
+  /** Resolves when it has ended, with what it complained of first, a warning included, or null. */
+  readonly ended: Promise<string | null>;
+  /** Ends it at once. */
+  kill(): void;
+}
+
+/**
+ * Starts GNU tar with `rootPath` as its root. It ends with its first complaint: what came before it stays.
+ * @throws AppError DISK_FULL when not even an empty directory can be made
+ */
+export function startTar(rootPath: string): RunningTar {
+  const loader = realpathSync(loaders[process.arch] ?? '');
+  // Nobody can have a name ready that leads there.
+  const tools = `.gnt-${randomUUID()}`;
+  const toolsPath = `${rootPath}/${tools}`;
+  makeToolsDirectory(toolsPath);
+  const inside = (path: string): string => `/${tools}${path.replace(/^\/usr/, '')}`;
+  const child = spawn(
+    '/usr/bin/unshare',
+    [
+      ...['--mount', '--pid', '--fork', '--kill-child=KILL', '/bin/sh', '-c', ENTER, 'sh'],
+      ...[rootPath, tools, inside(loader), '--argv0', 'tar', '--inhibit-cache'],
+      ...['--library-path', inside(dirname(loader)), inside('/usr/bin/tar'), ...TAR_OPTIONS],
+    ],
+    // No locale, zone or user database of the guest is asked for anything.
+    { env: { LC_ALL: 'C', TZ: 'UTC0' }, stdio: ['pipe', 'ignore', 'pipe'] },
+  );
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    if (said.length < MAX_COMPLAINT_LENGTH) said += text;
+    if (firstComplaint(said) !== null) child.kill('SIGKILL');
+  });
+  // It may end before it has read everything; why is known when it has ended.
+  child.stdin.on('error', () => undefined);
+  const ended = new Promise<string | null>((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (status, signal) => {
+      const complaint = firstComplaint(`${said}\n`);
+      if (status === 0) resolve(complaint);
+      else resolve(complaint ?? `tar ended with ${signal ?? status}: ${said.trim()}`);
+    });
+  }).finally(() => rmdirSync(toolsPath));
+  return { input: child.stdin, ended, kill: () => void child.kill('SIGKILL') };
+}
+
+function makeToolsDirectory(path: string): void {
+  try {
+    mkdirSync(path, 0o700);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOSPC') throw error;
+    throw new AppError('DISK_FULL', 'no space left for the personalization package', {
+      cause: error,
+      hint: 'give the instance a larger disk, or a smaller package',
+    });
+  }
+}
+
+/** The dynamic loader may have something to say as well; a line of tar's begins with its name. */
+function firstComplaint(said: string): string | null {
+  return /^tar: (.*)\n/m.exec(said)?.[1] ?? null;
+}

@@ -1,0 +1,195 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import { type EntryExtension, judgeEntry } from './judge-entry.ts';
+import { parsePax } from './pax.ts';
+import { BLOCK, cutAtNul, isZeroBlock, parseTarHeader } from './tar-header.ts';
+
+/** pax headers and GNU long names are held in memory until their entry is judged. */
+const MAX_META_BYTES = 4 * 1024 * 1024;
+/** What a global pax header may not say: it would be said of every entry that follows. */
+const entryOnlyKeys = /^(path|linkpath|size|uid|gid|GNU\.sparse\..*|SCHILY\..*)$/;
+const END_MARK = Buffer.alloc(2 * BLOCK);
+
+type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] };
+
+/**
+ * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries for the root itself are left out, and the
+ * first entry that is refused ends it. Nothing of an entry is let through before it was judged.
+ *
+ * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet; `#missing` bytes of the present step
+ * are still to come; a step's bytes are in `#step` until they are complete.
+ */
+export class TarGate {
+  /** Entries and bytes of content that were let through. */
+  readonly passed: { entries: number; bytes: number } = { entries: 0, bytes: 0 };
+  #step: Buffer[] = [];
+  #missing = BLOCK;
+  #reads: 'header' | 'meta' | 'sparse-map' | 'nothing' = 'header';
+  #metaType = '';
+  #extension: Extension = { pax: null, longName: null, longLink: null };
+  #held: Buffer[] = [];
+  #contentLeft = 0;
+  #isDropped = false;
+  #isFirst = true;
+  /** Of the header that is read: its length without padding, and that of the content behind a map of holes. */
+  #metaBytes = 0;
+  #contentAfterMap = 0;
+
+  /** Whether the end mark was read: nothing after it belongs to the archive. */
+  get isEnded(): boolean {
+    return this.#reads === 'nothing';
+  }
+
+  /** @returns what of these bytes, and of earlier ones, may go on. @throws AppError PACKAGE_UNSAFE, PACKAGE_INVALID */
+  push(chunk: Buffer): Buffer[] {
+    if (this.isEnded) return [];
+    const out: Buffer[] = [];
+    let at = 0;
+    // Where the part of this chunk begins that is neither handed on nor dropped, and the part of it that is not judged.
+    let from = 0;
+    let open = 0;
+    while (at < chunk.length && !this.isEnded) {
+      if (this.#contentLeft > 0) {
+        const length = Math.min(this.#contentLeft, chunk.length - at);
+        this.#contentLeft -= length;
+        at += length;
+        open = at;
+        if (this.#isDropped) from = at;
+        continue;
+      }
+      const taken = Math.min(this.#missing, chunk.length - at);
+      this.#step.push(chunk.subarray(at, at + taken));
+      this.#missing -= taken;
+      at += taken;
+      if (this.#missing > 0) break;
+      const verdict = this.#finishStep();
+      if (verdict === 'undecided') continue;
+      if (verdict === 'pass') out.push(...this.#held);
+      else {
+        out.push(chunk.subarray(from, open));
+        from = at;
+      }
+      this.#held = [];
+      open = at;
+    }
+    if (this.isEnded) out.push(END_MARK);
+    else {
+      out.push(chunk.subarray(from, open));
+      if (open < chunk.length) this.#held.push(chunk.subarray(open));
+    }
+    return out.filter((bytes) => bytes.length > 0);
+  }
+
+  /** To be called after the last byte. @throws AppError PACKAGE_INVALID when the archive is not complete */
+  end(): void {
+    if (this.isEnded) return;
+    if (this.#isFirst && this.#step.length === 0) throw unusable('the archive is empty');
+    const isBetween = this.#contentLeft === 0 && this.#missing === BLOCK && !this.#isExtended();
+    throw unusable(
+      isBetween
+        ? 'the archive ends without an end mark'
+        : 'the archive ends in the middle of an entry',
+    );
+  }
+
+  #isExtended(): boolean {
+    const { pax, longName, longLink } = this.#extension;
+    return pax !== null || longName !== null || longLink !== null;
+  }
+
+  #finishStep(): 'pass' | 'drop' | 'undecided' {
+    const [first] = this.#step;
+    const bytes = this.#step.length === 1 && first ? first : Buffer.concat(this.#step);
+    this.#step = [];
+    this.#missing = BLOCK;
+    if (this.#reads === 'meta') {
+      this.#reads = 'header';
+      return this.#takeMeta(bytes);
+    }
+    if (this.#reads === 'header') return this.#takeHeader(bytes);
+    this.#readOldSparseMap(bytes, 0, 21);
+    return 'pass';
+  }
+
+  #takeHeader(block: Buffer): 'pass' | 'drop' | 'undecided' {
+    if (isZeroBlock(block)) {
+      if (this.#isExtended()) throw unusable('a header for an entry that does not come');
+      this.#reads = 'nothing';
+      return 'drop';
+    }
+    const header = parseFirstOrLater(block, this.#isFirst);
+    this.#isFirst = false;
+    if ('xgLK'.includes(header.type)) {
+      if (header.sizeBytes === 0 || header.sizeBytes > MAX_META_BYTES)
+        throw unusable(`a header of ${header.sizeBytes} bytes`);
+      this.#metaType = header.type;
+      this.#metaBytes = header.sizeBytes;
+      this.#missing = padded(header.sizeBytes);
+      this.#reads = 'meta';
+      return 'undecided';
+    }
+    const { isRoot, contentBytes } = judgeEntry(header, this.#extension);
+    this.#extension = { pax: null, longName: null, longLink: null };
+    this.#isDropped = isRoot;
+    this.passed.entries += isRoot ? 0 : 1;
+    this.passed.bytes += contentBytes;
+    this.#contentLeft = padded(contentBytes);
+    if (header.type === 'S') this.#readOldSparseMap(block, 386, 4);
+    return isRoot ? 'drop' : 'pass';
+  }
+
+  /** Old GNU sparse files: stretches in the header, and in blocks behind it as long as each one is full and says that one follows. */
+  #readOldSparseMap(block: Buffer, start: number, stretches: number): void {
+    const isExtended = block[stretches === 4 ? 482 : 504] !== 0;
+    const isFull = block[start + (stretches - 1) * 24 + 12] !== 0;
+    if (isExtended && !isFull) throw unusable('a map of holes that goes on after its end');
+    this.#reads = isExtended ? 'sparse-map' : 'header';
+    this.#contentAfterMap += this.#contentLeft;
+    this.#contentLeft = isExtended ? 0 : this.#contentAfterMap;
+    if (!isExtended) this.#contentAfterMap = 0;
+  }
+
+  #takeMeta(bytes: Buffer): 'pass' | 'undecided' {
+    const meta = bytes.subarray(0, this.#metaBytes);
+    const extension = this.#extension;
+    switch (this.#metaType) {
+      case 'g': {
+        const bad = [...parsePax(meta).keys()].find((key) => entryOnlyKeys.test(key));
+        if (bad !== undefined) throw unusable(`a global header that sets ${bad.slice(0, 40)}`);
+        return this.#isExtended() ? 'undecided' : 'pass';
+      }
+      case 'x':
+        if (extension.pax) throw unusable('an entry with two pax headers');
+        extension.pax = parsePax(meta);
+        return 'undecided';
+      case 'L':
+        if (extension.longName) throw unusable('an entry with two long names');
+        extension.longName = cutAtNul(meta);
+        return 'undecided';
+      default:
+        if (extension.longLink) throw unusable('an entry with two long link targets');
+        extension.longLink = cutAtNul(meta);
+        return 'undecided';
+    }
+  }
+}
+
+function parseFirstOrLater(block: Buffer, isFirst: boolean): ReturnType<typeof parseTarHeader> {
+  try {
+    return parseTarHeader(block);
+  } catch (error) {
+    if (isFirst && error instanceof AppError && error.message.endsWith('a damaged header'))
+      throw unusable('it does not hold a tar archive', error);
+    throw error;
+  }
+}
+
+function padded(sizeBytes: number): number {
+  return Math.ceil(sizeBytes / BLOCK) * BLOCK;
+}
+
+function unusable(what: string, cause?: unknown): AppError {
+  return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: ${what}`, {
+    cause,
+    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+  });
+}

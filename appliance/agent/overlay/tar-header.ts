@@ -1,0 +1,128 @@
+import { AppError } from '#shared/errors/app-error.ts';
+
+export const BLOCK = 512;
+
+/** One header block of tar, its numbers read. Names are bytes: nothing says that they are UTF-8. */
+export interface TarHeader {
+  /** `0`, `5`, `x` …; NUL is given as `0`. */
+  readonly type: string;
+  readonly name: Buffer;
+  readonly linkName: Buffer;
+  readonly sizeBytes: number;
+}
+
+/** Largest id that chown(2) takes for one: the one above means "leave it". */
+export const MAX_ID = 2 ** 32 - 2;
+
+/** Where each number is: what it is called, offset and length of its field, smallest and largest value. */
+const numbers = [
+  ['mode', 100, 8, -(2 ** 31), 2 ** 32],
+  ['uid', 108, 8, 0, MAX_ID],
+  ['gid', 116, 8, 0, MAX_ID],
+  ['mtime', 136, 12, -(2 ** 52), 2 ** 52],
+] as const;
+
+export function isZeroBlock(block: Buffer): boolean {
+  for (let index = 0; index < BLOCK; index += 1) if (block[index] !== 0) return false;
+  return true;
+}
+
+/**
+ * Reads a header. Formats: POSIX.1-2017 ustar, GNU tar manual "Tar internals".
+ * @throws AppError PACKAGE_INVALID that names the entry whose numbers are none
+ */
+export function parseTarHeader(block: Buffer): TarHeader {
+  verifyChecksum(block);
+  const name = headerName(block);
+  for (const [what, start, length, smallest, largest] of numbers) {
+    const value = parseNumber(block, start, length);
+    if (value === null || value < smallest || value > largest)
+      throw badNumber(name, what, cutAtNul(block.subarray(start, start + length)));
+  }
+  const sizeBytes = parseNumber(block, 124, 12);
+  if (sizeBytes === null || sizeBytes < 0 || sizeBytes > Number.MAX_SAFE_INTEGER)
+    throw badNumber(name, 'size', cutAtNul(block.subarray(124, 136)));
+  const type = block[156] === 0 ? '0' : String.fromCharCode(block[156] ?? 0);
+  return { type, name, linkName: cutAtNul(block.subarray(157, 257)), sizeBytes };
+}
+
+export function badNumber(name: Buffer, what: string, value: Buffer): AppError {
+  return new AppError(
+    'PACKAGE_INVALID',
+    `entry ${showName(name)}: its ${what} ${showName(value)} is no number that can be used`,
+  );
+}
+
+/** Bytes of a name for the reader: what is no UTF-8 is shown as `�`, and a long one is cut. */
+export function showName(name: Buffer): string {
+  const MAX_SHOWN = 200;
+  const text = JSON.stringify(name.toString('utf8', 0, MAX_SHOWN));
+  return name.length > MAX_SHOWN ? `${text.slice(0, -1)}…" (${name.length} bytes)` : text;
+}
+
+export function cutAtNul(field: Buffer): Buffer {
+  const end = field.indexOf(0);
+  return end < 0 ? field : field.subarray(0, end);
+}
+
+function headerName(block: Buffer): Buffer {
+  const name = cutAtNul(block.subarray(0, 100));
+  // GNU's magic ("ustar  ") uses the prefix field for other things.
+  const isPosix = block.toString('latin1', 257, 263) === 'ustar\0';
+  if (!isPosix || block[345] === 0) return name;
+  return Buffer.concat([cutAtNul(block.subarray(345, 500)), Buffer.from('/'), name]);
+}
+
+/** The sum of all bytes, its own field counted as blanks; some writers took bytes as signed. */
+function verifyChecksum(block: Buffer): void {
+  let sum = 8 * 0x20;
+  let negative = 0;
+  for (let index = 0; index < BLOCK; index += 1) {
+    if (index >= 148 && index < 156) continue;
+    const byte = block[index] ?? 0;
+    sum += byte;
+    if (byte > 0x7f) negative += 0x100;
+  }
+  const said = parseNumber(block, 148, 8);
+  if (said === sum || said === sum - negative) return;
+  throw new AppError('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged header', {
+    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+  });
+}
+
+/**
+ * Octal text, or base 256 where the first bit is set (GNU; for numbers that octal cannot hold).
+ * @returns null for anything else
+ */
+function parseNumber(block: Buffer, start: number, length: number): number | null {
+  const first = block[start] ?? 0;
+  if (first === 0x80 || first === 0xff) return parseBase256(block, start, length);
+  let at = start;
+  const end = start + length;
+  while (at < end && block[at] === 0x20) at += 1;
+  // GNU tar skips a NUL before digits: what is read must be the same for both.
+  if (block[at] === 0) return isNulUntil(block, at, end) ? 0 : null;
+  let value = 0;
+  for (; at < end; at += 1) {
+    const digit = (block[at] ?? 0) - 0x30;
+    if (digit < 0 || digit > 7) break;
+    value = value * 8 + digit;
+  }
+  for (; at < end && block[at] !== 0; at += 1) if (block[at] !== 0x20) return null;
+  return value;
+}
+
+function isNulUntil(block: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at += 1) if (block[at] !== 0) return false;
+  return true;
+}
+
+/** Two's complement, big-endian; the first byte is its sign. */
+function parseBase256(block: Buffer, start: number, length: number): number | null {
+  let value = block[start] === 0xff ? -1 : 0;
+  for (let at = start + 1; at < start + length; at += 1) {
+    value = value * 256 + (block[at] ?? 0);
+    if (!Number.isSafeInteger(value)) return null;
+  }
+  return value;
+}

@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { unpackTar } from '../../../appliance/agent/overlay/package.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { unpackWithTarAlone } from './reference-tar.ts';
+import { describeTree } from './tree.ts';
+
+export type Comparison =
+  /** Both made the same tree of it. */
+  | { readonly kind: 'same' }
+  /** We refused it; what tar says of it, or null when tar would take it. */
+  | { readonly kind: 'refused'; readonly why: string; readonly tarSays: string | null }
+  /** A defect: what we made of it is not what tar makes of it. */
+  | { readonly kind: 'different'; readonly how: string };
+
+/** Unpacks an archive twice, as the installer does and with GNU tar alone, into roots with links of a guest in them. */
+export async function compareArchive(archive: Buffer, folder: string): Promise<Comparison> {
+  const directory = mkdtempSync(join(folder, 'gnt-compare-'));
+  try {
+    const startedAtMs = Date.now();
+    const roots = ['ours', 'theirs'].map((name) => {
+      const root = join(directory, name);
+      mkdirSync(join(root, 'd'), { recursive: true });
+      symlinkSync('/d', join(root, 'way'));
+      return root;
+    }) as [string, string];
+    const why = await unpackTar(archive, roots[0]).then(
+      () => null,
+      (error: unknown) => {
+        if (!isAppError(error)) throw error;
+        return error.message;
+      },
+    );
+    const tarSays = await unpackWithTarAlone(archive, roots[1]);
+    if (why !== null) return { kind: 'refused', why, tarSays };
+    if (tarSays !== null) return { kind: 'different', how: `tar refuses it: ${tarSays}` };
+    const [ours, theirs] = roots.map((root) => describeTree(root, startedAtMs));
+    const how = [
+      ...(ours ?? [])
+        .filter((line) => theirs?.includes(line) !== true)
+        .map((line) => `ours: ${line}`),
+      ...(theirs ?? [])
+        .filter((line) => ours?.includes(line) !== true)
+        .map((line) => `tar: ${line}`),
+    ];
+    return how.length === 0 ? { kind: 'same' } : { kind: 'different', how: how.join('\n') };
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** Why an archive that GNU tar takes is refused: everything else would be a defect. */
+export const knownRefusals: readonly RegExp[] = [
+  /its name.* (is absolute|has "\.\." in it|holds a NUL)/,
+  /its name is empty/,
+  /it links to .*, which (is absolute|is empty|has "\.\." in it)/,
+  /its link to .* leads out of the root/,
+  /it is (a named pipe|a (block|character) device|a volume label|an entry of type|a continuation)/,
+  /its (size|uid|gid|mtime|mode|atime|ctime|GNU\.sparse\.\w+) .* is no number that can be used/,
+  /its name is that of a directory, and it has content/,
+  /the root is a directory/,
+  /not a usable tar\.gz archive: (the archive is empty|the archive ends|it does not hold|a damaged|a header|a global header|an entry with two|a map of holes)/,
+];
