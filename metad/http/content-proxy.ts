@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { pipeline } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
 import type { StreamName } from '../view/leaf.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
@@ -77,10 +79,10 @@ function pass(exchange: Exchange, name: StreamName | 'mirror', incoming: Incomin
   }
   if (name !== 'image' && name !== 'mirror') headers.push('Cache-Control', 'no-store');
   response.writeHead(status, headers);
-  incoming.on('error', () => response.destroy());
-  // A transfer that ends early must not look complete.
-  incoming.on('aborted', () => response.destroy());
-  incoming.pipe(response);
+  // From here on the silence of the body counts, not that of a guest that reads slowly.
+  incoming.socket.setTimeout(0);
+  // A transfer that ends early must not look complete: the response is destroyed with it.
+  pipeline(limitSilence(incoming, IDLE_TIMEOUT_MS), response, () => undefined);
 }
 
 async function sendReason(

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { isBelow, mirrorUrl } from './mirror-url.ts';
-import { askWeb } from './transfer/ask-web.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
+import { askWeb, MAX_SILENCE_MS } from './transfer/ask-web.ts';
 import { Reach } from './transfer/reach.ts';
 
 export interface MirrorRequest {
@@ -80,7 +81,12 @@ function interpret(response: IncomingMessage, body: Readable): MirrorAnswer {
   }
   const found = RETURNED.map((name) => [name, response.headers[name]]).filter(([, value]) => value);
   const headers = Object.fromEntries(found) as Record<string, string>;
-  return { kind: 'answer', status, headers, body };
+  return {
+    kind: 'answer',
+    status,
+    headers,
+    body: Readable.from(limitSilence(body, MAX_SILENCE_MS), { objectMode: false }),
+  };
 }
 
 function refusal(status: 400 | 404 | 502, reason: string): MirrorAnswer {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type HookDocument, hookDocuments } from '#shared/contract/hooks.ts';
 import type { SignedInstallEvent } from '#shared/contract/install-event.ts';
@@ -7,6 +8,7 @@ import { visibility } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { collect } from '#shared/stream/collect.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { z } from 'zod';
 
 const BASE_PATH = '/ganeti/latest';
@@ -37,7 +39,7 @@ export interface HostClient {
   /** Documents of hooks in their order. */
   fetchHooks(): Promise<HookDocument[]>;
   /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
-  openPackage(): Promise<IncomingMessage>;
+  openPackage(): Promise<Readable>;
   /** @returns the HTTP status */
   postEvents(batch: readonly SignedInstallEvent[]): Promise<number>;
 }
@@ -65,7 +67,11 @@ export function createHostClient(address: HostAddress): HostClient {
               ? {}
               : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
         },
-        resolve,
+        (response) => {
+          // From here on the silence of the body counts, not that of whoever reads it.
+          outgoing.setTimeout(0);
+          resolve(response);
+        },
       );
       outgoing.setTimeout(IDLE_TIMEOUT_MS, () =>
         outgoing.destroy(new Error(`no answer for ${IDLE_TIMEOUT_MS / 1000} s`)),
@@ -103,7 +109,8 @@ export function createHostClient(address: HostAddress): HostClient {
     },
     async openPackage() {
       const response = await untilAnswered(() => send('GET', 'os/package'));
-      if (response.statusCode === 200) return response;
+      if (response.statusCode === 200)
+        return Readable.from(limitSilence(response, IDLE_TIMEOUT_MS), { objectMode: false });
       const reason = await readReason(response);
       throw new AppError('PACKAGE_DOWNLOAD', `personalization package: ${reason}`);
     },
@@ -148,7 +155,7 @@ async function readReason(response: IncomingMessage): Promise<string> {
 
 async function readAll(response: IncomingMessage, limitBytes: number): Promise<Buffer> {
   try {
-    return await collect(response, limitBytes);
+    return await collect(limitSilence(response, IDLE_TIMEOUT_MS), limitBytes);
   } catch (error) {
     throw new AppError('METAD_UNAVAILABLE', `answer broke off: ${messageOf(error)}`, {
       cause: error,

@@ -25,14 +25,14 @@ shift 2
 exec /usr/sbin/chroot "$root" "$@"`;
 
 /**
- * How archives are unpacked (tar(1)). Times and modes of directories come last, in whatever order their entries are. Links may be absolute since the root is the target. Warnings are of no use to anybody, except
+ * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings are of no use to anybody, except
  * that an attribute could not be set: data would be lost.
  */
 export const TAR_OPTIONS = [
   ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
   ...['--same-permissions', '--keep-directory-symlink', '--xattrs', '--xattrs-include=*', '--acls'],
   ...['--selinux', '--warning=none', '--warning=xattr-write', '--quoting-style=escape'],
-  ...['--delay-directory-restore', '--blocking-factor=128'],
+  '--blocking-factor=128',
 ];
 
 /** Of what it complains of only the beginning is read. */

@@ -36,9 +36,9 @@ const timeouts = {
   connect: 30_000,
   secureConnect: 30_000,
   response: 60_000,
-  /** Without a byte. */
-  socket: 60_000,
 } as const;
+/** For {@link limitSilence}: got's own limit would count a slow reader's silence as well. */
+export const MAX_SILENCE_MS = 60_000;
 const REDIRECTIONS = [301, 302, 303, 307, 308];
 
 /**

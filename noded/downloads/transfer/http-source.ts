@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Request } from 'got';
 import { AppError, toError, type JsonValue } from '#shared/errors/app-error.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { reveal } from '#shared/secret/secret.ts';
-import { askWeb, WebRefusal } from './ask-web.ts';
+import { askWeb, WebRefusal, MAX_SILENCE_MS } from './ask-web.ts';
 import type { ByteSource, Opened, OpenRequest } from './byte-source.ts';
 import { findLogin, type Login } from './netrc.ts';
 import { ForbiddenAddressError, Reach } from './reach.ts';
@@ -147,8 +148,7 @@ async function* readBody(
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void> {
   try {
-    // Without an encoding the chunks are Buffers.
-    for await (const chunk of stream as AsyncIterable<Buffer>) yield chunk;
+    yield* limitSilence(stream, MAX_SILENCE_MS);
   } catch (error) {
     throw classify(error, formatUrl(url), signal);
   } finally {

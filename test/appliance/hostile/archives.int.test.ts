@@ -7,6 +7,8 @@ import { extractTar } from '../../../appliance/agent/overlay/extract.ts';
 import { unpackTar } from '../../../appliance/agent/overlay/package.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { hostileArchives } from './archives.ts';
+import { compareArchive, knownRefusals } from './compare-archive.ts';
+import { randomArchive } from './random-archive.ts';
 import { unpackWithTarAlone } from './reference-tar.ts';
 import { describeTree } from './tree.ts';
 
@@ -72,3 +74,15 @@ for (const size of [1, 7, 511, 512, 513, 1000])
     assert.equal(await unpackWithTarAlone(archive, theirs), null);
     assert.deepEqual(describeTree(ours, startedAtMs), describeTree(theirs, startedAtMs));
   });
+
+test('random archives become what GNU tar makes of them, or are refused for a known reason', async () => {
+  for (let seed = 1; seed <= 40; seed += 1) {
+    const result = await compareArchive(randomArchive(seed), directory);
+    assert.notEqual(result.kind, 'different', `seed ${seed}: ${JSON.stringify(result)}`);
+    if (result.kind === 'refused' && result.tarSays === null)
+      assert.ok(
+        knownRefusals.some((known) => known.test(result.why)),
+        `seed ${seed}: ${result.why}`,
+      );
+  }
+});
