@@ -40,6 +40,8 @@ export class Instance {
   #isEnded = false;
   /** Requests that wait for the end of their answers; counted by their connections (http/peer.ts). */
   unanswered = 0;
+  /** A body of unknown length is on its way. */
+  isReadingChunks = false;
   /** A batch of install events is on its way. */
   isReporting = false;
   readonly #clock: Clock;

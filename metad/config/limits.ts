@@ -64,13 +64,14 @@ export const FORGIVEN_AFTER_MS = 60_000;
  * Receive buffer of a guest's connection, in bytes; the kernel doubles it. It bounds what one of its packets can make the parser do
  * before anybody else has a turn, and what the kernel holds for connections that nobody reads from.
  */
-export const RECEIVE_BUFFER_BYTES = 16 * 1024;
+export const RECEIVE_BUFFER_BYTES = 4 * 1024;
 /** Requests that opening an image or a package costs as much as: the node opens a file for it, or begins a download. */
 export const BULK_STREAM_COST = 20;
 /** Header lines that cost as much as a request. */
 export const HEADERS_PER_REQUEST_TOKEN = 32;
-/** Pieces that a body may come in: a chunk of one byte costs as much as one of 64 KiB. */
-export const MAX_BODY_PIECES = 512;
+/** Pieces that a body may come in, and one more for so many bytes: a chunk of one byte costs as much as one of 64 KiB. */
+export const MAX_BODY_PIECES = 256;
+export const BYTES_PER_PIECE = 512;
 /** An answer that says 429 waits this long, so that a guest at its limit cannot keep the process busy. */
 export const REFUSAL_DELAY_MS = 50;
 /** Then so many leave before others have their turn. */

@@ -36,8 +36,15 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'openstack password': { method: 'POST', perform: postPassword },
 };
 
+export function isTokenPath(address: Address): boolean {
+  return address.kind === 'entry' && address.dialect === 'ec2' && address.path === 'api/token';
+}
+
 export function findAction(view: ServedView, address: Address): Action | undefined {
-  if (address.kind !== 'entry' || !isDialectServed(view, address.dialect)) return undefined;
+  if (address.kind !== 'entry') return undefined;
+  // Where tokens are required, there is nothing to read without one, whichever dialects there are.
+  const isNeeded = view.metadataToken === 'required' && isTokenPath(address);
+  if (!isNeeded && !isDialectServed(view, address.dialect)) return undefined;
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
   const key = `${address.dialect} ${address.path}`;
   return Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;

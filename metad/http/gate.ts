@@ -15,9 +15,13 @@ const STOP = -1;
  *
  * Node hands a program all requests that came in one read, a thousand of them and more, and destroying the socket does not end that.
  */
-export function gateRequests(socket: Socket, mayEnter: () => boolean): void {
+export function gateRequests(
+  socket: Socket,
+  mayEnter: (request: IncomingMessage) => boolean,
+): void {
   const { parser } = socket as Socket & { readonly parser?: ServerParser | null };
   const enter = parser?.onIncoming;
   if (!parser || !enter) return;
-  parser.onIncoming = (request, keepAlive) => (mayEnter() ? enter(request, keepAlive) : STOP);
+  parser.onIncoming = (request, keepAlive) =>
+    mayEnter(request) ? enter(request, keepAlive) : STOP;
 }

@@ -7,7 +7,7 @@ import type { Address } from '../dialects/address.ts';
 import { RenderFailure } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import { HEADERS_PER_REQUEST_TOKEN } from '../config/limits.ts';
-import { findAction } from './actions.ts';
+import { findAction, isTokenPath } from './actions.ts';
 import type { Action } from './actions.ts';
 import type { Audit } from './audit.ts';
 import { boundStreams } from './bound-streams.ts';
@@ -29,6 +29,10 @@ export interface GuestHandlerOptions {
   readonly audit: Audit;
   readonly clock: Clock;
 }
+
+const TOKEN_IS_REQUIRED =
+  'a session token is required: PUT /latest/api/token with X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600 gives one, ' +
+  'which every other request has to have as X-aws-ec2-metadata-token; this one had none, a wrong one, or one that has expired';
 
 /** Answers the requests of guests. Everything that comes in here is hostile until the guards say otherwise. */
 export class GuestHandler {
@@ -112,6 +116,10 @@ export class GuestHandler {
     if (!target) return sendText(response, 400, 'malformed request target');
     const exchange = { instance, request, response, headers: guard.headers, query: target.query };
     const address = resolveAddress(target.path);
+    if (isTokenMissing(exchange, address)) {
+      metrics.refused('token');
+      return sendText(response, 401, TOKEN_IS_REQUIRED);
+    }
     if (!address) return sendText(response, 404, 'not found');
     return this.#dispatch(exchange, address);
   }
@@ -132,10 +140,6 @@ export class GuestHandler {
   #read(exchange: Exchange, address: Address, resource: Resource): Promise<void> | void {
     if (hasUnreadBody(exchange.request)) {
       return sendText(exchange.response, 400, 'GET and HEAD have no body here');
-    }
-    if (isTokenMissing(exchange, address)) {
-      this.#options.metrics.refused('token');
-      return sendText(exchange.response, 401, 'a valid session token is required');
     }
     return this.#serve(exchange, address, resource);
   }
@@ -182,9 +186,14 @@ function mirrorPath(address: Address): string {
   return path.split('/').map(encodeURIComponent).join('/');
 }
 
-function isTokenMissing({ instance, headers }: Exchange, address: Address): boolean {
-  if (address.kind !== 'entry' || address.dialect !== 'ec2') return false;
-  if (instance.view.metadataToken !== 'required') return false;
+/**
+ * Where tokens are required, everything is behind them but the request for one: the other dialects tell the same secrets. An appliance
+ * needs none. Nobody but our agent and scripts runs there, which may read all of it anyway, and no stranger reaches it.
+ */
+function isTokenMissing(exchange: Exchange, address: Address | undefined): boolean {
+  const { instance, request, headers } = exchange;
+  if (instance.view.metadataToken !== 'required' || instance.view.mode === 'install') return false;
+  if (address && request.method === 'PUT' && isTokenPath(address)) return false;
   return headers.token === undefined || !instance.tokens.isValid(headers.token);
 }
 

@@ -78,7 +78,7 @@ export class GuestServer implements Disposable {
     const peer = new Peer(instance, isGenuine, socket);
     this.#peers.set(socket, peer);
     this.#server.emit('connection', socket);
-    gateRequests(socket, () => peer.mayAsk);
+    gateRequests(socket, (request) => peer.mayAsk && mayHaveBody(peer, request));
   }
 
   [Symbol.dispose](): void {
@@ -88,9 +88,14 @@ export class GuestServer implements Disposable {
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const peer = this.#peers.get(request.socket);
-    if (!peer) request.socket.destroy();
-    else if (peer.mayAsk) this.#handler.handle(peer, request, response);
-    else this.#cut(peer, request.socket);
+    if (!peer) {
+      request.socket.destroy();
+    } else if (peer.mayAsk) {
+      if (isChunked(request)) watchChunks(peer, request, response);
+      this.#handler.handle(peer, request, response);
+    } else {
+      this.#cut(peer, request.socket);
+    }
   }
 
   /** Ends a connection that goes beyond what a guest may have under way, and keeps the guest out for a while. */
@@ -123,7 +128,7 @@ export class GuestServer implements Disposable {
     this.#metrics.refused('malformed');
     // In the middle of an answer there is no place for another one.
     const isAnswering = peer?.isIdle === false;
-    const status = !socket.writable || isAnswering ? null : statusFor(code);
+    const status = !socket.writable || isAnswering ? null : (peer?.refusal ?? statusFor(code));
     if (code !== 'ECONNRESET') this.#note(socket, status, code);
     if (status === null) socket.destroy();
     else endWith(socket, status);
@@ -133,6 +138,30 @@ export class GuestServer implements Disposable {
     const peer = this.#peers.get(socket);
     if (peer) this.#handler.noteRefusal(peer, status, reason);
   }
+}
+
+/**
+ * Each chunk costs a turn of the parser and of ours, however small it is, and nothing stops them within what was read already. So there
+ * is one such body of an instance at a time, and none where none is wanted.
+ */
+function mayHaveBody(peer: Peer, request: IncomingMessage): boolean {
+  if (!isChunked(request)) return true;
+  if (request.method === 'GET' || request.method === 'HEAD') peer.refusal = 400;
+  else if (peer.instance.isReadingChunks) peer.refusal = 411;
+  return peer.refusal === undefined;
+}
+
+function isChunked({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined;
+}
+
+/** Who does not come to the end of such a body is kept out for a while. */
+function watchChunks({ instance }: Peer, request: IncomingMessage, response: ServerResponse): void {
+  instance.isReadingChunks = true;
+  response.on('close', () => {
+    instance.isReadingChunks = false;
+    if (!request.complete) instance.keepOut();
+  });
 }
 
 /** @returns null when there is nobody to answer */

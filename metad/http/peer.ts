@@ -27,6 +27,9 @@ export class Peer {
     return this.#unanswered === 0;
   }
 
+  /** What the parser was stopped for, when it was not for the number of requests. */
+  refusal: 400 | 411 | undefined;
+
   /** Whether one more request may wait for its answer. */
   get mayAsk(): boolean {
     return (

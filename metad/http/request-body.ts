@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { MAX_BODY_PIECES } from '../config/limits.ts';
+import { BYTES_PER_PIECE, MAX_BODY_PIECES } from '../config/limits.ts';
 
 export type BodyResult =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
@@ -13,6 +13,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
   if (declared !== undefined && Number(declared) > maxBytes) return { kind: 'too-large' };
   // A request that was sent without a body.
   if (request.readableEnded) return { kind: 'complete', bytes: Buffer.alloc(0) };
+  const maxPieces = MAX_BODY_PIECES + maxBytes / BYTES_PER_PIECE;
   return await new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -23,7 +24,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
     };
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
-      if (chunks.length === MAX_BODY_PIECES) {
+      if (chunks.length > maxPieces) {
         finish({ kind: 'aborted' });
         request.destroy();
       } else if (length > maxBytes) {

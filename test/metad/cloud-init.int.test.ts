@@ -18,7 +18,9 @@ import { exampleView } from './support/view-fixture.ts';
 
 const USER_DATA = `#!/bin/sh
 echo once >>/var/user-data-ran
-curl -sS -m 10 --data-binary "hello from $(hostname)" http://169.254.169.254/ganeti/latest/write
+service=http://169.254.169.254
+token=$(curl -sSf -m 10 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $service/latest/api/token)
+curl -sS -m 10 -H "X-aws-ec2-metadata-token: $token" --data-binary "hello from $(hostname)" $service/ganeti/latest/write
 `;
 
 let lab: ChannelLab;

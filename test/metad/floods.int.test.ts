@@ -194,6 +194,21 @@ for (const [what, start, status] of [
   });
 }
 
+test('one body of unknown length at a time; the next one is told to say its length', async () => {
+  const socket = await connected();
+  const head = `POST /ganeti/latest/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`;
+  socket.write(`${head}1\r\na\r\n`);
+  await waitUntil(async () => (await unanswered()) === 1);
+  const second = await sendRaw(guest.namespace, `${head}1\r\nb\r\n0\r\n\r\n`);
+  assert.match(second, /^HTTP\/1\.1 411 /);
+  const answer = once(socket, 'data');
+  socket.write('0\r\n\r\n');
+  assert.match(String((await answer)[0]), /^HTTP\/1\.1 204 /);
+  socket.destroy();
+  const third = await sendRaw(guest.namespace, `${head}0\r\n\r\n`, (text) => text.includes('204'));
+  assert.match(third, /^HTTP\/1\.1 204 /);
+});
+
 test('header lines cost as requests do', async () => {
   const limited = { ...view, limits: { requestsPerSecond: 1, burst: 30, connections: 64 } };
   assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);

@@ -115,10 +115,14 @@ export function metadataOptions(): readonly Option[] {
     option('--dialects <list>', 'what is served: ganeti,ec2,openstack,nocloud (default all)', {
       group,
     }),
-    option('--metadata-token <policy>', 'session tokens for the ec2 dialect (default optional)', {
-      group,
-      choices: ['optional', 'required'],
-    }),
+    option(
+      '--metadata-token <policy>',
+      'session tokens (default optional); required: nothing is read or written over HTTP without one, in no dialect. Stock cloud-init asks for one with ec2 only: with openstack or nocloud over the network it finds no metadata then, phone_home does not get through, and scripts that use read and write must send X-aws-ec2-metadata-token',
+      {
+        group,
+        choices: ['optional', 'required'],
+      },
+    ),
   ];
 }
 

@@ -113,7 +113,7 @@ function addLifecycle(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'replace-token <name>',
-    summary: "end all session tokens of an instance's EC2 dialect",
+    summary: 'end all session tokens of an instance',
     description:
       'The guest must ask for a new one. With --metadata-token=optional requests without a token go on working.',
   }).action(async (name: string) => {

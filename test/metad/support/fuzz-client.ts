@@ -8,7 +8,7 @@ const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r
 
 /** Whatever a guest sends, it gets one of these or nothing. */
 export const EXPECTED_STATUSES: ReadonlySet<number> = new Set([
-  100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 413, 416, 417, 429, 431, 501, 505,
+  100, 200, 204, 304, 400, 401, 403, 404, 405, 408, 409, 411, 413, 416, 417, 429, 431, 501, 505,
 ]);
 
 /**

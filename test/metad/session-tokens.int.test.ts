@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { ChannelLab } from './support/channel-lab.ts';
+import type { Guest } from './support/channel-lab.ts';
+import { askFromGuest } from './support/guest-http.ts';
+import { exampleView, installingView } from './support/view-fixture.ts';
+
+/** What a request that somebody forged through a program in the guest gets where tokens are required. */
+
+const PATHS = [
+  '/',
+  '/ganeti/',
+  '/ganeti/latest/',
+  '/ganeti/latest/meta_data.json',
+  '/ganeti/latest/os/parameters.json',
+  '/ganeti/latest/read',
+  '/openstack/latest/meta_data.json',
+  '/openstack/content/0000',
+  '/nocloud/user-data',
+  '/latest/user-data',
+  '/2009-04-04/meta-data/',
+  '/nothing/at/all',
+];
+const neighbourView = exampleView({
+  name: 'web2.example.com',
+  uuid: '00000000-1f3d-49e9-b2b7-000000000002',
+  nics: [],
+  channel: { device: 'gnt.com.1', mac: '52:54:00:e1:a3:46', ip: '169.254.0.2', hopLimit: 1 },
+  metadataToken: 'required',
+});
+
+let lab: ChannelLab;
+let guest: Guest;
+let neighbour: Guest;
+let revision = 1;
+
+before(async () => {
+  lab = await ChannelLab.create();
+  guest = await lab.addGuest(exampleView().channel);
+  neighbour = await lab.addGuest(neighbourView.channel);
+  assert.equal((await lab.put(neighbourView)).status, 204);
+});
+after(async () => {
+  await lab[Symbol.asyncDispose]();
+});
+
+async function serve(view: InstanceView): Promise<void> {
+  assert.equal((await lab.put({ ...view, revision: revision++ })).status, 204);
+}
+
+async function tokenOf({ namespace }: Guest): Promise<string> {
+  const { status, body } = await askFromGuest(namespace, '/latest/api/token', {
+    method: 'PUT',
+    headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '60' },
+  });
+  assert.equal(status, 200);
+  return body.toString();
+}
+
+async function statusOf(path: string, method = 'GET', token?: string): Promise<number> {
+  const headers = token === undefined ? {} : { 'x-aws-ec2-metadata-token': token };
+  return (await askFromGuest(guest.namespace, path, { method, headers })).status;
+}
+
+test('every path of every dialect asks for the token, with every method, and 401 says how to get one', async () => {
+  await serve(exampleView({ metadataToken: 'required' }));
+  for (const path of PATHS) {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS'])
+      assert.equal(await statusOf(path, method), 401, `${method} ${path}`);
+  }
+  assert.equal(await statusOf('/ganeti/latest/write', 'POST'), 401);
+  assert.equal(await statusOf('/openstack/latest/password', 'POST'), 401);
+  assert.equal(await statusOf('/latest/api/token', 'GET'), 401);
+  const { body } = await askFromGuest(guest.namespace, '/ganeti/latest/os/parameters.json');
+  assert.match(body.toString(), /PUT \/latest\/api\/token .*ttl-seconds/);
+  assert.doesNotMatch(body.toString(), /S3CRET/);
+});
+
+test('with the token everything is as it is without the requirement', async () => {
+  const token = await tokenOf(guest);
+  for (const path of PATHS.slice(0, -1)) {
+    const expected = path === '/ganeti/latest/read' ? 204 : 200;
+    assert.equal(await statusOf(path, 'GET', token), expected, path);
+  }
+  assert.equal(await statusOf('/nothing/at/all', 'GET', token), 404);
+  assert.equal(await statusOf('/ganeti/latest/write', 'POST', token), 204);
+});
+
+test('a token is good for the instance that it was given to, and for no other', async () => {
+  assert.equal(await statusOf('/', 'GET', await tokenOf(neighbour)), 401);
+  assert.equal(await statusOf('/', 'GET', `${await tokenOf(guest)}A`), 401);
+});
+
+test('there is a token to be had where the ec2 dialect is not served', async () => {
+  await serve(exampleView({ metadataToken: 'required', dialects: ['ganeti'] }));
+  const token = await tokenOf(guest);
+  assert.equal(await statusOf('/ganeti/latest/meta_data.json'), 401);
+  assert.equal(await statusOf('/ganeti/latest/meta_data.json', 'GET', token), 200);
+  assert.equal(await statusOf('/latest/meta-data/', 'GET', token), 404);
+});
+
+test('an appliance needs no token', async () => {
+  await serve(installingView({ metadataToken: 'required' }));
+  assert.equal(await statusOf('/ganeti/latest/install/plan.json'), 200);
+});
