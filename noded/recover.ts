@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import type { AdoptedMachine, Hypervisor } from './hypervisor/hypervisor.ts';
+import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
 import type { InstanceRunner } from './instances/instance-runner.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
@@ -29,44 +29,60 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
 
 /**
  * Finds again what an earlier daemon left: running instances are taken over untouched; installations cannot go on without their
- * secrets, so their machines are ended and they are told as failed. Views of machines that are no more are dropped.
+ * secrets, so their machines are ended and they are told as failed. Views of machines that are no more are dropped. A machine whose
+ * record is missing, cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no reason to cut the
+ * power of a guest.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
+  const { metad, keeper, logger } = dependencies;
   await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
-  const { instances: views } = await dependencies.metad.status();
-  for (const view of views) dependencies.keeper.continueRevisions(view.revision);
-  const adopted = await dependencies.hypervisor.adopt();
-  for (const survivor of adopted) {
-    try {
-      await takeOver(survivor, dependencies);
-    } catch (error) {
-      // One machine that cannot be taken over must not keep the others, and the daemon, from working.
-      const { uuid } = survivor.machine;
-      dependencies.logger.error('machine.not-taken-over', { machine: uuid, err: error });
+  const { instances: views } = await metad.status();
+  for (const view of views) keeper.continueRevisions(view.revision);
+  for (const survivor of await dependencies.hypervisor.adopt()) {
+    const { machine, meta } = survivor;
+    // Of a machine whose own description is gone, metad still knows this.
+    const view = views.find(({ uuid }) => uuid === machine.uuid);
+    const kind = meta['kind'] ?? (view?.mode === 'install' ? 'appliance' : 'run');
+    const device = meta['device'] || view?.device || null;
+    if (kind === 'run') {
+      // First of all, so that nothing takes its disks for free.
+      keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
+      continue;
     }
+    logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });
+    await machine.kill();
+    if (device !== null) await dependencies.network.releaseTap(device);
   }
+  await adoptOrphans(dependencies);
+  for (const { machine, instanceName, isOrphan } of keeper.list())
+    if (isOrphan) logger.error('machine.orphan', { machine: machine.uuid, instance: instanceName });
   await failInterruptedInstalls(dependencies);
   await dropStaleViews(dependencies);
 }
 
-async function takeOver(
-  { machine, meta }: AdoptedMachine,
-  { instances, keeper, network, runner, views, logger }: RecoverDependencies,
+/** Takes over the orphans whose records are there by now */
+export async function adoptOrphans(
+  dependencies: Pick<
+    RecoverDependencies,
+    'instances' | 'keeper' | 'runner' | 'views' | 'owns' | 'logger'
+  >,
+  level: 'warn' | 'debug' = 'warn',
 ): Promise<void> {
-  const { uuid } = machine;
-  const device = meta['device'] ? meta['device'] : null;
-  const instance = await instances.findByUuid(uuid);
-  if (instance === undefined || meta['kind'] !== 'run') {
-    logger.warn('machine.ended-after-restart', { machine: uuid, kind: meta['kind'] });
-    await machine.kill();
-    if (device !== null) await network.releaseTap(device);
-    return;
+  const { instances, keeper, runner, views, owns, logger } = dependencies;
+  const orphans = keeper.list().filter(({ isOrphan }) => isOrphan);
+  for (const { machine } of orphans) {
+    const { uuid } = machine;
+    try {
+      const instance = await instances.findByUuid(uuid);
+      if (instance === undefined || !owns(instance.primaryNode)) continue;
+      await keeper.adopt(instance, (tap, revision) => views.forRun(uuid, tap, revision));
+      runner.watchReady(uuid);
+      logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
+    } catch (error) {
+      // One machine that cannot be taken over must not keep the others, and the daemon, from working.
+      logger[level]('machine.not-taken-over', { machine: uuid, err: error });
+    }
   }
-  await keeper.adopt(machine, instance, device, (tap, revision) =>
-    views.forRun(uuid, tap, revision),
-  );
-  runner.watchReady(uuid);
-  logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
 }
 
 async function failInterruptedInstalls({

@@ -11,7 +11,7 @@ import { createMachineKeeper, type MachineKeeper } from './instances/machine-kee
 import { createViews, type Views } from './instances/views.ts';
 import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
 import { programCommand } from './program-command.ts';
-import { recover } from './recover.ts';
+import { adoptOrphans, recover } from './recover.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
 
@@ -26,6 +26,9 @@ export interface NodeGuests extends AsyncDisposable {
   /** Installations that are under way, by instance: whoever installs keeps it, and guests get their bulk content by it. */
   readonly activeInstalls: Map<string, ActiveInstall>;
 }
+
+/** A record that comes back is one look-up away; there are no orphans on a node that is well. */
+const ORPHAN_INTERVAL_MS = 10_000;
 
 export async function startGuests(
   { paths }: NodedConfig,
@@ -52,7 +55,11 @@ export async function startGuests(
   const activeInstalls = new Map<string, ActiveInstall>();
 
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => stopMetad(metad, keeper, logger));
+  // Until the machines are found again nobody knows who is on the channel.
+  let isRecovered = false;
+  undo.defer(() =>
+    isRecovered || !metad.adopted ? stopMetad(metad, keeper, logger) : metad.detach(),
+  );
   await metad.start(
     createGuestContent({
       activeInstalls,
@@ -72,11 +79,23 @@ export async function startGuests(
     ...{ hypervisor, network, metad, keeper, runner, views, instances, logger, clock },
     ...{ jobs: records.jobs, owns: records.owns },
   });
+  isRecovered = true;
+  undo.use(followOrphans({ instances, keeper, runner, views, owns: records.owns, logger }));
   const all = undo.move();
   return {
     ...{ metad, keeper, views, services, runner, guestEvents, activeInstalls },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Looks again for the records of orphans: a store that was away comes back, a lost record is restored. */
+function followOrphans(dependencies: Parameters<typeof adoptOrphans>[0]): Disposable {
+  let looking: Promise<void> | undefined;
+  const look = (): void => {
+    looking ??= adoptOrphans(dependencies, 'debug').finally(() => (looking = undefined));
+  };
+  const timer = setInterval(look, ORPHAN_INTERVAL_MS).unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** While guests are on the channel they keep their metadata, secrets included; the next noded adopts the daemon. */

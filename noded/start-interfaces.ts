@@ -11,7 +11,7 @@ import {
 } from './cluster/overview.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import type { NodedConfig } from './config.ts';
-import { describeNode } from './doctor/describe-node.ts';
+import { describeNode, listOrphans } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
@@ -104,6 +104,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
         ...{ paths: config.paths, applianceFiles },
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
+        orphans: () => listOrphans(keeper),
         store: {
           description: storeDescription,
           ask: () => clusters.load(),

@@ -39,8 +39,19 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     instances: (await input.instances.list()).filter(({ primaryNode }) => input.owns(primaryNode))
       .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
+    orphans: listOrphans(keeper),
     appliance: await describeAppliance(input.applianceFiles),
   };
+}
+
+export function listOrphans(keeper: Pick<MachineKeeper, 'list'>): NodeInfo['orphans'] {
+  const orphans = keeper.list().filter(({ isOrphan }) => isOrphan);
+  return orphans.map(({ machine, instanceName, device }) => ({
+    uuid: machine.uuid,
+    name: instanceName,
+    pid: machine.pid,
+    tap: device,
+  }));
 }
 
 /** What this host has, and what of it is free. */

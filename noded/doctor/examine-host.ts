@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import type { DoctorFinding, DoctorReport } from '#shared/contract/api.ts';
+import type { DoctorFinding, DoctorReport, NodeInfo } from '#shared/contract/api.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
@@ -39,6 +39,7 @@ export interface DoctorDependencies {
   readonly applianceFiles: ApplianceFiles;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly metadPid: () => number | null;
+  readonly orphans: () => NodeInfo['orphans'];
   /** The store as people know it, and a question that it answers when it is there. */
   readonly store: {
     readonly description: string;
@@ -61,6 +62,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkOwnMetadataAddress(),
     checkAppliance(dependencies.applianceFiles),
     checkMetad(dependencies.metadPid()),
+    Promise.resolve(checkOrphans(dependencies.orphans())),
     checkStore(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
   ]);
@@ -207,6 +209,17 @@ async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
     level: free >= NEEDED_FREE_BYTES ? 'warning' : 'error',
     message,
     hint: 'remove instances or images that are not needed, or make the file system larger',
+  };
+}
+
+function checkOrphans(orphans: NodeInfo['orphans']): DoctorFinding {
+  if (orphans.length === 0) return ok('orphans', 'every machine that runs has its record');
+  const named = orphans.map(({ name, uuid, pid }) => `${name} (${uuid}, pid ${pid})`);
+  return {
+    check: 'orphans',
+    level: 'warning',
+    message: `machines without a record run on, untouched: ${named.join(', ')}`,
+    hint: 'restore the record with a backup of the store, they are taken over within seconds; or end them: kill PID',
   };
 }
 

@@ -8,13 +8,8 @@ import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
 import type { AcceleratorChoice, Machine, MachineSpec } from './machine.ts';
-import { userOf } from '../host/process-facts.ts';
-import {
-  isAlive,
-  readBootId,
-  readProcessIdentity,
-  signalProcess,
-} from '../host/process-identity.ts';
+import { readProcFile, userOf } from '../host/process-facts.ts';
+import { isAlive, readBootId, readProcessIdentity } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
 import { ensureQemuUser } from '../host/qemu-user.ts';
@@ -97,14 +92,13 @@ class QemuHypervisor implements Hypervisor {
     for (const uuid of await listRunDirectories(this.#vmDir)) {
       if (this.#busy.has(uuid)) continue;
       const runDirectory = new RunDirectory(this.#vmDir, uuid);
-      const record = await runDirectory.readRecord();
-      const identity = await this.#findAlive(runDirectory, record);
-      if (!record || !identity) {
-        if (!record) await this.#endUnknown(runDirectory);
+      const survivor = await this.#findSurvivor(runDirectory, uuid);
+      if (survivor === undefined) {
         this.#logger.info('machine.leftovers-removed', { uuid });
         await runDirectory.remove();
         continue;
       }
+      const { record, identity } = survivor;
       adopted.push({
         machine: await this.#adopt(record, runDirectory, identity),
         meta: record.meta,
@@ -232,14 +226,23 @@ class QemuHypervisor implements Hypervisor {
     return identity && isAlive(identity) ? identity : undefined;
   }
 
-  /** A QEMU whose record cannot be read is nobody's: without it neither its instance nor its TAP are known. */
-  async #endUnknown(runDirectory: RunDirectory): Promise<void> {
+  /** A machine that lives. One whose record cannot be read has a record without `meta`: that is no reason to end its guest. */
+  async #findSurvivor(
+    runDirectory: RunDirectory,
+    uuid: string,
+  ): Promise<{ record: MachineRecord; identity: ProcessIdentity } | undefined> {
+    const record = await runDirectory.readRecord();
+    if (record) {
+      const identity = await this.#findAlive(runDirectory, record);
+      return identity && { record, identity };
+    }
     const identity = await runDirectory.readIdentity();
-    if (!identity || !isAlive(identity)) return;
+    if (!identity || !isAlive(identity)) return undefined;
     const { uid } = await this.#ensureUser();
-    if (userOf(identity.pid) !== uid) return;
-    this.#logger.warn('machine.unknown-killed', { pid: identity.pid, path: runDirectory.path });
-    signalProcess(identity, 'SIGKILL');
+    if (userOf(identity.pid) !== uid) return undefined;
+    this.#logger.error('machine.record-unreadable', { uuid, pid: identity.pid });
+    const made = recordWithoutFile(uuid, (readProcFile(identity.pid, 'cmdline') ?? '').split('\0'));
+    return { record: made, identity };
   }
 
   async #ensureUser(): Promise<QemuUser> {
@@ -249,6 +252,16 @@ class QemuHypervisor implements Hypervisor {
     });
     return this.#user;
   }
+}
+
+/** What QEMU's own command line tells of a machine whose description is gone. */
+function recordWithoutFile(uuid: string, commandLine: readonly string[]): MachineRecord {
+  const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
+  return {
+    ...{ version: 1, uuid, name: uuid, tap: null, startedAtMs: 0, meta: {} },
+    accelerator: accelerator ? 'kvm' : 'tcg',
+    bootId: readBootId(),
+  };
 }
 
 /** QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is all there is without one. */

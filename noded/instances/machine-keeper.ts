@@ -32,9 +32,13 @@ export interface KeptMachine {
   readonly instanceName: string;
   /** TAP of the channel. */
   readonly device: string | null;
+  /** It outlived a daemon and no record says what it is; it runs on, and what its guest is shown stays as it was. */
+  readonly isOrphan: boolean;
 }
 
 interface Entry extends KeptMachine {
+  isOrphan: boolean;
+  instanceName: string;
   makeView: MachineRequest['makeView'];
   readonly cleanedUp: Promise<void>;
 }
@@ -60,13 +64,10 @@ export interface MachineKeeper {
    * The old TAP's name stays reserved meanwhile: nobody else is bound to it.
    */
   restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
-  /** Takes over a machine that outlived the daemon before this one. */
-  adopt(
-    machine: Machine,
-    instance: InstanceRecord,
-    device: string | null,
-    makeView: MachineRequest['makeView'],
-  ): Promise<void>;
+  /** Holds on to a machine that outlived the daemon before this one, until its record is found. Touches nothing of it. */
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): void;
+  /** An orphan whose record is there becomes the instance's machine: its TAP is looked after, its view told again. */
+  adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
   /** Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a restarted metad is told. */
   republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void>;
   /** Swaps the source of later views without publishing: the job that knew the secrets has ended. */
@@ -153,7 +154,9 @@ class KeptMachines implements MachineKeeper {
         meta: { kind: request.kind, instance: instance.name, device: channel?.device ?? '' },
         ...(request.signal && { signal: request.signal }),
       });
-      this.#keep(machine, request.kind, instance.name, channel?.device ?? null, request.makeView);
+      const device = channel?.device ?? null;
+      const origin = { kind: request.kind, instanceName: instance.name, device, isOrphan: false };
+      this.#keep(machine, origin, request.makeView);
       return machine;
     } catch (error) {
       await this.#dropView(instance.uuid);
@@ -177,16 +180,19 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
-  async adopt(
-    machine: Machine,
-    instance: InstanceRecord,
-    device: string | null,
-    makeView: MachineRequest['makeView'],
-  ): Promise<void> {
-    this.#keep(machine, 'run', instance.name, device, makeView);
-    if (device === null || makeView === null) return;
-    await this.#dependencies.network.repairTap(device, channelGuestOf(instance));
-    await this.#publish(device, makeView);
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): void {
+    const origin = { kind: 'run', instanceName, device, isOrphan: true } as const;
+    this.#keep(machine, origin, null);
+  }
+
+  async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry === undefined) throw new Error(`instance ${instance.uuid} has no machine`);
+    if (entry.device !== null && makeView !== null) {
+      await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance));
+      await this.#publish(entry.device, makeView);
+    }
+    Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
   }
 
   async republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
@@ -231,13 +237,12 @@ class KeptMachines implements MachineKeeper {
 
   #keep(
     machine: Machine,
-    kind: MachineKind,
-    instanceName: string,
-    device: string | null,
+    origin: Omit<KeptMachine, 'machine'>,
     makeView: MachineRequest['makeView'],
   ): void {
-    const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, device, exit));
-    this.#running.set(machine.uuid, { machine, kind, instanceName, device, makeView, cleanedUp });
+    const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, origin.device, exit));
+    this.#running.set(machine.uuid, { machine, ...origin, makeView, cleanedUp });
+    const { instanceName, kind, device } = origin;
     this.#dependencies.logger.info('machine.kept', {
       instance: instanceName,
       kind,

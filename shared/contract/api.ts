@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { osParameterName, visibility } from './primitives.ts';
+import { osParameterName, uuid, visibility } from './primitives.ts';
 
 /** How noded's API (HTTP and JSON on `run/gnt/noded.sock`, mode 0600, root) tells every failure, with a status of 4xx or 5xx. */
 export const apiError = z.object({
@@ -50,6 +50,18 @@ export const nodeInfo = z.object({
   diskFreeBytes: z.number(),
   instances: z.number().int(),
   instancesRunning: z.number().int(),
+  /** Machines that run without a record of the cluster: it was lost, or is another node's by now. */
+  orphans: z
+    .array(
+      z.object({
+        uuid,
+        /** As the machine was called when it was started; its UUID when that is not known. */
+        name: z.string(),
+        pid: z.number().int(),
+        tap: z.string().nullable(),
+      }),
+    )
+    .default([]),
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
 });
 export type NodeInfo = z.infer<typeof nodeInfo>;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import type { JobRecord } from '#shared/contract/job.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
@@ -16,7 +17,8 @@ import { createMachineKeeper } from '../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createViews } from '../../noded/instances/views.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
-import { recover } from '../../noded/recover.ts';
+import { listOrphans } from '../../noded/doctor/describe-node.ts';
+import { adoptOrphans, recover } from '../../noded/recover.ts';
 import { FakeMachine } from './support/fake-machine.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
 import { ManualClock } from './support/manual-clock.ts';
@@ -65,6 +67,7 @@ async function createNode(t: TestContext) {
     clock,
   });
   return {
+    store,
     hypervisor,
     network,
     metad,
@@ -163,12 +166,88 @@ test('an installation that was killed before its first stage says so', async (t)
   assert.equal(found.install.error?.code, 'JOB_INTERRUPTED');
 });
 
-test('a machine of an instance that is no more is ended', async (t) => {
+test('a machine without a record runs on as an orphan, with its view, and is taken over when the record is back', async (t) => {
   const node = await createNode(t);
-  const machine = new FakeMachine(randomUUID());
-  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: '' } }];
+  const web1 = await node.create('web1');
+  await node.metad.putView(await node.views.forRun(web1.uuid, 'gnt.com.3', 1));
+  node.network.taps.add('gnt.com.3');
+  const lost = await node.store.get('instances', web1.uuid);
+  const remove = {
+    collection: 'instances',
+    id: web1.uuid,
+    expected: 'any',
+    value: undefined,
+  } as const;
+  await node.store.commit([remove]);
+  const machine = new FakeMachine(web1.uuid);
+  const meta = { kind: 'run', device: 'gnt.com.3', instance: 'web1' };
+  node.hypervisor.survivors = [{ machine, meta }];
   await recover(node);
-  assert.equal(machine.isRunning(), false);
+  assert.equal(machine.isRunning(), true);
+  assert.deepEqual(listOrphans(node.keeper), [
+    { uuid: web1.uuid, name: 'web1', pid: machine.pid, tap: 'gnt.com.3' },
+  ]);
+  assert.equal(node.metad.views.get(web1.uuid)?.revision, 1, 'its guest is shown what it was');
+  assert.ok(node.network.taps.has('gnt.com.3'));
+
+  await node.store.commit([{ ...remove, value: lost?.value }]);
+  await adoptOrphans(node);
+  assert.deepEqual(listOrphans(node.keeper), []);
+  assert.deepEqual(node.network.repaired, ['gnt.com.3']);
+  assert.ok((node.metad.views.get(web1.uuid)?.revision ?? 0) > 1);
+});
+
+test('a machine whose record cannot be read, or is of another node, is no reason to end it either', async (t) => {
+  const node = await createNode(t);
+  const [web1, web2] = [await node.create('web1'), await node.create('web2')];
+  await node.store.commit([
+    { collection: 'instances', id: web1.uuid, expected: 'any', value: { schema: 7 } },
+  ]);
+  await node.instances.update(web2.uuid, (web) => ({ ...web, primaryNode: 'node2.example.com' }));
+  const machines = [new FakeMachine(web1.uuid), new FakeMachine(web2.uuid)];
+  node.hypervisor.survivors = machines.map((machine) => ({ machine, meta: { kind: 'run' } }));
+  await recover(node);
+  assert.deepEqual(
+    machines.map((machine) => machine.isRunning()),
+    [true, true],
+  );
+  assert.equal(listOrphans(node.keeper).length, 2);
+});
+
+test('a store that is away while machines are found again leaves none of them free to be overwritten', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1');
+  const machine = new FakeMachine(web1.uuid);
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: '' } }];
+  let isAway = true;
+  const instances = {
+    ...node.instances,
+    findByUuid: (uuid: string) =>
+      isAway
+        ? Promise.reject(new AppError('STORE_UNAVAILABLE', 'the store does not answer'))
+        : node.instances.findByUuid(uuid),
+  };
+  await recover({ ...node, instances });
+  assert.equal(node.runner.isRunning(web1.uuid), true, 'a reinstallation sees that it runs');
+  isAway = false;
+  await adoptOrphans({ ...node, instances });
+  assert.deepEqual(listOrphans(node.keeper), []);
+});
+
+test('a machine whose own description is gone is told from an installation by what metad serves it', async (t) => {
+  const node = await createNode(t);
+  const [web1, web2] = [await node.create('web1'), await node.create('web2')];
+  await node.metad.putView(await node.views.forRun(web1.uuid, 'gnt.com.0', 1));
+  const view = await node.views.forRun(web2.uuid, 'gnt.com.1', 1);
+  await node.metad.putView({ ...view, mode: 'install' });
+  const machines = [new FakeMachine(web1.uuid), new FakeMachine(web2.uuid)];
+  node.hypervisor.survivors = machines.map((machine) => ({ machine, meta: {} }));
+  await recover(node);
+  assert.deepEqual(
+    machines.map((machine) => machine.isRunning()),
+    [true, false],
+  );
+  assert.equal(node.keeper.get(web1.uuid)?.device, 'gnt.com.0');
 });
 
 test('a machine that cannot be taken over does not keep the daemon from starting', async (t) => {

@@ -99,6 +99,10 @@ function describeNode(node: ListedNode): readonly string[] {
     },
     { key: 'Free disk space', value: formatBytes(node.diskFreeBytes) },
     { key: 'Instances', value: `${node.instances}, ${node.instancesRunning} running` },
+    ...node.orphans.map(({ name, uuid, pid }) => ({
+      key: 'Orphan',
+      value: `${name} (${uuid}), pid ${pid}: runs without a record`,
+    })),
     { key: 'Appliance', value: `${node.appliance.state}: ${node.appliance.detail}` },
   ]);
 }

@@ -290,11 +290,16 @@ describe('the hypervisor', () => {
     assert.match((await machine.kill()).consoleTail, /geheim/);
   });
 
-  test('ends a machine of which nobody knows what it is', async () => {
+  test('adopts a machine whose description cannot be read, with what its process tells', async () => {
     const machine = await start(tinySpec(disk));
     await writeFile(join(vmDir, machine.uuid, 'machine.json'), '{"version": 2');
-    assert.deepEqual(await newHypervisor().adopt(), []);
-    assert.equal((await endOf(machine)).signal, 'SIGKILL');
+    const [adopted, ...others] = await newHypervisor().adopt();
+    assert.deepEqual(others, []);
+    assert.deepEqual(adopted?.meta, {});
+    const { uuid, pid, accelerator } = adopted.machine;
+    assert.deepEqual([uuid, pid, accelerator], [machine.uuid, machine.pid, machine.accelerator]);
+    await adopted.machine.kill();
+    assert.equal((await endOf(machine)).reason, 'host-request');
   });
 
   test('does not take another process for a machine of an earlier life', async () => {

@@ -54,6 +54,7 @@ export const node: NodeInfo = {
   diskFreeBytes: 1,
   instances: 0,
   instancesRunning: 0,
+  orphans: [],
   appliance: { state: 'missing', detail: 'none yet' },
 };
 
