@@ -1,3 +1,5 @@
+import { posix } from 'node:path';
+
 /** One line of a guest's fstab that names a file system on a disk. */
 export interface FstabEntry {
   readonly source: string;
@@ -9,16 +11,35 @@ export interface FstabEntry {
 /** Network, memory and pseudo file systems are not on the instance's disks. */
 const DISK_TYPES = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'auto']);
 
-/** What an fstab mounts below the root, parents first (fstab(5); blanks are written `\040`). Lines that make no sense are skipped. */
+/** Mounts of one fstab; a real one has a dozen. What it says beyond that is not read. */
+export const MAX_FSTAB_ENTRIES = 128;
+
+/**
+ * What an fstab mounts below the root at boot, parents first (fstab(5); blanks are written `\040`). Mount points come out as mount(8)
+ * understands them, without `.`, `..` and doubled slashes. Lines that make no sense, and those that say `noauto`, are left out.
+ */
 export function parseFstab(text: string): FstabEntry[] {
   const entries: FstabEntry[] = [];
   for (const line of text.split('\n')) {
-    const [source, mountPoint, type, options = 'defaults'] = line.trim().split(/\s+/).map(unescape);
-    if (!source || source.startsWith('#') || !mountPoint || !type) continue;
-    if (!mountPoint.startsWith('/') || mountPoint === '/' || !DISK_TYPES.has(type)) continue;
-    entries.push({ source, mountPoint, type, options: options.split(',') });
+    const fields = line.trim().split(/[ \t]+/);
+    const [source, directory, type, options = 'defaults'] = fields.map(unescape);
+    if (!source || source.startsWith('#') || !directory?.startsWith('/') || !type) continue;
+    const mountPoint = posix.resolve('/', directory);
+    const words = options.split(',');
+    if (mountPoint === '/' || !DISK_TYPES.has(type) || words.includes('noauto')) continue;
+    entries.push({ source, mountPoint, type, options: words });
+    if (entries.length === MAX_FSTAB_ENTRIES) break;
   }
   return entries.sort((a, b) => a.mountPoint.split('/').length - b.mountPoint.split('/').length);
+}
+
+/** What the fstab says is mounted as the root itself, or null. */
+export function findRootSource(text: string): string | null {
+  const line = text
+    .split('\n')
+    .map((each) => each.trim().split(/[ \t]+/))
+    .find(([source, directory]) => source?.startsWith('#') === false && directory === '/');
+  return line?.[0] === undefined ? null : unescape(line[0]);
 }
 
 function unescape(field: string): string {

@@ -1,8 +1,15 @@
 import { mkdirSync, readFileSync } from 'node:fs';
-import { AppError } from '#shared/errors/app-error.ts';
+import { basename } from 'node:path';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
-import { type FileSystem, matchFstabSource, parseFstab } from './fstab.ts';
+import {
+  type FileSystem,
+  findRootSource,
+  type FstabEntry,
+  matchFstabSource,
+  parseFstab,
+} from './fstab.ts';
 import { lstatIfThere, TargetRoot } from './target-root.ts';
 
 /** Where the instance's root file system is mounted inside the appliance. */
@@ -21,6 +28,11 @@ const writableTypes: Readonly<Record<string, string | null>> = {
 /** What makes a file system the guest's root, best first. */
 const ROOT_MARKS = ['etc/os-release', 'usr/lib/os-release', 'etc/fstab', 'etc'];
 const BTRFS_ROOT_SUBVOLUMES = [null, '@', 'root', '@rootfs', '@/.snapshots/1/snapshot'];
+
+/** An fstab is a page of text; this much of one can be sparse and endless. */
+const MAX_FSTAB_BYTES = 256 * 1024;
+/** Lines that are told one by one. */
+const MAX_NAMED = 20;
 
 interface Candidate {
   readonly fileSystem: FileSystem;
@@ -44,115 +56,168 @@ export async function mountInstance(
   const root = await findRoot(fileSystems, reporter);
   if (!root) throw nothingToMount(fileSystems);
   const access = mayExecute ? ['rw'] : ['rw', 'noexec'];
-  await mount(root.fileSystem, TARGET_PATH, root.subvolume, access);
+  await mount(root.fileSystem, TARGET_PATH, '/', root.subvolume, access);
   const mounted = [`${describe(root)} on /`];
   const rootDirectory = new TargetRoot(TARGET_PATH);
+  const unknown: string[] = [];
   for (const entry of parseFstab(readFstab(rootDirectory))) {
     const fileSystem = matchFstabSource(entry.source, fileSystems);
-    if (!fileSystem || !(fileSystem.type in writableTypes)) {
-      reporter.log(
-        `fstab mounts ${entry.source} on ${entry.mountPoint}: not mounted, it is not on the instance's disks`,
-      );
+    if (!fileSystem || !Object.hasOwn(writableTypes, fileSystem.type)) {
+      unknown.push(`${entry.source} on ${entry.mountPoint}`);
       continue;
     }
-    const subvolume =
-      entry.options.find((option) => option.startsWith('subvol='))?.slice(7) ?? null;
-    const directory = rootDirectory.openDirectory(entry.mountPoint.split('/'), { create: true });
     try {
-      await mount(
-        fileSystem,
-        directory.path.replace('self', String(process.pid)),
-        subvolume,
-        access,
-      );
-    } finally {
-      directory.close();
+      await mountBelow(rootDirectory, entry, fileSystem, access);
+      mounted.push(`${fileSystem.path} on ${entry.mountPoint}`);
+    } catch (error) {
+      if (!isAppError(error) || !entry.options.includes('nofail')) throw error;
+      reporter.log(`${error.message} (nofail)`);
     }
-    mounted.push(`${fileSystem.path} on ${entry.mountPoint}`);
   }
+  for (const line of unknown.slice(0, MAX_NAMED))
+    reporter.log(`fstab mounts ${line}: not mounted, it is not on the instance's disks`);
+  if (unknown.length > MAX_NAMED)
+    reporter.log(`fstab mounts ${unknown.length - MAX_NAMED} more that are not on its disks`);
   return mounted.join(', ');
 }
 
-/** Takes everything off again, innermost first. */
-export async function unmountInstance(): Promise<string> {
-  const result = await tryCommand('umount', ['--recursive', TARGET_PATH]);
-  if (result.status === 0) return 'file systems unmounted';
-  throw new AppError('COMMAND_FAILED', `cannot unmount the instance: ${result.stderr.trim()}`);
+async function mountBelow(
+  root: TargetRoot,
+  entry: FstabEntry,
+  fileSystem: FileSystem,
+  access: readonly string[],
+): Promise<void> {
+  const subvolume = entry.options.find((option) => option.startsWith('subvol='))?.slice(7) ?? null;
+  const directory = root.openDirectory(entry.mountPoint.split('/'), { create: true });
+  try {
+    const where = directory.path.replace('self', String(process.pid));
+    await mount(fileSystem, where, entry.mountPoint, subvolume, access);
+  } finally {
+    directory.close();
+  }
 }
 
-export function isInstanceMounted(): boolean {
-  return readFileSync('/proc/self/mounts', 'utf8').includes(` ${TARGET_PATH} `);
-}
-
+/** The first of the best. What else could be a root is told: an image with two of them may mean the other one. */
 async function findRoot(
   fileSystems: readonly FileSystem[],
   reporter: StageReporter,
 ): Promise<Candidate | null> {
-  let best: Candidate | null = null;
+  const candidates: Candidate[] = [];
   for (const fileSystem of fileSystems) {
-    if (!(fileSystem.type in writableTypes)) continue;
+    if (!Object.hasOwn(writableTypes, fileSystem.type)) continue;
     const module = writableTypes[fileSystem.type];
     if (module) await tryCommand('modprobe', [module]);
     for (const subvolume of fileSystem.type === 'btrfs' ? BTRFS_ROOT_SUBVOLUMES : [null]) {
-      const rank = await rankAsRoot(fileSystem, subvolume, reporter);
-      if (rank !== null && (best === null || rank < best.rank))
-        best = { fileSystem, subvolume, rank };
+      const rank = await rankAsRoot(fileSystem, subvolume, fileSystems, reporter);
+      if (rank !== null) candidates.push({ fileSystem, subvolume, rank });
     }
   }
-  return best;
+  const [best, ...others] = candidates.sort((a, b) => a.rank - b.rank);
+  for (const other of others) {
+    const isRoot = other.rank < ROOT_MARKS.length && other.fileSystem !== best?.fileSystem;
+    if (isRoot && best)
+      reporter.log(`${describe(other)} looks like a root, ${describe(best)} more so`);
+  }
+  return best ?? null;
 }
 
 /** @returns null when it cannot be mounted */
 async function rankAsRoot(
   fileSystem: FileSystem,
   subvolume: string | null,
+  fileSystems: readonly FileSystem[],
   reporter: StageReporter,
 ): Promise<number | null> {
   try {
-    await mount(fileSystem, TARGET_PATH, subvolume, ['ro', 'noexec']);
+    await mount(fileSystem, TARGET_PATH, '/', subvolume, ['ro', 'noexec']);
   } catch (error) {
-    if (subvolume === null)
-      reporter.log(`${fileSystem.path} (${fileSystem.type}): ${String(error)}`);
+    if (subvolume === null) reporter.log(messageOf(error));
     return null;
   }
   try {
-    const rank = ROOT_MARKS.findIndex((mark) => lstatIfThere(`${TARGET_PATH}/${mark}`) !== null);
+    const rank = rankTree(TARGET_PATH);
     // A FAT file system without any mark is a boot partition: only when there is nothing else.
-    if (rank < 0) return ROOT_MARKS.length + (fileSystem.type === 'vfat' ? 1 : 0);
-    return rank;
+    if (rank === null) return ROOT_MARKS.length + (fileSystem.type === 'vfat' ? 1 : 0);
+    // Of two that look alike, the one that mounts itself as the root is meant.
+    const own = findRootSource(readFstab(new TargetRoot(TARGET_PATH)));
+    const isOwn = own !== null && matchFstabSource(own, fileSystems) === fileSystem;
+    return isOwn ? rank - 0.5 : rank;
   } finally {
     await runCommand('umount', [TARGET_PATH]);
+  }
+}
+
+/**
+ * How much the tree at `path` looks like a system's root: the index of the best mark, or null. Links are resolved in the tree itself: one
+ * to `/etc` is not the appliance's.
+ */
+export function rankTree(path: string): number | null {
+  const root = new TargetRoot(path);
+  const rank = ROOT_MARKS.findIndex((mark) => {
+    const names = mark.split('/');
+    const name = names.pop() ?? '';
+    return inDirectory(root, names, (directory) => lstatIfThere(`${directory}/${name}`)) !== null;
+  });
+  return rank < 0 ? null : rank;
+}
+
+/** @returns null when the directory is not there */
+function inDirectory<T>(
+  root: TargetRoot,
+  names: readonly string[],
+  look: (path: string) => T,
+): T | null {
+  try {
+    const directory = root.openDirectory(names, { create: false });
+    try {
+      return look(directory.path);
+    } finally {
+      directory.close();
+    }
+  } catch (error) {
+    if (isAppError(error)) return null;
+    throw error;
   }
 }
 
 async function mount(
   fileSystem: FileSystem,
   where: string,
+  mountPoint: string,
   subvolume: string | null,
   access: readonly string[],
 ): Promise<void> {
+  const { path, type } = fileSystem;
   // The guest's journal is replayed also for a read-only look: then its names are right.
   const options = [...access, 'nodev', 'nosuid'];
   if (subvolume !== null) options.push(`subvol=${subvolume}`);
-  if (fileSystem.type === 'xfs') options.push('nouuid');
-  await runCommand('mount', [
-    '-t',
-    fileSystem.type,
-    '-o',
-    options.join(','),
-    fileSystem.path,
-    where,
-  ]);
+  if (type === 'xfs') options.push('nouuid');
+  // It has no owners: what a package says of them is not an error.
+  if (type === 'vfat') options.push('quiet');
+  const result = await tryCommand('mount', ['-t', type, '-o', options.join(','), path, where]);
+  if (result.status === 0) return;
+  const kernel = (await tryCommand('dmesg', ['--notime'])).stdout
+    .trimEnd()
+    .split('\n')
+    .slice(-MAX_NAMED)
+    .findLast((line) => line.includes(basename(path)));
+  const said = result.stderr.trim().split('\n')[0] ?? '';
+  throw new AppError(
+    'COMMAND_FAILED',
+    `cannot mount ${path} (${type}) on ${mountPoint}: ${(kernel ?? said).slice(0, 500)}`,
+    { hint: 'check the file system of the image, with fsck for example' },
+  );
 }
 
+/** The text of etc/fstab; empty when there is none, or none that a system would have. */
 function readFstab(root: TargetRoot): string {
-  const directory = root.openDirectory(['etc'], { create: true });
-  try {
-    const path = `${directory.path}/fstab`;
-    return lstatIfThere(path)?.isFile() === true ? readFileSync(path, 'utf8') : '';
-  } finally {
-    directory.close();
-  }
+  const text = inDirectory(root, ['etc'], (directory) => {
+    const path = `${directory}/fstab`;
+    const found = lstatIfThere(path);
+    if (found?.isFile() !== true || found.size > MAX_FSTAB_BYTES) return '';
+    return readFileSync(path, 'utf8');
+  });
+  return text ?? '';
 }
 
 function describe(root: Candidate): string {
@@ -162,15 +227,21 @@ function describe(root: Candidate): string {
 
 function nothingToMount(fileSystems: readonly FileSystem[]): AppError {
   const seen = fileSystems
+    .slice(0, MAX_NAMED)
     .map((fileSystem) => `${fileSystem.path} (${fileSystem.type})`)
     .join(', ');
+  const types = new Set(fileSystems.map(({ type }) => type));
+  const hint =
+    types.has('crypto_LUKS') || types.has('BitLocker')
+      ? 'it is encrypted: use an image that is not, or open it and lay the files over in an OS script, with the key as a secret parameter'
+      : types.has('ntfs')
+        ? 'NTFS is not written here: use a script of your OS definition, or a package for the guest itself'
+        : 'the package needs an ext4, xfs, btrfs or vfat file system on a disk, a partition or a logical volume; after a broken partition table use another image';
   return new AppError(
     'NOTHING_TO_MOUNT',
     seen === ''
       ? 'there is no file system on the disks of the instance'
       : `no file system that can be mounted: ${seen}`,
-    {
-      hint: 'the package needs an ext4, xfs, btrfs or vfat file system on a disk, a partition or a logical volume',
-    },
+    { hint },
   );
 }

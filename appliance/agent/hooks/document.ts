@@ -1,7 +1,7 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { LineCounter, parseDocument } from 'yaml';
+import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { z } from 'zod';
 import { instanceFields, type StepFields, stepFields } from './fields.ts';
 
@@ -14,6 +14,11 @@ export interface ParsedDocument {
   /** Keys that mean nothing to an installation: a document may be meant for the guest's own boot as well. */
   readonly ignored: readonly string[];
 }
+
+/** Lines and list items of a document; its text is read only when there are fewer. A step costs much more than its bytes. */
+const MAX_ITEMS = 20_000;
+/** Steps of one stage of a document. */
+const MAX_STEPS = 1000;
 
 /** What a key without a value is worth. */
 const empty = new Set<unknown>(['', '~']);
@@ -51,6 +56,8 @@ function isHookStage(name: string): name is HookStage {
 
 /** All scalars as they are written. Aliases are bounded by the library. */
 function parseYaml(text: string, file: string): unknown {
+  if (countItems(text) > MAX_ITEMS)
+    throw invalid(file, `it has more than ${MAX_ITEMS} lines and list items`, 'split it');
   const lineCounter = new LineCounter();
   const parsed = parseDocument(text, {
     schema: 'failsafe',
@@ -63,6 +70,16 @@ function parseYaml(text: string, file: string): unknown {
     const { line } = lineCounter.linePos(problem.pos[0]);
     throw invalid(file, `line ${line}: not valid YAML (${problem.code})`);
   }
+  visit(parsed, {
+    Pair: (_, { key }) => {
+      if (isScalar(key) && key.value === '__proto__')
+        throw invalid(file, 'a key "__proto__" is no field');
+    },
+    Alias: (_, { source }, path) => {
+      if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source))
+        throw invalid(file, 'an alias stands in what it stands for');
+    },
+  });
   try {
     return parsed.toJS() ?? '';
   } catch {
@@ -71,9 +88,20 @@ function parseYaml(text: string, file: string): unknown {
   }
 }
 
+function countItems(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 0x0a || code === 0x2c) count += 1;
+  }
+  return count;
+}
+
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
   if (empty.has(steps)) return [];
   if (!Array.isArray(steps)) throw invalid(file, `stage ${stage} is no list of steps`);
+  if (steps.length > MAX_STEPS)
+    throw invalid(file, `stage ${stage} has more than ${MAX_STEPS} steps`, 'split it');
   return steps.map((step: unknown, index) => {
     const where = `stage ${stage}, step ${index + 1}`;
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);

@@ -4,12 +4,9 @@ import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import { tryCommand } from '../process/command.ts';
 import type { HookBook } from '../hooks/main.ts';
 import { dumpImage } from '../image/dump.ts';
-import {
-  deactivateVolumeGroups,
-  listFileSystems,
-  rereadPartitions,
-} from '../disks/file-systems.ts';
-import { isInstanceMounted, mountInstance, TARGET_PATH, unmountInstance } from '../disks/mount.ts';
+import { listFileSystems, rereadPartitions } from '../disks/file-systems.ts';
+import { mountInstance, TARGET_PATH } from '../disks/mount.ts';
+import { unmountDisks } from '../disks/unmount.ts';
 import { overlayPackage } from '../overlay/package.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
@@ -77,7 +74,7 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
       ...mounted,
     ],
     cleanup: [
-      createUnmountStage(),
+      createUnmountStage(plan, at),
       ...around('install.post').map((stage) => ({ ...stage, isOnlyAfterSuccess: true })),
       createSyncStage(),
     ],
@@ -142,15 +139,8 @@ function createPersonalizeStage(host: HostClient): Stage {
   };
 }
 
-function createUnmountStage(): Stage {
-  return {
-    name: 'unmount',
-    async run() {
-      const summary = isInstanceMounted() ? await unmountInstance() : 'nothing was mounted';
-      await deactivateVolumeGroups();
-      return summary;
-    },
-  };
+function createUnmountStage(plan: InstallPlan, at: DiskLocations): Stage {
+  return { name: 'unmount', run: (reporter) => unmountDisks(plan, at, reporter) };
 }
 
 /** Also what a script left mounted or in the cache reaches its disk. */

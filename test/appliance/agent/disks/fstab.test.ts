@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   type FileSystem,
+  findRootSource,
   matchFstabSource,
+  MAX_FSTAB_ENTRIES,
   parseFstab,
 } from '../../../../appliance/agent/disks/fstab.ts';
+import { findMounts } from '../../../../appliance/agent/disks/unmount.ts';
 import {
   createScriptEnvironment,
   listHiddenValues,
@@ -28,6 +31,44 @@ broken
   );
   assert.equal(entries[2]?.source, 'LABEL=home dir');
   assert.deepEqual(entries[1]?.options, ['subvol=@srv', 'noatime']);
+});
+
+test('reads mount points as mount(8) does, and leaves out the root by any name and what is not mounted at boot', () => {
+  const entries = parseFstab(`LABEL=a /. ext4 defaults 0 0
+LABEL=b /x/.. ext4 defaults 0 0
+LABEL=c //srv/./data/ ext4 defaults 0 0
+LABEL=d /usb ext4 noauto,user 0 0
+LABEL=e /../../opt ext4 nofail 0 0
+`);
+  assert.deepEqual(
+    entries.map((entry) => entry.mountPoint),
+    ['/opt', '/srv/data'],
+  );
+});
+
+test('reads a bounded number of mounts', () => {
+  const text = Array.from({ length: 3000 }, (_, index) => `LABEL=x /m${index} ext4\n`).join('');
+  assert.equal(parseFstab(text).length, MAX_FSTAB_ENTRIES);
+});
+
+test('finds what an fstab says is its root', () => {
+  assert.equal(
+    findRootSource('# /dev/a / ext4\n\nLABEL=my\\040disk / ext4 defaults\n'),
+    'LABEL=my disk',
+  );
+  assert.equal(findRootSource('LABEL=x /srv ext4\n'), null);
+});
+
+test('finds what is mounted of the disks, and of nothing else', () => {
+  const mounts = `/dev/root / squashfs ro 0 0
+/dev/vdb1 /mnt/a\\040b ext4 rw 0 0
+/dev/vda /mnt/other ext4 rw 0 0
+/dev/mapper/vg-root /mnt/lv ext4 rw 0 0
+`;
+  assert.deepEqual(findMounts(mounts, new Set(['/dev/vdb', '/dev/vdb1'])), [
+    { device: '/dev/vdb1', where: '/mnt/a b' },
+    { device: '/dev/mapper/vg-root', where: '/mnt/lv' },
+  ]);
 });
 
 test('finds what a source in fstab means, whatever its spelling', () => {

@@ -130,3 +130,19 @@ test("the README's example is a valid document", () => {
   assert.deepEqual([...stages.keys()], ['before-install', 'after-install-chroot']);
   assert.equal(stages.get('after-install-chroot')?.[0]?.files[0]?.content, 'hello\n');
 });
+
+test('a document of too many lines, items or steps is refused before it costs anything', () => {
+  const startedAt = performance.now();
+  refused(`stages:\n  install.pre: [${'{},'.repeat(200_000)}]\n`, /more than 20000 lines/);
+  refused(`stages:\n  install.pre:\n${'  - {}\n'.repeat(200_000)}`, /more than 20000 lines/);
+  assert.ok(performance.now() - startedAt < 1000);
+  refused(`stages:\n  install.pre:\n${'  - {}\n'.repeat(1001)}`, /more than 1000 steps/);
+});
+
+test('a key that would change what an object is, and an alias in what it stands for, are refused', () => {
+  refused('stages:\n  install.pre:\n    - __proto__: {commands: [SECRET]}\n', /__proto__/);
+  refused(
+    'stages: &all\n  install.pre:\n    - files: *all\n',
+    /an alias stands in what it stands for/,
+  );
+});

@@ -1,0 +1,87 @@
+import { closeSync, constants, openSync, readFileSync } from 'node:fs';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import { tryCommand } from '../process/command.ts';
+import type { StageReporter } from '../report/stage.ts';
+import { type DiskLocations, listDisksBySerial, listPartitions } from './disks.ts';
+import { deactivateVolumeGroups } from './file-systems.ts';
+import { TARGET_PATH } from './mount.ts';
+
+/** Mounts that are taken off or named one by one. */
+const MAX_LEFT_MOUNTS = 1000;
+
+/**
+ * Takes all of the instance's file systems off: what was mounted for the package, and what scripts and hooks left mounted.
+ * @throws AppError COMMAND_FAILED that names what stays mounted, or a disk that something still uses
+ */
+export async function unmountDisks(
+  plan: InstallPlan,
+  at: DiskLocations,
+  reporter: StageReporter,
+): Promise<string> {
+  const disks = listDisksBySerial(at);
+  const own = plan.disks.flatMap(({ serial }) => disks.get(serial) ?? []);
+  const devices = new Set(
+    own.flatMap(({ name, path }) => [
+      path,
+      ...listPartitions(name, at).map((part) => `${at.dev}/${part.name}`),
+    ]),
+  );
+  const wasMounted = listMounts(devices).some(({ where }) => where === TARGET_PATH);
+  for (const { device, where } of listMounts(devices).reverse()) {
+    const result = await tryCommand('umount', [where]);
+    const isOurs = where === TARGET_PATH || where.startsWith(`${TARGET_PATH}/`);
+    if (result.status === 0 && !isOurs)
+      reporter.log(`${device} was left mounted on ${where}: unmounted`);
+  }
+  const left = listMounts(devices).map(({ device, where }) => `${device} on ${where}`);
+  if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
+  await deactivateVolumeGroups();
+  for (const { path } of own) {
+    if (isInUse(path)) throw stillUsed(`${path} is still in use, its file systems are not clean`);
+  }
+  return wasMounted ? 'file systems unmounted' : 'nothing was mounted';
+}
+
+function stillUsed(what: string): AppError {
+  return new AppError('COMMAND_FAILED', `cannot unmount the instance: ${what}`, {
+    hint: 'end what your scripts and hooks start, and unmount what they mount',
+  });
+}
+
+export interface LeftMount {
+  readonly device: string;
+  readonly where: string;
+}
+
+/** What of these devices, and of logical volumes, `/proc/self/mounts` has; the last one mounted comes last. */
+export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMount[] {
+  return mounts
+    .split('\n')
+    .map((line) => line.split(' ').map(unescapeOctal))
+    .flatMap(([device = '', where = '']) =>
+      devices.has(device) || /^\/dev\/(mapper\/|dm-)/.test(device) ? [{ device, where }] : [],
+    )
+    .slice(-MAX_LEFT_MOUNTS);
+}
+
+function listMounts(devices: ReadonlySet<string>): LeftMount[] {
+  return findMounts(readFileSync('/proc/self/mounts', 'utf8'), devices);
+}
+
+function unescapeOctal(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}
+
+/** Whether something holds a disk or a part of it: a mount in another namespace, or one that was taken off lazily (open(2), O_EXCL). */
+function isInUse(path: string): boolean {
+  try {
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_EXCL));
+    return false;
+  } catch (error) {
+    if (systemCodeOf(error) === 'EBUSY') return true;
+    throw error;
+  }
+}
