@@ -4,6 +4,12 @@ import tseslint from 'typescript-eslint';
 const refusedSyntax = [
   { selector: 'ExportAllDeclaration', message: 'no barrels' },
   { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
+  {
+    // preserve-caught-error knows JavaScript's own errors only.
+    selector:
+      'CatchClause[param] ThrowStatement > NewExpression[callee.name="AppError"]:not(:has(Property[key.name="cause"]))',
+    message: 'give the caught error as the cause',
+  },
 ];
 
 export default tseslint.config(
@@ -44,7 +50,7 @@ export default tseslint.config(
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
-      'preserve-caught-error': 'off',
+      'preserve-caught-error': 'error',
       'no-console': 'error',
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
       'no-restricted-syntax': ['error', ...refusedSyntax],
@@ -85,6 +91,7 @@ export default tseslint.config(
             'details are told, not asked: what code branches on is a field of an error class',
         },
       ],
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
       'no-restricted-properties': [
         'error',
         { object: 'process', property: 'env', message: 'read the environment in main.ts only' },

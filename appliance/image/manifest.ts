@@ -33,6 +33,7 @@ export async function readManifest(directory: string): Promise<ApplianceManifest
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${directory}`, {
       hint: 'build it: gnt-appliance build',
+      cause: error,
     });
   }
   try {

@@ -30,7 +30,6 @@ const indexFile = z.object({
 });
 
 export type CacheIndex = z.infer<typeof indexFile>;
-export type CacheContent = z.infer<typeof content>;
 
 const INDEX_NAME = 'index.json';
 

@@ -21,6 +21,7 @@ export async function applyNftCommands(namespacePath: string, commands: string):
     }
     throw new AppError('NETWORK_SETUP', `nft: ${stderr.split('\n')[0] || error.message}`, {
       details: { stderr },
+      cause: error,
     });
   }
 }

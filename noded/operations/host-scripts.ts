@@ -69,6 +69,7 @@ export async function checkParametersByOs(
   } catch (error) {
     if (!isAppError(error, 'SCRIPT_FAILED')) throw error;
     const output = error instanceof ScriptFailed ? error.lastLines : [];
+    // eslint-disable-next-line no-restricted-syntax -- without the cause: its last lines are not masked
     throw new AppError(
       'OS_PARAMETER',
       `OS validation script failed (${error.message})${mask(formatOutput(output)).slice(0, MAX_OUTPUT_LENGTH)}`,

@@ -38,14 +38,12 @@ export const instanceNic = z.object({
   name: z.string().nullable(),
   ip: z.string().nullable(),
 });
-export type InstanceNic = z.infer<typeof instanceNic>;
 
 export const instanceDisk = z.object({
   uuid,
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
 });
-export type InstanceDisk = z.infer<typeof instanceDisk>;
 
 /** The channel's address and MAC stay with an instance for life, whether the channel is on or off. */
 export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });

@@ -267,8 +267,6 @@ export type Opcode = z.infer<typeof opcode>;
 export type OpcodeInput = z.input<typeof opcode>;
 export type OpcodeName = Opcode['opcode'];
 export type OpcodeOf<Name extends OpcodeName> = Extract<Opcode, { opcode: Name }>;
-export type NicSpec = z.infer<typeof nicSpec>;
-export type DiskSpec = z.infer<typeof diskSpec>;
 export type HvParameters = z.infer<typeof hvParameters>;
 export type BeParameters = z.infer<typeof beParameters>;
 

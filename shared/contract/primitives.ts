@@ -59,7 +59,6 @@ export type Dialect = z.infer<typeof dialect>;
 export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack', 'nocloud'];
 
 export const tokenPolicy = z.enum(['optional', 'required']);
-export type TokenPolicy = z.infer<typeof tokenPolicy>;
 
 /** Stages that hooks can be given for, in the order in which they happen; `*-reset*` in reinstallations only. */
 export const hookPoint = z.enum([

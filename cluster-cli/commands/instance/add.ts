@@ -94,7 +94,7 @@ export async function composeAdd(
   context: Context,
   name: string,
   options: AddOptions,
-): Promise<Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>> {
+): Promise<Create> {
   const { values } = context;
   // A job that is watched says it itself.
   if (!options.install && options.start && (options.submit || options.dryRun)) {
@@ -108,12 +108,12 @@ export async function composeAdd(
     name,
     ...withoutResets(await composeInstallation(context, options)),
     ...metadata,
-    ...(options.diskTemplate && { diskTemplate: options.diskTemplate }),
+    diskTemplate: options.diskTemplate,
     disks: [...parseDisks(options, values)],
     nics: readNics(context, options),
     beparams: withoutUnset(parseBackendParameters(backend, values)),
     hvparams: withoutUnset(parseHypervisorParameters('-H', hypervisor, values)),
-    ...(options.node !== undefined && { node: options.node }),
+    node: options.node,
     install: options.install,
     start: options.start && options.install,
   };
@@ -127,13 +127,27 @@ function readNics(context: Context, options: AddOptions) {
   return [...parseNics(given, context.values)];
 }
 
-type Installation = Awaited<ReturnType<typeof composeInstallation>>;
+type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
+type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
+type Parameters = NonNullable<Reinstall['osParameters']>;
+type Personalization =
+  'personalizationPackage' | 'personalizationUser' | 'personalizationPassword' | 'hooks';
+
+interface Installation
+  extends
+    Pick<Create, 'osType' | 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'safeInstall'>,
+    Pick<Create, Personalization | 'start'>,
+    Pick<Reinstall, 'installParameters'> {
+  readonly osParameters: Parameters;
+  readonly osParametersPrivate: Parameters;
+  readonly osParametersSecret: Parameters;
+}
 
 /** A new instance has nothing stored that could be reset. */
 function withoutResets({ installParameters, ...installation }: Installation) {
   return {
     ...installation,
-    ...(installParameters && { installParameters: withoutUnset(installParameters) }),
+    installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
     osParametersSecret: withoutUnset(installation.osParametersSecret),
@@ -141,7 +155,10 @@ function withoutResets({ installParameters, ...installation }: Installation) {
 }
 
 /** What add and reinstall share; `null` resets what is stored. @throws AppError */
-export async function composeInstallation(context: Context, options: InstallationOptions) {
+export async function composeInstallation(
+  context: Context,
+  options: InstallationOptions,
+): Promise<Installation> {
   const { values } = context;
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
@@ -158,16 +175,16 @@ export async function composeInstallation(context: Context, options: Installatio
     options.installParameters &&
     parseHypervisorParameters('--install-parameters', options.installParameters, values);
   return {
-    ...(options.osType !== undefined && { osType: options.osType }),
-    ...(osImage !== undefined && { osImage }),
-    ...(osImageChecksum !== undefined && { osImageChecksum: osImageChecksum.toLowerCase() }),
-    ...(options.osImageGrow !== undefined && { osImageGrow: options.osImageGrow }),
-    ...(personalizationPackage !== undefined && { personalizationPackage }),
-    ...(personalizationUser !== undefined && { personalizationUser }),
-    ...(personalizationPassword !== undefined && { personalizationPassword }),
-    ...(options.enableSafeInstall !== undefined && { safeInstall: options.enableSafeInstall }),
-    ...(install !== undefined && { installParameters: install }),
-    ...(options.hooks && { hooks: readHooks(options.hooks, values) }),
+    osType: options.osType,
+    osImage,
+    osImageChecksum: osImageChecksum?.toLowerCase(),
+    osImageGrow: options.osImageGrow,
+    personalizationPackage,
+    personalizationUser,
+    personalizationPassword,
+    safeInstall: options.enableSafeInstall,
+    installParameters: install,
+    hooks: options.hooks && readHooks(options.hooks, values),
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,
@@ -176,37 +193,42 @@ export async function composeInstallation(context: Context, options: Installatio
 }
 
 /** What add and modify share. @throws AppError */
-export function readMetadata(context: Context, options: MetadataOptions) {
+export function readMetadata(
+  context: Context,
+  options: MetadataOptions,
+): Pick<
+  Create,
+  Switch | 'userData' | 'vendorData' | 'networkConfig' | 'sshKeys' | 'metadata' | 'tags'
+> {
   const { values } = context;
   const userData = readUserData(options.userData ?? [], values);
+  const document = (option: string, file: string | undefined): string | undefined =>
+    file === undefined ? undefined : readDocument(option, file, values);
   const metadata = readParameters(
     { option: '--metadata', texts: options.metadata ?? [] },
     values,
   ).values;
   return {
     ...readSwitches(options),
-    ...(userData !== null && { userData }),
-    ...(options.vendorData !== undefined && {
-      vendorData: readDocument('--vendor-data', options.vendorData, values),
-    }),
-    ...(options.networkConfig !== undefined && {
-      networkConfig: readDocument('--network-config', options.networkConfig, values),
-    }),
-    ...(options.sshKey && { sshKeys: [...readSshKeys(options.sshKey, values)] }),
+    userData: userData ?? undefined,
+    vendorData: document('--vendor-data', options.vendorData),
+    networkConfig: document('--network-config', options.networkConfig),
+    sshKeys: options.sshKey && [...readSshKeys(options.sshKey, values)],
     metadata: withoutUnset(metadata),
-    ...(options.tags !== undefined && { tags: [...parseList(options.tags)] }),
+    tags: options.tags === undefined ? undefined : [...parseList(options.tags)],
   };
 }
 
-export function readSwitches(options: MetadataOptions) {
+type Switch = 'communication' | 'seedDisk' | 'dialects' | 'metadataToken';
+
+export function readSwitches(options: MetadataOptions): Pick<Create, Switch> {
   if (options.c !== undefined && options.communication !== undefined) {
     throw new AppError('USAGE', 'options -c and -C are the same: give one of them');
   }
-  const communication = options.communication ?? options.c;
   return {
-    ...(communication !== undefined && { communication }),
-    ...(options.seedDisk !== undefined && { seedDisk: options.seedDisk }),
-    ...(options.dialects !== undefined && { dialects: parseDialects(options.dialects) }),
-    ...(options.metadataToken !== undefined && { metadataToken: options.metadataToken }),
+    communication: options.communication ?? options.c,
+    seedDisk: options.seedDisk,
+    dialects: options.dialects === undefined ? undefined : parseDialects(options.dialects),
+    metadataToken: options.metadataToken,
   };
 }

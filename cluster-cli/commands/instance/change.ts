@@ -96,48 +96,48 @@ function composeChanges(context: Context, options: ModifyOptions) {
   const parameters: OsParameters = readOsParameters(context, options);
   const { installParameters, personalizationPackage, hooks } = options;
   return {
-    ...(options.osType !== undefined && { osType: options.osType }),
+    osType: options.osType,
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,
     ...readSwitches(options),
     ...composeDocumentChanges(context, options),
-    ...(options.tags !== undefined && { tags: [...parseList(options.tags)] }),
+    tags: options.tags === undefined ? undefined : [...parseList(options.tags)],
     beparams: parseBackendParameters(options.backendParameters ?? [], values),
     hvparams: parseHypervisorParameters('-H', options.hypervisorParameters ?? [], values),
-    ...(installParameters && {
-      installParameters: parseHypervisorParameters(
-        '--install-parameters',
-        installParameters,
-        values,
-      ),
-    }),
-    ...(personalizationPackage !== undefined && {
-      personalizationPackage:
-        personalizationPackage === RESET
-          ? null
-          : values.resolve('--personalization-package', personalizationPackage),
-    }),
-    ...(hooks && { hooks: readHooks(hooks, values) }),
+    installParameters:
+      installParameters &&
+      parseHypervisorParameters('--install-parameters', installParameters, values),
+    personalizationPackage: resettable(personalizationPackage, (given) =>
+      values.resolve('--personalization-package', given),
+    ),
+    hooks: hooks && readHooks(hooks, values),
   };
 }
 
 function composeDocumentChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const { userData, vendorData, networkConfig, sshKey } = options;
-  const document = (option: string, file: string): string | null =>
-    file === RESET ? null : readDocument(option, file, values);
+  const document = (option: string, given: string | undefined): string | null | undefined =>
+    resettable(given, (file) => readDocument(option, file, values));
   const isUserDataReset = userData?.length === 1 && userData[0] === RESET;
   const metadata = { option: '--metadata', texts: options.metadata ?? [] };
   return {
-    ...(userData && { userData: isUserDataReset ? null : readUserData(userData, values) }),
-    ...(vendorData !== undefined && { vendorData: document('--vendor-data', vendorData) }),
-    ...(networkConfig !== undefined && {
-      networkConfig: document('--network-config', networkConfig),
-    }),
-    ...(sshKey && { sshKeys: sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)] }),
+    userData: userData && (isUserDataReset ? null : readUserData(userData, values)),
+    vendorData: document('--vendor-data', vendorData),
+    networkConfig: document('--network-config', networkConfig),
+    sshKeys: sshKey && (sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)]),
     metadata: readParameters(metadata, values).values,
   };
+}
+
+/** `null` resets what is stored; undefined leaves it. */
+function resettable(
+  given: string | undefined,
+  read: (given: string) => string,
+): string | null | undefined {
+  if (given === undefined) return undefined;
+  return given === RESET ? null : read(given);
 }
 
 export async function runRemove(
@@ -153,7 +153,7 @@ export async function runRemove(
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_REMOVE',
     name,
-    ...(options.shutdownTimeout !== undefined && { shutdownTimeoutS: options.shutdownTimeout }),
+    shutdownTimeoutS: options.shutdownTimeout,
   };
   await change(context, opcode, options, `instance ${name} is removed`);
 }

@@ -33,6 +33,7 @@ export async function waitReady(context: Context, name: string, limitS: number):
     if (!left.signal.aborted) throw error;
     throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
       hint: `gnt-instance info ${name} tells how it is`,
+      cause: error,
     });
   } finally {
     release();
