@@ -1,4 +1,5 @@
 import js from '@eslint/js';
+import regexp from 'eslint-plugin-regexp';
 import tseslint from 'typescript-eslint';
 
 const refusedSyntax = [
@@ -69,6 +70,15 @@ export default tseslint.config(
           message: 'import it from test/lab/fast-check.ts, which sets its seed',
         },
       ],
+    },
+  },
+  {
+    // Nearly every text here is somebody else's. An expression whose time grows faster than the text stops the daemon for seconds.
+    files: ['{metad,noded,appliance,cluster-cli,shared}/**/*.ts'],
+    plugins: { regexp },
+    rules: {
+      'regexp/no-super-linear-backtracking': ['error', { report: 'potential' }],
+      'regexp/no-super-linear-move': ['error', { report: 'potential' }],
     },
   },
   {

@@ -28,7 +28,7 @@ export function resolveAddress(path: string): Address | undefined {
 
 /** Amazon's own clients ask for `//latest/…` (@aws-sdk/ec2-metadata-service) and `/latest//meta-data/…` (ec2-metadata). */
 function withoutEmptySegments(path: string): string {
-  return path.replace(/^\/+|\/+(?=\/)/g, '');
+  return path.replaceAll(/\/+/g, '/').replace(/^\//, '');
 }
 
 function ec2(version: string, path: string | undefined): Address | undefined {

@@ -18,10 +18,12 @@ export function parseRequestTarget(target: string): RequestTarget | null {
   let rest = target;
   let authority: string | null = null;
   if (!rest.startsWith('/')) {
-    const match = /^http:\/\/([^/?#]*)(.*)$/i.exec(rest);
-    if (!match) return null;
-    authority = match[1] ?? '';
-    rest = match[2]?.startsWith('/') ? match[2] : `/${match[2] ?? ''}`;
+    if (!/^http:\/\//i.test(rest)) return null;
+    const named = rest.slice('http://'.length);
+    const end = named.search(/[/?#]/);
+    authority = end === -1 ? named : named.slice(0, end);
+    const after = named.slice(authority.length);
+    rest = after.startsWith('/') ? after : `/${after}`;
   }
   const question = rest.indexOf('?');
   const raw = question === -1 ? rest : rest.slice(0, question);

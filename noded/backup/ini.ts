@@ -25,7 +25,7 @@ export function parseIni(text: string): Ini {
   let key: string | undefined;
   for (const [index, line] of text.split('\n').entries()) {
     const header = /^\[([^\]]+)\]\s*$/.exec(line)?.[1];
-    const pair = /^([^\s=:#;[][^=:]*?)\s*[=:]\s?(.*)$/.exec(line);
+    const pair = parsePair(line);
     if (header !== undefined) {
       section = sections.get(header) ?? new Map<string, string>();
       sections.set(header, section);
@@ -35,8 +35,8 @@ export function parseIni(text: string): Ini {
     } else if (line === '' || /^[#;]/.test(line)) {
       key = undefined;
     } else if (pair && section) {
-      key = (pair[1] ?? '').toLowerCase();
-      section.set(key, pair[2] ?? '');
+      key = pair.key.toLowerCase();
+      section.set(key, pair.value);
     } else {
       throw new Error(`line ${index + 1} is neither a section nor a value`);
     }
@@ -44,4 +44,12 @@ export function parseIni(text: string): Ini {
   return Object.fromEntries(
     [...sections].map(([name, values]) => [name, Object.fromEntries(values)]),
   );
+}
+
+/** `key = value`, or with a colon; one blank after it is not the value's. Found by position: an expression would try each blank anew. */
+function parsePair(line: string): { readonly key: string; readonly value: string } | undefined {
+  const at = line.search(/[=:]/);
+  if (at < 1 || /^[\s#;[]/.test(line)) return undefined;
+  const value = line.slice(at + 1).replace(/^\s/, '');
+  return /[\r\u2028\u2029]/.test(value) ? undefined : { key: line.slice(0, at).trimEnd(), value };
 }

@@ -148,7 +148,9 @@ async function readParameters(path: string): Promise<readonly OsParameterDescrip
   return lines
     .filter((line) => line !== '' && !line.startsWith('#'))
     .map((line) => {
-      const [, name = '', description = ''] = /^(\S+)\s*(.*)$/.exec(line) ?? [];
+      const end = line.search(/\s/);
+      const name = end === -1 ? line : line.slice(0, end);
+      const description = line.slice(name.length).trimStart();
       if (!osParameterName.safeParse(name).success) {
         throw new DefinitionProblem(
           `File '${PARAMETERS_FILE}' under path '${path}' has a bad parameter name '${name.slice(0, 100)}'`,

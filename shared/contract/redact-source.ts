@@ -1,10 +1,30 @@
 /** Presigned URLs carry their credentials in the query. */
-const SECRET_QUERY = /([?&][^=&#]*(?:sig|token|key|secret|pass|cred|auth)[^=&#]*=)[^&#]*/gi;
-/** User and password between the scheme and the host; RFC 3986, 3.2.1. */
-const USER_INFO = /^([a-z]+:\/\/)[^/?#]*@/i;
+const SECRET_NAME = /sig|token|key|secret|pass|cred|auth/i;
+const SCHEME = /^[a-z]+:\/\//i;
 
 /** The place of an image or a package as it may be shown and logged: credentials in its URL replaced. Paths stay as they are. */
 export function redactSource(source: string): string {
-  if (!/^[a-z]+:\/\//i.test(source)) return source;
-  return source.replace(USER_INFO, '$1<redacted>@').replace(SECRET_QUERY, '$1<redacted>');
+  const scheme = SCHEME.exec(source)?.[0];
+  if (scheme === undefined) return source;
+  const rest = source.slice(scheme.length);
+  const end = rest.search(/[/?#]/);
+  const authority = end === -1 ? rest : rest.slice(0, end);
+  // User and password between the scheme and the host; RFC 3986, 3.2.1.
+  const at = authority.lastIndexOf('@');
+  const host = at === -1 ? authority : `<redacted>${authority.slice(at)}`;
+  return scheme + host + redactQuery(rest.slice(authority.length));
+}
+
+/** Taken apart at its separators: an expression over the whole would look at each name from each of its letters on. */
+function redactQuery(text: string): string {
+  return text
+    .split(/([&#])/)
+    .map((part, index) => {
+      const start = index === 0 ? part.indexOf('?') + 1 : 0;
+      const equals = part.indexOf('=', start);
+      const isPair = equals !== -1 && (start > 0 || index > 0);
+      if (!isPair || !SECRET_NAME.test(part.slice(start, equals))) return part;
+      return `${part.slice(0, equals + 1)}<redacted>`;
+    })
+    .join('');
 }

@@ -36,7 +36,9 @@ export function parseStoreUrl(text: string): RedisServer {
 export function describeStoreUrl(text: string): string {
   const shown = text.slice(0, MAX_URL_LENGTH);
   // Up to the last @: a password that was not encoded may have one.
-  return shown.includes('@') ? shown.replace(/^([a-z]*:?(?:\/\/)?).*@/su, '$1') : shown;
+  const at = shown.lastIndexOf('@');
+  const scheme = /^[a-z]*:?(?:\/\/)?/.exec(shown)?.[0] ?? '';
+  return at === -1 ? shown : scheme + shown.slice(at + 1);
 }
 
 /** The path of `unix:/path` and `unix:///path`. */

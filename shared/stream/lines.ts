@@ -66,7 +66,7 @@ export async function* readLines(
  * must not reach the reader's terminal.
  */
 export function cleanLine(line: string): string {
-  const shown = line.replace(/\r+$/, '').split('\r').at(-1) ?? '';
+  const shown = line.split('\r').findLast((part) => part !== '') ?? '';
   // eslint-disable-next-line no-control-regex -- control characters are what is looked for
   return shown.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?');
 }

@@ -55,7 +55,7 @@ export async function authorizeKeys(
   const path = `${home}/.ssh/authorized_keys`;
   const present = files.read(path) ?? '';
   const added = keys.filter((key) => !present.split('\n').includes(key.trim()));
-  const lines = [...(present === '' ? [] : [present.replace(/\n*$/, '')]), ...added];
+  const lines = [...(present === '' ? [] : [withoutNewlines(present)]), ...added];
   await files.write(path, `${lines.join('\n')}\n`, { ...owner, mode: 0o600 });
 }
 
@@ -188,4 +188,10 @@ async function changeEntries(
         .join(''),
     { mode, uid: 0, gid: 0 },
   );
+}
+
+function withoutNewlines(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '\n') end -= 1;
+  return text.slice(0, end);
 }

@@ -109,7 +109,7 @@ async function expandLast(
 ): Promise<void> {
   const { partitions, sectorsize } = await readTable(disk);
   const last = [...partitions].sort((a, b) => a.start - b.start).at(-1);
-  const number = /(\d+)$/.exec(last?.node ?? '')?.[1];
+  const number = /(?<!\d)(\d+)$/.exec(last?.node ?? '')?.[1];
   if (!last || number === undefined)
     throw new AppError('HOOK_FAILED', 'there is no partition to expand');
   if (sizeMiB > 0 && sizeMiB * MIB < last.size * sectorsize)

@@ -125,7 +125,7 @@ async function dumpWithQemuImg(
   if (isZeroed) args.push('--target-is-zero');
   const copied = await tryCommand('qemu-img', [...args, sourcePath, targetPath], {
     onStdout: (text) => {
-      const percent = /([0-9.]+)\/100%/.exec(text)?.[1];
+      const percent = /([0-9.]{1,9})\/100%/.exec(text)?.[1];
       if (percent !== undefined) reporter.progress((Number(percent) / 100) * sizeBytes, sizeBytes);
     },
   });

@@ -90,7 +90,7 @@ async function readHead(
   const [headers, [status]] = await Promise.all([text(child.stdout), ended(child)]);
   checkStatus(status, signal, display);
   const length = /^content-length: (\d+)/im.exec(headers)?.[1];
-  const lastModified = /^last-modified: (.*?)\s*$/im.exec(headers)?.[1] ?? null;
+  const lastModified = /^last-modified:(.*)$/im.exec(headers)?.[1]?.trim() ?? null;
   return {
     totalBytes: length === undefined ? null : Number(length),
     validators: { etag: null, lastModified },

@@ -35,11 +35,7 @@ export function readNetrc(path: string | undefined): string {
 }
 
 function parseNetrc(text: string): readonly Entry[] {
-  // A macro runs from `macdef` to an empty line.
-  const words = text
-    .replaceAll(/^\s*macdef[^]*?(\n\s*\n|$(?![^]))/gm, '\n')
-    .replaceAll(/^\s*#.*$/gm, '')
-    .split(/\s+/);
+  const words = wordsOf(text);
   const entries: Entry[] = [];
   let current: { host: string | undefined; user: string; password: string } | undefined;
   const finish = (): void => {
@@ -59,4 +55,17 @@ function parseNetrc(text: string): readonly Entry[] {
   }
   finish();
   return entries;
+}
+
+/** Without comments, and without macros, which run from `macdef` to an empty line. */
+function wordsOf(text: string): readonly string[] {
+  const words: string[] = [];
+  let isMacro = false;
+  for (const line of text.split('\n')) {
+    const own = line.trim().split(/\s+/);
+    if (isMacro) isMacro = own[0] !== '';
+    else if (own[0] === 'macdef') isMacro = true;
+    else if (!own[0]?.startsWith('#')) words.push(...own.filter((word) => word !== ''));
+  }
+  return words;
 }

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { cleanLine } from '#shared/stream/lines.ts';
+import { describeStoreUrl } from '#shared/store/store-url.ts';
+import { resolveAddress } from '../../../metad/dialects/address.ts';
+import { parseRequestTarget } from '../../../metad/http/request-target.ts';
+import { parseIni } from '../../../noded/backup/ini.ts';
+import { findLogin } from '../../../noded/downloads/transfer/netrc.ts';
+
+const MIB = 1024 ** 2;
+const url = new URL('http://h/');
+/** Readers of foreign text, and the text that is worst for them: of any length, the same throughout. */
+const readers: Readonly<Record<string, (length: number) => unknown>> = {
+  'a key of blanks': (length) => attempt(() => parseIni(`[a]\na${' '.repeat(length)}x\n`)),
+  'a section of blanks': (length) => attempt(() => parseIni(`[a]${' '.repeat(length)}x\n`)),
+  'a URL of question marks': (length) => redactSource(`http://h/${'?'.repeat(length)}`),
+  'a query of names': (length) => redactSource(`http://h/?${'token'.repeat(length / 5)}`),
+  'a user of @': (length) => redactSource(`http://${'@'.repeat(length)}`),
+  'the query of a store': (length) => describeStoreUrl(`${'a'.repeat(length)}@`),
+  'a line of carriage returns': (length) => cleanLine(`${'\r'.repeat(length)}x`),
+  'a path of slashes': (length) => resolveAddress(`/${'/'.repeat(length)}x`),
+  'a target of letters': (length) => parseRequestTarget(`http://${'a'.repeat(length)}\n`),
+  'a netrc of empty lines': (length) => findLogin(`macdef x\n${' \n'.repeat(length / 2)}`, url),
+};
+
+test('a mebibyte of the worst text takes no more time than its length says', () => {
+  for (const [name, read] of Object.entries(readers)) {
+    const small = quickest(() => read(MIB / 8));
+    // A mebibyte would take it an hour.
+    assert.ok(small < 1000, `${name}: ${small} ms`);
+    const large = quickest(() => read(MIB));
+    // Eight times the text: eight times the time, 64 times for a quadratic one. Below two milliseconds nothing can be judged.
+    assert.ok(large < Math.max(2, small) * 28, `${name}: ${small} ms, then ${large} ms`);
+  }
+});
+
+function quickest(work: () => unknown): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 3; round += 1) {
+    const start = performance.now();
+    work();
+    best = Math.min(best, performance.now() - start);
+    // What is that slow needs no second look.
+    if (best > 1000) break;
+  }
+  return best;
+}
+
+function attempt(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}
