@@ -9,6 +9,7 @@ import { createInstallRoom } from './install/install-room.ts';
 import { createInstaller, type Installer } from './install/installer.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { createAuthorize } from './operations/authorize.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { programCommand } from './program-command.ts';
@@ -36,6 +37,7 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { runner, services } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, logger, clock },
+    authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, exports },

@@ -19,6 +19,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   downloadTimeoutS: '--download-timeout',
   exposeServices: '--expose-service',
   packageMirrors: '--package-mirror',
+  remoteFolders: '--remote-folders',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',

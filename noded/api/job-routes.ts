@@ -3,9 +3,24 @@ import { z } from 'zod';
 import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
 import { jobRecord, type JobEvent } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
+import { submitter } from '#shared/contract/submitter.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { question, route, type AnyApiRoute } from './api-route.ts';
+
+/** As JSON. Whoever may use this socket may do everything, so it can only take rights away. */
+const forwardedSubmitter = z
+  .string()
+  .max(65_536)
+  .transform((text, context) => {
+    const parsed = submitter.safeParse(parseJson(text));
+    if (parsed.success) return parsed.data;
+    context.addIssue({ code: 'custom', message: 'expected a Submitter as JSON' });
+    return z.NEVER;
+  })
+  .pipe(submitter)
+  .describe('in whose name another node asks, as JSON: its rights and limits count');
 
 export interface JobRoutesDependencies {
   readonly jobs: JobService;
@@ -22,6 +37,7 @@ export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute
           .enum(['1', 'job'], { error: 'expected 1 or job' })
           .describe('1: check and prerequisites only, answers 200; job: as a job')
           .optional(),
+        submitter: forwardedSubmitter.optional(),
       }),
       request: opcode,
       answers: { 200: dryRunAccepted, 202: jobSubmitted },
@@ -30,7 +46,10 @@ export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute
           await jobs.dryRun(body, signal);
           return { status: 200, body: { ok: true } };
         }
-        const id = await jobs.submit(body, { isDryRun: query['dry-run'] === 'job' });
+        const id = await jobs.submit(body, {
+          isDryRun: query['dry-run'] === 'job',
+          submitter: query.submitter,
+        });
         return { status: 202, body: { id } };
       },
     }),

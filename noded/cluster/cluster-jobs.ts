@@ -30,9 +30,9 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
   /** The node of a job that has not ended, when it is another one. */
   const runnerOf = ({ node, endedAtMs }: JobRecord): string | undefined =>
     endedAtMs !== null || node === nodeName ? undefined : node;
-  const post = (opcode: Opcode, mode: string, signal?: AbortSignal) => ({
+  const post = (opcode: Opcode, query: Record<string, string>, signal?: AbortSignal) => ({
     method: 'POST',
-    path: `/v1/jobs${mode}`,
+    path: `/v1/jobs?${new URLSearchParams(query).toString()}`,
     body: { type: JSON_TYPE, bytes: Buffer.from(JSON.stringify(opcode)) },
     ...(signal && { signal }),
   });
@@ -40,13 +40,17 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
     submit: async (opcode, options) => {
       const node = await nodeFor(opcode, dependencies);
       if (node === nodeName) return own.submit(opcode, options);
-      const mode = options?.isDryRun === true ? '?dry-run=job' : '';
-      return (await askPeer(peers, node, post(opcode, mode), jobSubmitted)).id;
+      const { isDryRun, submitter } = options ?? {};
+      const query = {
+        ...(isDryRun === true && { 'dry-run': 'job' }),
+        ...(submitter && { submitter: JSON.stringify(submitter) }),
+      };
+      return (await askPeer(peers, node, post(opcode, query), jobSubmitted)).id;
     },
     dryRun: async (opcode, signal) => {
       const node = await nodeFor(opcode, dependencies);
       if (node === nodeName) return own.dryRun(opcode, signal);
-      await askPeer(peers, node, post(opcode, '?dry-run=1', signal), z.unknown());
+      await askPeer(peers, node, post(opcode, { 'dry-run': '1' }, signal), z.unknown());
     },
     cancel: async (id) => {
       const node = runnerOf(await own.get(id));

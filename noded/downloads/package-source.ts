@@ -1,11 +1,18 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { PassThrough, type Readable } from 'node:stream';
 import { once } from 'node:events';
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
-import { AppError, isAppError, messageOf, toError } from '#shared/errors/app-error.ts';
+import {
+  AppError,
+  isAppError,
+  messageOf,
+  systemCodeOf,
+  toError,
+} from '#shared/errors/app-error.ts';
 import type { Secret } from '#shared/secret/secret.ts';
+import { openHostFile } from '../host/open-host-file.ts';
 import type { ByteSource } from './transfer/byte-source.ts';
 import { createFtpSource } from './transfer/ftp-source.ts';
 import { createHttpSource } from './transfer/http-source.ts';
@@ -78,14 +85,38 @@ function parsePackageSource(text: string): Source {
   return source;
 }
 
+/** @throws AppError PACKAGE_SOURCE when a package that is a path cannot be opened here */
+export async function checkPackageFile(path: string): Promise<void> {
+  try {
+    await (await openPackageFile(path)).file.close();
+  } catch (error) {
+    const reason = systemCodeOf(error) ?? messageOf(error);
+    throw new AppError('PACKAGE_SOURCE', `personalization package ${path}: ${reason}`, {
+      hint: 'check the path on the node',
+      cause: error,
+    });
+  }
+}
+
+async function openPackageFile(path: string): Promise<{ file: FileHandle; sizeBytes: number }> {
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  const file = await openHostFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = await file.stat();
+    if (!found.isFile()) throw new Error('it is not a regular file');
+    return { file, sizeBytes: found.size };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
 async function openFile(path: string, signal: AbortSignal): Promise<OpenedPackage> {
   try {
-    const found = await stat(path);
-    if (!found.isFile()) throw new Error('it is not a regular file');
-    const stream = createReadStream(path, { signal });
-    await once(stream, 'open');
+    const { file, sizeBytes } = await openPackageFile(path);
+    const stream = file.createReadStream({ signal });
     ignoreLateError(stream);
-    return { stream, sizeBytes: found.size };
+    return { stream, sizeBytes };
   } catch (error) {
     throw downloadFailure(path, error);
   }

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { MachineDisk, MachineSpec } from './machine.ts';
+import { openHostFile } from '../host/open-host-file.ts';
 import { QEMU_USER } from '../host/qemu-user.ts';
 import type { QemuUser } from '../host/qemu-user.ts';
 
@@ -31,7 +31,9 @@ export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise
       disks.push({ handle: keep(handle), direct });
     }
     const cdrom =
-      spec.cdromPath === undefined ? undefined : keep(await openFile(spec.cdromPath, 'r'));
+      spec.cdromPath === undefined
+        ? undefined
+        : keep(await openFile(spec.cdromPath, constants.O_RDONLY));
     const { kernel } = spec;
     const open = async (path: string | undefined): Promise<FileHandle | undefined> =>
       path === undefined ? undefined : keep(await openReadableByQemu(path, user));
@@ -53,7 +55,7 @@ async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct
   const mode = disk.readOnly ? constants.O_RDONLY : constants.O_RDWR;
   if (disk.cache !== 'writeback') {
     try {
-      const handle = await open(disk.path, mode | constants.O_DIRECT);
+      const handle = await openHostFile(disk.path, mode | constants.O_DIRECT);
       return { handle, direct: true };
     } catch (error) {
       if (systemCodeOf(error) !== 'EINVAL') throw describe(disk.path, error);
@@ -64,7 +66,7 @@ async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct
 
 /** QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its folders' do not. */
 async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHandle> {
-  const handle = await openFile(path, 'r');
+  const handle = await openFile(path, constants.O_RDONLY);
   const { mode, uid, gid } = await handle.stat();
   const readable = uid === user.uid ? 0o400 : gid === user.gid ? 0o040 : 0o004;
   if ((mode & readable) !== 0) return handle;
@@ -74,9 +76,9 @@ async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHan
   });
 }
 
-async function openFile(path: string, mode: string | number): Promise<FileHandle> {
+async function openFile(path: string, mode: number): Promise<FileHandle> {
   try {
-    return await open(path, mode);
+    return await openHostFile(path, mode);
   } catch (error) {
     throw describe(path, error);
   }

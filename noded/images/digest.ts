@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
 import { imageChecksum } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { openHostFile } from '../host/open-host-file.ts';
 
 export type DigestAlgorithm = 'sha256' | 'sha512';
 
@@ -35,8 +35,9 @@ export async function digestFile(
 ): Promise<string> {
   const hash = createHash(algorithm);
   let doneBytes = 0;
+  const file = await openHostFile(path);
   // Without an encoding the chunks are Buffers.
-  for await (const chunk of createReadStream(path, {
+  for await (const chunk of file.createReadStream({
     ...(signal && { signal }),
     highWaterMark: MIB,
   }) as AsyncIterable<Buffer>) {

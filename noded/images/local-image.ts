@@ -1,6 +1,6 @@
 import { constants, type BigIntStats } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { openHostFile, statHostFile } from '../host/open-host-file.ts';
 
 /** A file used where it is, and what tells whether it is still the same. */
 export interface LocalImage {
@@ -38,7 +38,7 @@ async function inspect(path: string): Promise<BigIntStats> {
   let file;
   try {
     // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    file = await openHostFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw openFailure(path, error);
   }
@@ -66,7 +66,7 @@ function openFailure(path: string, error: unknown): AppError {
 
 async function statOrNull(path: string): Promise<BigIntStats | null> {
   try {
-    return await stat(path, { bigint: true });
+    return await statHostFile(path);
   } catch (error) {
     if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return null;
     throw openFailure(path, error);

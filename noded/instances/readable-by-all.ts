@@ -1,7 +1,7 @@
-import { stat } from 'node:fs/promises';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { statHostFile } from '../host/open-host-file.ts';
 
-const OTHERS_MAY_READ = 0o004;
+const OTHERS_MAY_READ = 0o004n;
 
 /**
  * QEMU opens some files by name, as its own user.
@@ -9,8 +9,8 @@ const OTHERS_MAY_READ = 0o004;
  */
 export async function readableByAll(path: string): Promise<void> {
   try {
-    const found = await stat(path);
-    if (found.isFile() && (found.mode & OTHERS_MAY_READ) !== 0) return;
+    const found = await statHostFile(path);
+    if (found.isFile() && (found.mode & OTHERS_MAY_READ) !== 0n) return;
   } catch (error) {
     throw new AppError('HOST_PREREQUISITE', `${path}: ${systemCodeOf(error) ?? 'unreadable'}`, {
       hint: 'check the path on the node',

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
 import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
+import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { describeFailure } from './describe-failure.ts';
 import { handlerOf, summarizeOpcode, type JobContext, type JobHandlers } from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
-import type { JobService } from './job-service.ts';
+import type { JobService, SubmitOptions } from './job-service.ts';
 import { JobStream } from './job-stream.ts';
 import { LockTable } from './lock-table.ts';
 
@@ -15,6 +16,8 @@ import { LockTable } from './lock-table.ts';
 const MAX_JOB_LOG_LINES = 2000;
 /** Until the end of a job is saved again that the store was not there for. */
 const SAVE_AGAIN_MS = 1000;
+/** Of one submitter; an opcode may hold documents of megabytes, and is in memory until its job ends. */
+const MAX_UNENDED_JOBS = 50;
 /** Owner of the locks of a dry run, which is no job. */
 const DRY_RUN = 0;
 
@@ -23,6 +26,8 @@ export interface JobEngineDependencies {
   readonly nodeName: string;
   readonly repository: JobRepository;
   readonly handlers: JobHandlers;
+  /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
+  readonly authorize: (opcode: Opcode, submitter: Submitter) => Promise<void>;
   readonly logger: Logger;
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
@@ -33,6 +38,7 @@ interface ActiveJob {
   record: JobRecord;
   readonly opcode: Opcode;
   readonly isDryRun: boolean;
+  readonly submitter: Submitter | undefined;
   readonly controller: AbortController;
   readonly stream: JobStream;
   /** Nothing changes it any more; its record may still be on its way to the store. */
@@ -62,18 +68,20 @@ class LockingJobEngine implements JobEngine {
   readonly #active = new Map<number, ActiveJob>();
   /** Ends of jobs that are on their way to the store. */
   readonly #unsaved = new Map<number, JobRecord>();
+  readonly #entering: (string | undefined)[] = [];
   #isStopping = false;
 
   constructor(dependencies: JobEngineDependencies) {
     this.#dependencies = dependencies;
   }
 
-  async submit(opcode: Opcode, options: { readonly isDryRun?: boolean } = {}): Promise<number> {
+  async submit(opcode: Opcode, options: SubmitOptions = {}): Promise<number> {
     if (this.#isStopping)
       throw new AppError('CONFLICT', 'the node daemon is stopping', {
         hint: 'try again when it runs',
       });
-    const id = await this.#dependencies.repository.nextId();
+    const submitter = options.submitter && nameSubmitter(options.submitter);
+    const id = await this.#nextId(submitter);
     const record: JobRecord = {
       id,
       status: 'queued',
@@ -81,6 +89,7 @@ class LockingJobEngine implements JobEngine {
       summary: summarizeOpcode(opcode),
       input: { ...redactOpcode(opcode), ...(options.isDryRun === true && { isDryRun: true }) },
       node: this.#dependencies.nodeName,
+      ...(submitter !== undefined && { submitter }),
       instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
       waitsFor: [],
       receivedAtMs: this.#dependencies.clock.now(),
@@ -94,6 +103,7 @@ class LockingJobEngine implements JobEngine {
       record,
       opcode,
       isDryRun: options.isDryRun ?? false,
+      submitter: options.submitter,
       controller: new AbortController(),
       stream: new JobStream(),
       hasEnded: false,
@@ -147,6 +157,23 @@ class LockingJobEngine implements JobEngine {
   async list(): Promise<readonly JobRecord[]> {
     const stored = await this.#dependencies.repository.list();
     return stored.map((record) => this.#known(record.id) ?? record);
+  }
+
+  /** Those that are only getting their id count too: they come at once. */
+  async #nextId(submitter: string | undefined): Promise<number> {
+    const active = [...this.#active.values()].map(({ record }) => record.submitter);
+    const theirs = [...active, ...this.#entering].filter((one) => one === submitter).length;
+    if (submitter !== undefined && theirs >= MAX_UNENDED_JOBS) {
+      throw new AppError('TOO_MANY_JOBS', `${submitter} has ${theirs} jobs that have not ended`, {
+        hint: 'wait until some have',
+      });
+    }
+    this.#entering.push(submitter);
+    try {
+      return await this.#dependencies.repository.nextId(submitter);
+    } finally {
+      this.#entering.splice(this.#entering.indexOf(submitter), 1);
+    }
   }
 
   /** What the store has not got yet. */
@@ -240,6 +267,8 @@ class LockingJobEngine implements JobEngine {
       job.controller.signal.throwIfAborted();
       job.record = { ...job.record, startedAtMs: this.#dependencies.clock.now() };
       this.#setStatus(job, 'running', []);
+      if (job.submitter)
+        await this.#asPrerequisite(this.#dependencies.authorize(job.opcode, job.submitter));
       const execution = await this.#asPrerequisite(
         handler.prepare(job.opcode, job.controller.signal),
       );

@@ -1,16 +1,21 @@
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Store, Write } from '#shared/store/store.ts';
 
 const COLLECTION = 'jobs';
 const COUNTERS = 'counters';
 const COUNTER = 'job-id';
-/** Ended jobs that are kept. */
+/** The last jobs of each submitter, by their numbers modulo how many are kept: a new one takes the place of the oldest of the same. */
+const RINGS = 'job-rings';
+/** Jobs of root that are kept. */
 const MAX_KEPT_JOBS = 5000;
+/** Of each user of the remote API, so that nobody pushes out what others did. */
+const MAX_KEPT_JOBS_OF_USER = 1000;
 
 export interface JobRepository {
-  nextId(): Promise<number>;
+  /** @param submitter in whose history the job is going to be; undefined for root */
+  nextId(submitter?: string): Promise<number>;
   save(job: JobRecord): Promise<void>;
   load(id: number): Promise<JobRecord | undefined>;
   /** Oldest first. */
@@ -21,25 +26,17 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
   // Saves of one job follow each other, so that an older state never overwrites a newer one.
   let lastSave: Promise<unknown> = Promise.resolve();
   return {
-    nextId: async () => {
-      for (;;) {
-        const counter = await store.get(COUNTERS, COUNTER);
-        const next = typeof counter?.value === 'number' ? counter.value + 1 : 1;
-        try {
-          await store.commit([
-            {
-              collection: COUNTERS,
-              id: COUNTER,
-              expected: counter?.revision ?? 'absent',
-              value: next,
-            },
-          ]);
-          if (next > MAX_KEPT_JOBS) await forget(store, next - MAX_KEPT_JOBS);
-          return next;
-        } catch (error) {
-          if (!(error instanceof StoreConflict)) throw error;
-        }
-      }
+    nextId: async (submitter) => {
+      const id = await count(store, COUNTER);
+      const kept = submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
+      const ring = submitter === undefined ? 'root' : `user ${submitter}`;
+      const slot = `${ring} ${(await count(store, `${COUNTER} of ${ring}`)) % kept}`;
+      const oldest = await store.get(RINGS, slot);
+      await store.commit([
+        { collection: RINGS, id: slot, expected: 'any', value: id },
+        ...(typeof oldest?.value === 'number' ? [forgetting(oldest.value)] : []),
+      ]);
+      return id;
     },
     save: async (job) => {
       const save = lastSave.then(() =>
@@ -61,8 +58,21 @@ function keyOf(id: number): string {
   return String(id).padStart(10, '0');
 }
 
-async function forget(store: Store, id: number): Promise<void> {
-  await store.commit([
-    { collection: COLLECTION, id: keyOf(id), expected: 'any', value: undefined },
-  ]);
+function forgetting(id: number): Write {
+  return { collection: COLLECTION, id: keyOf(id), expected: 'any', value: undefined };
+}
+
+/** The next number of a counter, which no other node gets. */
+async function count(store: Store, id: string): Promise<number> {
+  for (;;) {
+    const stored = await store.get(COUNTERS, id);
+    const next = typeof stored?.value === 'number' ? stored.value + 1 : 1;
+    const expected = stored?.revision ?? 'absent';
+    try {
+      await store.commit([{ collection: COUNTERS, id, expected, value: next }]);
+      return next;
+    } catch (error) {
+      if (!(error instanceof StoreConflict)) throw error;
+    }
+  }
 }

@@ -1,14 +1,22 @@
 import type { JobRecord, JobEvent } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
+import type { Submitter } from '#shared/contract/submitter.ts';
+
+export interface SubmitOptions {
+  /** A job that ends, well or not, before anything is changed. */
+  readonly isDryRun?: boolean;
+  /** Absent when it is root on the node's own socket, who may do everything. */
+  readonly submitter?: Submitter | undefined;
+}
 
 /** Jobs as an interface asks for them, whichever node runs them. */
 export interface JobService {
   /**
    * Registers a job and starts it.
-   * @param options `isDryRun`: a job that ends, well or not, before anything is changed
    * @returns its id, at once
+   * @throws AppError TOO_MANY_JOBS
    */
-  submit(opcode: Opcode, options?: { readonly isDryRun?: boolean }): Promise<number>;
+  submit(opcode: Opcode, options?: SubmitOptions): Promise<number>;
   /** Checks and prerequisites only. @throws AppError what the job would be refused with */
   dryRun(opcode: Opcode, signal: AbortSignal): Promise<void>;
   /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */

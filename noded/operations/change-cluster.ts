@@ -110,6 +110,7 @@ export function modifyClusterHandler(
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
           }),
+          ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           tags: mergeTags(cluster.tags ?? [], opcode),

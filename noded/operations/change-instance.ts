@@ -14,6 +14,7 @@ import {
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { checkParametersByOs, runRenameScript } from './host-scripts.ts';
+import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
 
@@ -81,6 +82,7 @@ export function modifyInstanceHandler(
       refuseDuplicateParameters(opcode);
       const instance = await instances.findByName(opcode.name);
       const planned = applyChanges(instance, opcode);
+      if (changesFiles(opcode)) await checkHostPaths(planned, dependencies.clusters);
       if (changesOs(opcode)) await checkOs(planned, takeSecrets(opcode), dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
@@ -101,6 +103,15 @@ export function modifyInstanceHandler(
       };
     },
   };
+}
+
+function changesFiles({
+  hvparams,
+  installParameters,
+  personalizationPackage,
+}: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
+  const isChanged = Object.keys({ ...hvparams, ...installParameters }).length > 0;
+  return isChanged || personalizationPackage != null;
 }
 
 function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {

@@ -1,9 +1,8 @@
-import { access, constants, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { validatePackageUrl } from '../downloads/package-source.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
 import { collectHooks } from '../os/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
@@ -132,19 +131,5 @@ async function checkOs(
 
 async function checkPackage(source: string): Promise<void> {
   validatePackageUrl(source);
-  if (!isAbsolute(source)) return;
-  try {
-    await access(source, constants.R_OK);
-    if ((await stat(source)).isFile()) return;
-  } catch (error) {
-    throw new AppError(
-      'PACKAGE_SOURCE',
-      `personalization package ${source}: ${systemCodeOf(error) ?? 'unreadable'}`,
-      {
-        hint: 'check the path on the node',
-        cause: error,
-      },
-    );
-  }
-  throw new AppError('PACKAGE_SOURCE', `personalization package ${source} is not a regular file`);
+  if (isAbsolute(source)) await checkPackageFile(source);
 }

@@ -10,6 +10,7 @@ import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-re
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
+import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function createInstanceHandler(
@@ -46,6 +47,7 @@ export function createInstanceHandler(
         { secrets: secrets.osParameters, signal, isImport: imported !== null },
         dependencies,
       );
+      await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {

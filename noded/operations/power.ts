@@ -3,12 +3,13 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function startInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_STARTUP'>> {
-  const { instances, runner } = dependencies;
+  const { instances, clusters, runner } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
@@ -20,6 +21,7 @@ export function startInstanceHandler(
         };
       }
       refuseHalfInstalled(instance);
+      await checkHostPaths(instance, clusters);
       await runner.checkRunnable(instance);
       return async (context) => {
         await runner.start(instance, takeSecrets(opcode), context);

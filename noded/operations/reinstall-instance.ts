@@ -7,6 +7,7 @@ import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secret
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { checkInstall } from './check-install.ts';
+import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function reinstallInstanceHandler(
@@ -38,6 +39,7 @@ export function reinstallInstanceHandler(
         { secrets: secrets.osParameters, signal },
         dependencies,
       );
+      await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {

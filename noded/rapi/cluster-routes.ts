@@ -1,7 +1,7 @@
 import { arch } from 'node:os';
+import { isWithin } from '#shared/contract/submitter.ts';
 import type { Overview } from '../cluster/overview.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
-import type { JobService } from '../jobs/job-service.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -9,7 +9,8 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 import { pickFields, toSeconds } from './fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, submitRoute, type RapiRoute } from './rapi-route.ts';
+import { isSet, submitRoute, type RapiRoute, type Submit } from './rapi-route.ts';
+import type { RapiUser } from './users-file.ts';
 
 const RAPI_VERSION = 2;
 /** What clients may ask for beyond the first version of a request. */
@@ -27,12 +28,12 @@ export interface RapiClusterDependencies extends NodeFactsSources {
   readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly osRegistry: Pick<OsRegistry, 'list'>;
-  readonly jobs: JobService;
+  readonly submit: Submit;
 }
 
 /** The cluster as a whole: what this is, its nodes and its OS definitions. */
 export function clusterRoutes(dependencies: RapiClusterDependencies): readonly RapiRoute[] {
-  const { jobs } = dependencies;
+  const { submit } = dependencies;
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
   };
@@ -43,39 +44,44 @@ export function clusterRoutes(dependencies: RapiClusterDependencies): readonly R
     get('/2/features', () => FEATURES),
     get('/2/info', () => describeCluster(dependencies)),
     get('/2/os', ({ query }) => listOs(dependencies, isSet(query, 'bulk'))),
-    get('/2/nodes', async ({ query }) => {
+    get('/2/nodes', async ({ query, user }) => {
       if (isSet(query, 'bulk'))
-        return (await loadNodes(dependencies)).map((node) => pickFields(nodeFields, node));
+        return (await loadNodes(dependencies, user)).map((node) => pickFields(nodeFields, node));
       const names = await dependencies.nodes.names();
       return names.toSorted().map((id) => ({ id, uri: `/2/nodes/${id}` }));
     }),
-    get('/2/nodes/:name', async ({ params }) => {
-      const node = (await loadNodes(dependencies)).find(({ name }) => name === params['name']);
+    get('/2/nodes/:name', async ({ params, user }) => {
+      const node = (await loadNodes(dependencies, user)).find(
+        ({ name }) => name === params['name'],
+      );
       if (node === undefined) throw new RapiFailure(404, `there is no node '${params['name']}'`);
       return pickFields(nodeFields, node);
     }),
     get('/2/tags', async () => (await dependencies.clusters.load()).tags ?? []),
-    submitRoute(jobs, 'PUT', '/2/tags', ({ query }) => {
+    submitRoute(submit, 'PUT', '/2/tags', ({ query }) => {
       return { opcode: 'CLUSTER_SET_PARAMS', addTags: query.getAll('tag') };
     }),
-    submitRoute(jobs, 'DELETE', '/2/tags', ({ query }) => {
+    submitRoute(submit, 'DELETE', '/2/tags', ({ query }) => {
       return { opcode: 'CLUSTER_SET_PARAMS', removeTags: query.getAll('tag') };
     }),
   ];
 }
 
-/** Every node of the cluster; of one that does not answer, what the store has. */
-export async function loadNodes({
-  overview,
-  instances,
-}: NodeFactsSources): Promise<readonly NodeFacts[]> {
+/** Every node of the cluster, with those of its instances that the user sees; of one that does not answer, what the store has. */
+export async function loadNodes(
+  { overview, instances }: NodeFactsSources,
+  { scope }: RapiUser,
+): Promise<readonly NodeFacts[]> {
   const [nodes, records] = await Promise.all([overview.nodes(), instances.list()]);
   return nodes.map((node) => ({
     name: node.name,
     capacity: 'silent' in node ? null : node,
     // An embedded store has what its node made under other names too.
     instanceNames: records
-      .filter(({ primaryNode }) => nodes.length === 1 || primaryNode === node.name)
+      .filter(
+        (record) =>
+          (nodes.length === 1 || record.primaryNode === node.name) && isWithin(scope, record),
+      )
       .map(({ name }) => name),
   }));
 }

@@ -1,9 +1,4 @@
-import { opcode as anyOpcode } from '#shared/contract/opcode.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
-import { parseInput } from '../api/http-errors.ts';
-import type { Overview } from '../cluster/overview.ts';
-import type { JobService } from '../jobs/job-service.ts';
-import type { InstanceRepository } from '../records/instance-repository.ts';
 import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
@@ -16,23 +11,22 @@ import {
   parseShutdown,
 } from './instance-requests.ts';
 import { RapiFailure } from './rapi-failure.ts';
-import { isSet, submitRoute, type RapiRequest, type RapiRoute } from './rapi-route.ts';
+import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import type { Visible } from './visible.ts';
 
 const ONE = '/2/instances/:name';
 
 export interface RapiInstanceDependencies {
-  readonly instances: Pick<InstanceRepository, 'list'>;
-  readonly overview: Pick<Overview, 'instances' | 'instance'>;
-  readonly jobs: JobService;
+  readonly visible: Visible;
+  readonly submit: Submit;
 }
 
 export function instanceRoutes({
-  instances,
-  jobs,
-  overview,
+  visible,
+  submit: submitAs,
 }: RapiInstanceDependencies): readonly RapiRoute[] {
-  const find = ({ params }: RapiRequest): Promise<InstanceInfo> =>
-    overview.instance(params['name'] ?? '');
+  const find = ({ params, user }: RapiRequest): Promise<InstanceInfo> =>
+    visible.instance(user, params['name'] ?? '');
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
   };
@@ -41,22 +35,23 @@ export function instanceRoutes({
     path: string,
     translate: (name: string, request: RapiRequest) => unknown,
   ): RapiRoute =>
-    submitRoute(jobs, method, path, (request) => translate(request.params['name'] ?? '', request));
+    submitRoute(submitAs, method, path, (request) =>
+      translate(request.params['name'] ?? '', request),
+    );
   return [
-    get('/2/instances', async ({ query }) => {
+    get('/2/instances', async ({ query, user }) => {
       if (isSet(query, 'bulk')) {
-        const all = await overview.instances();
+        const all = await visible.instances(user);
         return all.map((instance) => pickFields(instanceFields, instance));
       }
-      const names = (await instances.list()).map(({ name }) => name).toSorted();
+      const names = (await visible.instanceNames(user)).toSorted();
       return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
     }),
     get(ONE, async (request) => pickFields(instanceFields, await find(request))),
     get(`${ONE}/tags`, async (request) => (await find(request)).tags),
     get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
-    get(`${ONE}/info`, ({ params }) =>
-      jobs.submit(parseInput(anyOpcode, { opcode: 'INSTANCE_QUERY_DATA', name: params['name'] })),
-    ),
+    // A job although it is asked by GET, so nothing for readers.
+    submit('GET', `${ONE}/info`, (name) => ({ opcode: 'INSTANCE_QUERY_DATA', name })),
     submit('POST', '/2/instances', (_, { body }) => parseCreate(body)),
     submit('DELETE', ONE, (name, { body }) => parseRemove(name, body)),
     submit('POST', `${ONE}/reinstall`, (name, request) =>

@@ -7,6 +7,7 @@ import type { JobService } from '../jobs/job-service.ts';
 import { fieldOf, pickFields } from './fields.ts';
 import { bulkJobFields, jobFields, logEntries } from './job-fields.ts';
 import { RapiFailure } from './rapi-failure.ts';
+import type { Visible } from './visible.ts';
 import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
 /** Ganeti's; its client asks again. */
@@ -19,15 +20,21 @@ const waitRequest = z.object({
 });
 type WaitRequest = z.infer<typeof waitRequest>;
 
-export function jobRoutes({ jobs }: { readonly jobs: JobService }): readonly RapiRoute[] {
-  const find = ({ params }: RapiRequest): Promise<JobRecord> => jobs.get(parseJobId(params));
+export interface RapiJobDependencies {
+  readonly visible: Pick<Visible, 'job' | 'jobs'>;
+  readonly jobs: JobService;
+}
+
+export function jobRoutes({ visible, jobs }: RapiJobDependencies): readonly RapiRoute[] {
+  const find = ({ params, user }: RapiRequest): Promise<JobRecord> =>
+    visible.job(user, parseJobId(params));
   return [
     {
       method: 'GET',
       path: '/2/jobs',
       role: 'read',
-      handle: async ({ query }) => {
-        const list = await jobs.list();
+      handle: async ({ query, user }) => {
+        const list = await visible.jobs(user);
         if (isSet(query, 'bulk'))
           return list.map((job) => pickFields(jobFields, job, bulkJobFields));
         return list.map(({ id }) => ({ id, uri: `/2/jobs/${id}` }));
@@ -43,18 +50,19 @@ export function jobRoutes({ jobs }: { readonly jobs: JobService }): readonly Rap
       method: 'DELETE',
       path: '/2/jobs/:id',
       role: 'write',
-      handle: ({ params }) => cancel(jobs, parseJobId(params)),
+      handle: async (request) => cancel(jobs, (await find(request)).id),
     },
     {
       method: 'GET',
       path: '/2/jobs/:id/wait',
       // It holds a connection.
       role: 'write',
-      handle: async ({ params, body, signal }) => {
+      handle: async (request) => {
+        const { body, signal } = request;
         const wanted = parseInput(waitRequest, body ?? {});
         const unknown = wanted.fields.find((name) => fieldOf(jobFields, name) === undefined);
         if (unknown !== undefined) throw new RapiFailure(400, `unknown job field '${unknown}'`);
-        return waitForChange(jobs, parseJobId(params), wanted, signal);
+        return waitForChange(jobs, (await find(request)).id, wanted, signal);
       },
     },
   ];

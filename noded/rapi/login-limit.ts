@@ -1,14 +1,37 @@
+import { isIPv6 } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 
-/** Wrong passwords from one address within a window; more are not looked at. A person mistypes less often. */
+/** Wrong passwords from one network within a window; more are not looked at. A person mistypes less often. */
 const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
-/** Addresses that are remembered; the oldest go first. */
+/** Networks that are remembered; the oldest go first. */
 const MAX_ADDRESSES = 10_000;
 
 interface Failures {
   count: number;
   readonly sinceMs: number;
+}
+
+/** Who has one address of an IPv6 network has 2⁶⁴ of them: an attacker is that network, or an IPv4 address. */
+export function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  if (!isIPv6(plain)) return plain;
+  const [head = '', tail] = plain.split('::');
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === undefined || tail === '' ? [] : tail.split(':');
+  // An IPv4 address at the end stands for two groups.
+  const given = left.length + right.length + (plain.includes('.') ? 1 : 0);
+  const groups = [
+    ...left,
+    ...Array<string>(tail === undefined ? 0 : 8 - given).fill('0'),
+    ...right,
+  ];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
 }
 
 /** Slows down who guesses passwords. */
@@ -22,19 +45,20 @@ export class LoginLimit {
 
   /** Seconds until the address may try again; 0 when it may. */
   waitS(address: string): number {
-    const failures = this.#current(address);
+    const failures = this.#current(networkOf(address));
     if (failures === undefined || failures.count < MAX_FAILURES) return 0;
     return Math.ceil((failures.sinceMs + WINDOW_MS - this.#clock.monotonicMs()) / 1000);
   }
 
   failed(address: string): void {
-    const failures = this.#current(address);
+    const network = networkOf(address);
+    const failures = this.#current(network);
     if (failures !== undefined) {
       failures.count += 1;
       return;
     }
-    this.#failures.delete(address);
-    this.#failures.set(address, { count: 1, sinceMs: this.#clock.monotonicMs() });
+    this.#failures.delete(network);
+    this.#failures.set(network, { count: 1, sinceMs: this.#clock.monotonicMs() });
     if (this.#failures.size <= MAX_ADDRESSES) return;
     for (const oldest of this.#failures.keys()) {
       this.#failures.delete(oldest);
@@ -42,8 +66,8 @@ export class LoginLimit {
     }
   }
 
-  #current(address: string): Failures | undefined {
-    const failures = this.#failures.get(address);
+  #current(network: string): Failures | undefined {
+    const failures = this.#failures.get(network);
     if (failures === undefined) return undefined;
     return this.#clock.monotonicMs() - failures.sinceMs < WINDOW_MS ? failures : undefined;
   }

@@ -1,7 +1,5 @@
 import { z } from 'zod';
 import { parseInput } from '../api/http-errors.ts';
-import type { Overview } from '../cluster/overview.ts';
-import type { JobService } from '../jobs/job-service.ts';
 import { loadNodes, type NodeFactsSources } from './cluster-routes.ts';
 import { fieldOf, type Field, type Fields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
@@ -10,6 +8,8 @@ import { nodeFields } from './node-fields.ts';
 import { parseFilter } from './query-filter.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiRequest, RapiRoute } from './rapi-route.ts';
+import type { RapiUser } from './users-file.ts';
+import type { Visible } from './visible.ts';
 
 /** Ganeti's states of a value. */
 const NORMAL = 0;
@@ -20,20 +20,19 @@ const MAX_FIELDS = 200;
 interface Resource {
   readonly fields: Fields<never>;
   /** Every item with all of its fields. */
-  readonly load: () => Promise<readonly Readonly<Record<string, unknown>>[]>;
+  readonly load: (user: RapiUser) => Promise<readonly Readonly<Record<string, unknown>>[]>;
 }
 
 export interface RapiQueryDependencies extends NodeFactsSources {
-  readonly overview: Overview;
-  readonly jobs: Pick<JobService, 'list'>;
+  readonly visible: Pick<Visible, 'instances' | 'jobs'>;
 }
 
 /** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
 export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
-    ['instance', resource(instanceFields, () => dependencies.overview.instances())],
-    ['node', resource(nodeFields, () => loadNodes(dependencies))],
-    ['job', resource(jobFields, () => dependencies.jobs.list())],
+    ['instance', resource(instanceFields, (user) => dependencies.visible.instances(user))],
+    ['node', resource(nodeFields, (user) => loadNodes(dependencies, user))],
+    ['job', resource(jobFields, (user) => dependencies.visible.jobs(user))],
   ]);
   const find = ({ params }: RapiRequest): Resource => {
     const found = resources.get(params['resource'] ?? '');
@@ -46,7 +45,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
       method: 'GET',
       path: '/2/query/:resource',
       role: 'read',
-      handle: (request) => answer(find(request), requiredNames(request.query), null),
+      handle: (request) => answer(find(request), request.user, requiredNames(request.query), null),
     },
     {
       method: 'PUT',
@@ -56,7 +55,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
       handle: (request) => {
         const { fields, qfilter, filter } = parseInput(queryRequest, request.body ?? {});
         const names = fields ?? requiredNames(request.query);
-        return answer(find(request), names, qfilter ?? filter);
+        return answer(find(request), request.user, names, qfilter ?? filter);
       },
     },
     {
@@ -79,11 +78,11 @@ const queryRequest = z.object({
   filter: z.unknown().optional(),
 });
 
-function resource<T>(fields: Fields<T>, list: () => Promise<readonly T[]>): Resource {
+function resource<T>(fields: Fields<T>, list: (user: RapiUser) => Promise<readonly T[]>): Resource {
   return {
     fields,
-    load: async () =>
-      (await list()).map((item) =>
+    load: async (user) =>
+      (await list(user)).map((item) =>
         Object.fromEntries(Object.entries(fields).map(([name, { of }]) => [name, of(item)])),
       ),
   };
@@ -91,11 +90,12 @@ function resource<T>(fields: Fields<T>, list: () => Promise<readonly T[]>): Reso
 
 async function answer(
   { fields, load }: Resource,
+  user: RapiUser,
   names: readonly string[],
   filter: unknown,
 ): Promise<unknown> {
   const matches = parseFilter(filter, new Set(Object.keys(fields)));
-  const items = (await load()).filter(matches);
+  const items = (await load(user)).filter(matches);
   return {
     fields: names.map((name) => describeField(name, fieldOf(fields, name))),
     data: items.map((item) =>

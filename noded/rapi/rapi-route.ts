@@ -1,10 +1,12 @@
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
-import { opcode } from '#shared/contract/opcode.ts';
+import { opcode, type Opcode } from '#shared/contract/opcode.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { parseInput } from '../api/http-errors.ts';
 import { MAX_BODY_BYTES, readBody } from '../api/read-body.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { confineOpcode } from './confine-opcode.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import type { RapiUser, Role } from './users-file.ts';
 
@@ -12,6 +14,8 @@ import type { RapiUser, Role } from './users-file.ts';
 const MAX_READER_BODY_BYTES = 64 * 1024;
 
 export interface RapiRequest {
+  /** Who asks; nobody may do or see anything where there is no need to say it. */
+  readonly user: RapiUser;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   /** Parsed JSON; undefined without a body. */
@@ -28,6 +32,9 @@ export interface RapiRoute {
   readonly handle: (request: RapiRequest) => unknown;
 }
 
+/** Who asks for what is public. */
+const NOBODY: RapiUser = { name: '', role: 'read', scope: { tags: [], names: [] } };
+
 export interface RapiState {
   /** Undefined on what everybody may read. */
   user?: RapiUser;
@@ -43,6 +50,7 @@ export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRo
       const gone = new AbortController();
       context.res.once('close', () => gone.abort());
       const answer = await route.handle({
+        user: user ?? NOBODY,
         params: context.params,
         query: context.URL.searchParams,
         body: await readRequest(context, route.role),
@@ -67,9 +75,28 @@ async function readRequest(context: RouterContext<RapiState>, role: Role): Promi
   return value;
 }
 
+/** Has an operation done in a user's name. @returns the job's id */
+export type Submit = (
+  opcode: Opcode,
+  user: RapiUser,
+  options?: { readonly isDryRun: boolean },
+) => Promise<number>;
+
+/** Jobs of remote users: they have the user's rights, and name no file but those that the operator lets them. */
+export function createSubmit(
+  jobs: Pick<JobService, 'submit'>,
+  clusters: Pick<ClusterRepository, 'load'>,
+): Submit {
+  return async (asked, { name, scope }, options) => {
+    const { remoteFolders = [] } = await clusters.load();
+    const confined = confineOpcode(asked, remoteFolders);
+    return jobs.submit(confined, { ...options, submitter: { user: name, scope } });
+  };
+}
+
 /** A change: the request becomes an opcode, the answer is the id of its job. */
 export function submitRoute(
-  jobs: JobService,
+  submit: Submit,
   method: RapiRoute['method'],
   path: string,
   translate: (request: RapiRequest) => unknown,
@@ -80,7 +107,7 @@ export function submitRoute(
     role: 'write',
     handle: (request) => {
       const requested = parseInput(opcode, translate(request));
-      return jobs.submit(requested, { isDryRun: isSet(request.query, 'dry-run') });
+      return submit(requested, request.user, { isDryRun: isSet(request.query, 'dry-run') });
     },
   };
 }

@@ -5,14 +5,17 @@ import Koa, { type Context, type Next } from 'koa';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { Overview } from '../cluster/overview.ts';
+import type { JobService } from '../jobs/job-service.ts';
 import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes, type RapiClusterDependencies } from './cluster-routes.ts';
-import { instanceRoutes, type RapiInstanceDependencies } from './instance-routes.ts';
+import { instanceRoutes } from './instance-routes.ts';
 import { jobRoutes } from './job-routes.ts';
 import { LoginLimit } from './login-limit.ts';
-import { queryRoutes, type RapiQueryDependencies } from './query-routes.ts';
+import { queryRoutes } from './query-routes.ts';
 import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
-import { addRapiRoutes, type RapiRoute, type RapiState } from './rapi-route.ts';
+import { addRapiRoutes, createSubmit, type RapiRoute, type RapiState } from './rapi-route.ts';
+import { createVisible } from './visible.ts';
 import type { RapiSettings } from './rapi-settings.ts';
 import { REALM, UsersFile, type RapiUser } from './users-file.ts';
 
@@ -30,18 +33,16 @@ export interface RapiServer extends AsyncDisposable {
 }
 
 /** What each group of resources needs. */
-export type RapiDependencies = RapiClusterDependencies &
-  RapiInstanceDependencies &
-  RapiQueryDependencies;
+export type RapiDependencies = Omit<RapiClusterDependencies, 'submit'> & {
+  readonly overview: Overview;
+  readonly jobs: JobService;
+};
 
 /** Every resource of the remote API. */
 export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
-  return [
-    ...clusterRoutes(dependencies),
-    ...instanceRoutes(dependencies),
-    ...jobRoutes(dependencies),
-    ...queryRoutes(dependencies),
-  ];
+  const submit = createSubmit(dependencies.jobs, dependencies.clusters);
+  const all = { ...dependencies, submit, visible: createVisible(dependencies) };
+  return [...clusterRoutes(all), ...instanceRoutes(all), ...jobRoutes(all), ...queryRoutes(all)];
 }
 
 export interface RapiServing {

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Scope } from '#shared/contract/submitter.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -16,6 +17,8 @@ export type Role = 'read' | 'write';
 export interface RapiUser {
   readonly name: string;
   readonly role: Role;
+  /** Instances that the user is bound to; null: all, and the cluster. */
+  readonly scope: Scope | null;
 }
 interface StoredUser extends RapiUser {
   /** MD5 of `name:realm:password`, H(A1) of RFC 2617. */
@@ -28,24 +31,37 @@ interface ParsedUsers {
   readonly refused: readonly { readonly line: number; readonly reason: string }[];
 }
 
-/** Ganeti's format, `name {HA1}digest [read,write]`, but no password that can be read. Pure. */
+const MAX_BOUNDS = 100;
+
+/**
+ * Ganeti's format, `name {HA1}digest [options]`, but no password that can be read. Options are separated by commas: `read`, `write`, and
+ * beyond Ganeti `tag:TAG` and `instance:PATTERN`, each of which binds the user to instances. A line that is not understood makes no
+ * user: a binding that is spelt wrong must not be none. Pure.
+ */
 export function parseUsers(text: string): ParsedUsers {
   const users = new Map<string, StoredUser>();
   const refused: { line: number; reason: string }[] = [];
   for (const [index, line] of text.split('\n').entries()) {
     const [name = '', password = '', ...options] = line.trim().split(/\s+/);
     if (name === '' || name.startsWith('#')) continue;
-    const roles = options.join(',').split(',').filter(Boolean);
+    const given = options.join(',').split(',').filter(Boolean);
+    const tags = given.flatMap((option) => /^tag:(.+)$/.exec(option)?.[1] ?? []);
+    const names = given.flatMap((option) => /^instance:(.+)$/.exec(option)?.[1] ?? []);
+    const roles = given.filter((option) => !/^(tag|instance):./.test(option));
     const digest = /^\{ha1\}([0-9a-f]{32})$/i.exec(password)?.[1];
-    const unknown = roles.some((role) => role !== 'read' && role !== 'write');
+    const unknown =
+      roles.some((role) => role !== 'read' && role !== 'write') || given.length > MAX_BOUNDS;
     if (digest === undefined || unknown) {
-      const reason = unknown ? 'options are read and write' : 'the password is no {HA1} digest';
+      const reason = unknown
+        ? 'options are read, write, tag:TAG and instance:PATTERN'
+        : 'the password is no {HA1} digest';
       refused.push({ line: index + 1, reason });
       continue;
     }
     users.set(name, {
       name,
       role: roles.includes('write') ? 'write' : 'read',
+      scope: tags.length + names.length === 0 ? null : { tags, names },
       digest: Buffer.from(digest, 'hex'),
     });
   }

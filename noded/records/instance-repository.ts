@@ -40,6 +40,13 @@ export interface InstanceRepository {
   remove(uuid: string): Promise<void>;
 }
 
+export function noInstance(name: string): AppError {
+  return new AppError('INSTANCE_NOT_FOUND', `there is no instance '${name}'`, {
+    details: { name },
+    hint: 'gnt-instance list shows the instances',
+  });
+}
+
 export function createInstanceRepository(
   store: Store,
   clock: Clock,
@@ -56,10 +63,7 @@ export function createInstanceRepository(
     const claim = isName ? await store.get(NAMES, name) : undefined;
     const found = typeof claim?.value === 'string' ? await findByUuid(claim.value) : undefined;
     if (found === undefined) {
-      throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${name}'`, {
-        details: { name },
-        hint: 'gnt-instance list shows the instances',
-      });
+      throw noInstance(name);
     }
     return found;
   };

@@ -105,6 +105,8 @@ export const clusterRecord = z.object({
   /** URLs of package mirrors that an instance may read from while it is installed, by name. */
   packageMirrors: z.record(z.string(), z.string()).optional(),
   /** What `downloadLimitsOf` completes. */
+  /** Folders of the nodes below which the remote API may name files. */
+  remoteFolders: z.array(z.string()).optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

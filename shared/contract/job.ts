@@ -38,6 +38,8 @@ export const jobRecord = z.object({
   instance: z.string().nullable(),
   /** That runs it. Absent in records that are older than clusters of several nodes. */
   node: z.string().optional(),
+  /** Who asked for it, as `rapi:NAME`. Absent when it was root on the node. */
+  submitter: z.string().optional(),
   /** Jobs whose locks this one waits for. */
   waitsFor: z.array(z.number().int()),
   /** What it waits for beside locks, in words: room for an installation on the node. */

@@ -208,6 +208,12 @@ const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** What a gigabit network carries: above it, every server would be too slow. */
 const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
+const MAX_REMOTE_FOLDERS = 32;
+const remoteFolder = z
+  .string()
+  .max(4096)
+  .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
+
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
   name: z.string().max(255),
@@ -228,6 +234,8 @@ export const clusterModify = z.strictObject({
   downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
   /** Bytes a second below which a server is given up; 0 means none. */
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
+  /** Folders of the nodes below which the remote API may name images, packages, media and kernels; replaces those that there are. */
+  remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
   /** NAME=PORT:HOST:PORT; null removes NAME. */
   exposeServices: z
     .record(

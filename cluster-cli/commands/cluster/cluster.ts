@@ -17,6 +17,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly installTimeout?: number;
   readonly hostScripts?: boolean;
   readonly maxImageSize?: string;
+  readonly remoteFolders?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
   /** Bytes a second; 0 is none. */
@@ -139,6 +140,9 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
     }),
     ...(options.downloadTimeout !== undefined && { downloadTimeoutS: options.downloadTimeout }),
     ...(options.minDownloadRate !== undefined && { minDownloadRate: options.minDownloadRate }),
+    ...(options.remoteFolders !== undefined && {
+      remoteFolders: options.remoteFolders === 'none' ? [] : options.remoteFolders.split(','),
+    }),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
   };
@@ -221,6 +225,10 @@ export async function runClusterInfo(
       value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
     },
     { key: 'Scripts on the host', value: cluster.hostScripts },
+    {
+      key: 'Folders for the remote API',
+      value: (cluster.remoteFolders ?? []).join(', ') || 'none',
+    },
     { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
     {
       key: 'Limit for downloads',

@@ -37,6 +37,11 @@ function clusterOptions(): readonly Option[] {
       { group },
     ),
     option(
+      '--remote-folders <dirs>',
+      'folders of the nodes, separated by commas, below which the remote API may name images, packages, media and kernels; none takes all back',
+      { group },
+    ),
+    option(
       '--expose-service <name=port:host:port>',
       'let guests reach a service: port of 169.254.169.254, then host and port it goes to; NAME= takes it back; repeatable',
       { group, isRepeatable: true },
@@ -98,6 +103,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --max-image-size 200G --download-timeout 86400',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service apt=',
+      'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

@@ -73,6 +73,7 @@ export function createEngine(handling: Handling) {
   // The same handler for all: what differs between opcodes is not the engine's concern.
   const handlers = Object.fromEntries(names.map((name) => [name, handler])) as JobHandlers;
   const engine = createJobEngine({
+    authorize: () => Promise.resolve(),
     nodeName: 'node1',
     repository,
     handlers,

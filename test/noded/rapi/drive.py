@@ -67,6 +67,7 @@ answers["bulk nodes"] = reader.GetNodes(bulk=True)
 answers["node"] = reader.GetNode(answers["nodes"][0])
 answers["stranger"] = refusal(stranger.GetInstances)
 answers["reader writes"] = refusal(reader.DeleteInstance, NAME)
+answers["reader submits"] = refusal(reader.GetInstanceInfo, NAME)
 answers["reader waits"] = refusal(reader.WaitForJobChange, 1, ["status"], None, None)
 
 parameters = {
@@ -81,7 +82,7 @@ answers["create"] = follow(add(
 answers["instances"] = reader.GetInstances()
 answers["bulk instances"] = reader.GetInstances(bulk=True)
 answers["instance"] = reader.GetInstance(NAME)
-answers["instance info"] = follow(reader.GetInstanceInfo(NAME))
+answers["instance info"] = follow(writer.GetInstanceInfo(NAME))
 answers["create again"] = follow(add(NAME, "rapi-os", **parameters))
 
 answers["reinstall without secret"] = follow(writer.ReinstallInstance(NAME, no_startup=True))

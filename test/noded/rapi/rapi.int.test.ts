@@ -207,10 +207,10 @@ test('queries select fields and rows', () => {
 
 test('failures reach the client in its own shape', () => {
   const codes = [
-    ...['stranger', 'reader writes', 'reader waits'],
+    ...['stranger', 'reader writes', 'reader submits', 'reader waits'],
     ...['no instance', 'no job', 'import', 'migrate'],
   ].map((name) => (answers[name] as Dict)['code']);
-  assert.deepEqual(codes, [401, 403, 403, 404, 404, 400, 404]);
+  assert.deepEqual(codes, [401, 403, 403, 403, 404, 404, 400, 404]);
   assert.match(JSON.stringify(answers['no instance']), /404 Not Found: .*web1\.example\.com/);
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LoginLimit } from '../../../noded/rapi/login-limit.ts';
+import { LoginLimit, networkOf } from '../../../noded/rapi/login-limit.ts';
 import { parseUsers } from '../../../noded/rapi/users-file.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
@@ -45,7 +45,7 @@ test('a password that can be read makes no user, and is not told', () => {
 test('an option that is misspelled makes no user with fewer rights than meant', () => {
   const { users, refused } = parseUsers(`jessica {HA1}${DIGEST} writ`);
   assert.equal(users.size, 0);
-  assert.equal(refused[0]?.reason, 'options are read and write');
+  assert.equal(refused[0]?.reason, 'options are read, write, tag:TAG and instance:PATTERN');
 });
 
 test('ten wrong passwords of an address are looked at in a minute, those of others too', () => {
@@ -63,4 +63,33 @@ test('ten wrong passwords of an address are looked at in a minute, those of othe
   assert.equal(limit.waitS('192.0.2.1'), 0);
   limit.failed('192.0.2.1');
   assert.equal(limit.waitS('192.0.2.1'), 0);
+});
+
+test('who guesses from one IPv6 network is one who guesses, whatever address it takes', () => {
+  const limit = new LoginLimit(new ManualClock());
+  for (let count = 1; count <= 10; count++) limit.failed(`2001:db8:1:2::${count.toString(16)}`);
+  assert.ok(limit.waitS('2001:db8:1:2:ffff::9') > 0);
+  assert.equal(limit.waitS('2001:db8:1:3::1'), 0);
+  for (const [address, network] of [
+    ['2001:DB8::1', '2001:db8:0:0::/64'],
+    ['2001:0db8:0000:0000:1::', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['1:2:3:4:5:6:7::', '1:2:3:4::/64'],
+    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['192.0.2.7', '192.0.2.7'],
+  ] as const) {
+    assert.equal(networkOf(address), network, address);
+  }
+});
+
+test('a user is bound by tags and names, and a binding that is spelt wrong makes no user', () => {
+  const line = (options: string): string => `ann {HA1}${DIGEST} ${options}`;
+  const scopeOf = (options: string) => parseUsers(line(options)).users.get('ann')?.scope;
+  assert.equal(scopeOf('write'), null);
+  assert.deepEqual(scopeOf('write,tag:team-a,instance:a-*'), { tags: ['team-a'], names: ['a-*'] });
+  for (const options of ['write,tags:team-a', 'write,tag:', 'write,instance=a-*', 'tag']) {
+    assert.equal(parseUsers(line(options)).users.size, 0, options);
+  }
 });

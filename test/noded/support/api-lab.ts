@@ -107,6 +107,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       }),
   };
   const jobs = createJobEngine({
+    authorize: () => Promise.resolve(),
     nodeName: 'node1',
     repository: createJobRepository(store, createRecordProblems(silentLogger)),
     logger,

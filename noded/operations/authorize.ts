@@ -1,0 +1,60 @@
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { fitsName, isWithin, type Scope, type Submitter } from '#shared/contract/submitter.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
+
+/** Under the job's locks: whether who asked for it may have it done. @throws AppError NOT_ALLOWED, INSTANCE_NOT_FOUND */
+export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
+
+/**
+ * The policy of users that are bound to instances. They do what they like with those, and nothing else: tags, which are what they
+ * and others are bound by, they give to a new instance only, out of their own.
+ */
+export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'>): Authorize {
+  return async (opcode, { user, scope }) => {
+    if (scope === null) return;
+    if (opcode.opcode === 'INSTANCE_CREATE') {
+      authorizeCreate(opcode, user, scope);
+      return;
+    }
+    if (!opcode.opcode.startsWith('INSTANCE_') || !('name' in opcode)) {
+      throw notAllowed(user, `${opcode.opcode} is for users that are bound to no instances`);
+    }
+    const instance = await instances.findByName(opcode.name);
+    // For a bound user, what is not theirs does not exist.
+    if (!isWithin(scope, instance)) throw noInstance(opcode.name);
+    if (opcode.opcode === 'INSTANCE_SET_PARAMS') {
+      const { tags, addTags = [], removeTags = [] } = opcode;
+      if (tags !== undefined || addTags.length > 0 || removeTags.length > 0) {
+        throw notAllowed(
+          user,
+          'tags say who may do what, so only users that are bound to no instances change them',
+        );
+      }
+    }
+    if (opcode.opcode === 'INSTANCE_RENAME' && scope.names.length > 0) {
+      if (!fitsName(scope, opcode.newName))
+        throw notAllowed(user, `the name '${opcode.newName}' is not one of theirs`);
+    }
+  };
+}
+
+function authorizeCreate(
+  { name, tags, importFrom }: Extract<Opcode, { opcode: 'INSTANCE_CREATE' }>,
+  user: string,
+  scope: Scope,
+): void {
+  const foreign = tags.find((tag) => !scope.tags.includes(tag));
+  if (foreign !== undefined) throw notAllowed(user, `the tag '${foreign}' is not one of theirs`);
+  if (importFrom !== undefined) throw notAllowed(user, 'exports belong to nobody');
+  if (!isWithin(scope, { name, tags })) {
+    throw notAllowed(user, `instance '${name}' has neither a name nor a tag of theirs`);
+  }
+}
+
+function notAllowed(user: string, reason: string): AppError {
+  return new AppError('NOT_ALLOWED', `user '${user}' may not do this: ${reason}`, {
+    details: { user },
+    hint: 'the users file says who is bound to what',
+  });
+}

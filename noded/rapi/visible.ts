@@ -1,0 +1,59 @@
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { isWithin, nameSubmitter } from '#shared/contract/submitter.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Overview } from '../cluster/overview.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
+import type { RapiUser } from './users-file.ts';
+
+export interface VisibleSources {
+  readonly overview: Pick<Overview, 'instances' | 'instance'>;
+  readonly instances: Pick<InstanceRepository, 'list'>;
+  readonly jobs: Pick<JobService, 'get' | 'list'>;
+}
+
+/** What a user sees. For who is bound to instances, the others and their jobs do not exist. */
+export interface Visible {
+  instances(user: RapiUser): Promise<readonly InstanceInfo[]>;
+  instanceNames(user: RapiUser): Promise<readonly string[]>;
+  /** @throws AppError INSTANCE_NOT_FOUND */
+  instance(user: RapiUser, name: string): Promise<InstanceInfo>;
+  jobs(user: RapiUser): Promise<readonly JobRecord[]>;
+  /** @throws AppError JOB_NOT_FOUND */
+  job(user: RapiUser, id: number): Promise<JobRecord>;
+}
+
+export function createVisible({ overview, instances, jobs }: VisibleSources): Visible {
+  const namesFor = async ({ scope }: RapiUser): Promise<readonly string[]> =>
+    (await instances.list()).filter((each) => isWithin(scope, each)).map(({ name }) => name);
+  const filterJobs = async (
+    user: RapiUser,
+    all: readonly JobRecord[],
+  ): Promise<readonly JobRecord[]> => {
+    if (user.scope === null) return all;
+    const names = new Set(await namesFor(user));
+    const own = nameSubmitter({ user: user.name });
+    return all.filter(
+      ({ submitter, instance }) => submitter === own || (instance !== null && names.has(instance)),
+    );
+  };
+  return {
+    instances: async ({ scope }) =>
+      (await overview.instances()).filter((each) => isWithin(scope, each)),
+    instanceNames: namesFor,
+    instance: async ({ scope }, name) => {
+      const found = await overview.instance(name);
+      if (!isWithin(scope, found)) throw noInstance(name);
+      return found;
+    },
+    jobs: async (user) => filterJobs(user, await jobs.list()),
+    job: async (user, id) => {
+      const [job] = await filterJobs(user, [await jobs.get(id)]);
+      if (job !== undefined) return job;
+      throw new AppError('JOB_NOT_FOUND', `there is no job ${id}`, {
+        hint: 'gnt-job list shows the jobs',
+      });
+    },
+  };
+}

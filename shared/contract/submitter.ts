@@ -1,0 +1,50 @@
+import { z } from 'zod';
+
+/** Instances that somebody is bound to: those with one of the tags, and those whose name fits a pattern (`*` is any text). */
+export const scope = z.strictObject({
+  tags: z.array(z.string().max(128)).max(100),
+  names: z.array(z.string().max(255)).max(100),
+});
+export type Scope = z.infer<typeof scope>;
+
+/** Who asked for a job when it was not root on the node's own socket: a user of the remote API. */
+export const submitter = z.strictObject({
+  user: z.string().min(1).max(255),
+  /** Null: every instance, and the cluster. */
+  scope: scope.nullable(),
+});
+export type Submitter = z.infer<typeof submitter>;
+
+interface Scoped {
+  readonly name: string;
+  readonly tags: readonly string[];
+}
+
+export function isWithin(bound: Scope | null, { name, tags }: Scoped): boolean {
+  if (bound === null) return true;
+  return tags.some((tag) => bound.tags.includes(tag)) || fitsName(bound, name);
+}
+
+export function fitsName({ names }: Scope, name: string): boolean {
+  return names.some((pattern) => fits(pattern, name));
+}
+
+/** In time that grows with the product of the lengths at worst, whatever the pattern is. */
+function fits(pattern: string, text: string): boolean {
+  const [head = '', ...rest] = pattern.split('*');
+  const tail = rest.pop();
+  if (tail === undefined) return text === pattern;
+  if (!text.startsWith(head)) return false;
+  let at = head.length;
+  for (const part of rest) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return text.length - tail.length >= at && text.endsWith(tail);
+}
+
+/** As a job's record names who asked for it. */
+export function nameSubmitter({ user }: Pick<Submitter, 'user'>): string {
+  return `rapi:${user}`;
+}

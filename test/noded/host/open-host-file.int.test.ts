@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { confinePath, openHostFile, plainPath } from '../../../noded/host/open-host-file.ts';
+
+let top = '';
+let folder = '';
+before(async () => {
+  top = await mkdtemp(join(tmpdir(), 'gnt-open-'));
+  folder = join(top, 'images');
+  await mkdir(join(folder, 'debian'), { recursive: true });
+  await mkdir(join(top, 'outside'));
+  await writeFile(join(folder, 'debian/a.raw'), 'image');
+  await writeFile(join(top, 'outside/secret'), 'secret');
+  await symlink(join(top, 'outside/secret'), join(folder, 'link.raw'));
+  await symlink(join(top, 'outside'), join(folder, 'way'));
+  await symlink('/etc', join(folder, 'etc'));
+  execFileSync('mkfifo', [join(folder, 'fifo')]);
+});
+after(() => rm(top, { recursive: true, force: true }));
+
+async function read(path: string): Promise<string> {
+  const file = await openHostFile(path);
+  try {
+    return await file.readFile('utf8');
+  } finally {
+    await file.close();
+  }
+}
+
+test('what lies below the folder is opened, and the operator may reach the folder by a link', async () => {
+  assert.equal(await read(`${folder}/./debian/a.raw`), 'image');
+  await symlink(folder, join(top, 'named'));
+  assert.equal(await read(`${top}/named/./debian/a.raw`), 'image');
+  assert.equal(await read(join(folder, 'link.raw')), 'secret', 'a path of the operator');
+});
+
+test('no link leads out of the folder, at the end or on the way', async () => {
+  const paths = [
+    'link.raw',
+    'way/secret',
+    'etc/shadow',
+    'debian/../../outside/secret',
+    '../outside/secret',
+  ];
+  for (const path of paths) {
+    await assert.rejects(openHostFile(`${folder}/./${path}`), { name: 'Error' }, path);
+  }
+});
+
+test('what is swapped for a link between two opens is not followed', async () => {
+  const path = `${folder}/./moving/secret`;
+  await mkdir(join(folder, 'moving'));
+  await writeFile(join(folder, 'moving/secret'), 'harmless');
+  assert.equal(await read(path), 'harmless');
+  await rename(join(folder, 'moving'), join(folder, 'moved'));
+  await symlink(join(top, 'outside'), join(folder, 'moving'));
+  await assert.rejects(openHostFile(path), (error: NodeJS.ErrnoException) =>
+    ['ELOOP', 'ENOTDIR'].includes(error.code ?? ''),
+  );
+});
+
+test('only a regular file is at its end, and a FIFO is not waited for', async () => {
+  for (const path of ['fifo', 'debian']) {
+    await assert.rejects(openHostFile(`${folder}/./${path}`), { code: 'EINVAL' }, path);
+  }
+});
+
+test('a path is confined to the innermost folder that it is below, or to none', () => {
+  const folders = ['/srv/images', '/srv/images/public'];
+  assert.equal(confinePath('/srv/images/a.raw', folders), '/srv/images/./a.raw');
+  assert.equal(confinePath('/srv/images/public/d/a.raw', folders), '/srv/images/public/./d/a.raw');
+  for (const path of [
+    ...['/etc/shadow', '/srv/images', '/srv/images/', '/srv/images2/a.raw', 'srv/images/a.raw'],
+    ...['/srv/images/../../etc/shadow', '/srv/images/./a.raw', '/srv/images//a.raw', ''],
+    ...['/srv/images/a\0b', '/srv/images/public/', '/srv/images/d/'],
+  ]) {
+    assert.equal(confinePath(path, folders), undefined, path);
+  }
+  assert.equal(confinePath('/srv/images/a.raw', []), undefined, 'none by default');
+  assert.equal(plainPath('/srv/images/./a.raw'), '/srv/images/a.raw');
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { opcode } from '#shared/contract/opcode.ts';
+import { isWithin, type Scope } from '#shared/contract/submitter.ts';
+import { createAuthorize } from '../../../noded/operations/authorize.ts';
+
+const INSTANCES: Record<string, readonly string[]> = {
+  'a-web': [],
+  tagged: ['team-a'],
+  foreign: ['team-b'],
+};
+const authorize = createAuthorize({
+  findByName: (name) =>
+    Promise.resolve({ name, tags: INSTANCES[name] ?? [] } as unknown as InstanceRecord),
+});
+const bound: Scope = { tags: ['team-a'], names: ['a-*'] };
+const ask = (asked: object, scope: Scope | null = bound) =>
+  authorize(opcode.parse(asked), { user: 'alice', scope });
+
+test('who is bound has everything done with theirs, and nothing with others', async () => {
+  const acts = [
+    ...['SHUTDOWN', 'REMOVE', 'STARTUP', 'REINSTALL', 'REBOOT', 'QUERY_DATA', 'SET_PARAMS'],
+  ].map((act) => `INSTANCE_${act}`);
+  for (const act of acts) {
+    for (const name of ['a-web', 'tagged']) await ask({ opcode: act, name });
+    await assert.rejects(ask({ opcode: act, name: 'foreign' }), { code: 'INSTANCE_NOT_FOUND' });
+    await ask({ opcode: act, name: 'foreign' }, null);
+  }
+});
+
+test('who is bound makes and renames within their own names and tags', async () => {
+  const create = { opcode: 'INSTANCE_CREATE', osType: 'debian' };
+  await ask({ ...create, name: 'a-new' });
+  await ask({ ...create, name: 'new', tags: ['team-a'] });
+  for (const asked of [
+    { ...create, name: 'new' },
+    { ...create, name: 'a-new', tags: ['team-b'] },
+    { ...create, name: 'a-new', importFrom: 'foreign' },
+    { opcode: 'INSTANCE_RENAME', name: 'a-web', newName: 'b-web' },
+  ]) {
+    await assert.rejects(ask(asked), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
+  }
+  await ask({ opcode: 'INSTANCE_RENAME', name: 'a-web', newName: 'a-shop' });
+});
+
+test('who is bound changes neither tags nor what belongs to all', async () => {
+  for (const asked of [
+    { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web', addTags: ['team-b'] },
+    { opcode: 'INSTANCE_SET_PARAMS', name: 'tagged', removeTags: ['team-a'] },
+    { opcode: 'INSTANCE_SET_PARAMS', name: 'tagged', tags: [] },
+    { opcode: 'CLUSTER_SET_PARAMS', addTags: ['x'] },
+    { opcode: 'OS_SET_PARAMS', name: 'debian', trusted: true },
+    { opcode: 'BACKUP_EXPORT', name: 'a-web' },
+    { opcode: 'BACKUP_REMOVE', name: 'a-web' },
+  ]) {
+    await assert.rejects(ask(asked), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
+  }
+});
+
+test('a pattern fits whole names only, and costs no time however it is made', () => {
+  const fits = (pattern: string, name: string): boolean =>
+    isWithin({ tags: [], names: [pattern] }, { name, tags: [] });
+  for (const [pattern, name] of [
+    ['web1', 'web1'],
+    ['web*', 'web'],
+    ['*.a.example', 'x.a.example'],
+    ['a*b*c', 'aXbYbZc'],
+    ['*', 'anything'],
+  ] as const)
+    assert.ok(fits(pattern, name), `${pattern} ${name}`);
+  for (const [pattern, name] of [
+    ['web1', 'web10'],
+    ['web*', 'my-web'],
+    ['*.a.example', 'a.example.evil'],
+    ['aa*aa', 'aaa'],
+    ['a.b', 'axb'],
+  ] as const)
+    assert.ok(!fits(pattern, name), `${pattern} ${name}`);
+  assert.ok(!fits(`${'a*'.repeat(100)}b`, 'a'.repeat(255)));
+});

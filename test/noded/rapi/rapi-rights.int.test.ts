@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
+import { askRapi, type Asking } from './ask-rapi.ts';
+
+/** What users of the remote API reach of a real node: files, instances and jobs of others. */
+const PASSWORD = 'password';
+type Dict = Record<string, unknown>;
+
+let lab: Lab;
+let port = 0;
+let images = '';
+
+before(async () => {
+  lab = await createLab('gnt-rights');
+  const etc = join(lab.paths.root, 'etc/gnt');
+  images = join(lab.paths.root, 'images');
+  await mkdir(etc, { recursive: true });
+  await mkdir(images);
+  await writeFile(join(images, 'a.raw'), Buffer.alloc(4096, 1));
+  await writeFile(join(lab.paths.root, 'secret'), Buffer.alloc(4096, 1), { mode: 0o600 });
+  await symlink(join(lab.paths.root, 'secret'), join(images, 'link.raw'));
+  const users = { writer: 'write', alice: 'write,instance:a-*', bob: 'write,tag:team-b' };
+  const lines = Object.entries(users).map(([name, options]) => {
+    const digest = createHash('md5').update(`${name}:Ganeti Remote API:${PASSWORD}`).digest('hex');
+    return `${name} {HA1}${digest} ${options}\n`;
+  });
+  await writeFile(join(etc, 'rapi-users'), lines.join(''), { mode: 0o600 });
+  await lab.startNode('--rapi', '127.0.0.1:0');
+  const log = await readFile(join(lab.paths.root, 'noded.log'), 'utf8');
+  port = Number(/"port":(\d+),"event":"rapi\.ready"/.exec(log)?.[1]);
+});
+
+after(async () => {
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+const ask = (path: string, asking: Asking = {}) =>
+  askRapi({ port, certificateFile: join(lab.paths.root, 'etc/gnt/rapi.pem') }, path, {
+    ...{ user: 'writer', password: PASSWORD },
+    ...asking,
+  });
+
+/** Asks for a new instance. @returns status of the answer, and what its job ended with */
+async function create(name: string, given: Dict, user = 'writer') {
+  const body = { __version__: 1, mode: 'create', instance_name: name, disk_template: 'file' };
+  const answer = await ask('/2/instances', {
+    ...{ user, method: 'POST' },
+    body: JSON.stringify({ ...body, disks: [{ size: 16 }], nics: [], start: false, ...given }),
+  });
+  if (answer.status !== 200) return { status: answer.status, job: JSON.stringify(answer.body) };
+  return { status: 200, job: JSON.stringify(await ended(Number(answer.body))) };
+}
+
+async function ended(id: number): Promise<Dict> {
+  for (;;) {
+    const job = (await ask(`/2/jobs/${id}`)).body as Dict;
+    if (job['end_ts'] !== null) return job;
+    await sleep(50);
+  }
+}
+
+test('a file of the node is no image, package, medium or kernel of a remote user', async () => {
+  const secret = join(lab.paths.root, 'secret');
+  const medium = { install_parameters: { kernel_path: '/etc/passwd' } };
+  for (const given of [
+    { os_image: secret },
+    { os_image: lab.paths.clusterKeyFile },
+    { os_image: '/etc/shadow' },
+    { osparams: { 'os-image': '/etc/shadow' } },
+    { os_image: join(images, 'a.raw') },
+    { os_image: 'https://example.com/a.raw', personalization_package: '/root/site.tgz' },
+    { no_install: true, hvparams: { cdrom_image_path: '/etc/passwd' } },
+    medium,
+  ]) {
+    const { status, job } = await create('web1', given);
+    assert.equal(status, 403, `${JSON.stringify(given)}: ${job}`);
+  }
+  assert.deepEqual((await ask('/2/jobs')).body, [], 'no job was made of it');
+});
+
+test('below a folder that the operator names, and by no link out of it, a file is an image', async () => {
+  const named = await lab.run('gnt-cluster', ['modify', '--remote-folders', images]);
+  assert.equal(named.status, 0, named.stderr);
+  const asDryRun = { no_install: true };
+  const good = await create('web1', { os_image: join(images, 'a.raw'), ...asDryRun });
+  assert.match(good.job, /"status":"success"/);
+  const byLink = await create('web2', { os_image: join(images, 'link.raw'), ...asDryRun });
+  assert.match(byLink.job, /OpPrereqError.*link\.raw/);
+  const up = await create('web2', { os_image: `${images}/../secret`, ...asDryRun });
+  assert.equal(up.status, 403);
+  const marked = await create('web2', { os_image: `${images}/./a.raw`, ...asDryRun });
+  assert.equal(marked.status, 403);
+  const taken = await lab.run('gnt-cluster', ['modify', '--remote-folders', 'none']);
+  assert.equal(taken.status, 0, taken.stderr);
+  const path = '/2/instances/web1/reinstall';
+  const again = await ask(path, { method: 'POST', body: '{"start":false}' });
+  assert.match(JSON.stringify(await ended(Number(again.body))), /no folder that the remote API/);
+});
+
+test('to a bound user the instances and jobs of others do not exist', async () => {
+  const plain = { no_install: true, os_image: 'https://example.com/a.raw' };
+  for (const [name, given, user, end] of [
+    ['a-shop', plain, 'alice', /"status":"success"/],
+    ['shop', plain, 'alice', /may not do this/],
+    ['b-shop', { ...plain, tags: ['team-b'] }, 'bob', /"status":"success"/],
+    ['b-other', plain, 'bob', /may not do this/],
+  ] as const)
+    assert.match((await create(name, given, user)).job, end, name);
+  const bulk = async (path: string, user: string): Promise<string> =>
+    JSON.stringify((await ask(path, { user })).body);
+  for (const path of [
+    ...['/2/instances', '/2/instances?bulk=1', '/2/jobs?bulk=1', '/2/nodes?bulk=1'],
+    ...[
+      '/2/query/instance?fields=name',
+      '/2/query/job?fields=ops',
+      '/2/query/node?fields=pinst_list',
+    ],
+  ]) {
+    const seen = await bulk(path, 'alice');
+    assert.ok(seen.includes('a-shop') && !seen.includes('b-shop') && !seen.includes('web1'), seen);
+    const all = await bulk(path, 'writer');
+    assert.ok(all.includes('a-shop') && all.includes('b-shop'), all);
+  }
+  assert.equal((await ask('/2/instances/b-shop', { user: 'alice' })).status, 404);
+  const shutdown = await ask('/2/instances/b-shop', { user: 'alice', method: 'DELETE' });
+  assert.match(JSON.stringify(await ended(Number(shutdown.body))), /unknown_entity/);
+  assert.equal((await ask('/2/instances/b-shop')).status, 200, 'it is still there');
+  const [{ id }] = (await ask('/2/jobs')).body as [{ id: number }];
+  assert.equal((await ask(`/2/jobs/${id}`, { user: 'alice' })).status, 404);
+  assert.equal((await ask(`/2/jobs/${id}`, { user: 'alice', method: 'DELETE' })).status, 404);
+});
