@@ -100,7 +100,7 @@ export function encodeDhcpReply(reply: DhcpReply): Buffer {
 
 /** @returns null when a length points beyond the end */
 function parseOptions(bytes: Buffer): Map<number, Buffer> | null {
-  const options = new Map<number, Buffer>();
+  const parts = new Map<number, Buffer[]>();
   let position = 0;
   while (position < bytes.length) {
     const code = bytes[position++];
@@ -109,12 +109,13 @@ function parseOptions(bytes: Buffer): Map<number, Buffer> | null {
     const length = bytes[position++];
     if (length === undefined || position + length > bytes.length) return null;
     const content = bytes.subarray(position, position + length);
-    // A repeated option is one long one (RFC 3396).
-    const earlier = options.get(code);
-    options.set(code, earlier ? Buffer.concat([earlier, content]) : content);
+    const earlier = parts.get(code);
+    if (earlier) earlier.push(content);
+    else parts.set(code, [content]);
     position += length;
   }
-  return options;
+  // A repeated option is one long one (RFC 3396); it is joined once, or its many parts would be copied each time.
+  return new Map([...parts].map(([code, contents]) => [code, Buffer.concat(contents)]));
 }
 
 function messageType(content: Buffer | undefined): MessageType | null {

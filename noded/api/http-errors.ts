@@ -5,6 +5,10 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { Logger } from '#shared/log/log.ts';
 
+/** Of what a refusal repeats: names of fields are the client's, and as long as it likes. */
+const MAX_PROBLEM_LENGTH = 300;
+const MAX_FIELDS_NAMED = 50;
+
 const statusByCode: Partial<Record<ErrorCode, number>> = {
   NOT_FOUND: 404,
   INSTANCE_NOT_FOUND: 404,
@@ -70,10 +74,15 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map((issue) => {
     const field = issue.path.join('.');
-    return field === '' ? issue.message : `${field}: ${issue.message}`;
+    return cut(field === '' ? issue.message : `${field}: ${issue.message}`);
   });
+  const fields = parsed.error.issues.map((issue) => cut(issue.path.join('.')));
   throw new AppError('VALIDATION', problems.slice(0, 5).join('; '), {
-    details: { fields: parsed.error.issues.map((issue) => issue.path.join('.')) },
+    details: { fields: fields.slice(0, MAX_FIELDS_NAMED) },
     cause: parsed.error,
   });
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_PROBLEM_LENGTH ? text : `${text.slice(0, MAX_PROBLEM_LENGTH)}…`;
 }

@@ -9,6 +9,12 @@ import { formatIni, parseIni, type Ini } from './ini.ts';
 const EXPORT_VERSION = '0';
 const MAX_DISKS = 16;
 const MAX_NICS = 8;
+/** Names in the file are as long and as many as its writer likes. */
+const MAX_REASON_LENGTH = 1_000;
+/** The last second that a Date can be (ECMA-262, time values). */
+const MAX_TIMESTAMP_S = 8.64e12;
+/** Bytes are counted in numbers that are exact up to there. */
+const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 /** What an export says of its instance. Secrets are not in it. */
 export interface ExportRecord {
@@ -106,7 +112,7 @@ const dumpName = optional.refine(
 
 const general = z.object({
   version: z.literal(EXPORT_VERSION),
-  timestamp: z.coerce.number(),
+  timestamp: z.coerce.number().min(0).max(MAX_TIMESTAMP_S),
   source: z.string().default(''),
   os: z.string().min(1).max(255),
   compression: z.enum(['none']).default('none'),
@@ -122,7 +128,7 @@ const instanceSection = z.object({
 });
 const diskSection = z.object({
   name: optional,
-  size: z.coerce.number().int().positive(),
+  size: z.coerce.number().int().positive().max(MAX_DISK_MIB),
   dump: dumpName,
 });
 const nicSection = z.object({
@@ -147,7 +153,8 @@ export function parseExportRecord(text: string): ExportRecord {
       error instanceof z.ZodError
         ? error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')
         : (error as Error).message;
-    throw new AppError('EXPORT_INVALID', `config.ini of the export: ${reason}`, { cause: error });
+    const shown = reason.slice(0, MAX_REASON_LENGTH);
+    throw new AppError('EXPORT_INVALID', `config.ini of the export: ${shown}`, { cause: error });
   }
 }
 

@@ -173,10 +173,13 @@ function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unk
   if (typeof body !== 'object' || body === null) return body;
   const given = body as Readonly<Record<string, unknown>>;
   for (const [old, current] of Object.entries(names)) {
-    if (old in given && current in given)
+    if (Object.hasOwn(given, old) && Object.hasOwn(given, current))
       throw new RapiFailure(400, `'${old}' and '${current}' are the same parameter`);
   }
   return Object.fromEntries(
-    Object.entries(given).map(([key, value]) => [names[key] ?? key, value]),
+    Object.entries(given).map(([key, value]) => [
+      Object.hasOwn(names, key) ? names[key] : key,
+      value,
+    ]),
   );
 }

@@ -5,12 +5,13 @@ const MAX_DEPTH = 20;
 
 type Matches = (item: Readonly<Record<string, unknown>>) => boolean;
 
-const comparisons: Readonly<Record<string, (order: number) => boolean>> = {
-  '<': (order) => order < 0,
-  '<=': (order) => order <= 0,
-  '>': (order) => order > 0,
-  '>=': (order) => order >= 0,
-};
+/** A map, since an object has words of its own (`constructor`) that would pass for operators. */
+const comparisons: ReadonlyMap<unknown, (order: number) => boolean> = new Map([
+  ['<', (order: number) => order < 0],
+  ['<=', (order: number) => order <= 0],
+  ['>', (order: number) => order > 0],
+  ['>=', (order: number) => order >= 0],
+]);
 
 /**
  * Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"], ["?", "oper_state"]]`. Regular expressions
@@ -55,7 +56,7 @@ function parseComparison(
         return Array.isArray(list) && list.includes(value);
       };
   }
-  const holds = typeof operator === 'string' ? comparisons[operator] : undefined;
+  const holds = comparisons.get(operator);
   if (holds === undefined) throw malformed();
   return (item) => {
     const order = compare(item[name], value);

@@ -1,7 +1,9 @@
 /** Numbers that the same seed gives again, so that a failure can be repeated (Tommy Ettinger's mulberry32). */
 export interface SeededRandom {
   /** From 0 up to, not including, 1. */
-  next(): number;
+  readonly next: () => number;
+  /** A whole number from 0 up to, not including, `limit`. */
+  readonly below: (limit: number) => number;
   pick<T>(items: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];
 }
@@ -16,6 +18,7 @@ export function createSeededRandom(seed: number): SeededRandom {
   };
   return {
     next,
+    below: (limit) => Math.floor(next() * limit),
     pick: (items) => {
       const item = items[Math.floor(next() * items.length)];
       if (item === undefined) throw new Error('there is nothing to pick from');

@@ -5,7 +5,7 @@ import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
 import { applyNftCommands } from '../../noded/network/nft.ts';
 import { ChannelLab } from '../metad/support/channel-lab.ts';
 import type { Guest } from '../metad/support/channel-lab.ts';
-import { createRandom } from '../metad/support/request-generator.ts';
+import { createSeededRandom } from '../lab/seeded-random.ts';
 import { exampleView } from '../metad/support/view-fixture.ts';
 import { crawl, flood, fuzz, pipeline } from './attackers.ts';
 import type { Attacker } from './attackers.ts';
@@ -65,7 +65,7 @@ export async function runSoak({ seconds, seed, attacks, say }: SoakOptions): Pro
     counts.set(name, own);
     await attacker({
       namespace: parties.get(name)?.guest.namespace ?? '',
-      random: createRandom(seed + index),
+      random: createSeededRandom(seed + index).below,
       signal,
       count: (what, by = 1) => own.set(what, (own.get(what) ?? 0) + by),
       problem: (text) => problems.add(`${name}: ${text}`),

@@ -63,6 +63,8 @@ function parseYaml(text: string, file: string): unknown {
     schema: 'failsafe',
     merge: true,
     prettyErrors: false,
+    // The library would print parts of the document, on the console.
+    logLevel: 'error',
     lineCounter,
   });
   const [problem] = [...parsed.errors, ...parsed.warnings];

@@ -1,14 +1,3 @@
-/** A small generator with a seed, so that a failing run can be repeated (mulberry32, public domain). */
-export function createRandom(seed: number): (below: number) => number {
-  let state = seed >>> 0;
-  return (below) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
-  };
-}
-
 const METHODS = [
   'GET',
   'GET',
@@ -110,6 +99,9 @@ const BODIES = [
   '[{"type":"log"}]',
   '\0\0\0\0\0',
 ];
+
+/** Each request that is as a client would send it. */
+export const RIGHT_REQUEST = /GET \/[^ %?#~*;\\]* HTTP\/1\.1\r\nHost: 169\.254\.169\.254\r\n\r\n/g;
 
 /** One request, from nearly right to hopeless. */
 export function generateRequest(random: (below: number) => number): Buffer {

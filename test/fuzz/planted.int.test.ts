@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { InstallReport } from '#shared/contract/install-event.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { parseHookDocument } from '../../appliance/agent/hooks/document.ts';
+import { recognizeImage } from '../../appliance/agent/image/format.ts';
+import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
+import { parseGanetiInstance } from '../../metad/ganeti/instance-dict.ts';
+import { AgentWord } from '../../noded/appliance/agent-word.ts';
+import { parseExportRecord } from '../../noded/backup/export-record.ts';
+import { parseCreate } from '../../noded/rapi/instance-requests.ts';
+import { parseFilter } from '../../noded/rapi/query-filter.ts';
+import { FrameOpener } from '../../noded/peers/frame.ts';
+import { runCases } from './run-cases.ts';
+import { openPure, type Target } from './target.ts';
+import { agentEventsTarget } from './targets/agent-events.ts';
+import { configIniTarget } from './targets/config-ini.ts';
+import { dhcpTarget } from './targets/dhcp.ts';
+import { hooksTarget } from './targets/hooks.ts';
+import { httpTarget } from './targets/http.ts';
+import { imageHeaderTarget } from './targets/image-header.ts';
+import { luxiTarget } from './targets/luxi.ts';
+import { peerFramesTarget } from './targets/peer-frames.ts';
+import { rapiTarget } from './targets/rapi.ts';
+
+/** What finds nothing must be able to find something: mistakes of the kind that such parsers have. */
+const planted: readonly (readonly [string, Target, RegExp])[] = [
+  [
+    'dhcp: an option read beyond the end',
+    dhcpTarget((bytes) => {
+      if (bytes.length > 241) bytes.readUInt8(242 + (bytes[241] ?? 0));
+      return parseDhcpRequest(bytes);
+    }),
+    /RangeError/,
+  ],
+  [
+    'dhcp: the transaction as a signed number',
+    dhcpTarget((bytes) => {
+      const request = parseDhcpRequest(bytes);
+      return request && { ...request, transactionId: request.transactionId | 0 };
+    }),
+    /AssertionError/,
+  ],
+  [
+    'luxi: a list where a dictionary is expected',
+    luxiTarget((value) => {
+      for (const nic of (value as { nics?: { ip: string }[] }).nics ?? []) nic.ip?.trim();
+      return parseGanetiInstance(value);
+    }),
+    /TypeError/,
+  ],
+  [
+    'rapi: an operator looked up in an object',
+    rapiTarget({
+      create: parseCreate,
+      filter: (filter, names) => {
+        const known: Record<string, unknown> = { '<': 1 };
+        const [operator] = Array.isArray(filter) ? (filter as string[]) : [];
+        return typeof operator === 'string' && known[operator]
+          ? () => true
+          : parseFilter(filter, names);
+      },
+    }),
+    /a filter that is none/,
+  ],
+  [
+    'peer-frames: a frame taken twice',
+    peerFramesTarget(() => {
+      const openers: FrameOpener[] = [];
+      const key = new Uint8Array(32).fill(7);
+      return {
+        open: (bytes) => {
+          openers.push(new FrameOpener(key, 0));
+          const opened = openers.map((opener) => opener.open(bytes));
+          return opened.find((frame) => typeof frame === 'object') ?? opened[0] ?? 'ignored';
+        },
+      };
+    }),
+    /is another|nobody sealed/,
+  ],
+  [
+    'config-ini: an expression that goes back over white space',
+    configIniTarget((text) => {
+      for (const line of text.split('\n')) /^([^\s=:#;[][^=:]*?)\s*[=:]\s?(.*)$/.exec(line);
+      return parseExportRecord(text);
+    }),
+    /are usual/,
+  ],
+  [
+    'config-ini: a dump that is a path',
+    configIniTarget((text) => {
+      const record = parseExportRecord(text);
+      return {
+        ...record,
+        disks: record.disks.map((disk) => ({
+          ...disk,
+          dump: text.includes('..') ? '../x' : disk.dump,
+        })),
+      };
+    }),
+    /outside of its directory/,
+  ],
+  [
+    'agent-events: what was not signed',
+    agentEventsTarget(() => {
+      const word = new AgentWord();
+      return { take: (report: InstallReport) => ('body' in report ? word.take(report) : report) };
+    }),
+    /nobody signed/,
+  ],
+  [
+    'hooks: a crash that is dressed as a refusal',
+    hooksTarget((document) => {
+      try {
+        Buffer.from(document.content, 'base64')
+          .toString()
+          .match(/stages/)?.[0]
+          .trim();
+        if (document.content.length % 97 === 0) (undefined as unknown as string).trim();
+        return parseHookDocument(document);
+      } catch (error) {
+        throw error instanceof AppError
+          ? error
+          : new AppError('HOOK_FAILED', 'no', { cause: error });
+      }
+    }),
+    /dressed as a refusal/,
+  ],
+  [
+    'image-header: a length that is believed',
+    imageHeaderTarget((head) => {
+      if (head.length > 20) Buffer.alloc(Math.min(head.readUInt32BE(16), 2 ** 30));
+      return recognizeImage(head);
+    }),
+    /buffers of/,
+  ],
+  [
+    'http: a handler that fails on a method',
+    httpTarget((handler) =>
+      Object.assign(Object.create(Object.getPrototypeOf(handler) as object) as typeof handler, {
+        handle: (...args: Parameters<typeof handler.handle>) => {
+          const [, request, response] = args;
+          if (request.method === 'HEAD') response.writeHead(500).end();
+          else handler.handle(...args);
+        },
+        noteRefusal: handler.noteRefusal.bind(handler),
+      }),
+    ),
+    /status 500/,
+  ],
+];
+
+for (const [what, target, reason] of planted) {
+  test(`finds ${what}`, async () => {
+    const failure = await runCases(target, { seed: 1, first: 0, step: 1, cases: 30_000 });
+    assert.match(failure?.reason ?? 'nothing', reason);
+  });
+}
+
+test('finds what is kept of each input', async () => {
+  const kept: Buffer[] = [];
+  const target: Target = {
+    name: 'keeps',
+    generate: () => Buffer.alloc(100),
+    open: () => openPure(() => void kept.push(Buffer.alloc(40_000, 1))),
+  };
+  const failure = await runCases(target, { seed: 1, first: 0, step: 1, cases: 4_000 });
+  assert.match(failure?.reason ?? 'nothing', /bytes are held/);
+});

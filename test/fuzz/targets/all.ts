@@ -1,0 +1,33 @@
+import type { Target } from '../target.ts';
+import { agentEventsTarget } from './agent-events.ts';
+import { configIniTarget } from './config-ini.ts';
+import { dhcpTarget } from './dhcp.ts';
+import { hooksTarget } from './hooks.ts';
+import { httpTarget } from './http.ts';
+import { imageHeaderTarget } from './image-header.ts';
+import { luxiTarget } from './luxi.ts';
+import { peerFramesTarget } from './peer-frames.ts';
+import { rapiTarget } from './rapi.ts';
+
+/** Every parser of foreign bytes, the fast ones first. */
+export const targets: readonly Target[] = [
+  dhcpTarget(),
+  imageHeaderTarget(),
+  luxiTarget(),
+  configIniTarget(),
+  agentEventsTarget(),
+  rapiTarget(),
+  peerFramesTarget(),
+  hooksTarget(),
+  httpTarget(),
+];
+
+/** @throws Error when there is none of that name */
+export function findTarget(name: string): Target {
+  const target = targets.find((candidate) => candidate.name === name);
+  if (target === undefined)
+    throw new Error(
+      `no target '${name}'; there are ${targets.map((known) => known.name).join(', ')}`,
+    );
+  return target;
+}
