@@ -14,7 +14,7 @@ const MAX_REASON_LENGTH = 1_000;
 /** The last second that a Date can be (ECMA-262, time values). */
 const MAX_TIMESTAMP_S = 8.64e12;
 /** Bytes are counted in numbers that are exact up to there. */
-const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
+const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / MIB);
 
 /** What an export says of its instance. Secrets are not in it. */
 export interface ExportRecord {

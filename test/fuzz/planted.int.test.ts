@@ -17,7 +17,6 @@ import { agentEventsTarget } from './targets/agent-events.ts';
 import { configIniTarget } from './targets/config-ini.ts';
 import { dhcpTarget } from './targets/dhcp.ts';
 import { hooksTarget } from './targets/hooks.ts';
-import { httpTarget } from './targets/http.ts';
 import { imageHeaderTarget } from './targets/image-header.ts';
 import { luxiTarget } from './targets/luxi.ts';
 import { peerFramesTarget } from './targets/peer-frames.ts';
@@ -133,20 +132,6 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       return recognizeImage(head);
     }),
     /buffers of/,
-  ],
-  [
-    'http: a handler that fails on a method',
-    httpTarget((handler) =>
-      Object.assign(Object.create(Object.getPrototypeOf(handler) as object) as typeof handler, {
-        handle: (...args: Parameters<typeof handler.handle>) => {
-          const [, request, response] = args;
-          if (request.method === 'HEAD') response.writeHead(500).end();
-          else handler.handle(...args);
-        },
-        noteRefusal: handler.noteRefusal.bind(handler),
-      }),
-    ),
-    /status 500/,
   ],
 ];
 

@@ -3,13 +3,12 @@ import { agentEventsTarget } from './agent-events.ts';
 import { configIniTarget } from './config-ini.ts';
 import { dhcpTarget } from './dhcp.ts';
 import { hooksTarget } from './hooks.ts';
-import { httpTarget } from './http.ts';
 import { imageHeaderTarget } from './image-header.ts';
 import { luxiTarget } from './luxi.ts';
 import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
 
-/** Every parser of foreign bytes, the fast ones first. */
+/** Parsers of foreign bytes, the fast ones first. The guests' HTTP is in test/metad/http/, tar in test/appliance/hostile/. */
 export const targets: readonly Target[] = [
   dhcpTarget(),
   imageHeaderTarget(),
@@ -19,7 +18,6 @@ export const targets: readonly Target[] = [
   rapiTarget(),
   peerFramesTarget(),
   hooksTarget(),
-  httpTarget(),
 ];
 
 /** @throws Error when there is none of that name */
