@@ -131,8 +131,9 @@ async function feed(source: Readable, target: Writable): Promise<void> {
   try {
     await pipeline(source, target);
   } catch (error) {
-    const code = systemCodeOf(error);
-    if (code !== 'EPIPE' && code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    // It ended or closed its input, or its input was taken away in the middle of a write because it had ended.
+    const unread = ['EPIPE', 'ECONNRESET', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'];
+    if (!unread.includes(systemCodeOf(error) ?? '')) throw error;
   }
 }
 

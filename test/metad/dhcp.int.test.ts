@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import { exampleView } from './support/view-fixture.ts';
@@ -73,13 +74,21 @@ test('ISC’s dhclient gets the address and reaches the service', async () => {
     ...(['dhclient', '-4', '-1', '-sf', '/bin/true', '-lf', lease, '-pf'] as const),
     ...([join(directory, 'dhclient.pid'), 'eth0'] as const),
   );
-  const pid = (await readFile(join(directory, 'dhclient.pid'), 'utf8')).trim();
-  process.kill(Number(pid));
+  process.kill(await pidIn(join(directory, 'dhclient.pid')));
   const text = await readFile(lease, 'utf8');
   assert.match(text, /fixed-address 169\.254\.0\.1;/);
   assert.match(text, /option rfc3442-classless-static-routes 32,169,254,169,254,0,0,0,0;/);
   assert.doesNotMatch(text, /option (routers|domain-name-servers) /);
 });
+
+/** dhclient's first process ends before its second one has written the file. */
+async function pidIn(path: string): Promise<number> {
+  for (;;) {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    if (text.endsWith('\n')) return Number(text);
+    await sleep(20);
+  }
+}
 
 test('a foreign MAC on the device gets no lease', async () => {
   await guest.run('ip', 'link', 'set', 'eth0', 'address', '52:54:00:00:00:99');
