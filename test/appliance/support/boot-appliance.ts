@@ -29,6 +29,7 @@ export async function bootAppliance(
   applianceDir: string,
   disks: readonly VmDisk[],
   content: StandInContent,
+  deadlineMs = BOOT_DEADLINE_MS,
 ): Promise<ApplianceRun> {
   const host = await StandInHost.start(content);
   try {
@@ -39,7 +40,7 @@ export async function bootAppliance(
     let said = '';
     for (const stream of [child.stdout, child.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => (said += text));
-    const timer = setTimeout(() => child.kill('SIGKILL'), BOOT_DEADLINE_MS);
+    const timer = setTimeout(() => child.kill('SIGKILL'), deadlineMs);
     const ended = await new Promise<{ exitStatus: number | null; signal: NodeJS.Signals | null }>(
       (resolve) => child.on('close', (exitStatus, signal) => resolve({ exitStatus, signal })),
     );
