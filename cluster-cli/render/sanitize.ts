@@ -8,8 +8,8 @@ export function sanitizeLine(text: string): string {
   return (
     stripVTControlCharacters(text)
       .replaceAll(/[\t\r\n]+/g, ' ')
-      // C0, DEL, C1, and the characters that reverse the direction of what follows.
-      .replaceAll(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '?')
+      // C0, DEL, C1, other line breaks, and the characters that reverse the direction of what follows.
+      .replaceAll(/[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
   );
 }
 

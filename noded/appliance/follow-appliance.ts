@@ -244,7 +244,7 @@ class Follower {
         context.report.progress(report.stage, report.doneBytes, report.totalBytes);
         return;
       case 'log':
-        log.append(report.line);
+        log.appendOutput(report.line);
         context.report.output(report.stage, log.tail().at(-1) ?? '');
         return;
       case 'result':

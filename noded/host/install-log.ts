@@ -36,9 +36,14 @@ export class InstallLog {
     return this.#mask(text);
   }
 
+  /** What the node itself says begins with `==` or `console:`; what a script prints never does. */
+  appendOutput(line: string): void {
+    this.append(/^\s*(==|console:)/.test(line) ? `| ${line}` : line);
+  }
+
   append(line: string): void {
     // Masked before it is cut: of a secret across the cut nothing may stay.
-    const text = this.#mask(line).slice(0, MAX_LOG_LINE_LENGTH);
+    const text = toOneRecord(this.#mask(line)).slice(0, MAX_LOG_LINE_LENGTH);
     this.#tail.push(text);
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
     if (this.#writtenBytes > MAX_LOG_BYTES) return;
@@ -62,6 +67,14 @@ export class InstallLog {
     await this.#writing;
     await this.#file.close();
   }
+}
+
+/** A message of several lines goes on indented, so that none of them looks like another record; nothing in it steers a terminal. */
+function toOneRecord(text: string): string {
+  return text
+    .replaceAll(/[^\P{Cc}\n\t]/gu, '?')
+    .replaceAll(/[\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
+    .replaceAll('\n', '\n  ');
 }
 
 export function installLogPath(logDir: string, uuid: string): string {

@@ -220,7 +220,7 @@ export class InstallRun {
         signal,
         extraPath: [commands.dir],
         onLine: (line: string) => {
-          log.append(line);
+          log.appendOutput(line);
           this.#context.report.output('os-scripts', log.tail().at(-1) ?? '');
         },
       };

@@ -31,7 +31,7 @@ export async function followMedium(input: MediumRunInput): Promise<string> {
     const report = 'body' in event.event ? word.take(event.event) : event.event;
     if (report === null) return;
     if (report.type === 'log') {
-      log.append(report.line);
+      log.appendOutput(report.line);
       context.report.output('os-scripts', log.tail().at(-1) ?? '');
     }
     if (report.type === 'result' && report.outcome.status === 'failure') {

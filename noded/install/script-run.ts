@@ -119,7 +119,7 @@ async function runOnHost(
     signal,
     parameters,
     onLine: (line: string) => {
-      log.append(line);
+      log.appendOutput(line);
       report.output('os-scripts', log.tail().at(-1) ?? '');
     },
   };

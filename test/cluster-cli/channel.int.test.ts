@@ -122,6 +122,9 @@ test('metadata prints what the guest would get, and says when there is nothing',
 test('log prints the install log, as lines with --json', async () => {
   daemon.installLog = 'one\ntwo\n';
   assert.equal((await gnt(['log', 'web1'])).stdout, 'one\ntwo\n');
+  daemon.installLog = 'a\u001b[2Jb\u009bc é\n';
+  assert.equal((await gnt(['log', 'web1'])).stdout, 'ab é\n');
+  daemon.installLog = 'one\ntwo\n';
   const json = await gnt(['log', '--json', 'web1']);
   assert.deepEqual(JSON.parse(json.stdout), { instance: 'web1', lines: ['one', 'two'] });
   assert.equal((await gnt(['log', '--json', '--follow', 'web1'])).status, 2);

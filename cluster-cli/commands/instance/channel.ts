@@ -161,9 +161,12 @@ export async function runReceive(
 
 /** A guest's bytes reach a file or a program as they are, a terminal without control sequences. */
 async function write(context: Context, bytes: Buffer): Promise<void> {
-  const { stdout, output } = context.terminal;
-  const shown = output.isTerminal ? sanitizeText(bytes.toString('utf8')) : bytes;
-  await new Promise<void>((resolve) => stdout.write(shown, () => resolve()));
+  const { output } = context.terminal;
+  await writeText(context, output.isTerminal ? sanitizeText(bytes.toString('utf8')) : bytes);
+}
+
+async function writeText({ terminal }: Context, text: string | Buffer): Promise<void> {
+  await new Promise<void>((resolve) => terminal.stdout.write(text, () => resolve()));
 }
 
 /** `gnt-instance metadata NAME [PATH]`: what the guest would get, secrets redacted. @throws CommandFailure */
@@ -207,10 +210,13 @@ export async function runLog(
   try {
     const response = await client.installLog(name, options.follow ?? false, left.signal);
     const chunks: Buffer[] = [];
+    // A character may be in two chunks.
+    const decoder = new TextDecoder();
     for await (const chunk of response) {
       const bytes = chunk as Buffer; // no encoding is set on the response
       if (options.json) chunks.push(bytes);
-      else await write(context, bytes);
+      // A log is text for a reader, wherever it goes: what scripts put into it must not steer the terminal that shows the file later.
+      else await writeText(context, sanitizeText(decoder.decode(bytes, { stream: true })));
     }
     if (options.json) {
       const lines = Buffer.concat(chunks).toString('utf8').split('\n');

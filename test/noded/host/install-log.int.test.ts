@@ -87,3 +87,17 @@ test('who follows and goes away ends the following at once', async () => {
   assert.equal(await following, '');
   await log.close();
 });
+
+test('what a script prints is no record of the node, and steers no terminal', async () => {
+  const path = join(dir, 'forged');
+  const log = await InstallLog.create(path, (text) => text);
+  log.appendOutput('== personalize: 3 entries');
+  log.appendOutput('console: all is well');
+  log.append('== os-scripts: failed\n== result: success \u001b[2J\u2028');
+  log.appendOutput('plain');
+  await log.close();
+  assert.equal(
+    await readFile(path, 'utf8'),
+    '| == personalize: 3 entries\n| console: all is well\n== os-scripts: failed\n  == result: success ?[2J?\nplain\n',
+  );
+});
