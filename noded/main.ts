@@ -5,6 +5,7 @@ import { createLogger } from '#shared/log/log.ts';
 import { claimRoot } from './claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';
+import { requireTrustedRoot } from './trust-root.ts';
 import { startNode, VERSION } from './start-node.ts';
 
 async function main(): Promise<number> {
@@ -31,7 +32,7 @@ async function main(): Promise<number> {
     .configureOutput({ outputError: () => undefined })
     .addHelpText(
       'after',
-      '\nGNT_ROOT (default /) prefixes every path. Logs are JSON lines on stderr. Ends cleanly on SIGTERM.',
+      '\nGNT_ROOT (default /) prefixes every path; only root may write it and what it is below. Logs are JSON lines on stderr. Ends cleanly on SIGTERM.',
     );
   addRapiOptions(program);
   let config: NodedConfig;
@@ -51,6 +52,7 @@ async function main(): Promise<number> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => stopping.resolve(signal));
   try {
+    await requireTrustedRoot(config.paths);
     // Held until this process ends, however it ends.
     claimRoot(config.paths);
     const node = await startNode(config, logger, process.env);

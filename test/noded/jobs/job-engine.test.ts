@@ -3,7 +3,14 @@ import { test } from 'node:test';
 import { StageFailure } from '../../../noded/jobs/stage-failure.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseOpcode } from '../support/opcodes.ts';
-import { RecordedJobs, createEngine, shutdown, endOf, eventsOf } from './job-engine-lab.ts';
+import {
+  RecordedJobs,
+  createEngine,
+  createGate,
+  shutdown,
+  endOf,
+  eventsOf,
+} from './job-engine-lab.ts';
 
 test('a job that is a dry run ends after its prerequisites, and says what it was', async () => {
   const { engine } = createEngine({ execute: () => Promise.reject(new Error('executed')) });
@@ -191,4 +198,18 @@ test("a job's error carries the details of what was thrown, and not when they ar
   const { engine: flooded } = thrown({ text: 'x'.repeat(100_000) });
   const ended = await endOf(flooded, await flooded.submit(shutdown()));
   assert.deepEqual([ended.error?.code, ended.error?.details], ['SECRETS_NEEDED', {}]);
+});
+
+test('a user of the remote API has a bounded number of jobs that have not ended, all at once too', async () => {
+  const gate = createGate();
+  const { engine } = createEngine({ execute: gate.pass });
+  const alice = { submitter: { user: 'alice', scope: null } };
+  const asked = Array.from({ length: 60 }, () => engine.submit(shutdown(), alice));
+  const refusals = (await Promise.allSettled(asked)).filter(({ status }) => status === 'rejected');
+  assert.equal(refusals.length, 10);
+  await assert.rejects(engine.submit(shutdown(), alice), { code: 'TOO_MANY_JOBS' });
+  await engine.submit(shutdown(), { submitter: { user: 'bob', scope: null } });
+  await engine.submit(shutdown());
+  gate.open();
+  await engine.stop();
 });
