@@ -64,6 +64,7 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const key of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    // An object that has the key, as was just seen.
     value = (value as Record<PropertyKey, unknown>)[key];
   }
   return value;

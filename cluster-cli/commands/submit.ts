@@ -82,6 +82,7 @@ async function askSecrets(
   const given: Record<string, string> = {};
   for (const name of osParameters) given[name] = await promptHidden(context, `${name} (secret): `);
   // An opcode of the same kind: values are added, which every kind that needs them allows.
+  // Whether an opcode of this kind takes these keys is what is validated.
   return validateOpcode({
     ...opcode,
     osParametersSecret: { ...opcode.osParametersSecret, ...given },

@@ -18,6 +18,7 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new LuxiParseFailure('expected an object');
   }
+  // An object of JSON; both keys are judged below.
   const { method, args } = value as { method?: unknown; args?: unknown };
   if (typeof method !== 'string')
     throw new LuxiParseFailure("key 'method' is missing or no string");
@@ -28,6 +29,7 @@ export function parseLuxiRequest(text: string): LuxiRequest {
   if (!Array.isArray(args) || args.length !== 1) {
     throw new LuxiRefusal('RPC input: Unable to read 1 tuple');
   }
+  // Array.isArray says any.
   const [argument] = args as unknown[];
   if (method === 'updateConfig') return { method, instance: argument };
   if (typeof argument !== 'string') throw new LuxiRefusal('RPC input: Unable to read String');

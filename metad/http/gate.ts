@@ -19,6 +19,7 @@ export function gateRequests(
   socket: Socket,
   mayEnter: (request: IncomingMessage) => boolean,
 ): void {
+  // node:http keeps its parser there, undocumented: it may be missing.
   const { parser } = socket as Socket & { readonly parser?: ServerParser | null };
   const enter = parser?.onIncoming;
   if (!parser || !enter) return;

@@ -49,6 +49,7 @@ export class GuestServer implements Disposable {
     this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
       this.#handle(request, response),
     );
+    // Connections come from net.Server: each is a Socket.
     this.#server.on('clientError', (error, socket) =>
       this.#refuseMalformed(error, socket as Socket),
     );

@@ -104,6 +104,7 @@ function contentOf(body: z.ZodType | Media): Json {
 }
 
 function schemaOf(type: z.core.$ZodType): Json {
+  // The map is asked by identity: whatever it is, it is there or not.
   const name = names.get(type as z.ZodType);
   if (name !== undefined) return { $ref: `${PREFIX}${name}` };
   if (type instanceof z.ZodArray) return { type: 'array', items: schemaOf(type.element) };

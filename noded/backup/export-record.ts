@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { beParameters } from '#shared/contract/opcode.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatIni, parseIni, type Ini } from './ini.ts';
 
@@ -152,7 +152,7 @@ export function parseExportRecord(text: string): ExportRecord {
     const reason =
       error instanceof z.ZodError
         ? error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')
-        : (error as Error).message;
+        : messageOf(error);
     const shown = reason.slice(0, MAX_REASON_LENGTH);
     throw new AppError('EXPORT_INVALID', `config.ini of the export: ${shown}`, { cause: error });
   }

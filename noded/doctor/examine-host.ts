@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { z } from 'zod';
 import type { DoctorFinding, DoctorReport, NodeInfo } from '#shared/contract/api.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -33,6 +34,9 @@ const COMFORTABLE_FREE_BYTES = 5 * GIB;
 /** Of the records that were set aside; the log has them all. */
 const MAX_NAMED_RECORDS = 5;
 const NEEDED_FREE_BYTES = 256 * MIB;
+
+/** What `ip -j route get` prints. */
+const routes = z.array(z.object({ dev: z.string().optional(), gateway: z.string().optional() }));
 
 export interface DoctorDependencies {
   readonly paths: RootPaths;
@@ -238,7 +242,7 @@ async function checkOwnMetadataAddress(): Promise<DoctorFinding> {
   const check = 'link-local';
   try {
     const { stdout } = await run('ip', ['-j', 'route', 'get', SERVICE_IPV4]);
-    const [route] = JSON.parse(stdout) as { dev?: string; gateway?: string }[];
+    const [route] = routes.parse(JSON.parse(stdout));
     const via = route?.gateway === undefined ? '' : ` via ${route.gateway}`;
     return ok(
       check,

@@ -49,6 +49,7 @@ export async function askMirror(base: string, request: MirrorRequest): Promise<M
   const url = mirrorUrl(base, request.path);
   if (url === null) return refusal(400, 'this path could lead out of the mirror');
   const passed = PASSED.map((name) => [name, request.headers[name]]).filter(([, value]) => value);
+  // Those without a value are filtered out, and no header of these comes as a list.
   const headers = Object.fromEntries(passed) as Record<string, string>;
   try {
     const { response, body } = await askWeb({
@@ -80,6 +81,7 @@ function interpret(response: IncomingMessage, body: Readable): MirrorAnswer {
     return refusal(502, `the file has more than ${MAX_FILE_BYTES} bytes`);
   }
   const found = RETURNED.map((name) => [name, response.headers[name]]).filter(([, value]) => value);
+  // As above.
   const headers = Object.fromEntries(found) as Record<string, string>;
   return {
     kind: 'answer',

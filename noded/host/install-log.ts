@@ -104,7 +104,7 @@ export async function* readInstallLog(
     if (size < offset) offset = 0;
     if (size > offset) {
       for await (const chunk of createReadStream(path, { start: offset, end: size - 1 })) {
-        yield chunk as Buffer;
+        yield chunk as Buffer; // no encoding is set
       }
       offset = size;
     }

@@ -64,7 +64,7 @@ export function planNamespaceSysctls(devices: readonly string[], withIpv6: boole
 }
 
 export function planDeviceSysctls(device: string, withIpv6: boolean): Settings {
-  const entries = Object.entries(IPV4_DEVICE).map(([key, value]) => [
+  const entries = Object.entries(IPV4_DEVICE).map(([key, value]): [string, string] => [
     `net/ipv4/conf/${device}/${key}`,
     value,
   ]);
@@ -75,7 +75,7 @@ export function planDeviceSysctls(device: string, withIpv6: boolean): Settings {
       entries.push([`net/ipv6/conf/${device}/${key}`, value]);
     }
   }
-  return Object.fromEntries(entries) as Settings;
+  return Object.fromEntries(entries);
 }
 
 /** Synchronous on purpose: it writes for the namespace that this thread is in. */

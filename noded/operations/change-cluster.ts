@@ -127,5 +127,6 @@ function chosen<Key extends string>(
   values: Readonly<Record<Key, number | undefined>>,
 ): Partial<Record<Key, number>> {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  // The same keys and values, but for those that are undefined.
   return Object.fromEntries(given) as Partial<Record<Key, number>>;
 }

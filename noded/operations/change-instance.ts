@@ -172,5 +172,6 @@ function definedOf<T extends object, Key extends keyof T>(
   keys: readonly Key[],
 ): { [K in Key]?: Exclude<T[K], undefined> } {
   const entries = keys.filter((key) => values[key] !== undefined).map((key) => [key, values[key]]);
+  // Each key with its own value; fromEntries says string and any.
   return Object.fromEntries(entries) as { [K in Key]?: Exclude<T[K], undefined> };
 }

@@ -137,10 +137,9 @@ function nicVariables(nic: ScriptNic): Values {
 }
 
 function numbered(prefix: string, items: readonly Values[]): Record<string, string> {
-  return Object.assign({}, ...items.map((item, n) => prefixed(`${prefix}_${n}_`, item))) as Record<
-    string,
-    string
-  >;
+  return Object.fromEntries(
+    items.flatMap((item, n) => Object.entries(prefixed(`${prefix}_${n}_`, item))),
+  );
 }
 
 /** Booleans as Python prints them. Null and empty names are left out. */

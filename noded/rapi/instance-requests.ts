@@ -171,6 +171,7 @@ function toBase64(document: string | undefined): string | undefined {
 /** @throws RapiFailure when a parameter is given under both of its names */
 function renameKeys(body: unknown, names: Readonly<Record<string, string>>): unknown {
   if (typeof body !== 'object' || body === null) return body;
+  // An object of JSON.
   const given = body as Readonly<Record<string, unknown>>;
   for (const [old, current] of Object.entries(names)) {
     if (Object.hasOwn(given, old) && Object.hasOwn(given, current))

@@ -21,6 +21,7 @@ const comparisons: ReadonlyMap<unknown, (order: number) => boolean> = new Map([
 export function parseFilter(filter: unknown, names: ReadonlySet<string>, depth = 0): Matches {
   if (filter === null || filter === undefined) return () => true;
   if (!Array.isArray(filter) || depth > MAX_DEPTH) throw malformed();
+  // Array.isArray says any.
   const [operator, ...operands] = filter as readonly unknown[];
   if (operator === '&' || operator === '|') {
     const parts = operands.map((operand) => parseFilter(operand, names, depth + 1));

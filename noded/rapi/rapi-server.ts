@@ -115,6 +115,7 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
       context.status = failure.status;
       context.set({ ...failure.headers });
       // What a stranger sends beyond that is not read; a user's client gets its answer when it has sent all.
+      // Koa's middleware before the router knows nothing of the state's type.
       if ((context.state as RapiState).user === undefined) context.set('Connection', 'close');
       context.body = describeFailure(failure);
     }

@@ -285,6 +285,7 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   const shown: Record<string, unknown> = { ...full };
   for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {
     if (key in full) {
+      // Each of them is a table of parameters, where the opcode has it.
       const names = Object.keys((full as Record<string, unknown>)[key] as object);
       shown[key] = Object.fromEntries(names.map((name) => [name, REDACTED]));
     }
@@ -317,5 +318,6 @@ function resettable<Shape extends z.ZodRawShape>(
     key,
     z.nullable(type as z.ZodType).optional(),
   ]);
+  // Each key of the shape with its own type, wrapped; fromEntries says string and any.
   return z.strictObject(Object.fromEntries(entries) as Resettable<Shape>);
 }

@@ -91,6 +91,7 @@ export function compareIds(a: string, b: string): number {
 }
 
 function encodeValue(key: string, value: unknown): string {
+  // What TypeScript's declaration leaves out: a function or undefined has no JSON.
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) throw new Error(`the value of ${key} is not JSON`);
   if (Buffer.byteLength(json) > MAX_VALUE_BYTES) {

@@ -170,6 +170,7 @@ function parseAnswer(
   options: RedisStoreOptions,
 ): readonly number[] {
   if (!Array.isArray(answer)) throw new Error('the commit script gave no list');
+  // Array.isArray says any.
   const [kind, ...rest] = answer as unknown[];
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));

@@ -56,14 +56,21 @@ const IP_FREEBIND = 15;
 const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 
-function checked(call: string, result: number): number {
+function checked(call: string, returned: unknown): number {
+  const result = numberOf(returned);
   if (result >= 0) return result;
   const code = getSystemErrorName(-koffi.errno());
   throw Object.assign(new Error(`${call}: ${code}`), { code, syscall: call });
 }
 
+/** koffi types nothing that a call returns; all of these are declared to return an int. */
+function numberOf(returned: unknown): number {
+  if (typeof returned !== 'number') throw new TypeError('a system call returned no number');
+  return returned;
+}
+
 export function closeFd(fd: number): void {
-  checked('close', cClose(fd) as number);
+  checked('close', cClose(fd));
 }
 
 /**
@@ -71,7 +78,7 @@ export function closeFd(fd: number): void {
  * @returns false when another process has the lock
  */
 export function tryLockFile(fd: number): boolean {
-  const result = cFlock(fd, LOCK_EX_NB) as number;
+  const result = numberOf(cFlock(fd, LOCK_EX_NB));
   if (result < 0 && getSystemErrorName(-koffi.errno()) === 'EAGAIN') return false;
   checked('flock', result);
   return true;
@@ -83,7 +90,7 @@ export function tryLockFile(fd: number): boolean {
  * @returns false when another process has the lock
  */
 export function tryLockRecord(fd: number): boolean {
-  const result = cFcntl(fd, F_SETLK, WHOLE_FILE_WRITE_LOCK) as number;
+  const result = numberOf(cFcntl(fd, F_SETLK, WHOLE_FILE_WRITE_LOCK));
   const code = result < 0 ? getSystemErrorName(-koffi.errno()) : '';
   if (code === 'EAGAIN' || code === 'EACCES') return false;
   checked('fcntl F_SETLK', result);
@@ -95,15 +102,15 @@ export function tryLockRecord(fd: number): boolean {
  * @param path of the namespace, as `/run/netns/gnt-com`
  */
 export function inNetworkNamespace<T>(path: string, body: () => T): T {
-  const own = checked('open', cOpen('/proc/thread-self/ns/net', O_CLOEXEC) as number);
+  const own = checked('open', cOpen('/proc/thread-self/ns/net', O_CLOEXEC));
   try {
-    const other = checked('open', cOpen(path, O_CLOEXEC) as number);
+    const other = checked('open', cOpen(path, O_CLOEXEC));
     try {
-      checked('setns', cSetns(other, CLONE_NEWNET) as number);
+      checked('setns', cSetns(other, CLONE_NEWNET));
       try {
         return body();
       } finally {
-        checked('setns', cSetns(own, CLONE_NEWNET) as number);
+        checked('setns', cSetns(own, CLONE_NEWNET));
       }
     } finally {
       closeFd(other);
@@ -120,12 +127,12 @@ export function inNetworkNamespace<T>(path: string, body: () => T): T {
 export function openTap(name: string): number {
   if (Buffer.byteLength(name) > MAX_INTERFACE_NAME_BYTES)
     throw new RangeError(`TAP name too long: ${name}`);
-  const fd = checked('open', cOpen('/dev/net/tun', O_RDWR | O_CLOEXEC) as number);
+  const fd = checked('open', cOpen('/dev/net/tun', O_RDWR | O_CLOEXEC));
   try {
     const request = Buffer.alloc(IFREQ_BYTES);
     request.write(name);
     request.writeUInt16LE(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR, 16);
-    checked('ioctl TUNSETIFF', cIoctl(fd, TUNSETIFF, request) as number);
+    checked('ioctl TUNSETIFF', cIoctl(fd, TUNSETIFF, request));
     return fd;
   } catch (error) {
     closeFd(fd);
@@ -158,10 +165,10 @@ export interface DeviceSocketOptions {
 export function openDeviceSocket(options: DeviceSocketOptions): number {
   const isV6 = options.address.includes(':');
   const type = (options.type === 'tcp' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_FLAGS;
-  const fd = checked('socket', cSocket(isV6 ? AF_INET6 : AF_INET, type, 0) as number);
+  const fd = checked('socket', cSocket(isV6 ? AF_INET6 : AF_INET, type, 0));
   const one = Buffer.from([1, 0, 0, 0]);
   const set = (level: number, name: number, value: Buffer): void => {
-    checked('setsockopt', cSetsockopt(fd, level, name, value, value.length) as number);
+    checked('setsockopt', cSetsockopt(fd, level, name, value, value.length));
   };
   try {
     set(SOL_SOCKET, SO_REUSEADDR, one);
@@ -184,8 +191,8 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
           options.device === null ? 0 : interfaceIndex(options.device),
         )
       : encodeSockaddrIn(options.address, options.port);
-    checked('bind', cBind(fd, address, address.length) as number);
-    if (options.type === 'tcp') checked('listen', cListen(fd, options.backlog ?? 511) as number);
+    checked('bind', cBind(fd, address, address.length));
+    if (options.type === 'tcp') checked('listen', cListen(fd, options.backlog ?? 511));
     return fd;
   } catch (error) {
     closeFd(fd);
@@ -200,7 +207,7 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
 export function setHopLimit(fd: number, isV6: boolean, hops: number): void {
   const value = int32(hops);
   const [level, name] = isV6 ? [IPPROTO_IPV6, IPV6_UNICAST_HOPS] : [IPPROTO_IP, IP_TTL];
-  checked('setsockopt', cSetsockopt(fd, level, name, value, value.length) as number);
+  checked('setsockopt', cSetsockopt(fd, level, name, value, value.length));
 }
 
 function int32(value: number): Buffer {
@@ -211,10 +218,10 @@ function int32(value: number): Buffer {
 
 /** An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes say. */
 export function openDeviceClientSocket(device: string): number {
-  const fd = checked('socket', cSocket(AF_INET, SOCK_STREAM | SOCK_FLAGS, 0) as number);
+  const fd = checked('socket', cSocket(AF_INET, SOCK_STREAM | SOCK_FLAGS, 0));
   try {
     const name = Buffer.from(`${device}\0`);
-    const result = cSetsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length) as number;
+    const result = numberOf(cSetsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length));
     checked('setsockopt', result);
     return fd;
   } catch (error) {
@@ -225,7 +232,7 @@ export function openDeviceClientSocket(device: string): number {
 
 /** An empty file without a path, for reading and writing; its content is in memory and goes with the last descriptor. */
 export function createMemoryFile(name: string): number {
-  return checked('memfd_create', cMemfdCreate(name, MFD_CLOEXEC) as number);
+  return checked('memfd_create', cMemfdCreate(name, MFD_CLOEXEC));
 }
 
 /** sys/un.h: sun_path has 108 bytes and a NUL. */
@@ -238,13 +245,13 @@ export const MAX_UNIX_PATH_BYTES = 107;
 export function openUnixListener(path: string): number {
   if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
     throw new RangeError(`unix socket path too long: ${path}`);
-  const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0) as number);
+  const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0));
   try {
     const address = Buffer.alloc(2 + MAX_UNIX_PATH_BYTES + 1);
     address.writeUInt16LE(AF_UNIX, 0);
     address.write(path, 2);
-    checked('bind', cBind(fd, address, address.length) as number);
-    checked('listen', cListen(fd, 8) as number);
+    checked('bind', cBind(fd, address, address.length));
+    checked('listen', cListen(fd, 8));
     return fd;
   } catch (error) {
     closeFd(fd);
@@ -254,7 +261,7 @@ export function openUnixListener(path: string): number {
 
 /** @throws Error with `code` ENODEV */
 export function interfaceIndex(device: string): number {
-  const index = cIfNametoindex(device) as number;
+  const index = numberOf(cIfNametoindex(device));
   if (index === 0) throw Object.assign(new Error(`no such device: ${device}`), { code: 'ENODEV' });
   return index;
 }

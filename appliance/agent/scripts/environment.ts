@@ -6,11 +6,12 @@ import type { OsParameters } from '../channel/host-client.ts';
 
 /** GNT_MIRROR_<NAME>: where the host serves each package mirror that its administrator allows. */
 export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<string, string> {
-  const entries = mirrors.map((name) => [
-    `GNT_MIRROR_${name.toUpperCase().replaceAll('-', '_')}`,
-    `${SERVICE_URL}/ganeti/latest/mirror/${name}`,
-  ]);
-  return Object.fromEntries(entries) as Record<string, string>;
+  return Object.fromEntries(
+    mirrors.map((name) => [
+      `GNT_MIRROR_${name.toUpperCase().replaceAll('-', '_')}`,
+      `${SERVICE_URL}/ganeti/latest/mirror/${name}`,
+    ]),
+  );
 }
 
 /** The whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; nothing of the agent's own. */

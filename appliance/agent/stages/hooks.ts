@@ -52,14 +52,13 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
 
 /** What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what the plan says. */
 function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<string, string> {
-  const disks = plan.disks.map(({ serial }, index) => [
-    `DISK_${index}_PATH`,
-    `/dev/disk/by-id/virtio-${serial}`,
-  ]);
+  const disks = plan.disks.map(
+    ({ serial }, index) => [`DISK_${index}_PATH`, `/dev/disk/by-id/virtio-${serial}`] as const,
+  );
   const planned = {
     INSTANCE_NAME: plan.instance,
     DISK_COUNT: String(plan.disks.length),
-    ...(Object.fromEntries(disks) as Record<string, string>),
+    ...Object.fromEntries(disks),
     ...(plan.hooks?.points.includes('before-reset') === true && { INSTANCE_REINSTALL: '1' }),
     ...plan.scripts?.environment,
     ...planMirrorVariables(plan),

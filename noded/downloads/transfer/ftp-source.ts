@@ -150,6 +150,7 @@ function startCurl(config: readonly string[], signal: AbortSignal) {
 }
 
 async function ended(child: ReturnType<typeof startCurl>): Promise<[number | null]> {
+  // The event's arguments, as documented.
   const [status] = (await once(child, 'close')) as [number | null];
   return [status];
 }

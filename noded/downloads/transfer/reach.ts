@@ -51,6 +51,7 @@ export class Reach {
       try {
         allowed = this.#choose(host, addresses);
       } catch (refusal) {
+        // All that `#choose` throws.
         return callback(refusal as ForbiddenAddressError, []);
       }
       const [first] = allowed;
