@@ -1,6 +1,8 @@
 const DEFAULT_WAIT_READY_S = 600;
 
-/** `--wait-ready` takes its value after `=` only: in `--wait-ready NAME` the name is the instance's. */
+/**
+ * `--wait-ready` takes its value after `=` only: in `--wait-ready NAME` the name is the instance's.
+ */
 export function expandArguments(argv: readonly string[]): readonly string[] {
   const end = argv.indexOf('--');
   return argv.map((argument, at) =>

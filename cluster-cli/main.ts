@@ -1,6 +1,7 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
 
-// Halves the start of a command. Beside the packages, where only who may change the programs may write; without that right, nothing is cached.
+// Halves the start of a command. Beside the packages, where only who may change the programs may
+// write; without that right, nothing is cached.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/gnt-commands'));
 await import('./main-commands.ts');

@@ -13,7 +13,8 @@ export function prepareForUse(
     .showSuggestionAfterError(false)
     .configureOutput({
       writeOut: output.write,
-      // Commander's own error text: told by errorOfUsage instead. Help that follows an error goes the same way.
+      // Commander's own error text: told by errorOfUsage instead. Help that follows an error goes
+      // the same way.
       writeErr: () => undefined,
       getOutHelpWidth: () => output.columns,
       getErrHelpWidth: () => output.columns,
@@ -46,8 +47,8 @@ export function errorOfUsage(
 }
 
 /**
- * An unknown option is quoted with what was attached to it, which may be a misspelled option's secret; excess arguments may be parts of
- * one whose quoting went wrong.
+ * An unknown option is quoted with what was attached to it, which may be a misspelled option's
+ * secret; excess arguments may be parts of one whose quoting went wrong.
  */
 function withoutValues(message: string, argv: readonly string[]): string {
   const named = message.replace(/^(unknown option '[^'=]*)=[^]*'$/, "$1'");

@@ -20,7 +20,10 @@ export interface GanetiDaemonOptions extends GanetiConfig {
   readonly logger: Logger;
 }
 
-/** In the place of Ganeti's own metadata daemon: its socket and pid file, the host's network, and no node daemon of ours. */
+/**
+ * In the place of Ganeti's own metadata daemon: its socket and pid file, the host's network, and no
+ * node daemon of ours.
+ */
 export async function startGanetiDaemon(options: GanetiDaemonOptions): Promise<AsyncDisposable> {
   const { clock, logger } = options;
   const startedAtMs = clock.now();

@@ -5,8 +5,9 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { tryLockFile } from '#shared/sys/libc.ts';
 
 /**
- * Makes this process the only node daemon of its root. Call it before anything else is touched: what a second daemon does at its
- * start (failing interrupted jobs, ending appliances) would hit the first one's work.
+ * Makes this process the only node daemon of its root. Call it before anything else is touched:
+ * what a second daemon does at its start (failing interrupted jobs, ending appliances) would hit
+ * the first one's work.
  * @returns gives the root back; the end of the process does so too, a `kill -9` included
  * @throws AppError CONFLICT
  */

@@ -28,10 +28,11 @@ export interface RecoverDependencies {
 const INTERRUPTED = 'the node daemon was restarted while it ran';
 
 /**
- * Finds again what an earlier daemon left: running instances are taken over untouched; installations cannot go on without their
- * secrets, so their machines are ended and they are told as failed. Views of machines that are no more are dropped. A machine whose
- * record is missing, cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no reason to cut the
- * power of a guest.
+ * Finds again what an earlier daemon left: running instances are taken over untouched;
+ * installations cannot go on without their secrets, so their machines are ended and they are told
+ * as failed. Views of machines that are no more are dropped. A machine whose record is missing,
+ * cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no
+ * reason to cut the power of a guest.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
   const { metad, keeper, logger } = dependencies;
@@ -79,7 +80,8 @@ export async function adoptOrphans(
       runner.watchReady(uuid);
       logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
     } catch (error) {
-      // One machine that cannot be taken over must not keep the others, and the daemon, from working.
+      // One machine that cannot be taken over must not keep the others, and the daemon, from
+      // working.
       logger[level]('machine.not-taken-over', { machine: uuid, err: error });
     }
   }

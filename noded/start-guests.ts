@@ -15,7 +15,9 @@ import { adoptOrphans, recover } from './recover.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
 
-/** Machines and what their guests are served: those of the daemon before this one are taken over. */
+/**
+ * Machines and what their guests are served: those of the daemon before this one are taken over.
+ */
 export interface NodeGuests extends AsyncDisposable {
   readonly metad: MetadLink;
   readonly keeper: MachineKeeper;
@@ -23,7 +25,10 @@ export interface NodeGuests extends AsyncDisposable {
   readonly services: ExposedServices;
   readonly runner: InstanceRunner;
   readonly guestEvents: GuestEvents;
-  /** Installations that are under way, by instance: whoever installs keeps it, and guests get their bulk content by it. */
+  /**
+   * Installations that are under way, by instance: whoever installs keeps it, and guests get their
+   * bulk content by it.
+   */
   readonly activeInstalls: Map<string, ActiveInstall>;
 }
 
@@ -88,7 +93,10 @@ export async function startGuests(
   };
 }
 
-/** Looks again for the records of orphans: a store that was away comes back, a lost record is restored. */
+/**
+ * Looks again for the records of orphans: a store that was away comes back, a lost record is
+ * restored.
+ */
 function followOrphans(dependencies: Parameters<typeof adoptOrphans>[0]): Disposable {
   let looking: Promise<void> | undefined;
   const look = (): void => {
@@ -98,7 +106,10 @@ function followOrphans(dependencies: Parameters<typeof adoptOrphans>[0]): Dispos
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** While guests are on the channel they keep their metadata, secrets included; the next noded adopts the daemon. */
+/**
+ * While guests are on the channel they keep their metadata, secrets included; the next noded adopts
+ * the daemon.
+ */
 async function stopMetad(metad: MetadLink, keeper: MachineKeeper, logger: Logger): Promise<void> {
   const channels = keeper.list().filter((kept) => kept.device !== null).length;
   if (channels === 0) return metad.stop();

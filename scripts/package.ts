@@ -5,8 +5,9 @@ import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
 
 /**
- * Makes a Debian package: `node scripts/package.ts [FOLDER]`, into dist/ without one. The programs, their npm packages and their own Node
- * are under /usr/lib/gnt; nothing outside of it but links, units, manual pages and completion.
+ * Makes a Debian package: `node scripts/package.ts [FOLDER]`, into dist/ without one. The programs,
+ * their npm packages and their own Node are under /usr/lib/gnt; nothing outside of it but links,
+ * units, manual pages and completion.
  */
 const top = join(import.meta.dirname, '..');
 const DEBIAN_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };

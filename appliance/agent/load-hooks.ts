@@ -3,10 +3,16 @@ import * as appError from '#shared/errors/app-error.ts';
 import { z } from 'zod';
 import type { HooksModule } from './hooks/main.ts';
 
-/** A bundle of its own (appliance/image/agent-bundle.ts): it is not in the agent's snapshot, so that it costs no boot time. */
+/**
+ * A bundle of its own (appliance/image/agent-bundle.ts): it is not in the agent's snapshot, so that
+ * it costs no boot time.
+ */
 const HOOKS_BUNDLE = '/opt/gnt/hooks.cjs';
 
-/** Modules that the bundle shares with the agent: errors must be of one class, and schemas are there already. */
+/**
+ * Modules that the bundle shares with the agent: errors must be of one class, and schemas are there
+ * already.
+ */
 const shared: Readonly<Record<string, unknown>> = {
   zod: { z },
   '#shared/errors/app-error.ts': appError,

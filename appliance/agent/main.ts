@@ -41,6 +41,7 @@ function main(): void {
   );
 }
 
-// In the image everything above is in a V8 start-up snapshot, with the schemas made; only this runs at boot.
+// In the image everything above is in a V8 start-up snapshot, with the schemas made; only this runs
+// at boot.
 if (startupSnapshot.isBuildingSnapshot()) startupSnapshot.setDeserializeMainFunction(main);
 else main();

@@ -4,7 +4,10 @@ import { build } from 'esbuild';
 const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
 const HOOKS_MAIN = fileURLToPath(new URL('../agent/hooks/main.ts', import.meta.url));
 
-/** What the agent has already, and gives to the hooks' bundle when it loads it (appliance/agent/load-hooks.ts). */
+/**
+ * What the agent has already, and gives to the hooks' bundle when it loads it
+ * (appliance/agent/load-hooks.ts).
+ */
 const SHARED_WITH_AGENT = ['zod', '#shared/errors/app-error.ts'];
 
 /** Bundles the agent to one CommonJS file: one read at boot instead of a hundred. */

@@ -11,7 +11,8 @@ export interface AptSourceFile {
 }
 
 /**
- * The host's own Debian mirrors for the appliance's release. Sources of others are left out: they name other suites or no `main`.
+ * The host's own Debian mirrors for the appliance's release. Sources of others are left out: they
+ * name other suites or no `main`.
  * @param files `sources.list`, `*.list` and `*.sources` (sources.list(5))
  * @throws AppError HOST_PREREQUISITE when there is none: which mirror to trust is not ours to say
  */

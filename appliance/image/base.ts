@@ -26,8 +26,8 @@ export interface BaseOptions {
 }
 
 /**
- * Unpacks the Debian part of the appliance at `rootPath`: from the cache when it is there and intact, else from the mirror.
- * It is kept apart from the agent, which changes much more often.
+ * Unpacks the Debian part of the appliance at `rootPath`: from the cache when it is there and
+ * intact, else from the mirror. It is kept apart from the agent, which changes much more often.
  */
 export async function provideBase(options: BaseOptions, rootPath: string): Promise<DebianRoot> {
   if (!options.force) {

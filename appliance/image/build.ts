@@ -42,8 +42,8 @@ export interface BuildOptions {
 const WORK_PREFIX = '.building-';
 
 /**
- * Puts an intact appliance into `applianceDir`: from the build cache, or built. One build at a time per cache; whatever a killed
- * build left behind is removed by the next.
+ * Puts an intact appliance into `applianceDir`: from the build cache, or built. One build at a time
+ * per cache; whatever a killed build left behind is removed by the next.
  * @throws AppError APPLIANCE_BUILD with the step that failed
  */
 export async function buildAppliance(options: BuildOptions): Promise<ApplianceManifest> {
@@ -193,7 +193,9 @@ async function removeStaleWork(cacheDir: string): Promise<void> {
   }
 }
 
-/** The cache holds one appliance and one Debian part: older ones are of builders that are no more. */
+/**
+ * The cache holds one appliance and one Debian part: older ones are of builders that are no more.
+ */
 async function removeOthers(cacheDir: string, kept: readonly string[]): Promise<void> {
   for (const name of await readdir(cacheDir)) {
     if (/^appliance-(base-)?[0-9a-f]{64}$/.test(name) && !kept.includes(name))

@@ -1,6 +1,9 @@
 /** What the appliance is made of. A change here changes the key of the build cache. */
 
-/** Debian packages on top of the essential ones: for the agent, and for what OS scripts commonly call. */
+/**
+ * Debian packages on top of the essential ones: for the agent, and for what OS scripts commonly
+ * call.
+ */
 export const PACKAGES = [
   'acl',
   'attr',
@@ -51,8 +54,9 @@ export const EXCLUDED_PATHS = [
 ];
 
 /**
- * Taken out of the root afterwards, relative to it: what only other programs need (Python and ICU come with xfsprogs for `xfs_scrub`,
- * full Perl with ca-certificates), and what differs between two builds.
+ * Taken out of the root afterwards, relative to it: what only other programs need (Python and ICU
+ * come with xfsprogs for `xfs_scrub`, full Perl with ca-certificates), and what differs between two
+ * builds.
  */
 export const REMOVED_PATHS = [
   'boot',
@@ -135,8 +139,8 @@ global {
 `;
 
 /**
- * Kernel command line. The self-tests of the crypto code and the waits for grace periods are most of the boot time that can be spared;
- * `panic=-1` with QEMU's -no-reboot makes a panic an exit.
+ * Kernel command line. The self-tests of the crypto code and the waits for grace periods are most
+ * of the boot time that can be spared; `panic=-1` with QEMU's -no-reboot makes a panic an exit.
  */
 export const KERNEL_ARGUMENTS =
   'console=ttyS0 quiet loglevel=4 panic=-1 cryptomgr.notests rcupdate.rcu_expedited=1 tsc=reliable no_timer_check nokaslr mitigations=off raid=noautodetect random.trust_cpu=on';

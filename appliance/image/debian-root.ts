@@ -51,7 +51,8 @@ export async function makeDebianRoot(
     '--aptopt=APT::Install-Recommends "false"',
     ...EXCLUDED_PATHS.map((excluded) => `--dpkgopt=path-exclude=${excluded}`),
   ];
-  // In namespaces of its own, which end with us however we end: no mount and no process is left behind.
+  // In namespaces of its own, which end with us however we end: no mount and no process is left
+  // behind.
   const contained = [
     '--pdeathsig',
     'KILL',
@@ -97,7 +98,10 @@ export function parsePackages(status: string): string[] {
     .sort();
 }
 
-/** Files keep the time that their package gave them. Directories and what scripts generated do not, and lie elsewhere. */
+/**
+ * Files keep the time that their package gave them. Directories and what scripts generated do not,
+ * and lie elsewhere.
+ */
 async function newestFileSeconds(path: string): Promise<number> {
   const { stdout } = await run('find', [
     ...['usr/bin', 'usr/sbin', 'usr/lib/modules'].map((name) => join(path, name)),

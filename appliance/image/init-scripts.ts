@@ -1,14 +1,18 @@
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 
-/** The host has compared the whole image with its manifest; threads for V8 cost more at the start than they save later. */
+/**
+ * The host has compared the whole image with its manifest; threads for V8 cost more at the start
+ * than they save later.
+ */
 const NODE_FLAGS = '--no-warnings --no-verify-snapshot-checksum --v8-pool-size=0';
 
 /** Where an archive behind the initramfs has the appliance's own hooks. */
 export const HOOKS_ARCHIVE_FOLDER = 'hooks';
 
 /**
- * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine powers off. The network comes up
- * beside it, on the other processor, while Node starts; so nothing that it uses may be moved away.
+ * First process of the appliance. It stays process 1: whatever becomes of the agent, the machine
+ * powers off. The network comes up beside it, on the other processor, while Node starts; so nothing
+ * that it uses may be moved away.
  */
 export const INIT = `#!/bin/busybox sh
 b=/bin/busybox
@@ -57,8 +61,8 @@ $b ip route replace ${SERVICE_IPV4}/32 dev "$interface"
 `;
 
 /**
- * What the kernel calls when a file system or device needs a module. It does so in the initramfs, which stays the kernel's root; the
- * modules are in the other one.
+ * What the kernel calls when a file system or device needs a module. It does so in the initramfs,
+ * which stays the kernel's root; the modules are in the other one.
  */
 export const MODPROBE = `#!/bin/busybox sh
 exec /bin/busybox chroot /root /sbin/modprobe "$@"

@@ -5,7 +5,10 @@ import { type CpioEntry, encodeCpio } from './cpio.ts';
 import { INIT, LEASE, MODPROBE, NETWORK } from './init-scripts.ts';
 import { type ModuleTable, withDependencies } from './modules.ts';
 
-/** Builds the initramfs from a root tree: busybox, the modules on the way to the root disk and to the network, and four scripts. */
+/**
+ * Builds the initramfs from a root tree: busybox, the modules on the way to the root disk and to
+ * the network, and four scripts.
+ */
 export async function buildInitramfs(
   rootPath: string,
   kernelVersion: string,

@@ -42,7 +42,10 @@ export async function hashBaseInputs(sources: readonly string[]): Promise<string
   ]);
 }
 
-/** Key of the build cache: everything that the appliance is made from, but for the versions that the mirror has on the day. */
+/**
+ * Key of the build cache: everything that the appliance is made from, but for the versions that the
+ * mirror has on the day.
+ */
 export async function hashInputs(inputs: BuildInputs): Promise<string> {
   const parts: (Buffer | string)[] = [
     inputs.agentBundle,

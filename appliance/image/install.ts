@@ -17,8 +17,8 @@ import { MANIFEST_NAME, readManifest, verifyAppliance } from './manifest.ts';
 import { addHooks } from './own-hooks.ts';
 
 /**
- * Puts a cached appliance under a root as one whole directory. Files are linked where the file system allows, so that many roots
- * cost nothing; an appliance that is there and the same stays.
+ * Puts a cached appliance under a root as one whole directory. Files are linked where the file
+ * system allows, so that many roots cost nothing; an appliance that is there and the same stays.
  * @param hooks that become part of it; the cached one has none
  */
 export async function installAppliance(

@@ -7,8 +7,8 @@ export interface Lock {
 }
 
 /**
- * Holds an exclusive lock on a file until released. The lock belongs to a child (flock(1)) that waits on our pipe, so that it ends
- * with this process however that ends.
+ * Holds an exclusive lock on a file until released. The lock belongs to a child (flock(1)) that
+ * waits on our pipe, so that it ends with this process however that ends.
  * @param onWait called once when another process has the lock
  */
 export async function acquireLock(

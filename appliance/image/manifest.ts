@@ -23,7 +23,9 @@ export async function describeFile(directory: string, name: string): Promise<Man
   return { name, sizeBytes: (await stat(path)).size, sha256: await hashFile(path) };
 }
 
-/** @throws AppError APPLIANCE_MISSING, or APPLIANCE_CORRUPT when the manifest cannot be understood */
+/**
+ * @throws AppError APPLIANCE_MISSING, or APPLIANCE_CORRUPT when the manifest cannot be understood
+ */
 export async function readManifest(directory: string): Promise<ApplianceManifest> {
   const path = join(directory, MANIFEST_NAME);
   let text: string;

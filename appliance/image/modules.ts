@@ -1,6 +1,9 @@
 import { basename } from 'node:path';
 
-/** Paths of modules, relative to the version's directory, with the paths of all that they need (modules.dep, transitive). */
+/**
+ * Paths of modules, relative to the version's directory, with the paths of all that they need
+ * (modules.dep, transitive).
+ */
 export type ModuleTable = ReadonlyMap<string, readonly string[]>;
 
 export function parseModulesDep(text: string): ModuleTable {

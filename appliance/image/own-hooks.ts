@@ -12,7 +12,8 @@ import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
 
 /**
- * Reads the documents of a folder that are to be part of an appliance. What its agent would refuse, is refused here already.
+ * Reads the documents of a folder that are to be part of an appliance. What its agent would refuse,
+ * is refused here already.
  * @throws AppError VALIDATION that names the document, never its content; FILE_UNREADABLE
  */
 export async function readOwnHooks(folder: string): Promise<HookFile[]> {
@@ -51,7 +52,10 @@ function requireUsable(folder: string, hook: HookFile): void {
   }
 }
 
-/** The hooks of the last build that was given some: every later build has them too, one by the node daemon among them. */
+/**
+ * The hooks of the last build that was given some: every later build has them too, one by the node
+ * daemon among them.
+ */
 export async function readKeptHooks(path: string): Promise<HookFile[]> {
   try {
     return hookFiles.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -71,8 +75,8 @@ export async function keepHooks(path: string, hooks: readonly HookFile[]): Promi
 }
 
 /**
- * The same appliance with hooks: an archive of their own behind the initramfs, whose init puts them where the agent looks. So they
- * cost no build, and the cache holds one appliance for all.
+ * The same appliance with hooks: an archive of their own behind the initramfs, whose init puts them
+ * where the agent looks. So they cost no build, and the cache holds one appliance for all.
  */
 export function addHooks(
   manifest: ApplianceManifest,

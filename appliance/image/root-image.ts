@@ -3,8 +3,8 @@ import { run } from '#shared/process/run.ts';
 const MKSQUASHFS_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Packs the root tree: everything with zstd, Node uncompressed, since unpacking it would be a large part of the boot time.
- * Same tree and date, same bytes.
+ * Packs the root tree: everything with zstd, Node uncompressed, since unpacking it would be a large
+ * part of the boot time. Same tree and date, same bytes.
  */
 export async function packRoot(
   rootPath: string,

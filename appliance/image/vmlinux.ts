@@ -7,8 +7,10 @@ const LEGACY_BLOCK_BYTES = 8 * MIB;
 const MAX_BLOCK_BYTES = LEGACY_BLOCK_BYTES * 2;
 
 /**
- * Takes the plain ELF kernel out of a bzImage: QEMU starts it directly (PVH), which saves the guest from decompressing it.
- * @returns null when the kernel is not compressed with LZ4 or cannot start that way; then the bzImage itself boots
+ * Takes the plain ELF kernel out of a bzImage: QEMU starts it directly (PVH), which saves the guest
+ * from decompressing it.
+ * @returns null when the kernel is not compressed with LZ4 or cannot start that way; then the
+ * bzImage itself boots
  */
 export function extractVmlinux(bzImage: Buffer): Buffer | null {
   for (
@@ -35,7 +37,8 @@ function decodeLegacyLz4(input: Buffer, start: number): Buffer | null {
   let at = start;
   while (at + 4 <= input.length) {
     const length = input.readUInt32LE(at);
-    // What follows the last block (the kernel's build appends the decompressed size) is no plausible block.
+    // What follows the last block (the kernel's build appends the decompressed size) is no
+    // plausible block.
     if (length === 0 || length > MAX_BLOCK_BYTES || at + 4 + length > input.length) break;
     const block = decodeBlock(input.subarray(at + 4, at + 4 + length));
     if (block === null) break;

@@ -7,19 +7,26 @@ import { MIB } from '#shared/units/bytes.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import type { NodeClient } from './node-client.ts';
 
-/** A restart of noded takes seconds; after this long without it, the watcher gives up (the job does not). */
+/**
+ * A restart of noded takes seconds; after this long without it, the watcher gives up (the job does
+ * not).
+ */
 const MAX_OUTAGE_MS = 60_000;
 const RETRY_MS = 500;
 const MAX_LINE_CHARACTERS = 4 * MIB;
 
 export type WatchedEvent =
   | JobEvent
-  /** The connection was lost and is back: the daemon sends the job's events from the start, what was seen is not repeated here. */
+  /**
+   * The connection was lost and is back: the daemon sends the job's events from the start, what was
+   * seen is not repeated here.
+   */
   | { readonly type: 'reconnecting' };
 
 /**
  * A job's events, each once, until its end. Survives a restart of the daemon.
- * @throws AppError NODED_UNREACHABLE when the daemon stays away, CommandFailure JOB_NOT_FOUND, or the signal's reason.
+ * @throws AppError NODED_UNREACHABLE when the daemon stays away, CommandFailure JOB_NOT_FOUND, or
+ * the signal's reason.
  */
 export async function* watchJobEvents(
   client: NodeClient,
@@ -68,7 +75,10 @@ function parseEvent(line: string): JobEvent {
   });
 }
 
-/** Events come in the order of their time: older ones than the last are repetitions, equally old ones are compared. */
+/**
+ * Events come in the order of their time: older ones than the last are repetitions, equally old
+ * ones are compared.
+ */
 function createSeenFilter(): (event: JobEvent) => boolean {
   let lastAtMs = -1;
   let atLast = new Set<string>();

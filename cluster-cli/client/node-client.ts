@@ -36,7 +36,10 @@ const refusal = apiError.extend({
   details: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so this is generous. */
+/**
+ * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
+ * this is generous.
+ */
 const ANSWER_TIMEOUT_MS = 120_000;
 const MAX_ANSWER_BYTES = 64 * MIB;
 
@@ -46,7 +49,10 @@ export interface MetadataAnswer {
   readonly bytes: Buffer;
 }
 
-/** The node daemon's API, every answer validated. All methods throw NODED_UNREACHABLE, and CommandFailure with the API's own code. */
+/**
+ * The node daemon's API, every answer validated. All methods throw NODED_UNREACHABLE, and
+ * CommandFailure with the API's own code.
+ */
 export interface NodeClient {
   node(): Promise<NodeInfo>;
   nodes(): Promise<ListedNode[]>;
@@ -70,9 +76,15 @@ export interface NodeClient {
   /** text/plain, the install log. */
   installLog(name: string, follow: boolean, signal?: AbortSignal): Promise<IncomingMessage>;
   metadata(name: string, path: string): Promise<MetadataAnswer>;
-  /** Bytes that the guest wrote, waiting up to `waitS` seconds; null when there are none. They are consumed. */
+  /**
+   * Bytes that the guest wrote, waiting up to `waitS` seconds; null when there are none. They are
+   * consumed.
+   */
   receive(name: string, waitS: number, signal?: AbortSignal): Promise<Buffer | null>;
-  /** Puts bytes where the guest reads: true, or the seconds after which to try again when its queue is full. */
+  /**
+   * Puts bytes where the guest reads: true, or the seconds after which to try again when its queue
+   * is full.
+   */
   send(name: string, bytes: Buffer): Promise<true | number>;
   /** Where the host finds the disks of an instance. */
   disks(name: string): Promise<ActiveDisk[]>;

@@ -9,7 +9,11 @@ export interface PackageAccessOptions {
   readonly personalizationPassword?: string;
 }
 
-/** The password for a personalization package: from a file or stdin, from the command line with a warning, or asked for. @throws AppError */
+/**
+ * The password for a personalization package: from a file or stdin, from the command line with a
+ * warning, or asked for.
+ * @throws AppError
+ */
 export async function readPackagePassword(
   context: Context,
   options: PackageAccessOptions,

@@ -16,8 +16,10 @@ export interface SubmitOptions {
 }
 
 /**
- * Sends an opcode and follows it as the options say. Null when there is nothing to follow: `--submit`, `--dry-run`.
- * @throws AppError VALIDATION before anything is sent; CommandFailure with what the daemon or the job said.
+ * Sends an opcode and follows it as the options say. Null when there is nothing to follow:
+ * `--submit`, `--dry-run`.
+ * @throws AppError VALIDATION before anything is sent; CommandFailure with what the daemon or the
+ * job said.
  */
 export async function submitAndWatch(
   context: Context,
@@ -57,7 +59,10 @@ function validateOpcode(input: OpcodeInput): Opcode {
   });
 }
 
-/** Asks for the secrets that the daemon misses, once, when a person is there to give them. Missing ones are found before anything changes. */
+/**
+ * Asks for the secrets that the daemon misses, once, when a person is there to give them. Missing
+ * ones are found before anything changes.
+ */
 async function withSecrets<T>(
   context: Context,
   opcode: Opcode,

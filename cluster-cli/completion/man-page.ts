@@ -76,7 +76,10 @@ function firstSentence(text: string): string {
   return text.split(/[.:] ?/)[0] ?? text;
 }
 
-/** A backslash starts an escape, a hyphen is a minus, and a dot or quote at the start of a line is a request. */
+/**
+ * A backslash starts an escape, a hyphen is a minus, and a dot or quote at the start of a line is a
+ * request.
+ */
 function escape(text: string): string {
   return text
     .replaceAll('\\', '\\e')

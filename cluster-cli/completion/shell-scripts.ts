@@ -1,7 +1,10 @@
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-/** A script that a shell sources: it asks the program itself, so it knows every command and option that there is. */
+/**
+ * A script that a shell sources: it asks the program itself, so it knows every command and option
+ * that there is.
+ */
 export function completionScript(shell: Shell, program: string): string {
   const name = `_${program.replaceAll('-', '_')}`;
   switch (shell) {
@@ -14,7 +17,10 @@ export function completionScript(shell: Shell, program: string): string {
   }
 }
 
-/** bash breaks words at `=` and `:`; what is completed must then leave out what stands before the break. */
+/**
+ * bash breaks words at `=` and `:`; what is completed must then leave out what stands before the
+ * break.
+ */
 function bashScript(program: string, name: string): string {
   return `# bash completion for ${program}; use: source <(${program} completion bash)
 ${name}() {
@@ -43,7 +49,10 @@ complete -F ${name} ${program}
 `;
 }
 
-/** As a file in zsh's function path it is called itself when tab is first pressed; when it is sourced it only registers the function. */
+/**
+ * As a file in zsh's function path it is called itself when tab is first pressed; when it is
+ * sourced it only registers the function.
+ */
 function zshScript(program: string, name: string): string {
   return `#compdef ${program}
 # zsh completion for ${program}; use: source <(${program} completion zsh)

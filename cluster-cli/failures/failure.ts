@@ -18,7 +18,10 @@ export interface FailureFields {
   readonly cause?: unknown;
 }
 
-/** A failure that came from the daemon: its code may be one that this program does not know yet, so it is no AppError. */
+/**
+ * A failure that came from the daemon: its code may be one that this program does not know yet, so
+ * it is no AppError.
+ */
 export class CommandFailure extends Error {
   readonly code: string;
   readonly hint: string | null;
@@ -39,7 +42,10 @@ export class CommandFailure extends Error {
   }
 }
 
-/** An answer of the API that is no success. 4xx of an unknown code counts as refused, everything else as failed. */
+/**
+ * An answer of the API that is no success. 4xx of an unknown code counts as refused, everything
+ * else as failed.
+ */
 export function failureOfApi(status: number, error: ApiError): CommandFailure {
   const fallback = status >= 400 && status < 500 ? 2 : 1;
   return new CommandFailure({
@@ -48,7 +54,10 @@ export function failureOfApi(status: number, error: ApiError): CommandFailure {
   });
 }
 
-/** A job that did not succeed. What it refused before changing anything exits 2, what it tried exits 1. */
+/**
+ * A job that did not succeed. What it refused before changing anything exits 2, what it tried exits
+ * 1.
+ */
 export function failureOfJob(job: JobRecord): CommandFailure {
   const error: JobError = job.error ?? {
     code: job.status === 'canceled' ? 'JOB_CANCELED' : 'INTERNAL',

@@ -19,7 +19,10 @@ const NAME_COLUMNS = 18;
 const SPINNER = { unicode: '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏', ascii: '|/-\\' } as const;
 const SPIN_MS = 120;
 
-/** The lines that are drawn again and again while the job runs: one for each activity, and the last output below. */
+/**
+ * The lines that are drawn again and again while the job runs: one for each activity, and the last
+ * output below.
+ */
 export function renderLive(
   progress: JobProgress,
   nowMs: number,
@@ -130,7 +133,9 @@ function spinnerAt(nowMs: number, hasUnicode: boolean): string {
   return frames[Math.floor(nowMs / SPIN_MS) % frames.length] ?? '-';
 }
 
-/** Cuts text to a number of columns. What it is given is printable; a wide character counts as two. */
+/**
+ * Cuts text to a number of columns. What it is given is printable; a wide character counts as two.
+ */
 export function truncate(text: string, columns: number, hasUnicode: boolean): string {
   const ellipsis = hasUnicode ? '…' : '~';
   if (widthOf(text) <= columns) return text;
@@ -146,7 +151,10 @@ export function truncate(text: string, columns: number, hasUnicode: boolean): st
 
 const INDENT = '  ';
 
-/** Breaks text at spaces. A word that is longer than a line stands in a line of its own, which the terminal breaks. */
+/**
+ * Breaks text at spaces. A word that is longer than a line stands in a line of its own, which the
+ * terminal breaks.
+ */
 function wrap(text: string, columns: number): readonly string[] {
   const lines: string[] = [];
   let line = '';

@@ -9,7 +9,8 @@ const MIN_INTERVAL_MS = 5000;
 /**
  * What to print for an event where lines stay. Holds when each activity was last reported.
  *
- * INVARIANT: stage begins, stage ends and log messages are never dropped; measurements are, down to one in five seconds.
+ * INVARIANT: stage begins, stage ends and log messages are never dropped; measurements are, down to
+ * one in five seconds.
  */
 export function createPlainReporter(): (
   event: JobEvent,

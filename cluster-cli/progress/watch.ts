@@ -12,7 +12,8 @@ const SECOND_INTERRUPT_MS = 3000;
 
 /**
  * Shows a job's progress until its end.
- * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the person left it.
+ * @throws CommandFailure when the job did not succeed, AppError INTERRUPTED when the person left
+ * it.
  */
 export async function watchJob(context: Context, id: number): Promise<JobRecord> {
   const client = await context.client();
@@ -47,7 +48,10 @@ interface InterruptActions {
   readonly leave: (error: Error) => void;
 }
 
-/** First: say how to come back, and leave after a moment. Second, within that moment: cancel the job, and leave. */
+/**
+ * First: say how to come back, and leave after a moment. Second, within that moment: cancel the
+ * job, and leave.
+ */
 function handleInterrupts(
   context: Context,
   client: NodeClient,

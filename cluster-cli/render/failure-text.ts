@@ -3,7 +3,10 @@ import type { CommandFailure } from '../failures/failure.ts';
 import { type Appearance, createPaint } from '../terminal/terminal.ts';
 import { sanitizeLine } from './sanitize.ts';
 
-/** What is printed for a failure: stage and log first, so that error and hint are the last lines on the screen. */
+/**
+ * What is printed for a failure: stage and log first, so that error and hint are the last lines on
+ * the screen.
+ */
 export function renderFailure(
   failure: CommandFailure,
   appearance: Appearance,

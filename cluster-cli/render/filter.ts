@@ -16,8 +16,8 @@ const MAX_FILTER_CHARACTERS = 4096;
 const SYMBOLS = /^(==|!=|<=|>=|=~|!~|=\*|!\*|<|>|\(|\))/;
 
 /**
- * Ganeti's filter language, as far as people use it: `status == "running" and (be/memory > 512 or "db" in tags)`, `name =* "web*"`,
- * `name =~ m/^web/`, `not communication`.
+ * Ganeti's filter language, as far as people use it: `status == "running" and (be/memory > 512 or
+ * "db" in tags)`, `name =* "web*"`, `name =~ m/^web/`, `not communication`.
  * @throws AppError USAGE that says where it is not understood.
  */
 export function parseFilter(text: string): Predicate {

@@ -7,7 +7,10 @@ export interface OutlineEntry {
   readonly children?: readonly OutlineEntry[];
 }
 
-/** As Ganeti's info commands: two spaces a level, values on the line of their key, `-` where there is none. */
+/**
+ * As Ganeti's info commands: two spaces a level, values on the line of their key, `-` where there
+ * is none.
+ */
 export function renderOutline(entries: readonly OutlineEntry[], level = 0): readonly string[] {
   const indent = '  '.repeat(level);
   return entries.flatMap(({ key, value, children }) => {

@@ -17,7 +17,10 @@ interface IndexedField<T> {
   readonly at: (index: number) => Field<T>;
 }
 
-/** `-o name,status`, or `-o +uuid` for the default columns and more. @throws AppError USAGE for an unknown field */
+/**
+ * `-o name,status`, or `-o +uuid` for the default columns and more.
+ * @throws AppError USAGE for an unknown field
+ */
 export function selectFields<T>(
   table: FieldTable<T>,
   output: string | undefined,
@@ -51,7 +54,10 @@ export function findField<T>(table: FieldTable<T>, name: string): Field<T> {
   });
 }
 
-/** Items in the order of `--sort FIELD,-FIELD2` (`-` reverses); names within text compare as people count: web2 before web10. */
+/**
+ * Items in the order of `--sort FIELD,-FIELD2` (`-` reverses); names within text compare as people
+ * count: web2 before web10.
+ */
 export function sortItems<T>(
   table: FieldTable<T>,
   items: readonly T[],

@@ -13,7 +13,10 @@ export interface TableOptions {
 const UNAVAILABLE = '-';
 const NUMERIC = new Set(['number', 'size']);
 
-/** A table in Ganeti's form: titles, numbers to the right, one space between columns, no space at the end of a line. */
+/**
+ * A table in Ganeti's form: titles, numbers to the right, one space between columns, no space at
+ * the end of a line.
+ */
 export function renderTable<T>(
   fields: readonly Field<T>[],
   items: readonly T[],

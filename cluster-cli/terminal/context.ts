@@ -24,7 +24,10 @@ export interface Context {
   readonly setExitStatus: (status: 0 | 1) => void;
 }
 
-/** SIGINT and SIGTERM, for whoever wants to do more than end. Without a handler they end the command with status 130. */
+/**
+ * SIGINT and SIGTERM, for whoever wants to do more than end. Without a handler they end the command
+ * with status 130.
+ */
 export interface Interrupts {
   /** Takes over until the returned function is called. */
   take(handler: () => void): () => void;

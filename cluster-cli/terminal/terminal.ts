@@ -32,7 +32,10 @@ export interface AppearanceEnvironment {
   readonly LANG?: string | undefined;
 }
 
-/** NO_COLOR: see no-color.org; any value that is not empty counts. A terminal called `dumb` cannot move its cursor. */
+/**
+ * NO_COLOR: see no-color.org; any value that is not empty counts. A terminal called `dumb` cannot
+ * move its cursor.
+ */
 export function readAppearance(isTty: boolean, environment: AppearanceEnvironment): Appearance {
   const isTerminal = isTty && environment.TERM !== 'dumb';
   const locale = environment.LC_ALL || environment.LC_CTYPE || environment.LANG || '';

@@ -18,7 +18,8 @@ export function parseIdentified(option: string, text: string): Identified {
 const MAX_INDEX = 255;
 
 /**
- * Several `N:key=value` of one option as a list in the order of N. An index that is left out gets `fill`, or is refused without one.
+ * Several `N:key=value` of one option as a list in the order of N. An index that is left out gets
+ * `fill`, or is refused without one.
  * @throws AppError USAGE for an index that is not a number, is given twice or is missing.
  */
 export function arrangeByIndex<T>(

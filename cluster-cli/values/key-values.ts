@@ -14,15 +14,19 @@ export type KeyedValue =
   /** `key=@FILE`; `-` is stdin. */
   | { readonly kind: 'file'; readonly path: string };
 
-/** A character and whether a backslash stood before it: `\@` is not a file, `\,` does not end an element. */
+/**
+ * A character and whether a backslash stood before it: `\@` is not a file, `\,` does not end an
+ * element.
+ */
 interface Character {
   readonly text: string;
   readonly isEscaped: boolean;
 }
 
 /**
- * Ganeti's list syntax: `key=value,key2=value2`, `\,` for a comma, `key` = true, `no_key` = false, `-key` and `key=default` = unset;
- * and ours: `key=@FILE`. Ganeti finds the `=` after unescaping, so a key cannot hold one.
+ * Ganeti's list syntax: `key=value,key2=value2`, `\,` for a comma, `key` = true, `no_key` = false,
+ * `-key` and `key=default` = unset; and ours: `key=@FILE`. Ganeti finds the `=` after unescaping,
+ * so a key cannot hold one.
  * @throws AppError USAGE for an empty element, an empty key, or a key that is there twice.
  */
 export function parseKeyValues(option: string, text: string): readonly KeyValue[] {
@@ -43,7 +47,9 @@ export function duplicateKey(key: string, option: string): AppError {
   });
 }
 
-/** A plain comma-separated list (`ganeti,ec2`), with `\,` for a comma. Empty text is an empty list. */
+/**
+ * A plain comma-separated list (`ganeti,ec2`), with `\,` for a comma. Empty text is an empty list.
+ */
 export function parseList(text: string): readonly string[] {
   return text === '' ? [] : splitElements(text).map(textOf);
 }

@@ -23,8 +23,9 @@ export interface ReadParameters {
 }
 
 /**
- * All occurrences of one list option as one record; files are read. `-O @FILE` takes the list itself from a file, where a new line may
- * stand for a comma. Ganeti passes True and False on in this spelling.
+ * All occurrences of one list option as one record; files are read. `-O @FILE` takes the list
+ * itself from a file, where a new line may stand for a comma. Ganeti passes True and False on in
+ * this spelling.
  * @throws AppError USAGE, FILE_UNREADABLE, VALIDATION
  */
 export function readParameters(given: ListOption, source: ValueSource): ReadParameters {

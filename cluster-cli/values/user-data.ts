@@ -10,7 +10,10 @@ export interface UserDataFile {
 const BOUNDARY = 'MIMEBOUNDARY';
 const LINE_COLUMNS = 76;
 
-/** What the first line of a part says of it, as cloud-init reads it (its documentation, "User-data formats"). */
+/**
+ * What the first line of a part says of it, as cloud-init reads it (its documentation, "User-data
+ * formats").
+ */
 const PART_TYPES: readonly (readonly [prefix: string, type: string])[] = [
   ['#cloud-config-archive', 'text/cloud-config-archive'],
   ['#cloud-config-jsonp', 'text/cloud-config-jsonp'],
@@ -25,8 +28,9 @@ const PART_TYPES: readonly (readonly [prefix: string, type: string])[] = [
 ];
 
 /**
- * One file is the user data as it is, bytes untouched. Several become one MIME multi-part document, in the order given, that cloud-init
- * and Kairos both read: the type of a part is on its first line, and a cloud-config part's Content-Type carries nothing else.
+ * One file is the user data as it is, bytes untouched. Several become one MIME multi-part document,
+ * in the order given, that cloud-init and Kairos both read: the type of a part is on its first
+ * line, and a cloud-config part's Content-Type carries nothing else.
  * @throws AppError VALIDATION for a part of several whose type cannot be told.
  */
 export function composeUserData(files: readonly UserDataFile[]): Buffer | null {
@@ -44,7 +48,10 @@ export function composeUserData(files: readonly UserDataFile[]): Buffer | null {
   return Buffer.from(lines.join('\n'));
 }
 
-/** Headers, an empty line and the content. Text that cannot hold the boundary stays readable, everything else is base64. */
+/**
+ * Headers, an empty line and the content. Text that cannot hold the boundary stays readable,
+ * everything else is base64.
+ */
 function formatPart(file: UserDataFile, index: number): readonly string[] {
   const type = partTypeOf(file);
   const text = file.bytes.toString('latin1');

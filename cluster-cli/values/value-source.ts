@@ -2,20 +2,30 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Bytes read from one file: the node's API takes 1 MiB of content, and 65 536 characters for a parameter. */
+/**
+ * Bytes read from one file: the node's API takes 1 MiB of content, and 65 536 characters for a
+ * parameter.
+ */
 const MAX_FILE_BYTES = MIB;
 const CHUNK_BYTES = 65_536;
 const STDIN_FD = 0;
 
 /**
- * Reads what options name as `@FILE`, `@-` or FILE. Files may be pipes, so that `name=@<(pass show x)` works.
+ * Reads what options name as `@FILE`, `@-` or FILE. Files may be pipes, so that `name=@<(pass show
+ * x)` works.
  *
  * INVARIANT: stdin is read for one option only; a second one would silently be empty.
  */
 export interface ValueSource {
-  /** The file's bytes; `-` is stdin. @throws AppError FILE_UNREADABLE, or USAGE when stdin is already taken. */
+  /**
+   * The file's bytes; `-` is stdin.
+   * @throws AppError FILE_UNREADABLE, or USAGE when stdin is already taken.
+   */
   readBytes(option: string, path: string): Buffer;
-  /** The file's UTF-8 text without its one trailing newline, if it has one. @throws as readBytes, and VALIDATION when it is not text. */
+  /**
+   * The file's UTF-8 text without its one trailing newline, if it has one.
+   * @throws as readBytes, and VALIDATION when it is not text.
+   */
   readText(option: string, path: string): string;
   /** The value of an option: the text itself, the content of `@FILE`, or `@…` written as `\@…`. */
   resolve(option: string, value: string): string;

@@ -9,8 +9,9 @@ const INITIAL_CAPACITY = 4096;
 /**
  * One direction of an instance's channel: a bounded byte stream whose bytes are numbered from 0.
  *
- * INVARIANTS: at most `limitBytes` wait; memory held never exceeds twice what waited at most, and none is held when nothing waits
- * (one growing buffer, so that a million one-byte writes cost a megabyte); writes are whole or not at all, and keep their order.
+ * INVARIANTS: at most `limitBytes` wait; memory held never exceeds twice what waited at most, and
+ * none is held when nothing waits (one growing buffer, so that a million one-byte writes cost a
+ * megabyte); writes are whole or not at all, and keep their order.
  */
 export class ByteQueue {
   readonly #limitBytes: number;

@@ -28,7 +28,9 @@ export interface DeviceBindingOptions {
   readonly logger: Logger;
 }
 
-/** The listening sockets of one TAP. Whatever arrives on them came through that device and no other. */
+/**
+ * The listening sockets of one TAP. Whatever arrives on them came through that device and no other.
+ */
 export class DeviceBinding implements AsyncDisposable {
   readonly device: string;
   /** Tells this TAP from a later one of the same name. */
@@ -90,7 +92,8 @@ export class DeviceBinding implements AsyncDisposable {
     this.#services.set([], this.#hopLimit);
     this.#udp?.close();
     this.#udp = undefined;
-    // A server's close() waits for its connections; the descriptor is closed at once, which is what counts.
+    // A server's close() waits for its connections; the descriptor is closed at once, which is what
+    // counts.
     for (const { server } of this.#servers.splice(0)) server.close();
   }
 

@@ -38,8 +38,9 @@ const LIMITS: EventLogLimits = {
 /**
  * Events of all instances in one order, kept so that the node daemon may be away for a while.
  *
- * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance and for all together, and who has most makes room, so
- * that one guest cannot push out another's events; whoever asks for events that were dropped gets one `gap` in their place.
+ * INVARIANTS: sequence numbers only grow; what is kept is bounded per instance and for all
+ * together, and who has most makes room, so that one guest cannot push out another's events;
+ * whoever asks for events that were dropped gets one `gap` in their place.
  */
 export class EventLog {
   readonly #rings = new Map<string, Ring>();
@@ -49,7 +50,10 @@ export class EventLog {
   /** Of all rings. */
   #bytes = 0;
 
-  /** @param firstSequence larger than any sequence number of an earlier process, so that a reader's position stays valid */
+  /**
+   * @param firstSequence larger than any sequence number of an earlier process, so that a reader's
+   * position stays valid
+   */
   constructor(firstSequence: number, limits: EventLogLimits = LIMITS) {
     this.#sequence = firstSequence;
     this.#limits = limits;
@@ -119,7 +123,8 @@ function trim(ring: Ring, limits: EventLogLimits): number {
     count++;
   }
   if (count === 0) return 0;
-  // Make room for a sixteenth at once: removing from the front one by one would copy the array each time.
+  // Make room for a sixteenth at once: removing from the front one by one would copy the array each
+  // time.
   const spare = Math.min(ring.records.length - 1, count + (limits.maxEvents >> 4));
   const dropped = ring.records.splice(0, spare);
   const droppedBytes = dropped.reduce((sum, record) => sum + record.line.length, 0);

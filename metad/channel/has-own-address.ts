@@ -1,7 +1,10 @@
 import type { Socket } from 'node:net';
 import type { Instance } from './instance.ts';
 
-/** The device has told who it is; a wrong source address shows a guest that pretends, or forwards for somebody else. */
+/**
+ * The device has told who it is; a wrong source address shows a guest that pretends, or forwards
+ * for somebody else.
+ */
 export function hasOwnAddress(instance: Instance, socket: Socket): boolean {
   const address = socket.remoteAddress ?? '';
   if (address.includes(':')) return /^fe80:/i.test(address);

@@ -19,11 +19,12 @@ import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 const NO_SOCKETS: ReadonlySet<Socket> = new Set();
 
 /**
- * All that metad holds of one instance: its view and what its guest did with it. `end` drops everything. What only a guest that is up
- * needs is made when it is first needed, since a node may know many more instances than are ever busy.
+ * All that metad holds of one instance: its view and what its guest did with it. `end` drops
+ * everything. What only a guest that is up needs is made when it is first needed, since a node may
+ * know many more instances than are ever busy.
  *
- * INVARIANTS: a request sees one view from beginning to end (it takes `view` or `find` once); tokens and the posted password
- * belong to one installation and end with it.
+ * INVARIANTS: a request sees one view from beginning to end (it takes `view` or `find` once);
+ * tokens and the posted password belong to one installation and end with it.
  */
 export class Instance {
   #view: ServedView;
@@ -38,7 +39,9 @@ export class Instance {
   #changeListeners: Set<() => void> | undefined;
   #exclusion: Exclusion | undefined;
   #isEnded = false;
-  /** Requests that wait for the end of their answers; counted by their connections (http/peer.ts). */
+  /**
+   * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
+   */
   unanswered = 0;
   /** A body of unknown length is on its way. */
   isReadingChunks = false;
@@ -110,7 +113,10 @@ export class Instance {
     this.#sockets?.delete(socket);
   }
 
-  /** How many requests may wait for the end of their answers, on all of the guest's connections together. */
+  /**
+   * How many requests may wait for the end of their answers, on all of the guest's connections
+   * together.
+   */
   get maxUnanswered(): number {
     return this.#view.limits.connections + UNANSWERED_BEYOND_CONNECTIONS;
   }
@@ -177,7 +183,9 @@ export class Instance {
     this.#renew();
   }
 
-  /** Resolves when anything that the instance reads may have changed, or when the signal says so. */
+  /**
+   * Resolves when anything that the instance reads may have changed, or when the signal says so.
+   */
   async waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const listeners = (this.#changeListeners ??= new Set());
@@ -214,7 +222,10 @@ export class Instance {
   }
 }
 
-/** noded forgets secrets with the job that had them: a later view of the same installation does not take them from the guest. */
+/**
+ * noded forgets secrets with the job that had them: a later view of the same installation does not
+ * take them from the guest.
+ */
 function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
   if (known.instanceId !== next.instanceId) return next;
   const osParameters = new Map(

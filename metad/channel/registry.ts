@@ -34,8 +34,8 @@ interface Entry {
 /**
  * The instances of this node that have a channel.
  *
- * INVARIANTS: one instance per device; changes of one instance happen one after the other; an instance is visible to its guest
- * only while it is in here.
+ * INVARIANTS: one instance per device; changes of one instance happen one after the other; an
+ * instance is visible to its guest only while it is in here.
  */
 export class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
@@ -61,7 +61,10 @@ export class Registry implements InstanceDirectory {
     return [...this.#entries.values()].map(({ instance }) => instance);
   }
 
-  /** @throws AppError CONFLICT for an older view or a device that another instance has; NETWORK_SETUP */
+  /**
+   * @throws AppError CONFLICT for an older view or a device that another instance has;
+   * NETWORK_SETUP
+   */
   async put(view: ServedView): Promise<void> {
     await this.#changes.run(view.uuid, async () => {
       this.#check(view);

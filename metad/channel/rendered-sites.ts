@@ -4,8 +4,8 @@ export interface Forgetful {
 }
 
 /**
- * Bounds what rendered answers take when there are more instances than ever ask at the same time: those that were rendered first are
- * forgotten first, and rendered again when they are asked for.
+ * Bounds what rendered answers take when there are more instances than ever ask at the same time:
+ * those that were rendered first are forgotten first, and rendered again when they are asked for.
  */
 export class RenderedSites {
   readonly #limit: number;

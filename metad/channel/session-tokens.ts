@@ -10,8 +10,8 @@ const TOKEN_BYTES = EXPIRY_BYTES + NONCE_BYTES + MAC_BYTES;
 const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3);
 
 /**
- * EC2 session tokens. A token is its expiry time, a nonce and an HMAC with a key of this instance, so that however many are
- * made, none is stored; a new key ends them all.
+ * EC2 session tokens. A token is its expiry time, a nonce and an HMAC with a key of this instance,
+ * so that however many are made, none is stored; a new key ends them all.
  */
 export interface SessionTokens {
   create(ttlSeconds: number): string;

@@ -1,6 +1,9 @@
 import { MIB } from '#shared/units/bytes.ts';
 
-/** Limits of what a guest may send or hold. Rates and connection counts are per instance and come with its view. */
+/**
+ * Limits of what a guest may send or hold. Rates and connection counts are per instance and come
+ * with its view.
+ */
 
 /** Request line and headers together; more gets 431. AWS allows 8 KiB as well. */
 export const MAX_HEADER_BYTES = 8 * 1024;
@@ -25,7 +28,10 @@ export const MAX_CHANGE_WAIT_S = 3600;
 export const MAX_READY_BYTES = 16 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
-/** A too long body is read and dropped up to here, so that the client sees the answer rather than a reset. */
+/**
+ * A too long body is read and dropped up to here, so that the client sees the answer rather than a
+ * reset.
+ */
 export const MAX_DRAINED_BYTES = MIB;
 export const DRAIN_TIMEOUT_MS = 2_000;
 /** Events of one instance that wait for the node daemon; older ones are counted and dropped. */
@@ -33,50 +39,76 @@ export const MAX_EVENTS_KEPT = 8192;
 export const MAX_EVENT_BYTES_KEPT = 4 * MIB;
 /** Of all instances together. Beyond it those that have most lose their oldest. */
 export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
-/** What of a batch of install events costs as much as a request: it is parsed, checked and written again, here and by the node daemon. */
+/**
+ * What of a batch of install events costs as much as a request: it is parsed, checked and written
+ * again, here and by the node daemon.
+ */
 export const EVENT_BYTES_PER_REQUEST_TOKEN = 4096;
 export const EVENTS_PER_REQUEST_TOKEN = 16;
 /** Seconds until a refused writer or reader may try again. */
 export const RETRY_AFTER_S = 1;
 /** DHCP messages of one device that are looked at, per second. */
 export const DHCP_MESSAGES_PER_SECOND = 20;
-/** Audit lines of one instance: a guest's boot at once, then so many per second; the rest is summed up in one line. */
+/**
+ * Audit lines of one instance: a guest's boot at once, then so many per second; the rest is summed
+ * up in one line.
+ */
 export const AUDIT_LINES_AT_ONCE = 500;
 export const AUDIT_LINES_PER_SECOND = 20;
 /**
- * And of the log as a whole, a line being some 250 bytes: a megabyte, then less than that in four hours. The node keeps 32 MiB, which one
- * guest alone would take six days to fill.
+ * And of the log as a whole, a line being some 250 bytes: a megabyte, then less than that in four
+ * hours. The node keeps 32 MiB, which one guest alone would take six days to fill.
  */
 export const AUDIT_SHARE_LINES = 4000;
 export const AUDIT_SHARE_LINES_PER_SECOND = 0.25;
 /**
- * Requests of one connection that have no whole answer yet, waits included: apt, the only client of today that sends requests ahead,
- * sends ten. What comes after them in the same packet is not even parsed.
+ * Requests of one connection that have no whole answer yet, waits included: apt, the only client of
+ * today that sends requests ahead, sends ten. What comes after them in the same packet is not even
+ * parsed.
  */
 export const MAX_UNANSWERED_PER_CONNECTION = 16;
 /** Of all connections of an instance together: each may wait for something, and these many more. */
 export const UNANSWERED_BEYOND_CONNECTIONS = 32;
-/** Who goes beyond these is cut off, and gets no new connection for so long; twice as long each time until it was good for a while. */
+/**
+ * Who goes beyond these is cut off, and gets no new connection for so long; twice as long each time
+ * until it was good for a while.
+ */
 export const FIRST_EXCLUSION_MS = 100;
 export const MAX_EXCLUSION_MS = 30_000;
 export const FORGIVEN_AFTER_MS = 60_000;
 /**
- * Receive buffer of a guest's connection, in bytes; the kernel doubles it. It bounds what one of its packets can make the parser do
- * before anybody else has a turn, and what the kernel holds for connections that nobody reads from.
+ * Receive buffer of a guest's connection, in bytes; the kernel doubles it. It bounds what one of
+ * its packets can make the parser do before anybody else has a turn, and what the kernel holds for
+ * connections that nobody reads from.
  */
 export const RECEIVE_BUFFER_BYTES = 4 * 1024;
-/** Requests that opening an image or a package costs as much as: the node opens a file for it, or begins a download. */
+/**
+ * Requests that opening an image or a package costs as much as: the node opens a file for it, or
+ * begins a download.
+ */
 export const BULK_STREAM_COST = 20;
 /** Header lines that cost as much as a request. */
 export const HEADERS_PER_REQUEST_TOKEN = 32;
-/** Pieces that a body may come in, and one more for so many bytes: a chunk of one byte costs as much as one of 64 KiB. */
+/**
+ * Pieces that a body may come in, and one more for so many bytes: a chunk of one byte costs as much
+ * as one of 64 KiB.
+ */
 export const MAX_BODY_PIECES = 256;
 export const BYTES_PER_PIECE = 512;
-/** An answer that says 429 waits this long, so that a guest at its limit cannot keep the process busy. */
+/**
+ * An answer that says 429 waits this long, so that a guest at its limit cannot keep the process
+ * busy.
+ */
 export const REFUSAL_DELAY_MS = 50;
 /** Then so many leave before others have their turn. */
 export const REFUSALS_AT_ONCE = 16;
-/** Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at the same time. */
+/**
+ * Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at
+ * the same time.
+ */
 export const MAX_RENDERED_SITES = 1024;
-/** A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in base64. */
+/**
+ * A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in
+ * base64.
+ */
 export const MAX_VIEW_BYTES = 64 * MIB;

@@ -36,7 +36,10 @@ export function createMetrics(instances: () => readonly Instance[]): Metrics {
   };
 }
 
-/** Requests are counted in plain arrays, since there are many; they become a counter when somebody asks. */
+/**
+ * Requests are counted in plain arrays, since there are many; they become a counter when somebody
+ * asks.
+ */
 function addRequests(registers: PrometheusRegistry[], tally: Tally): void {
   new Counter({
     name: 'gnt_metad_requests_total',

@@ -1,11 +1,17 @@
 /** Status codes are below this. */
 const STATUSES = 600;
 
-/** Counts of answers by group and status, and how long they took, in arrays made once: taking note of one allocates nothing. */
+/**
+ * Counts of answers by group and status, and how long they took, in arrays made once: taking note
+ * of one allocates nothing.
+ */
 export class Tally {
   readonly #counts: Float64Array;
   readonly #boundsS: readonly number[];
-  /** Answers that took up to the bound of the same index, and no lower one; then those beyond all bounds. */
+  /**
+   * Answers that took up to the bound of the same index, and no lower one; then those beyond all
+   * bounds.
+   */
   readonly #buckets: Float64Array;
   #sumS = 0;
 

@@ -18,13 +18,19 @@ export interface DhcpAnswer {
 const BROADCAST = '255.255.255.255';
 const NO_ADDRESS = '0.0.0.0';
 /**
- * 169.254.0.0/16 rather than /32: clients that ignore option 121 reach the service all the same, and nothing else of that
- * network answers on the link.
+ * 169.254.0.0/16 rather than /32: clients that ignore option 121 reach the service all the same,
+ * and nothing else of that network answers on the link.
  */
 const NETMASK = '255.255.0.0';
-/** The address never changes while the instance has its channel, so that a lease may outlive long absences of the service. */
+/**
+ * The address never changes while the instance has its channel, so that a lease may outlive long
+ * absences of the service.
+ */
 const LEASE_S = 30 * 24 * 3600;
-/** 169.254.169.254/32 on the link itself. No option 3 and no option 6: the channel is nobody's way out. */
+/**
+ * 169.254.169.254/32 on the link itself. No option 3 and no option 6: the channel is nobody's way
+ * out.
+ */
 const CLASSLESS_ROUTE = Buffer.from([32, 169, 254, 169, 254, 0, 0, 0, 0]);
 
 /** @returns null when the message deserves no answer */

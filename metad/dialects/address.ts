@@ -26,7 +26,10 @@ export function resolveAddress(path: string): Address | undefined {
   return ec2(...splitFirst(withoutEmptySegments(path)));
 }
 
-/** Amazon's own clients ask for `//latest/…` (@aws-sdk/ec2-metadata-service) and `/latest//meta-data/…` (ec2-metadata). */
+/**
+ * Amazon's own clients ask for `//latest/…` (@aws-sdk/ec2-metadata-service) and
+ * `/latest//meta-data/…` (ec2-metadata).
+ */
 function withoutEmptySegments(path: string): string {
   return path.replaceAll(/\/+/g, '/').replace(/^\//, '');
 }

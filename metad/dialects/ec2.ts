@@ -88,7 +88,10 @@ function diskLetters(index: number): string {
   return index < 26 ? letter : diskLetters(Math.floor(index / 26) - 1) + letter;
 }
 
-/** cloud-init configures exactly the NICs that it finds here, by DHCP, with a route metric that grows with device-number. */
+/**
+ * cloud-init configures exactly the NICs that it finds here, by DHCP, with a route metric that
+ * grows with device-number.
+ */
 function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<string, string> {
   const ip = nic.communication ? view.channel.ip : nic.ip;
   return {
@@ -97,7 +100,8 @@ function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<s
     'local-hostname': view.name,
     mac: nic.mac,
     'owner-id': view.clusterName,
-    // Without it cloud-init takes the instance for one of EC2 Classic: it crawls everything again, with DHCP, in its network stage.
+    // Without it cloud-init takes the instance for one of EC2 Classic: it crawls everything again,
+    // with DHCP, in its network stage.
     'vpc-id': 'vpc-gnt',
     ...(ip !== undefined && { 'local-ipv4s': ip }),
     ...(nic.communication && { 'subnet-ipv4-cidr-block': '169.254.0.0/16' }),

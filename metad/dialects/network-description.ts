@@ -4,15 +4,19 @@ import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
 
 /**
- * The instance's NICs as the dialects describe them. The channel's NIC is always among them, or a stock guest would leave it
- * down. It needs no route overrides: its DHCP answers hold no router and no DNS server.
+ * The instance's NICs as the dialects describe them. The channel's NIC is always among them, or a
+ * stock guest would leave it down. It needs no route overrides: its DHCP answers hold no router and
+ * no DNS server.
  */
 export function describedNics(view: ServedView): readonly ViewNic[] {
   if (view.nics.some((nic) => nic.communication)) return view.nics;
   return [...view.nics, { mac: view.channel.mac, communication: true }];
 }
 
-/** cloud-init's network configuration, version 2; the operator's own document when there is one, with the channel's NIC added. */
+/**
+ * cloud-init's network configuration, version 2; the operator's own document when there is one,
+ * with the channel's NIC added.
+ */
 export function networkConfig(view: ServedView): Buffer {
   if (view.networkConfig === null) return Buffer.from(generated(view));
   const given = Buffer.from(view.networkConfig, 'base64');
@@ -26,12 +30,17 @@ function generated(view: ServedView): string {
   return stringify({ version: 2, ethernets }, { version: '1.1', lineWidth: 0 });
 }
 
-/** ifupdown's renderer needs names, so the guest's NICs are named in the order of the instance's. */
+/**
+ * ifupdown's renderer needs names, so the guest's NICs are named in the order of the instance's.
+ */
 function ethernet(mac: string, name: string): object {
   return { match: { macaddress: mac }, 'set-name': name, dhcp4: true };
 }
 
-/** @returns null when the document is not a network configuration that we understand, or has the NIC already */
+/**
+ * @returns null when the document is not a network configuration that we understand, or has the NIC
+ * already
+ */
 function withChannel(given: Buffer, view: ServedView): Buffer | null {
   const text = given.toString('utf8');
   if (text.toLowerCase().includes(view.channel.mac)) return null;
@@ -71,7 +80,10 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   return true;
 }
 
-/** Debian's `/etc/network/interfaces`, bound to the NICs by MAC: what Nova serves as the content of `network_config`. */
+/**
+ * Debian's `/etc/network/interfaces`, bound to the NICs by MAC: what Nova serves as the content of
+ * `network_config`.
+ */
 export function debianInterfaces(view: ServedView): string {
   const stanzas = describedNics(view).map(
     ({ mac }, index) =>
@@ -80,7 +92,9 @@ export function debianInterfaces(view: ServedView): string {
   return ['auto lo\niface lo inet loopback\n', ...stanzas].join('\n');
 }
 
-/** OpenStack's network_data.json. A NIC whose address is not known to the host asks for it by DHCP. */
+/**
+ * OpenStack's network_data.json. A NIC whose address is not known to the host asks for it by DHCP.
+ */
 export function networkData(view: ServedView): object {
   const nics = describedNics(view);
   return {

@@ -6,7 +6,10 @@ import { networkConfig } from './network-description.ts';
 import { userData } from './user-data.ts';
 import { vendorData } from './vendor-data.ts';
 
-/** `/nocloud/`: cloud-init's NoCloud seed. What is absent is empty: a 404 costs a stock guest ten seconds. */
+/**
+ * `/nocloud/`: cloud-init's NoCloud seed. What is absent is empty: a 404 costs a stock guest ten
+ * seconds.
+ */
 export function renderNocloud(view: ServedView): Leaves {
   return new Map<string, Leaf>([
     ['meta-data', bytesLeaf(Buffer.from(metaData(view)), { contentType: 'text/yaml' })],

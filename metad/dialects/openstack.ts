@@ -34,8 +34,9 @@ function metaData(view: ServedView): object {
 }
 
 /**
- * `/openstack/content/`: files that meta_data.json names by `content_path`, which leads below `/openstack/`, not below a version.
- * Nova has injected files there too (`files`); nothing of ours is injected that way, so the network description is all.
+ * `/openstack/content/`: files that meta_data.json names by `content_path`, which leads below
+ * `/openstack/`, not below a version. Nova has injected files there too (`files`); nothing of ours
+ * is injected that way, so the network description is all.
  */
 export function renderOpenstackContent(view: ServedView): Leaves {
   return new Map<string, Leaf>([['0000', textLeaf(debianInterfaces(view))]]);

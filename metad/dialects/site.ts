@@ -15,7 +15,10 @@ import { EC2_VERSIONS, GANETI_VERSIONS, OPENSTACK_VERSIONS } from './versions.ts
 export interface SiteState {
   /** What the guest posted to OpenStack's `password`. */
   readonly password: string;
-  /** Of the ganeti dialect, beside what the view has: the scripts that Ganeti's own daemon serves without an installation. */
+  /**
+   * Of the ganeti dialect, beside what the view has: the scripts that Ganeti's own daemon serves
+   * without an installation.
+   */
   readonly extraLeaves?: ReadonlyMap<string, Leaf>;
 }
 
@@ -28,7 +31,9 @@ export class RenderFailure extends Error {
   }
 }
 
-/** Everything that one view serves. Each dialect is rendered when it is first asked for, and once. */
+/**
+ * Everything that one view serves. Each dialect is rendered when it is first asked for, and once.
+ */
 export class Site {
   readonly #view: ServedView;
   readonly #state: SiteState;
@@ -93,7 +98,10 @@ function renderTree(name: TreeName, view: ServedView, { password, extraLeaves }:
 }
 
 const GANETI_LISTING = listingOf([...GANETI_VERSIONS, 'latest'], true);
-/** The folder that is no version ends in a slash, and `latest` stays last, where some clients look for it. */
+/**
+ * The folder that is no version ends in a slash, and `latest` stays last, where some clients look
+ * for it.
+ */
 const OPENSTACK_LISTING = listingOf([...OPENSTACK_VERSIONS, 'content/', 'latest'], false);
 
 function versionListing(dialect: 'ganeti' | 'openstack'): Resource {

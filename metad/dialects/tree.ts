@@ -8,7 +8,10 @@ export interface ContentResource {
   readonly kind: 'content';
   readonly status: 200 | 410;
   readonly body: Buffer;
-  /** The body as latin1, a character a byte, unless it is big: headers and such a string leave in one plain write. */
+  /**
+   * The body as latin1, a character a byte, unless it is big: headers and such a string leave in
+   * one plain write.
+   */
   readonly text: string | null;
   readonly etag: string;
   readonly headers: readonly string[];
@@ -25,7 +28,10 @@ export interface ListingStyle {
 /** All paths of one dialect, without leading or trailing slash; '' is its top folder. */
 export type Tree = ReadonlyMap<string, Resource>;
 
-/** Turns leaves into what requests look up. Listings are derived, so that what is listed can be read and the reverse. */
+/**
+ * Turns leaves into what requests look up. Listings are derived, so that what is listed can be read
+ * and the reverse.
+ */
 export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle): Tree {
   const tree = new Map<string, Resource>();
   const folders = new Map([['', new Map<string, boolean>()]]);
@@ -39,7 +45,10 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
   return tree;
 }
 
-/** Longest body that is held as a string too, in bytes. Copying a longer one costs more than a second buffer in the write. */
+/**
+ * Longest body that is held as a string too, in bytes. Copying a longer one costs more than a
+ * second buffer in the write.
+ */
 const MAX_TEXT_BYTES = 16 * 1024;
 
 /** A listing as its own resource, for the folders above the dialects. */

@@ -10,12 +10,15 @@ phone_home:
   tries: 5
 `;
 
-/** Fixed, so that equal views give equal bytes and ETags; a document that contains it gets a longer one. */
+/**
+ * Fixed, so that equal views give equal bytes and ETags; a document that contains it gets a longer
+ * one.
+ */
 const BOUNDARY = 'GNTVENDORDATA';
 
 /**
- * cloud-init's vendor-data: the service's own part and, after it, the operator's document. Always ASCII, as OpenStack's flavour
- * carries it in JSON. Empty when there is neither.
+ * cloud-init's vendor-data: the service's own part and, after it, the operator's document. Always
+ * ASCII, as OpenStack's flavour carries it in JSON. Empty when there is neither.
  */
 export function vendorData(view: ServedView): Buffer {
   const own = isDialectServed(view, 'ganeti') ? PHONE_HOME : null;
@@ -29,7 +32,10 @@ function textPart(document: string): string {
   return `Content-Type: text/cloud-config; charset="us-ascii"\r\nMIME-Version: 1.0\r\n\r\n${document}\r\n`;
 }
 
-/** A MIME document becomes a nested part; anything else goes in base64 and cloud-init finds its type by its first line. */
+/**
+ * A MIME document becomes a nested part; anything else goes in base64 and cloud-init finds its type
+ * by its first line.
+ */
 function operatorsPart(document: Buffer): string {
   const text = document.toString('latin1');
   if (/^(content-type|mime-version):/i.test(text) && !/[\x80-\xff]/.test(text)) return text;
@@ -44,7 +50,10 @@ function operatorsPart(document: Buffer): string {
   ].join('\r\n');
 }
 
-/** First lines that cloud-init knows (cloudinit/handlers/__init__.py); text/plain lets it look for itself. */
+/**
+ * First lines that cloud-init knows (cloudinit/handlers/__init__.py); text/plain lets it look for
+ * itself.
+ */
 function contentTypeOf(text: string): string {
   const known: readonly (readonly [string, string])[] = [
     ['#cloud-config-archive', 'text/cloud-config-archive'],

@@ -1,6 +1,9 @@
 /** The ganeti dialect's protocols, oldest first. */
 export const GANETI_VERSIONS = ['2026-12-01'] as const;
-/** Versions that EC2 clients ask for: cloud-init's list, oldest first; 2009-04-04 is what all others use. */
+/**
+ * Versions that EC2 clients ask for: cloud-init's list, oldest first; 2009-04-04 is what all others
+ * use.
+ */
 export const EC2_VERSIONS = ['2009-04-04', '2016-09-02', '2018-09-24', '2021-03-23'] as const;
 /** cloud-init's OS_VERSIONS (sources/helpers/openstack.py), oldest first. */
 export const OPENSTACK_VERSIONS = [

@@ -23,8 +23,9 @@ export interface DropInOptions {
 }
 
 /**
- * The instances that Ganeti has told about. Ganeti never says that one is gone, so what it says later decides: an address belongs
- * to whom it was given last, and an instance without communication has none.
+ * The instances that Ganeti has told about. Ganeti never says that one is gone, so what it says
+ * later decides: an address belongs to whom it was given last, and an instance without
+ * communication has none.
  */
 export class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
@@ -89,7 +90,9 @@ export class GanetiDropIn implements InstanceDirectory {
     this.#options.guests.accept(instance, socket, true);
   }
 
-  /** A device that has a listener of its own is known by that; others by the source address alone. */
+  /**
+   * A device that has a listener of its own is known by that; others by the source address alone.
+   */
   #isBehind(ip: string, device: string | null): boolean {
     const expected = this.#options.deviceOf(ip);
     if (device !== null) return expected === device;

@@ -25,7 +25,10 @@ const PACKAGES = [
 
 export interface GanetiFileOptions {
   readonly osSearchPath: readonly string[];
-  /** Only files below these are served as packages: the parameter is set by whoever owns the instance. */
+  /**
+   * Only files below these are served as packages: the parameter is set by whoever owns the
+   * instance.
+   */
   readonly packageDirectories: readonly string[];
 }
 

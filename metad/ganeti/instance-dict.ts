@@ -16,7 +16,10 @@ export interface GanetiInstance {
   readonly primaryNode: string;
   readonly beparams: ServedView['beparams'];
   readonly nics: readonly ViewNic[];
-  /** Addresses of the communication NICs, the one of the current name first; none when communication is off. */
+  /**
+   * Addresses of the communication NICs, the one of the current name first; none when communication
+   * is off.
+   */
   readonly communicationIps: readonly string[];
   readonly disks: readonly string[];
   readonly tags: readonly string[];
@@ -111,7 +114,10 @@ function isCommunication(nic: Dict): boolean {
   return typeof nic.name === 'string' && nic.name.startsWith(COMMUNICATION_PREFIX);
 }
 
-/** After a rename an instance may have two: one named after its old name, one after the new. Both reach their guest. */
+/**
+ * After a rename an instance may have two: one named after its old name, one after the new. Both
+ * reach their guest.
+ */
 function communicationIps(nics: readonly Dict[], instanceName: string): string[] {
   const named = nics.filter(isCommunication).map((nic) => {
     if (nic.ip === undefined || nic.ip === null) {

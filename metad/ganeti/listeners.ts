@@ -27,8 +27,9 @@ interface Listener {
 }
 
 /**
- * One listener for all devices and, beside it, one for each device that a configured address is behind; a device's own goes first.
- * TAPs come and go with their instances, so both are compared with the routing table again and again.
+ * One listener for all devices and, beside it, one for each device that a configured address is
+ * behind; a device's own goes first. TAPs come and go with their instances, so both are compared
+ * with the routing table again and again.
  */
 export class Listeners implements Disposable {
   readonly #options: ListenersOptions;
@@ -43,7 +44,10 @@ export class Listeners implements Disposable {
     this.#timer = setInterval(() => void this.refresh(), POLL_INTERVAL_MS);
   }
 
-  /** @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a word */
+  /**
+   * @throws AppError NETWORK_SETUP when the port cannot be had: metadata must not be off without a
+   * word
+   */
   static async open(options: ListenersOptions): Promise<Listeners> {
     try {
       const listeners = new Listeners(options);
@@ -69,7 +73,10 @@ export class Listeners implements Disposable {
     return this.#devices.has(device);
   }
 
-  /** Opens what is missing for some addresses; what it takes does not grow with the number of all addresses. */
+  /**
+   * Opens what is missing for some addresses; what it takes does not grow with the number of all
+   * addresses.
+   */
   async cover(addresses: readonly string[]): Promise<void> {
     if (!(await this.#readRoutes())) return;
     for (const ip of addresses) {

@@ -5,10 +5,15 @@ export type LuxiRequest =
   | { readonly method: 'echo'; readonly text: string }
   | { readonly method: 'updateConfig'; readonly instance: unknown };
 
-/** A request that is refused while the connection stays. Its text is Ganeti's where Ganeti has one. */
+/**
+ * A request that is refused while the connection stays. Its text is Ganeti's where Ganeti has one.
+ */
 export class LuxiRefusal extends Error {}
 
-/** Bytes that are no request at all: the connection ends after the answer, as it does with Ganeti's daemon. */
+/**
+ * Bytes that are no request at all: the connection ends after the answer, as it does with Ganeti's
+ * daemon.
+ */
 export class LuxiParseFailure extends Error {}
 
 /** @throws LuxiRefusal, LuxiParseFailure */

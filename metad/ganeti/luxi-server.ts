@@ -30,7 +30,8 @@ export async function listenForGaneti(options: LuxiServerOptions): Promise<Async
     socket.on('close', () => sockets.delete(socket));
     serve(socket, options);
   });
-  // A server that is closed removes the name that it was bound to, whatever is there by then: so it gets one that nobody else uses.
+  // A server that is closed removes the name that it was bound to, whatever is there by then: so it
+  // gets one that nobody else uses.
   const ownName = `${options.socketPath}.${process.pid}`;
   await rm(ownName, { force: true });
   await listenOnUnixSocket(server, ownName, { mode: SOCKET_MODE, backlog: BACKLOG });

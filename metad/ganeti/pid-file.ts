@@ -12,15 +12,22 @@ import {
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { tryLockFile, tryLockRecord } from '#shared/sys/libc.ts';
 
-/** The pid file of the only metadata daemon of a host. It is locked from `claimPidFile` to the end of this process. */
+/**
+ * The pid file of the only metadata daemon of a host. It is locked from `claimPidFile` to the end
+ * of this process.
+ */
 export interface PidFile extends Disposable {
-  /** Writes this process' pid. Ganeti's node daemon takes a live pid there for a daemon that can be spoken to. */
+  /**
+   * Writes this process' pid. Ganeti's node daemon takes a live pid there for a daemon that can be
+   * spoken to.
+   */
   announce(): void;
 }
 
 /**
- * Locks the pid file both ways, since Ganeti's daemons in Python lock theirs with flock(2) and those in Haskell with fcntl(2): neither
- * ours nor Ganeti's own starts a second time beside this one. Disposing of it removes the file, unless another one is there by now.
+ * Locks the pid file both ways, since Ganeti's daemons in Python lock theirs with flock(2) and
+ * those in Haskell with fcntl(2): neither ours nor Ganeti's own starts a second time beside this
+ * one. Disposing of it removes the file, unless another one is there by now.
  * @throws AppError CONFLICT with the pid of the daemon that has it
  */
 export function claimPidFile(path: string): PidFile {

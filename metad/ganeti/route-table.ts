@@ -12,7 +12,10 @@ interface Route {
 const FLAG_UP = 1;
 const FLAG_GATEWAY = 2;
 
-/** @param text of /proc/net/route: addresses are hexadecimal in the machine's byte order, which is little endian */
+/**
+ * @param text of /proc/net/route: addresses are hexadecimal in the machine's byte order, which is
+ * little endian
+ */
 export function parseRouteTable(text: string): RouteTable {
   const hosts = new Map<number, string>();
   const networks: Route[] = [];

@@ -76,7 +76,10 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   sendEmpty(exchange.response, 204);
 }
 
-/** One batch at a time: what of several is held, and parsed in one turn, would be bounded by the guest's connections alone. */
+/**
+ * One batch at a time: what of several is held, and parsed in one turn, would be bounded by the
+ * guest's connections alone.
+ */
 async function installEvents(exchange: Exchange, events: EventLog): Promise<void> {
   const { instance } = exchange;
   if (instance.isReporting) return refuseBatch(exchange, 'another batch is on its way');
@@ -90,7 +93,8 @@ async function installEvents(exchange: Exchange, events: EventLog): Promise<void
 
 async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
   const { instance, response } = exchange;
-  // The installation that this report belongs to is the one that was going on when the request came.
+  // The installation that this report belongs to is the one that was going on when the request
+  // came.
   const installId = instance.view.install?.plan.installId;
   const body = await bodyOf(exchange, MAX_EVENTS_BODY_BYTES);
   if (!body) return;

@@ -34,8 +34,9 @@ export interface Audit {
 }
 
 /**
- * Who asked for what and how it ended, one line a request. A guest decides how many there are, so an instance may fill only so
- * much of the log, whatever its lines say; what is left out is counted.
+ * Who asked for what and how it ended, one line a request. A guest decides how many there are, so
+ * an instance may fill only so much of the log, whatever its lines say; what is left out is
+ * counted.
  */
 export function createAudit(logger: Logger, clock: Clock): Audit {
   const shares = new WeakMap<Instance, LineShare>();

@@ -5,8 +5,8 @@ import type { ServeStream } from './content-proxy.ts';
 import { sendText } from './reply.ts';
 
 /**
- * Serves streams as told, but an instance has only so many at a time, and opening a big one costs it as much as many requests. What is
- * too much is a 503, which an appliance repeats.
+ * Serves streams as told, but an instance has only so many at a time, and opening a big one costs
+ * it as much as many requests. What is too much is a 503, which an appliance repeats.
  */
 export function boundStreams(serve: ServeStream): ServeStream {
   const bulk = new InstanceSlots(MAX_BULK_STREAMS);

@@ -9,7 +9,8 @@ import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
 
 /**
- * Serves what the node daemon has for an instance that is being installed: the image, the personalization package, package mirrors.
+ * Serves what the node daemon has for an instance that is being installed: the image, the
+ * personalization package, package mirrors.
  * @param path below the instance's, percent-encoded; the name if not given
  */
 export type ServeStream = (exchange: Exchange, name: StreamName | 'mirror', path?: string) => void;

@@ -11,7 +11,10 @@ export interface Exchange {
   readonly query: URLSearchParams | null;
 }
 
-/** A signal that fires when the client is gone or the time is over; dispose it when the wait has ended. */
+/**
+ * A signal that fires when the client is gone or the time is over; dispose it when the wait has
+ * ended.
+ */
 export function waitingSignal(
   response: ServerResponse,
   timeoutMs: number,

@@ -6,14 +6,19 @@ interface ServerParser {
   onIncoming: ((request: IncomingMessage, keepAlive: boolean) => number) | null;
 }
 
-/** llhttp takes every answer to the end of the headers but 0, 1 and 2 for a failure of the program that uses it, and stops. */
+/**
+ * llhttp takes every answer to the end of the headers but 0, 1 and 2 for a failure of the program
+ * that uses it, and stops.
+ */
 const STOP = -1;
 
 /**
- * Asks before each request of a connection, when its headers are there and before anything is made for its answer, whether it may
- * come in. If not, nothing is parsed that came after it, and the server gets the `clientError` HPE_CB_HEADERS_COMPLETE.
+ * Asks before each request of a connection, when its headers are there and before anything is made
+ * for its answer, whether it may come in. If not, nothing is parsed that came after it, and the
+ * server gets the `clientError` HPE_CB_HEADERS_COMPLETE.
  *
- * Node hands a program all requests that came in one read, a thousand of them and more, and destroying the socket does not end that.
+ * Node hands a program all requests that came in one read, a thousand of them and more, and
+ * destroying the socket does not end that.
  */
 export function gateRequests(
   socket: Socket,

@@ -34,7 +34,10 @@ const TOKEN_IS_REQUIRED =
   'a session token is required: PUT /latest/api/token with X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600 gives one, ' +
   'which every other request has to have as X-aws-ec2-metadata-token; this one had none, a wrong one, or one that has expired';
 
-/** Answers the requests of guests. Everything that comes in here is hostile until the guards say otherwise. */
+/**
+ * Answers the requests of guests. Everything that comes in here is hostile until the guards say
+ * otherwise.
+ */
 export class GuestHandler {
   readonly #options: GuestHandlerOptions;
   readonly #serveStream: ServeStream;
@@ -187,8 +190,9 @@ function mirrorPath(address: Address): string {
 }
 
 /**
- * Where tokens are required, everything is behind them but the request for one: the other dialects tell the same secrets. An appliance
- * needs none. Nobody but our agent and scripts runs there, which may read all of it anyway, and no stranger reaches it.
+ * Where tokens are required, everything is behind them but the request for one: the other dialects
+ * tell the same secrets. An appliance needs none. Nobody but our agent and scripts runs there,
+ * which may read all of it anyway, and no stranger reaches it.
  */
 function isTokenMissing(exchange: Exchange, address: Address | undefined): boolean {
   const { instance, request, headers } = exchange;

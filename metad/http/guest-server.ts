@@ -17,8 +17,8 @@ import type { GuestMetrics } from './guest-metrics.ts';
 import { Peer } from './peer.ts';
 
 /**
- * HTTP for all guests: one server without a listener of its own, which is given the connections that the devices' sockets
- * accept together with the instance that they belong to.
+ * HTTP for all guests: one server without a listener of its own, which is given the connections
+ * that the devices' sockets accept together with the instance that they belong to.
  */
 export class GuestServer implements Disposable {
   readonly #server: Server;
@@ -38,12 +38,14 @@ export class GuestServer implements Disposable {
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
         // The guard looks at it, so that a request without one leaves its line in the log.
         requireHostHeader: false,
-        // A GET without a body needs no stream for one. Whoever reads a body looks at `readableEnded` first.
+        // A GET without a body needs no stream for one. Whoever reads a body looks at
+        // `readableEnded` first.
         optimizeEmptyRequests: true,
       },
       (request, response) => this.#handle(request, response),
     );
-    // MAX_HEADER_BYTES bounds them. Any other number would mean that the guards do not see the headers beyond it.
+    // MAX_HEADER_BYTES bounds them. Any other number would mean that the guards do not see the
+    // headers beyond it.
     this.#server.maxHeadersCount = 0;
     // An expectation that is not known is not met, and no reason to answer anything else.
     this.#server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
@@ -99,14 +101,20 @@ export class GuestServer implements Disposable {
     }
   }
 
-  /** Ends a connection that goes beyond what a guest may have under way, and keeps the guest out for a while. */
+  /**
+   * Ends a connection that goes beyond what a guest may have under way, and keeps the guest out for
+   * a while.
+   */
   #cut({ instance }: Peer, socket: Socket): void {
     this.#metrics.refused('unanswered');
     instance.keepOut();
     socket.resetAndDestroy();
   }
 
-  /** Some clients leave a connection open after each request: the oldest that was answered and is idle makes room. */
+  /**
+   * Some clients leave a connection open after each request: the oldest that was answered and is
+   * idle makes room.
+   */
   #closeIdle(instance: Instance): boolean {
     for (const socket of instance.sockets) {
       const isAnswered = socket.bytesWritten > 0 && socket.writableLength === 0;
@@ -142,8 +150,9 @@ export class GuestServer implements Disposable {
 }
 
 /**
- * Each chunk costs a turn of the parser and of ours, however small it is, and nothing stops them within what was read already. So there
- * is one such body of an instance at a time, and none where none is wanted.
+ * Each chunk costs a turn of the parser and of ours, however small it is, and nothing stops them
+ * within what was read already. So there is one such body of an instance at a time, and none where
+ * none is wanted.
  */
 function mayHaveBody(peer: Peer, request: IncomingMessage): boolean {
   if (!isChunked(request)) return true;

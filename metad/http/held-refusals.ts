@@ -10,8 +10,9 @@ interface Held {
 }
 
 /**
- * Answers that say 429 wait a little: it is what a guest pays for asking too often, and bounds what its refusals cost the others. How many
- * wait is bounded by what a guest may have under way; one timer looks after all of them.
+ * Answers that say 429 wait a little: it is what a guest pays for asking too often, and bounds what
+ * its refusals cost the others. How many wait is bounded by what a guest may have under way; one
+ * timer looks after all of them.
  */
 export class HeldRefusals {
   readonly #clock: Clock;

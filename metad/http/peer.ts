@@ -3,9 +3,11 @@ import type { Instance } from '../channel/instance.ts';
 import { MAX_UNANSWERED_PER_CONNECTION } from '../config/limits.ts';
 
 /**
- * The guest at the other end of a connection, and how many of its requests wait there for the end of their answers.
+ * The guest at the other end of a connection, and how many of its requests wait there for the end
+ * of their answers.
  *
- * INVARIANT: what it counts is counted by its instance too, and taken back there when the connection ends.
+ * INVARIANT: what it counts is counted by its instance too, and taken back there when the
+ * connection ends.
  */
 export class Peer {
   readonly instance: Instance;

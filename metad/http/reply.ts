@@ -44,8 +44,9 @@ export function sendEmpty(
 }
 
 /**
- * Answers a request whose body was not read to its end. The rest is dropped before the connection is closed, within bounds:
- * closing with unread bytes would send a reset, which can overtake the answer.
+ * Answers a request whose body was not read to its end. The rest is dropped before the connection
+ * is closed, within bounds: closing with unread bytes would send a reset, which can overtake the
+ * answer.
  */
 function sendTextAndClose(
   request: IncomingMessage,

@@ -4,7 +4,10 @@ import { BYTES_PER_PIECE, MAX_BODY_PIECES } from '../config/limits.ts';
 export type BodyResult =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
   | { readonly kind: 'too-large' }
-  /** The client went away, took too long, or was cut off for the crumbs that it sent: there is nobody to answer. */
+  /**
+   * The client went away, took too long, or was cut off for the crumbs that it sent: there is
+   * nobody to answer.
+   */
   | { readonly kind: 'aborted' };
 
 /** Reads a body up to a limit. What is declared or turns out to be longer is not read further. */

@@ -10,7 +10,10 @@ export type GuardResult =
   | { readonly ok: true; readonly headers: GuardedHeaders }
   | { readonly ok: false; readonly status: 400 | 403; readonly reason: string };
 
-/** What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy that was told to come here. */
+/**
+ * What a guest that talks to us directly calls us. Anything else is a rebinding attack, or a proxy
+ * that was told to come here.
+ */
 const OWN_HOST = /^(169\.254\.169\.254|\[fe80::a9fe:a9fe(%[a-z0-9%._-]{1,32})?\])(:80)?$/i;
 
 /**

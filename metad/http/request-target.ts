@@ -11,7 +11,8 @@ export interface RequestTarget {
 const CONTROL = /\p{Cc}/u;
 
 /**
- * Takes a request target apart. Nothing is normalised: `.`, `..` and empty segments are ordinary names that do not exist.
+ * Takes a request target apart. Nothing is normalised: `.`, `..` and empty segments are ordinary
+ * names that do not exist.
  * @returns null when it is malformed
  */
 export function parseRequestTarget(target: string): RequestTarget | null {

@@ -29,7 +29,10 @@ export function isWaitForChange(query: URLSearchParams | null): query is URLSear
   return query?.get('wait_for_change')?.toLowerCase() === 'true';
 }
 
-/** Waits until a path's content differs from `last_etag` (default: what it is now), or `timeout_sec` is over; then answers. */
+/**
+ * Waits until a path's content differs from `last_etag` (default: what it is now), or `timeout_sec`
+ * is over; then answers.
+ */
 export async function serveAfterChange(
   exchange: Exchange,
   address: Address,

@@ -15,7 +15,8 @@ const OFFSET_HEADER = 'X-Gnt-Offset';
 
 /**
  * `GET …/read?wait=S&offset=N`, for the guest and, through the control socket, for the host.
- * Without an offset the bytes are handed out once; with one they stay until a higher offset acknowledges them.
+ * Without an offset the bytes are handed out once; with one they stay until a higher offset
+ * acknowledges them.
  */
 export async function serveQueueRead(
   queue: ByteQueue,

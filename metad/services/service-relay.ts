@@ -21,8 +21,9 @@ export interface ServiceRelayOptions {
 }
 
 /**
- * Hands a guest's connection to the node daemon, which knows where the service is. They count as the guest's connections, and each
- * as one of its requests. What fails is a reset: the guest sees at once that nobody is there.
+ * Hands a guest's connection to the node daemon, which knows where the service is. They count as
+ * the guest's connections, and each as one of its requests. What fails is a reset: the guest sees
+ * at once that nobody is there.
  */
 export function createServiceRelay(
   options: ServiceRelayOptions,
@@ -62,7 +63,8 @@ export function createServiceRelay(
           upgraded.answer.destroy();
           fail(statusCode ?? 502, `the node daemon answers ${statusCode}`);
         } else if (socket.destroyed) {
-          // Also before the first byte: a guest that has gone already must not leave the service waiting.
+          // Also before the first byte: a guest that has gone already must not leave the service
+          // waiting.
           upgraded.socket.destroy();
         } else {
           tell(101);

@@ -1,4 +1,7 @@
-/** Something that a guest reads at one path: bytes that follow from the view, or a stream that somebody else produces. */
+/**
+ * Something that a guest reads at one path: bytes that follow from the view, or a stream that
+ * somebody else produces.
+ */
 export type Leaf = FixedLeaf | LiveLeaf;
 
 export interface FixedLeaf {

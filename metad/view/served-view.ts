@@ -5,7 +5,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { describeIssue } from './validation-message.ts';
 
-/** An OS parameter whose value cannot be printed by accident; null is a secret that the host no longer has. */
+/**
+ * An OS parameter whose value cannot be printed by accident; null is a secret that the host no
+ * longer has.
+ */
 export interface ServedParameter {
   readonly value: Secret | null;
   readonly visibility: Visibility;
@@ -46,7 +49,10 @@ export function redactView(view: ServedView): ServedView {
   return { ...view, osParameters, install: view.install && redactHooks(view.install) };
 }
 
-/** Hooks of the instance are stored as private as its private parameters; the others are files that an operator can read. */
+/**
+ * Hooks of the instance are stored as private as its private parameters; the others are files that
+ * an operator can read.
+ */
 function redactHooks(install: ViewInstall): ViewInstall {
   const hooks = install.hooks?.map((document) =>
     document.source === 'instance' ? { ...document, content: '' } : document,

@@ -13,7 +13,9 @@ export interface MediaBody extends Media {
 type Answer = z.ZodType | Media | null;
 type Answers = Readonly<Record<number, Answer>>;
 
-/** `{name}` is one part of a path, `{*path}` the rest of it, slashes included, which may be nothing. */
+/**
+ * `{name}` is one part of a path, `{*path}` the rest of it, slashes included, which may be nothing.
+ */
 type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? (Name extends `*${infer Tail}` ? Tail : Name) | ParameterNames<Rest>
   : never;
@@ -79,7 +81,10 @@ export interface ApiRoutes {
   readonly streams: readonly StreamRoute[];
 }
 
-/** One route: what it is called by, what it takes and gives, and who answers. The server and the document are made of these. */
+/**
+ * One route: what it is called by, what it takes and gives, and who answers. The server and the
+ * document are made of these.
+ */
 export function route<
   const Path extends string,
   Query extends z.ZodObject = z.ZodObject,

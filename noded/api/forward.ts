@@ -44,7 +44,10 @@ export function forwardToOwner(forwarding: Forwarding) {
   };
 }
 
-/** Hands an upgrade on as it is; the other node's answer comes back the same way. @returns false when it is for this node */
+/**
+ * Hands an upgrade on as it is; the other node's answer comes back the same way.
+ * @returns false when it is for this node
+ */
 export async function forwardUpgrade(
   request: IncomingMessage,
   socket: Duplex,

@@ -56,7 +56,10 @@ function openTarget(url: string, streams: readonly StreamRoute[]): Promise<Duple
   throw new AppError('NOT_FOUND', `there is no stream at ${path}`);
 }
 
-/** Undefined when the path is another one. Names of instances need no escapes, so none are taken out. */
+/**
+ * Undefined when the path is another one. Names of instances need no escapes, so none are taken
+ * out.
+ */
 function matchParts(
   wanted: readonly string[],
   parts: readonly string[],

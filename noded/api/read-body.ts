@@ -7,7 +7,10 @@ import { MIB } from '#shared/units/bytes.ts';
 /** Enough for the largest opcode: three documents of 1 MiB in base64, keys and parameters. */
 export const MAX_BODY_BYTES = 16 * MIB;
 
-/** @throws AppError REQUEST_TOO_LARGE over the limit; the rest is read by nobody, and the answer can still be sent */
+/**
+ * @throws AppError REQUEST_TOO_LARGE over the limit; the rest is read by nobody, and the answer can
+ * still be sent
+ */
 export async function readBody(
   request: IncomingMessage,
   maxBytes = MAX_BODY_BYTES,

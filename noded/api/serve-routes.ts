@@ -6,7 +6,10 @@ import { parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
-/** Answers each route of the table. What comes in and what goes out as JSON passes the route's schemas. */
+/**
+ * Answers each route of the table. What comes in and what goes out as JSON passes the route's
+ * schemas.
+ */
 export function createApiRouter(routes: readonly AnyApiRoute[]): Router {
   const router = new Router();
   for (const route of routes) {

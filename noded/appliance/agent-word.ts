@@ -8,11 +8,11 @@ import {
 import { signEvent } from '#shared/secret/event-signature.ts';
 
 /**
- * Tells what the agent of one appliance says from what others post in its name: its scripts are root beside it, and reach the same
- * address.
+ * Tells what the agent of one appliance says from what others post in its name: its scripts are
+ * root beside it, and reach the same address.
  *
- * INVARIANTS: the key is the one of the first event that brings one, since nothing but the agent runs before it was acknowledged;
- * an event is handed on once, in the order of its numbers.
+ * INVARIANTS: the key is the one of the first event that brings one, since nothing but the agent
+ * runs before it was acknowledged; an event is handed on once, in the order of its numbers.
  */
 export class AgentWord {
   #keyHex: string | null = null;

@@ -33,7 +33,10 @@ export interface ApplianceFilesOptions {
 }
 
 export interface ApplianceFiles {
-  /** Reads the manifest and compares every byte with it. @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT */
+  /**
+   * Reads the manifest and compares every byte with it.
+   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT
+   */
   verify(): Promise<Appliance>;
   /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
   memoryMiB(): Promise<number>;
@@ -86,7 +89,8 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
           await (isOwn ? building : waitForOther(building, context));
         } catch (error) {
           context.signal.throwIfAborted();
-          // The job that built was ended: that says nothing about the appliance, and now it is our turn.
+          // The job that built was ended: that says nothing about the appliance, and now it is our
+          // turn.
           const wasEnded =
             isAppError(error, 'JOB_CANCELED') || isAppError(error, 'JOB_INTERRUPTED');
           if (isOwn || !wasEnded) throw error;
@@ -159,7 +163,9 @@ async function verifyFile(dir: string, expected: ApplianceManifest['root']): Pro
 /** From SIGTERM to SIGKILL: the builder removes what it unpacked and mounted. */
 const BUILDER_GRACE_MS = 30_000;
 
-/** Runs the builder to its end; cancelling the job that started it ends it, and waits until it has. */
+/**
+ * Runs the builder to its end; cancelling the job that started it ends it, and waits until it has.
+ */
 async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
   const child = spawn(
     options.builder.command,
@@ -177,7 +183,8 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', resolve);
-    // A tool that it started may hold its output open: once it is being ended, its own exit is enough.
+    // A tool that it started may hold its output open: once it is being ended, its own exit is
+    // enough.
     child.once('exit', (status) => {
       if (context.signal.aborted) resolve(status);
     });

@@ -2,8 +2,8 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 
 /**
- * What an appliance must have ended, in this order, before its success is one. Hooks add stages that only the agent knows; these are
- * the ones that the plan itself asks for. Pure.
+ * What an appliance must have ended, in this order, before its success is one. Hooks add stages
+ * that only the agent knows; these are the ones that the plan itself asks for. Pure.
  */
 export function listRequiredStages(plan: InstallPlan): readonly InstallStage[] {
   const { image, scripts, personalization } = plan;

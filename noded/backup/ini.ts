@@ -2,8 +2,8 @@
 export type Ini = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * As Python's configparser writes it: `key = value`, further lines of a value indented. A `%` is kept as it is (Ganeti reads and writes
- * these files without interpolation). Pure.
+ * As Python's configparser writes it: `key = value`, further lines of a value indented. A `%` is
+ * kept as it is (Ganeti reads and writes these files without interpolation). Pure.
  */
 export function formatIni(ini: Ini): string {
   const sections = Object.entries(ini).map(([name, values]) => {
@@ -16,7 +16,8 @@ export function formatIni(ini: Ini): string {
 }
 
 /**
- * Reads what configparser and `formatIni` write. Keys are folded to lower case as Python folds them.
+ * Reads what configparser and `formatIni` write. Keys are folded to lower case as Python folds
+ * them.
  * @throws Error naming the line
  */
 export function parseIni(text: string): Ini {
@@ -46,7 +47,10 @@ export function parseIni(text: string): Ini {
   );
 }
 
-/** `key = value`, or with a colon; one blank after it is not the value's. Found by position: an expression would try each blank anew. */
+/**
+ * `key = value`, or with a colon; one blank after it is not the value's. Found by position: an
+ * expression would try each blank anew.
+ */
 function parsePair(line: string): { readonly key: string; readonly value: string } | undefined {
   const at = line.search(/[=:]/);
   if (at < 1 || /^[\s#;[]/.test(line)) return undefined;

@@ -5,8 +5,8 @@ import type { LoadedExport } from './export-store.ts';
 type Create = OpcodeOf<'INSTANCE_CREATE'>;
 
 /**
- * The request for a new instance, completed by what an export says: what is given wins. MACs are kept by an instance that has its
- * name back, as in Ganeti; another one gets new ones. Pure.
+ * The request for a new instance, completed by what an export says: what is given wins. MACs are
+ * kept by an instance that has its name back, as in Ganeti; another one gets new ones. Pure.
  * @throws AppError VALIDATION, EXPORT_INVALID
  */
 export function completeFromExport(opcode: Create, { record, dumps, path }: LoadedExport): Create {

@@ -12,8 +12,8 @@ export interface FollowClusterDependencies {
 }
 
 /**
- * Shows guests again what they may see when metad was restarted, and applies what other nodes change of the cluster; what the store was
- * not there for is done when it is back.
+ * Shows guests again what they may see when metad was restarted, and applies what other nodes
+ * change of the cluster; what the store was not there for is done when it is back.
  * @returns ends it
  */
 export function followCluster({

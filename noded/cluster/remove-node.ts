@@ -14,9 +14,11 @@ export interface RemoveNodeDependencies {
 }
 
 /**
- * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read its store.
+ * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read
+ * its store.
  * @param options `forgetInstances`: those that it had are no more
- * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers, has instances that are not to be forgotten, or is this one
+ * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers, has instances that are not to be
+ * forgotten, or is this one
  */
 export async function removeNode(
   name: string,

@@ -7,7 +7,10 @@ const SEED_BYTES = 1440 * 1024;
 /** Label and size that cloud-init's NoCloud looks for, on a file system that every kernel reads. */
 const LABEL = 'CIDATA';
 
-/** Documents of a CIDATA disk, by file name. They hold no secret and no user content, only where to fetch it. */
+/**
+ * Documents of a CIDATA disk, by file name. They hold no secret and no user content, only where to
+ * fetch it.
+ */
 export interface SeedDocuments {
   readonly metaData: string;
   readonly networkConfig: string;

@@ -53,7 +53,10 @@ export interface DoctorDependencies {
   };
 }
 
-/** Looks at everything that an installation needs of this host, and says for each finding what to do. */
+/**
+ * Looks at everything that an installation needs of this host, and says for each finding what to
+ * do.
+ */
 export async function examineHost(dependencies: DoctorDependencies): Promise<DoctorReport> {
   const findings = await Promise.all([
     checkCommands('packages', neededCommands, 'error'),

@@ -41,8 +41,8 @@ export const MAX_FILE_BYTES = 8 * GIB;
 const MAX_TRANSFER_MS = 3_600_000;
 
 /**
- * Asks a mirror for one file, with no login of the host's. Redirections are followed where they stay below `base`, since the
- * administrator allowed that and nothing else.
+ * Asks a mirror for one file, with no login of the host's. Redirections are followed where they
+ * stay below `base`, since the administrator allowed that and nothing else.
  * @param base URL that was allowed
  */
 export async function askMirror(base: string, request: MirrorRequest): Promise<MirrorAnswer> {

@@ -4,8 +4,8 @@ const MAX_PATH_LENGTH = 2048;
 const TWICE_ENCODED = /%(?:2e|2f|5c|25|00)/i;
 
 /**
- * The URL of a file of a mirror. What could mean another place than its letters say is refused; a `.`, which apt puts into the
- * paths of flat repositories, is left out.
+ * The URL of a file of a mirror. What could mean another place than its letters say is refused; a
+ * `.`, which apt puts into the paths of flat repositories, is left out.
  * @param base the URL that the administrator allowed
  * @param path percent-encoded, below the base, without a leading slash; '' is the base itself
  * @returns null when the path is refused

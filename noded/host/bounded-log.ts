@@ -11,8 +11,8 @@ import { dirname } from 'node:path';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
 /*
- * Logs that another process appends to (O_APPEND): emptied here, it goes on at the new end, and what it writes in the same moment
- * may be lost.
+ * Logs that another process appends to (O_APPEND): emptied here, it goes on at the new end, and
+ * what it writes in the same moment may be lost.
  */
 
 /** Opens a log for its writer, which may begin with what is there. The caller closes it. */
@@ -39,7 +39,10 @@ export function bound(fd: number, maxBytes: number): void {
   if (fstatSync(fd).size > maxBytes) ftruncateSync(fd);
 }
 
-/** Empties a log that has grown larger than `maxBytes`; what it said is kept in the file `previousPath`, if one is given. */
+/**
+ * Empties a log that has grown larger than `maxBytes`; what it said is kept in the file
+ * `previousPath`, if one is given.
+ */
 export function boundFile(path: string, maxBytes: number, previousPath?: string): void {
   ifThere(path, 'r+', (fd) => {
     if (previousPath !== undefined && fstatSync(fd).size > maxBytes)

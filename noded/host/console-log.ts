@@ -6,8 +6,8 @@ import { bound, readTail } from './bounded-log.ts';
 const NAME = 'gnt-console';
 
 /**
- * What a guest said on its console, in memory: guests print passwords. It is an anonymous file that QEMU appends to, and goes with
- * its last descriptor.
+ * What a guest said on its console, in memory: guests print passwords. It is an anonymous file that
+ * QEMU appends to, and goes with its last descriptor.
  */
 export class ConsoleLog {
   readonly #fd: number;

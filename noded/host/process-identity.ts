@@ -2,14 +2,19 @@ import { readFileSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { readProcFile } from './process-facts.ts';
 
-/** A process, whatever becomes of its number: numbers are reused, starts are not (within one boot). */
+/**
+ * A process, whatever becomes of its number: numbers are reused, starts are not (within one boot).
+ */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks after boot, as in /proc/<pid>/stat. */
   readonly startTicks: string;
 }
 
-/** Of a line of /proc/<pid>/stat (proc(5)); undefined when it is not one, or of a process that has ended. */
+/**
+ * Of a line of /proc/<pid>/stat (proc(5)); undefined when it is not one, or of a process that has
+ * ended.
+ */
 export function parseProcessStat(line: string): ProcessIdentity | undefined {
   // The name is in parentheses and may contain any character.
   const pid = /^(\d+) \(/.exec(line)?.[1];

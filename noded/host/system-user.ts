@@ -12,7 +12,8 @@ const HOMELESS = ['--no-create-home', '--home-dir', '/nonexistent'];
 const LOGIN = ['--shell', '/usr/sbin/nologin'];
 
 /**
- * A system user without home, shell or password, made when missing. Two nodes on one machine may ask at once.
+ * A system user without home, shell or password, made when missing. Two nodes on one machine may
+ * ask at once.
  * @throws AppError HOST_PREREQUISITE
  */
 export async function ensureSystemUser(name: string): Promise<SystemUser> {

@@ -23,7 +23,8 @@ interface ProbeEnd {
 }
 
 /**
- * Finds out whether KVM runs a guest, as the user who will run them. `-accel kvm` itself fails only when the device cannot be opened.
+ * Finds out whether KVM runs a guest, as the user who will run them. `-accel kvm` itself fails only
+ * when the device cannot be opened.
  * @param device for tests
  */
 export async function probeKvm(user: QemuUser, device = KVM_DEVICE): Promise<AcceleratorChoice> {

@@ -35,14 +35,21 @@ export interface StartOptions {
 
 export interface Hypervisor {
   /**
-   * Starts QEMU, unprivileged, sandboxed, surviving this process. Resolves when QMP answers: the guest runs.
-   * Descriptors of TAPs may be closed once this settled.
-   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it runs already, QEMU_FAILED, or the signal's reason
+   * Starts QEMU, unprivileged, sandboxed, surviving this process. Resolves when QMP answers: the
+   * guest runs. Descriptors of TAPs may be closed once this settled.
+   * @throws AppError HOST_PREREQUISITE, INSTANCE_STATE when it runs already, QEMU_FAILED, or the
+   * signal's reason
    */
   start(spec: MachineSpec, options?: StartOptions): Promise<Machine>;
-  /** Machines that survived a restart of noded. Run directories of those that did not are removed. Call it once, before start(). */
+  /**
+   * Machines that survived a restart of noded. Run directories of those that did not are removed.
+   * Call it once, before start().
+   */
   adopt(): Promise<readonly AdoptedMachine[]>;
-  /** Boots something tiny with KVM, with a deadline. The answer does not change while the host runs: keep it. */
+  /**
+   * Boots something tiny with KVM, with a deadline. The answer does not change while the host runs:
+   * keep it.
+   */
   probeAccelerator(): Promise<AcceleratorChoice>;
 }
 
@@ -226,7 +233,10 @@ class QemuHypervisor implements Hypervisor {
     return identity && isAlive(identity) ? identity : undefined;
   }
 
-  /** A machine that lives. One whose record cannot be read has a record without `meta`: that is no reason to end its guest. */
+  /**
+   * A machine that lives. One whose record cannot be read has a record without `meta`: that is no
+   * reason to end its guest.
+   */
   async #findSurvivor(
     runDirectory: RunDirectory,
     uuid: string,
@@ -264,7 +274,10 @@ function recordWithoutFile(uuid: string, commandLine: readonly string[]): Machin
   };
 }
 
-/** QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is all there is without one. */
+/**
+ * QEMU's first complaint is the cause; hints and consequences follow it. What the launcher says is
+ * all there is without one.
+ */
 function causeIn(stderr: string): string | undefined {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '');
   const complaint = lines.find((line) => /^qemu-system-\S+: (?!warning:)/.test(line));

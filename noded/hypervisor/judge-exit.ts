@@ -19,7 +19,10 @@ const CAUSES: ReadonlyMap<string | undefined, MachineExitReason> = new Map([
   ['host-ui', 'host-request'],
 ]);
 
-/** A shutdown counts as the guest's only if QEMU then ended properly: else its last writes may be lost. */
+/**
+ * A shutdown counts as the guest's only if QEMU then ended properly: else its last writes may be
+ * lost.
+ */
 export function judgeExit(evidence: ExitEvidence): MachineExitReason {
   const { end, shutdownReason, isKilled } = evidence;
   const byGuest = shutdownReason?.startsWith('guest-') === true;

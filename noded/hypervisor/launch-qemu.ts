@@ -19,8 +19,9 @@ export interface LaunchedProcess {
 const STANDARD_DESCRIPTORS = 3;
 
 /**
- * Starts QEMU in a session of its own. It holds copies of all descriptors; those of its sockets and logs are closed here.
- * Everything before the spawn is synchronous, so that nothing can fail in between.
+ * Starts QEMU in a session of its own. It holds copies of all descriptors; those of its sockets and
+ * logs are closed here. Everything before the spawn is synchronous, so that nothing can fail in
+ * between.
  */
 export function launchQemu(
   spec: MachineSpec,

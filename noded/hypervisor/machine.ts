@@ -40,7 +40,10 @@ export type MachineNic =
       /** Name of the TAP, for the record. */
       readonly device: string;
       readonly mac: string;
-      /** The channel's NIC: has the last PCI slot of all NICs, whatever their number, and never boots. */
+      /**
+       * The channel's NIC: has the last PCI slot of all NICs, whatever their number, and never
+       * boots.
+       */
       readonly channel: boolean;
     }
   | { readonly kind: 'user'; readonly mac: string };
@@ -54,7 +57,10 @@ export interface MachineSpec {
   readonly memoryMiB: number;
   readonly vcpus: number;
   readonly accelerator: Accelerator;
-  /** Direct kernel boot. Files must be readable by QEMU's user (their own mode; folders do not matter). */
+  /**
+   * Direct kernel boot. Files must be readable by QEMU's user (their own mode; folders do not
+   * matter).
+   */
   readonly kernel?: {
     readonly kernelPath: string;
     readonly initrdPath?: string;
@@ -85,7 +91,10 @@ export type MachineExitReason =
 
 export interface MachineExit {
   readonly reason: MachineExitReason;
-  /** Null when a signal ended it, and for adopted machines, whose status only their first parent gets. */
+  /**
+   * Null when a signal ended it, and for adopted machines, whose status only their first parent
+   * gets.
+   */
   readonly exitStatus: number | null;
   readonly signal: string | null;
   /** Last lines of QEMU's stderr, at most 4 KiB. */

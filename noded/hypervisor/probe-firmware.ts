@@ -1,7 +1,8 @@
 /**
- * The smallest guest that tells whether an accelerator runs real guests: a 64 KiB firmware image that goes from the reset vector to
- * long mode with paging, does a 16-byte compare-and-exchange and an SSE2 addition, checks both, counts to 2^24 and writes to the
- * debug-exit port 0xf4: 0x15 when all was right, 0x16 when not. (A half-working KVM runs real mode well enough for a BIOS.)
+ * The smallest guest that tells whether an accelerator runs real guests: a 64 KiB firmware image
+ * that goes from the reset vector to long mode with paging, does a 16-byte compare-and-exchange and
+ * an SSE2 addition, checks both, counts to 2^24 and writes to the debug-exit port 0xf4: 0x15 when
+ * all was right, 0x16 when not. (A half-working KVM runs real mode well enough for a BIOS.)
  */
 const FIRMWARE_BYTES = 65_536;
 const RESET_VECTOR = 0xfff0;
@@ -15,7 +16,8 @@ const instructions = [
   'c7050010000003200000 c7050020000003300000 c7050030000083000000',
   // cr3 = 0x1000; cr4 = PAE | OSFXSR; EFER.LME = 1; cr0 = PG | ET | MP | PE; ljmpl $0x18, $lm
   'b800100000 0f22d8 b820020000 0f22e0 b9800000c0 0f32 0d00010000 0f30 b813000080 0f22c0 ea6b000f001800',
-  // lm, 64 bit: %rdi = 0x8000; %rax = %rdx = 0; %ebx = 1; %ecx = 2; lock cmpxchg16b (%rdi); jnz fail
+  // lm, 64 bit: %rdi = 0x8000; %rax = %rdx = 0; %ebx = 1; %ecx = 2; lock cmpxchg16b (%rdi); jnz
+  // fail
   'bf00800000 31c0 31d2 8d5801 8d4802 f0480fc70f 752c',
   // cmpq $1, (%rdi); jne fail; cmpq $2, 8(%rdi); jne fail
   '48833f01 7526 48837f0802 751f',
@@ -29,7 +31,10 @@ const instructions = [
   '0f1f40000000000000000000 ffff0000009acf00 ffff00000092cf00 ffff0000009aaf00 1f00 b8000f00',
 ];
 
-/** debug-exit makes (value << 1) | 1 of what was written: QEMU's exit status when the guest succeeded, and when it computed wrongly. */
+/**
+ * debug-exit makes (value << 1) | 1 of what was written: QEMU's exit status when the guest
+ * succeeded, and when it computed wrongly.
+ */
 export const PROBE_EXIT_SUCCESS = (0x15 << 1) | 1;
 export const PROBE_EXIT_WRONG = (0x16 << 1) | 1;
 

@@ -16,16 +16,20 @@ export interface QemuDescriptors {
 }
 
 /**
- * TCG's cache of translated code, MiB. Its default of 1 GiB becomes resident sooner or later; with 128 a Debian guest with 512 MiB of
- * memory boots as fast in half of it.
+ * TCG's cache of translated code, MiB. Its default of 1 GiB becomes resident sooner or later; with
+ * 128 a Debian guest with 512 MiB of memory boots as fast in half of it.
  */
 const TCG_CACHE_MIB = 128;
 /**
- * All that TCG has but for "fast string" instructions (ERMS): kernels and C libraries then clear and copy memory with `rep movsb`, which TCG
- * carries out byte by byte. Without them Node's start in a guest takes a fifth less.
+ * All that TCG has but for "fast string" instructions (ERMS): kernels and C libraries then clear
+ * and copy memory with `rep movsb`, which TCG carries out byte by byte. Without them Node's start
+ * in a guest takes a fifth less.
  */
 const TCG_CPU = 'max,-erms';
-/** PCI slots do not depend on how many devices of a kind there are, so that a guest's interface names stay. */
+/**
+ * PCI slots do not depend on how many devices of a kind there are, so that a guest's interface
+ * names stay.
+ */
 const RNG_SLOT = 0x01;
 const FIRST_NIC_SLOT = 0x02;
 const CHANNEL_NIC_SLOT = 0x0f;
@@ -35,7 +39,8 @@ const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
 const PANIC_SLOT = 0x1e;
 
 /**
- * QEMU's command line for a machine: no default devices, no display, no files of its own, everything it opens is a descriptor.
+ * QEMU's command line for a machine: no default devices, no display, no files of its own,
+ * everything it opens is a descriptor.
  * @throws RangeError when there are more devices than slots
  */
 export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
@@ -137,7 +142,8 @@ function planDisk(
     functionNumber,
   );
   const multifunction = functionNumber === 0 ? ',multifunction=on' : '';
-  // By itself QEMU pauses a guest whose write finds the host full; one that must report its failure has to see it.
+  // By itself QEMU pauses a guest whose write finds the host full; one that must report its failure
+  // has to see it.
   const onFull = disk.reportsFullHost === true ? ',werror=report,rerror=report' : '';
   const isBoot = index === 0 ? bootIndex(boot, 'disk') : '';
   return [
@@ -163,7 +169,10 @@ function planCdrom(fd: number, boot: BootIndexes): readonly string[] {
   ];
 }
 
-/** QEMU opens these by name; by the descriptor's name it needs no way through folders that are closed to it. */
+/**
+ * QEMU opens these by name; by the descriptor's name it needs no way through folders that are
+ * closed to it.
+ */
 function planKernel(spec: MachineSpec, fds: QemuDescriptors): readonly string[] {
   if (!spec.kernel || fds.kernel === undefined) return [];
   const { append } = spec.kernel;

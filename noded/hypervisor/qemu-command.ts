@@ -7,8 +7,8 @@ import type { QemuUser } from '../host/qemu-user.ts';
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
 
 /**
- * Notes who this process is (its number and its start survive the execs), forbids core dumps, which would hold a guest's memory, and
- * becomes the program.
+ * Notes who this process is (its number and its start survive the execs), forbids core dumps, which
+ * would hold a guest's memory, and becomes the program.
  */
 const LAUNCH_SCRIPT =
   'umask 077; ulimit -c 0; read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift; unset PWD; exec "$@"';

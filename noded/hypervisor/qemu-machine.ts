@@ -44,8 +44,8 @@ export interface QemuMachineParts {
 }
 
 /**
- * INVARIANTS: `exited` resolves exactly once, after the process is gone and its run directory removed; nothing that QEMU says or does
- * makes a rejected promise that nobody handles.
+ * INVARIANTS: `exited` resolves exactly once, after the process is gone and its run directory
+ * removed; nothing that QEMU says or does makes a rejected promise that nobody handles.
  */
 export class QemuMachine implements Machine {
   readonly exited: Promise<MachineExit>;
@@ -157,7 +157,10 @@ export class QemuMachine implements Machine {
     return { exitStatus: null, signal: null };
   }
 
-  /** While it runs: logs stay bounded, a lost conversation is taken up again, so that the cause of the end will be known. */
+  /**
+   * While it runs: logs stay bounded, a lost conversation is taken up again, so that the cause of
+   * the end will be known.
+   */
   async #tend(): Promise<void> {
     const { runDirectory, consoleLog, logger } = this.#parts;
     try {

@@ -7,7 +7,10 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the conversation. */
+/**
+ * A greeting has 1 KiB, an event less. QEMU may be in a guest's hands: more than this ends the
+ * conversation.
+ */
 const MAX_LINE_CHARACTERS = MIB;
 /** QEMU itself limits the events that a guest can cause to one a second for each kind. */
 const MAX_MESSAGES_PER_SECOND = 1000;
@@ -45,7 +48,8 @@ interface Pending {
 /**
  * One conversation with QEMU's machine protocol (docs/interop/qmp-spec.txt).
  *
- * INVARIANTS: nothing that QEMU sends throws outside a rejected promise; after `closed` every command is rejected.
+ * INVARIANTS: nothing that QEMU sends throws outside a rejected promise; after `closed` every
+ * command is rejected.
  */
 export class QmpClient {
   readonly #socket: Socket;
@@ -102,7 +106,10 @@ export class QmpClient {
     return this.#isOpen;
   }
 
-  /** Resolves when the conversation is over, whoever ended it; all events that came before were delivered. */
+  /**
+   * Resolves when the conversation is over, whoever ended it; all events that came before were
+   * delivered.
+   */
   get closed(): Promise<void> {
     return this.#closed.promise;
   }

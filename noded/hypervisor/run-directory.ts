@@ -23,7 +23,8 @@ export type MachineRecord = z.infer<typeof machineRecord>;
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * `<vmDir>/<uuid>/`, root's alone: QEMU gets its sockets and logs as descriptors and cannot replace them.
+ * `<vmDir>/<uuid>/`, root's alone: QEMU gets its sockets and logs as descriptors and cannot replace
+ * them.
  */
 export class RunDirectory {
   readonly path: string;

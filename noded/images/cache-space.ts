@@ -4,7 +4,10 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { CacheIndex } from './cache-index.ts';
 
-/** Left for the rest of the machine, of a file system: one that is full stops more than installs, running guests first of all. */
+/**
+ * Left for the rest of the machine, of a file system: one that is full stops more than installs,
+ * running guests first of all.
+ */
 const RESERVE = { share: 0.05, minBytes: 64 * MIB, maxBytes: 2 * GIB };
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
 /** Beginnings of downloads that are kept to go on from; however small, they are files. */
@@ -33,8 +36,9 @@ export function partialName(key: string): string {
 }
 
 /**
- * Drops what is not used until the rest has at most `maxBytes`: first partial files, oldest first, then images, least recently used first.
- * Partial files that are too old or too many go in any case.
+ * Drops what is not used until the rest has at most `maxBytes`: first partial files, oldest first,
+ * then images, least recently used first. Partial files that are too old or too many go in any
+ * case.
  */
 export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<number> {
   const { dir, index, isInUse, nowMs } = options;

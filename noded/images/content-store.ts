@@ -36,10 +36,11 @@ export interface HeldContent {
 }
 
 /**
- * `<dir>/sha256-<hex>` are the contents, `partial-<key>` the beginnings, `index.json` says what came from where.
+ * `<dir>/sha256-<hex>` are the contents, `partial-<key>` the beginnings, `index.json` says what
+ * came from where.
  *
- * INVARIANTS: a content is evicted only while nobody uses it; a file named `sha256-…` is whole; whatever adds or removes
- * files waits for its turn.
+ * INVARIANTS: a content is evicted only while nobody uses it; a file named `sha256-…` is whole;
+ * whatever adds or removes files waits for its turn.
  */
 export class ContentStore {
   readonly #options: ContentStoreOptions;
@@ -66,7 +67,10 @@ export class ContentStore {
     return sha256 !== undefined && (await this.useIfIntact(sha256)) ? sha256 : undefined;
   }
 
-  /** True: it is used once more. Counted before anything is looked at, so that it cannot be evicted in between. */
+  /**
+   * True: it is used once more. Counted before anything is looked at, so that it cannot be evicted
+   * in between.
+   */
   async useIfIntact(sha256: string): Promise<boolean> {
     this.use(sha256, 1);
     let isIntact = false;
@@ -78,7 +82,10 @@ export class ContentStore {
     return isIntact;
   }
 
-  /** Same size and time as when it was written; otherwise its bytes are read again, and it is dropped when they differ. */
+  /**
+   * Same size and time as when it was written; otherwise its bytes are read again, and it is
+   * dropped when they differ.
+   */
   async #isIntact(sha256: string): Promise<boolean> {
     const index = await this.index();
     const content = index.contents[sha256];
@@ -181,9 +188,13 @@ export class ContentStore {
     });
   }
 
-  /** For so many bytes of a download that runs, and for the cache's bound. @throws AppError DISK_SPACE */
+  /**
+   * For so many bytes of a download that runs, and for the cache's bound.
+   * @throws AppError DISK_SPACE
+   */
   async makeRoom(missingBytes: number): Promise<void> {
-    // The usual answer needs no turn: others may hold theirs for as long as a large file takes to be synced.
+    // The usual answer needs no turn: others may hold theirs for as long as a large file takes to
+    // be synced.
     if (await hasSpace(missingBytes, await this.#space())) return;
     return this.#inTurn(async () => {
       const space = await this.#space();

@@ -24,11 +24,15 @@ export interface PartialFileOptions {
   readonly onProgress: (doneBytes: number, totalBytes: number | null) => void;
 }
 
-/** Room is looked for again after so many bytes: the disk is not ours alone, and a server need not say how much will come. */
+/**
+ * Room is looked for again after so many bytes: the disk is not ours alone, and a server need not
+ * say how much will come.
+ */
 const ROOM_STEP_BYTES = 8 * MIB;
 
 /**
- * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real name.
+ * The beginning of a download. It is never taken for a whole file: only `finish` gives it its real
+ * name.
  *
  * INVARIANT: `#hash` has seen exactly the first `sizeBytes` bytes of the file.
  */
@@ -117,7 +121,9 @@ export class PartialFile implements TransferSink {
     );
   }
 
-  /** @throws AppError DISK_FULL: others took the room meanwhile, or nobody knew how much would come */
+  /**
+   * @throws AppError DISK_FULL: others took the room meanwhile, or nobody knew how much would come
+   */
   async #keepRoomFor(bytes: number): Promise<void> {
     this.#roomBytes -= bytes;
     if (this.#roomBytes >= 0) return;

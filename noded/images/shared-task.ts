@@ -13,7 +13,8 @@ export interface SharedTask<T, Event> {
 }
 
 /**
- * @param work runs once. `settle` is called in the same turn in which it succeeds, with the number of those who get its result:
+ * @param work runs once. `settle` is called in the same turn in which it succeeds, with the number
+ * of those who get its result:
  *   each of them has it, whatever happens to their signals afterwards.
  */
 export function startSharedTask<T, Event>(

@@ -18,7 +18,10 @@ export interface ApplianceMachineInput {
   readonly diskPath: (index: number) => string;
 }
 
-/** The throw-away machine of one installation: the same read-only bytes each time, the instance's disks, what it works with, the channel. Pure. */
+/**
+ * The throw-away machine of one installation: the same read-only bytes each time, the instance's
+ * disks, what it works with, the channel. Pure.
+ */
 export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec {
   const { instance, appliance } = input;
   const disks: MachineDisk[] = [
@@ -57,7 +60,10 @@ export interface MediumMachineInput {
   readonly diskPath: (index: number) => string;
 }
 
-/** The instance itself, booted once from its installation medium: as in normal runs but for the installation parameters. Pure. */
+/**
+ * The instance itself, booted once from its installation medium: as in normal runs but for the
+ * installation parameters. Pure.
+ */
 export function planMediumMachine(input: MediumMachineInput): MachineSpec {
   const { instance } = input;
   const parameters = { ...instance.hvparams, ...instance.installParameters };

@@ -12,7 +12,10 @@ import { followAppliance, hasNeverComeUp } from '../appliance/follow-appliance.t
 import type { InstallerDependencies } from './install-request.ts';
 import type { StageRecorder } from './stage-recorder.ts';
 
-/** An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next boot goes well. */
+/**
+ * An appliance that hangs before its agent runs is rare, and a matter of the emulator: the next
+ * boot goes well.
+ */
 const MAX_BOOTS = 2;
 
 /** What one appliance is to do. */
@@ -31,7 +34,8 @@ export interface ApplianceSession {
 }
 
 /**
- * Boots the appliance, follows it to its power-off, and boots it once more when it hung before its agent's first word.
+ * Boots the appliance, follows it to its power-off, and boots it once more when it hung before its
+ * agent's first word.
  * @returns the bytes of each dump that it made
  * @throws AppError of followAppliance
  */

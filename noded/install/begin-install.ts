@@ -1,8 +1,8 @@
 import type { InstallRecord, InstanceRecord } from '#shared/contract/instance.ts';
 
 /**
- * What the store says of an installation from its very first moment: should this daemon be killed before the first stage is told,
- * `info` knows the job, and the next daemon that it failed. Pure.
+ * What the store says of an installation from its very first moment: should this daemon be killed
+ * before the first stage is told, `info` knows the job, and the next daemon that it failed. Pure.
  */
 export function beginInstall(
   jobId: number,

@@ -14,7 +14,10 @@ export interface GuestContentDependencies {
   readonly netrcFile: string;
 }
 
-/** What this node hands to metad for its guests: bulk content while they are installed, and services of the host. */
+/**
+ * What this node hands to metad for its guests: bulk content while they are installed, and services
+ * of the host.
+ */
 export function createGuestContent({
   activeInstalls,
   findService,

@@ -58,7 +58,10 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
   };
 }
 
-/** An untrusted `verify` judges the parameters where it may run: in the appliance, before anything is written. */
+/**
+ * An untrusted `verify` judges the parameters where it may run: in the appliance, before anything
+ * is written.
+ */
 function planScript({
   os,
   operation,

@@ -3,7 +3,8 @@ import { type AppError, isAppError, type JsonValue, messageOf } from '#shared/er
 import { StageFailure } from '../jobs/stage-failure.ts';
 
 /**
- * Gives a failure the stage in which it happened and the last lines of the log; the cause stays as it was thrown.
+ * Gives a failure the stage in which it happened and the last lines of the log; the cause stays as
+ * it was thrown.
  * @param mask hides what no error may show: a script's last words are part of many messages
  */
 export function inStage(

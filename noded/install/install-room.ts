@@ -3,7 +3,10 @@ import type { JobContext } from '../jobs/job-handler.ts';
 
 /** QEMU's own memory beside the guest's: translated code, disk buffers. */
 const OVERHEAD_MIB = 192;
-/** How often memory that others gave back is looked for while an installation waits, in milliseconds. */
+/**
+ * How often memory that others gave back is looked for while an installation waits, in
+ * milliseconds.
+ */
 const POLL_MS = 2000;
 
 export interface InstallRoomOptions {
@@ -37,9 +40,15 @@ interface Obstacle {
   readonly jobs: readonly number[];
 }
 
-/** Lets as many installations run as the node has room for; the others wait in the order in which they came. */
+/**
+ * Lets as many installations run as the node has room for; the others wait in the order in which
+ * they came.
+ */
 export interface InstallRoom {
-  /** Disposing of the answer gives the room back. @throws the signal's reason when it is aborted while waiting */
+  /**
+   * Disposing of the answer gives the room back.
+   * @throws the signal's reason when it is aborted while waiting
+   */
   enter(
     demand: InstallDemand,
     context: Pick<JobContext, 'jobId' | 'signal' | 'report'>,
@@ -53,8 +62,8 @@ export function createInstallRoom(options: InstallRoomOptions): InstallRoom {
 }
 
 /**
- * INVARIANTS: who has room never waits for a lock, so locks and room cannot block each other; with no installation running the first
- * waiter always gets in, however little memory there is.
+ * INVARIANTS: who has room never waits for a lock, so locks and room cannot block each other; with
+ * no installation running the first waiter always gets in, however little memory there is.
  */
 class WaitingRoom implements InstallRoom {
   readonly #options: InstallRoomOptions;

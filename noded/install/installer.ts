@@ -23,13 +23,14 @@ const possiblyDiskFull = [
 const FULL_BELOW_BYTES = MIB;
 
 /**
- * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine come from its agent;
- * both are reported, timed and recorded the same way.
+ * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine
+ * come from its agent; both are reported, timed and recorded the same way.
  */
 export interface Installer {
   /**
-   * The room of an installation, taken when there is something to run: at once and before anything is changed, unless an image is to be
-   * downloaded first, whose server must not hold what others could use. Disposing of the answer gives the room back.
+   * The room of an installation, taken when there is something to run: at once and before anything
+   * is changed, unless an image is to be downloaded first, whose server must not hold what others
+   * could use. Disposing of the answer gives the room back.
    */
   reserve(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
@@ -37,8 +38,8 @@ export interface Installer {
     context: JobContext,
   ): Promise<InstallPlace>;
   /**
-   * Waits until the node has room for an installation of this instance. Disposing of the answer gives the room back.
-   * To be called before anything is changed, by a job that has its locks.
+   * Waits until the node has room for an installation of this instance. Disposing of the answer
+   * gives the room back. To be called before anything is changed, by a job that has its locks.
    */
   enterRoom(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
@@ -123,12 +124,14 @@ class StagedInstaller implements Installer {
       }));
     } catch (thrown) {
       await run.settle();
-      // What fails because the job is being ended (a killed child, an AbortError) failed for that reason.
+      // What fails because the job is being ended (a killed child, an AbortError) failed for that
+      // reason.
       const error: unknown =
         timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
       const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
       const explained = await this.#explainDiskFull(error);
-      // The store is on the same file system: what was half written goes first, so that the failure can be recorded.
+      // The store is on the same file system: what was half written goes first, so that the failure
+      // can be recorded.
       if (isAppError(explained, 'DISK_FULL'))
         await this.#dependencies.disks.createEmpty(request.instance).catch(() => undefined);
       const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);

@@ -11,7 +11,10 @@ export interface StageRecorderOptions {
   readonly onEnter?: (stage: InstallStage) => void;
 }
 
-/** Tells the job and the log of the host's stages, and times them. INVARIANT: `stage` is where it is now, and what a failure is blamed on. */
+/**
+ * Tells the job and the log of the host's stages, and times them. INVARIANT: `stage` is where it is
+ * now, and what a failure is blamed on.
+ */
 export class StageRecorder {
   readonly #options: StageRecorderOptions;
   readonly timings: StageTiming[] = [];

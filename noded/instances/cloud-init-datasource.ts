@@ -2,7 +2,10 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
 
-/** What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system labels. */
+/**
+ * What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system
+ * labels.
+ */
 export interface Smbios {
   readonly manufacturer: string;
   readonly product: string;
@@ -38,14 +41,17 @@ export function planSmbios(instance: InstanceRecord): Smbios {
     case 'openstack':
       return { ...plain, product: 'OpenStack Nova' };
     case 'nocloud':
-      // `nocloud-net`: with plain `nocloud`, cloud-init 22.4 fetches everything and then runs none of the user data.
+      // `nocloud-net`: with plain `nocloud`, cloud-init 22.4 fetches everything and then runs none
+      // of the user data.
       return { ...plain, serial: `ds=nocloud-net;s=${SERVICE_URL}/nocloud/` };
     case undefined:
       return plain;
   }
 }
 
-/** Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`. */
+/**
+ * Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`.
+ */
 export function explainDatasource(instance: InstanceRecord): {
   datasource: string | null;
   reason: string;

@@ -13,7 +13,8 @@ export interface GuestEvents {
   /** @returns ends the subscription */
   subscribe(uuid: string, listener: Listener): () => void;
   /**
-   * Keeps what a guest says until somebody can listen: it may report before the start of its machine returns.
+   * Keeps what a guest says until somebody can listen: it may report before the start of its
+   * machine returns.
    * @returns `handOver` to the listener, who gets all of it in order; `stop` when none comes
    */
   listenEarly(uuid: string): EarlyListening;

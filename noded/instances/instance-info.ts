@@ -9,7 +9,10 @@ export interface InstanceInfoSources {
   readonly clusters: ClusterRepository;
 }
 
-/** What every interface tells of an instance: its record without private values, and the machine that runs. */
+/**
+ * What every interface tells of an instance: its record without private values, and the machine
+ * that runs.
+ */
 export async function loadInstanceInfo(
   record: InstanceRecord,
   { runner, clusters }: InstanceInfoSources,

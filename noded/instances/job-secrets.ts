@@ -1,6 +1,9 @@
 import { Secret } from '#shared/secret/secret.ts';
 
-/** What a running job was given and may not be kept: OS parameter secrets by name, and the package's credentials. */
+/**
+ * What a running job was given and may not be kept: OS parameter secrets by name, and the package's
+ * credentials.
+ */
 export interface JobSecrets {
   readonly osParameters: ReadonlyMap<string, Secret>;
   readonly packageUser: string | undefined;

@@ -11,8 +11,9 @@ export type ParameterOwner = Pick<
 >;
 
 /**
- * The OS parameters in force for an instance, out of every layer that there is: the OS, its variant, the instance, what the running
- * job was given. A further kind of layer is put in here, and nowhere else.
+ * The OS parameters in force for an instance, out of every layer that there is: the OS, its
+ * variant, the instance, what the running job was given. A further kind of layer is put in here,
+ * and nowhere else.
  */
 export async function loadParameters(
   instance: ParameterOwner,
@@ -25,7 +26,10 @@ export async function loadParameters(
   return resolveParameters([...settings.map(osLayer), instanceLayer(instance, secrets)]);
 }
 
-/** Under which names an administrator sets something for an OS: `debootstrap+bookworm` → `debootstrap`, `debootstrap+bookworm` */
+/**
+ * Under which names an administrator sets something for an OS: `debootstrap+bookworm` →
+ * `debootstrap`, `debootstrap+bookworm`
+ */
 export function osLayerNames(osType: string | null): readonly string[] {
   if (osType === null) return [];
   const [name = osType] = osType.split('+');

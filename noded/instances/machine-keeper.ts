@@ -17,7 +17,10 @@ export type MachineKind = 'run' | 'appliance';
 export interface MachineRequest {
   readonly instance: InstanceRecord;
   readonly kind: MachineKind;
-  /** Null leaves the channel off. Called again when metad was restarted, so it must not hold on to what the job forgets. */
+  /**
+   * Null leaves the channel off. Called again when metad was restarted, so it must not hold on to
+   * what the job forgets.
+   */
   readonly makeView: ((device: string, revision: number) => Promise<InstanceView>) | null;
   /** NICs of the instance itself; the appliance has none but the channel. */
   readonly withInstanceNics: boolean;
@@ -32,7 +35,10 @@ export interface KeptMachine {
   readonly instanceName: string;
   /** TAP of the channel. */
   readonly device: string | null;
-  /** It outlived a daemon and no record says what it is; it runs on, and what its guest is shown stays as it was. */
+  /**
+   * It outlived a daemon and no record says what it is; it runs on, and what its guest is shown
+   * stays as it was.
+   */
   readonly isOrphan: boolean;
 }
 
@@ -52,25 +58,42 @@ export interface MachineKeeperDependencies {
   readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
 }
 
-/** The machines of this node: each with its TAP, its view in metad and its process, made in this order and undone in reverse. */
+/**
+ * The machines of this node: each with its TAP, its view in metad and its process, made in this
+ * order and undone in reverse.
+ */
 export interface MachineKeeper {
-  /** metad refuses views that are older than its own: a clock that was set back must not make ours so. */
+  /**
+   * metad refuses views that are older than its own: a clock that was set back must not make ours
+   * so.
+   */
   continueRevisions(lastRevision: number): void;
   get(uuid: string): KeptMachine | undefined;
   list(): readonly KeptMachine[];
   start(request: MachineRequest): Promise<Machine>;
   /**
-   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any more.
-   * The old TAP's name stays reserved meanwhile: nobody else is bound to it.
+   * Stops and starts a machine while its view stays in metad, with secrets that nobody else has any
+   * more. The old TAP's name stays reserved meanwhile: nobody else is bound to it.
    */
   restart(uuid: string, stopAndStart: () => Promise<void>): Promise<void>;
-  /** Holds on to a machine that outlived the daemon before this one, until its record is found. Touches nothing of it. */
+  /**
+   * Holds on to a machine that outlived the daemon before this one, until its record is found.
+   * Touches nothing of it.
+   */
   keepOrphan(machine: Machine, instanceName: string, device: string | null): void;
-  /** An orphan whose record is there becomes the instance's machine: its TAP is looked after, its view told again. */
+  /**
+   * An orphan whose record is there becomes the instance's machine: its TAP is looked after, its
+   * view told again.
+   */
   adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
-  /** Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a restarted metad is told. */
+  /**
+   * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
+   * restarted metad is told.
+   */
   republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void>;
-  /** Swaps the source of later views without publishing: the job that knew the secrets has ended. */
+  /**
+   * Swaps the source of later views without publishing: the job that knew the secrets has ended.
+   */
   forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void;
   /** After a restart of metad. @returns whether all of them are shown */
   republishAll(): Promise<boolean>;
@@ -85,8 +108,8 @@ export function createMachineKeeper(dependencies: MachineKeeperDependencies): Ma
 }
 
 /**
- * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs, is being started or restarted;
- * when `cleanedUp` resolves, nothing of the machine is left.
+ * INVARIANTS: an instance has at most one machine; a view is in metad only while its machine runs,
+ * is being started or restarted; when `cleanedUp` resolves, nothing of the machine is left.
  */
 class KeptMachines implements MachineKeeper {
   readonly #dependencies: MachineKeeperDependencies;

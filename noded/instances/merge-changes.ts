@@ -15,7 +15,10 @@ export function mergeChanges<T>(
   return merged;
 }
 
-/** The same for parameters with a type of their own: what is not given stays, `null` is left out. Pure. */
+/**
+ * The same for parameters with a type of their own: what is not given stays, `null` is left out.
+ * Pure.
+ */
 export function mergeSettings<T extends object>(
   settings: T,
   changes: { readonly [Key in keyof T]?: T[Key] | null | undefined },
@@ -40,7 +43,10 @@ export function mergeTags(
 
 type OsParameters = Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>;
 
-/** OS parameters of an instance with changes over them. One that is given in a visibility leaves the others. Pure. */
+/**
+ * OS parameters of an instance with changes over them. One that is given in a visibility leaves the
+ * others. Pure.
+ */
 export function mergeOsParameters(
   current: OsParameters,
   changes: {

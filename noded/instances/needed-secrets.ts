@@ -40,7 +40,10 @@ export function missingSecrets(
   };
 }
 
-/** @param what a clause that is about to need them, for people. @throws AppError SECRETS_NEEDED when something is missing */
+/**
+ * @param what a clause that is about to need them, for people.
+ * @throws AppError SECRETS_NEEDED when something is missing
+ */
 export function refuseMissingSecrets(what: string, missing: NeededSecrets): void {
   const { osParameters, packageUser, packagePassword } = missing;
   const names = [

@@ -21,7 +21,8 @@ export type ParameterInForce = ParameterValue & { readonly source: string };
 export type OsParameters = ReadonlyMap<string, ParameterInForce>;
 
 /**
- * The one rule of which value counts: that of the last layer that has the name, whatever its visibility. Pure.
+ * The one rule of which value counts: that of the last layer that has the name, whatever its
+ * visibility. Pure.
  * @param layers the lowest first
  */
 export function resolveParameters(layers: readonly ParameterLayer[]): OsParameters {
@@ -43,7 +44,10 @@ export function osLayer({
   };
 }
 
-/** What an instance has of its own. @param secrets those that are known; the record has their names only */
+/**
+ * What an instance has of its own.
+ * @param secrets those that are known; the record has their names only
+ */
 export function instanceLayer(
   instance: Pick<InstanceRecord, 'osParameters' | 'osParametersPrivate' | 'secretNames'>,
   secrets: ReadonlyMap<string, Secret>,
@@ -76,7 +80,10 @@ export function withoutLostSecrets(parameters: OsParameters): OsParameters {
   return new Map([...parameters].filter(([, { value }]) => value !== null));
 }
 
-/** Values in clear text by name, for the one that they are meant for; a secret that is not known is left out. */
+/**
+ * Values in clear text by name, for the one that they are meant for; a secret that is not known is
+ * left out.
+ */
 export function revealParameters(parameters: OsParameters): Record<string, string> {
   const known = [...parameters].flatMap(([name, parameter]) => {
     const value = revealValue(parameter);

@@ -27,7 +27,9 @@ export function planBoot(
   };
 }
 
-/** Devices separated by commas (or colons, since commas separate parameters on the command line). */
+/**
+ * Devices separated by commas (or colons, since commas separate parameters on the command line).
+ */
 function parseBootOrder(text: string): readonly BootDevice[] {
   return text.split(/[,:]/).map((word) => {
     if (word === 'disk' || word === 'cdrom' || word === 'network') return word;

@@ -2,13 +2,17 @@ import type { JobEvent } from '#shared/contract/job.ts';
 
 /** Events that are kept; a script may print for ever, and a watcher may not read. */
 const MAX_EVENTS = 5000;
-/** How many more may gather before the buffer is tidied: tidying takes a pass, so it must be rare. */
+/**
+ * How many more may gather before the buffer is tidied: tidying takes a pass, so it must be rare.
+ */
 const SLACK = 1000;
 
 /**
- * Events in their order, as many as are worth keeping: of progress the newest per activity, of output and log lines the newest.
+ * Events in their order, as many as are worth keeping: of progress the newest per activity, of
+ * output and log lines the newest.
  *
- * INVARIANT: never longer than MAX_EVENTS + SLACK, as long as events other than progress, output and log are few.
+ * INVARIANT: never longer than MAX_EVENTS + SLACK, as long as events other than progress, output
+ * and log are few.
  */
 export class EventBuffer {
   #events: JobEvent[] = [];

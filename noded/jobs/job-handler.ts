@@ -1,7 +1,10 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Opcode, OpcodeName, OpcodeOf } from '#shared/contract/opcode.ts';
 
-/** What an operation reports while it runs. Nothing that it is given may hold a private or secret value. */
+/**
+ * What an operation reports while it runs. Nothing that it is given may hold a private or secret
+ * value.
+ */
 export interface JobReporter {
   log(message: string, level?: 'info' | 'warn'): void;
   stageStarted(stage: InstallStage): void;
@@ -20,7 +23,10 @@ export interface JobContext {
   readonly report: JobReporter;
 }
 
-/** What `check` and `prerequisites` agreed on: run it, and its answer is the job's result (plain JSON, no private values). */
+/**
+ * What `check` and `prerequisites` agreed on: run it, and its answer is the job's result (plain
+ * JSON, no private values).
+ */
 export type Execution = (context: JobContext) => Promise<unknown>;
 
 /** An operation, in Ganeti's phases. Everything before the execution changes nothing. */
@@ -38,7 +44,10 @@ export function summarizeOpcode(opcode: Opcode): string {
   return 'name' in opcode ? `${opcode.opcode}(${opcode.name})` : opcode.opcode;
 }
 
-/** Looks up the handler of an opcode; the table is typed over the union, so this is where the type is widened again. */
+/**
+ * Looks up the handler of an opcode; the table is typed over the union, so this is where the type
+ * is widened again.
+ */
 export function handlerOf(handlers: JobHandlers, opcode: Opcode): JobHandler<Opcode> {
   return handlers[opcode.opcode];
 }

@@ -14,7 +14,10 @@ export class JobStream {
     for (const watcher of this.#watchers) watcher(event);
   }
 
-  /** Everything so far, then what comes, until the end or the signal. One that reads slowly misses lines, never the end. */
+  /**
+   * Everything so far, then what comes, until the end or the signal. One that reads slowly misses
+   * lines, never the end.
+   */
   async *watch(signal: AbortSignal): AsyncGenerator<JobEvent> {
     const pending = new EventBuffer();
     for (const event of this.#events.list()) pending.push(event);

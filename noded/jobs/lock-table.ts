@@ -12,16 +12,20 @@ interface Waiter {
 }
 
 /**
- * Named locks for jobs, first come first served. All names of a request are taken at once or not at all, so that nobody waits
- * while holding something.
+ * Named locks for jobs, first come first served. All names of a request are taken at once or not at
+ * all, so that nobody waits while holding something.
  *
- * INVARIANTS: a name has at most one owner; a waiter is passed over only by requests that share no name with it.
+ * INVARIANTS: a name has at most one owner; a waiter is passed over only by requests that share no
+ * name with it.
  */
 export class LockTable {
   readonly #owners = new Map<string, number>();
   readonly #waiters: Waiter[] = [];
 
-  /** Owners that a request for these names would wait for now: holders, and earlier waiters for the same names. */
+  /**
+   * Owners that a request for these names would wait for now: holders, and earlier waiters for the
+   * same names.
+   */
   blockersOf(names: readonly string[], before?: number): readonly number[] {
     const blockers = new Set<number>();
     for (const name of names) {

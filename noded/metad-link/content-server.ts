@@ -16,7 +16,10 @@ import { refuse } from './refuse.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
-/** Where metad's bulk content comes from; undefined means that the instance is not being installed with such. */
+/**
+ * Where metad's bulk content comes from; undefined means that the instance is not being installed
+ * with such.
+ */
 export interface ContentProvider {
   openImage(
     uuid: string,
@@ -88,7 +91,10 @@ export async function startContentServer(options: ContentServerOptions): Promise
 
 interface Senders {
   readonly mirrors: MirrorSender;
-  /** Images and packages until their answers are closed: each costs a descriptor and buffers, a package a download too. */
+  /**
+   * Images and packages until their answers are closed: each costs a descriptor and buffers, a
+   * package a download too.
+   */
   readonly bulk: InstanceSlots;
 }
 
@@ -175,7 +181,9 @@ function failureOf(request: IncomingMessage, error: unknown): object {
   return { path: request.url?.slice(0, MAX_LOGGED_PATH), reason: messageOf(error) };
 }
 
-/** A failure after the first byte can only cut the connection, so that nobody takes it for the end. */
+/**
+ * A failure after the first byte can only cut the connection, so that nobody takes it for the end.
+ */
 function fail(
   response: ServerResponse,
   request: IncomingMessage,

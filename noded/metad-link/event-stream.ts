@@ -9,8 +9,9 @@ import type { ControlChannel } from './control-request.ts';
 import { askStatus } from './metad-client.ts';
 
 /**
- * One event: its texts have 9 KiB at most, of which each character may need six to be escaped. A longer one is cut, and dropped for what
- * it is then; ending the stream for it would mean to begin with it again.
+ * One event: its texts have 9 KiB at most, of which each character may need six to be escaped. A
+ * longer one is cut, and dropped for what it is then; ending the stream for it would mean to begin
+ * with it again.
  */
 const MAX_LINE_CHARACTERS = 64 * 1024;
 const RECONNECT_DELAY_MS = 250;

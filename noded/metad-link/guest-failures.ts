@@ -2,15 +2,23 @@ import { LineShare, type LineRates } from '#shared/bounds/line-share.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 
-/** What explains a failure is in its first lines; who makes thousands wants to hide something else. */
+/**
+ * What explains a failure is in its first lines; who makes thousands wants to hide something else.
+ */
 const RATES: LineRates = {
   rate: { perSecond: 1, burst: 20 },
   share: { perSecond: 0.02, burst: 200 },
 };
-/** Instances whose lines are counted; those that failed first are forgotten first. More than any node has of them. */
+/**
+ * Instances whose lines are counted; those that failed first are forgotten first. More than any
+ * node has of them.
+ */
 const MAX_INSTANCES = 4096;
 
-/** Warnings about what guests asked for in vain, so many of each instance; what is left out is counted in the next one. */
+/**
+ * Warnings about what guests asked for in vain, so many of each instance; what is left out is
+ * counted in the next one.
+ */
 export class GuestFailures {
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -21,7 +29,9 @@ export class GuestFailures {
     this.#clock = clock;
   }
 
-  /** @param uuid as the path of a request has it; all that are no instance's share what one may say */
+  /**
+   * @param uuid as the path of a request has it; all that are no instance's share what one may say
+   */
   warn(uuid: string, event: string, fields: object): void {
     const nowMs = this.#clock.monotonicMs();
     const leftOut = this.#shareOf(uuid, nowMs).take(nowMs);

@@ -29,11 +29,19 @@ export interface MetadCalls {
     uuid: string,
     options?: { readonly offset?: number; readonly waitS?: number; readonly signal?: AbortSignal },
   ): Promise<QueueRead | null>;
-  /** @throws AppError CHANNEL_FULL (429 and 413), INSTANCE_NOT_FOUND when metad has no view of it */
+  /**
+   * @throws AppError CHANNEL_FULL (429 and 413), INSTANCE_NOT_FOUND when metad has no view of it
+   */
   writeQueue(uuid: string, bytes: Uint8Array): Promise<void>;
-  /** A raw stream to a TCP port of the guest. @throws AppError GUEST_UNREACHABLE, INSTANCE_NOT_FOUND */
+  /**
+   * A raw stream to a TCP port of the guest.
+   * @throws AppError GUEST_UNREACHABLE, INSTANCE_NOT_FOUND
+   */
   connect(uuid: string, port: number, signal?: AbortSignal): Promise<Duplex>;
-  /** Ends every session token of the instance's ec2 dialect. @throws AppError INSTANCE_NOT_FOUND when metad has no view of it */
+  /**
+   * Ends every session token of the instance's ec2 dialect.
+   * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
+   */
   replaceTokens(uuid: string): Promise<void>;
   /** Prometheus text. */
   metrics(): Promise<string>;
@@ -124,7 +132,9 @@ export class ForeignMetad extends AppError {
   }
 }
 
-/** @throws AppError METAD_UNAVAILABLE; ForeignMetad when what answers is not a metad of our protocol */
+/**
+ * @throws AppError METAD_UNAVAILABLE; ForeignMetad when what answers is not a metad of our protocol
+ */
 export async function askStatus(
   channel: ControlChannel,
   timeoutMs: number = STATUS_TIMEOUT_MS,

@@ -31,10 +31,14 @@ export interface MetadLinkOptions {
   readonly adoptTimeoutMs?: number | undefined;
 }
 
-/** noded's hold on metad: keeps it running and speaks to it. Every call fails with METAD_UNAVAILABLE while it is down. */
+/**
+ * noded's hold on metad: keeps it running and speaks to it. Every call fails with METAD_UNAVAILABLE
+ * while it is down.
+ */
 export interface MetadLink extends MetadCalls {
   /**
-   * Opens the content socket, which hands out `content`, then adopts a running metad or starts one. Resolves when it answers. Needs the namespace.
+   * Opens the content socket, which hands out `content`, then adopts a running metad or starts one.
+   * Resolves when it answers. Needs the namespace.
    * @throws AppError METAD_UNAVAILABLE with metad's last words, HOST_PREREQUISITE
    */
   start(content: ContentProvider): Promise<void>;
@@ -42,11 +46,16 @@ export interface MetadLink extends MetadCalls {
   readonly pid: number | null;
   /** Starts after the first one. */
   readonly restarts: number;
-  /** Called each time a new metad answers, but for the first: its views are gone, push them again. */
+  /**
+   * Called each time a new metad answers, but for the first: its views are gone, push them again.
+   */
   onRestarted(callback: () => void | Promise<void>): void;
   /** True when `start` found a living metad: it may hold views of instances that are no more. */
   readonly adopted: boolean;
-  /** Validated events, for ever: reconnects, and goes on where it was. Ends when the signal is aborted. */
+  /**
+   * Validated events, for ever: reconnects, and goes on where it was. Ends when the signal is
+   * aborted.
+   */
   events(options: EventOptions): AsyncIterable<MetadEvent>;
   /** SIGTERM, wait, SIGKILL; closes the content socket. */
   stop(): Promise<void>;

@@ -16,7 +16,10 @@ export interface MetadPlaces {
 
 const metadRecord = z.object({ pid: z.number(), startTicks: z.string() });
 
-/** Whole or not at all. It is not synced: the file goes with the machine's boot, and so does the process. */
+/**
+ * Whole or not at all. It is not synced: the file goes with the machine's boot, and so does the
+ * process.
+ */
 export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdentity): void {
   const temporary = `${recordFile}.new`;
   writeFileSync(temporary, JSON.stringify(identity), { mode: 0o600 });
@@ -24,8 +27,9 @@ export function recordMetad({ recordFile }: MetadPlaces, identity: ProcessIdenti
 }
 
 /**
- * Every living metad of this node: the one on record, in whatever namespace it is, and all processes of its user in the channel's
- * namespace, which is nobody else's. The latter finds one that an older release started, or a noded that was killed before it wrote.
+ * Every living metad of this node: the one on record, in whatever namespace it is, and all
+ * processes of its user in the channel's namespace, which is nobody else's. The latter finds one
+ * that an older release started, or a noded that was killed before it wrote.
  */
 export function findPredecessors(places: MetadPlaces): readonly ProcessIdentity[] {
   const found = new Map<number, ProcessIdentity>();

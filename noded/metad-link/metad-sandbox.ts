@@ -17,12 +17,16 @@ export interface Command {
   readonly args: readonly string[];
 }
 
-/** Always there (FHS), never needed by metad. One that holds the programs or the sockets cannot be covered. */
+/**
+ * Always there (FHS), never needed by metad. One that holds the programs or the sockets cannot be
+ * covered.
+ */
 const stages = ['/mnt', '/media', '/opt', '/srv'] as const;
 
 /**
- * Programs and sockets may lie where an unprivileged user cannot go (/root, a private GNT_ROOT), so they are bound to a place of
- * metad's own mount namespace. `$@` is the command after the five parameters.
+ * Programs and sockets may lie where an unprivileged user cannot go (/root, a private GNT_ROOT), so
+ * they are bound to a place of metad's own mount namespace. `$@` is the command after the five
+ * parameters.
  */
 const PREPARE = `
 set -eu
@@ -39,7 +43,10 @@ cd /
 exec setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
 `;
 
-/** How metad is run: in the channel's network namespace, with mounts of its own, as its user, without any capability. */
+/**
+ * How metad is run: in the channel's network namespace, with mounts of its own, as its user,
+ * without any capability.
+ */
 export function planMetadCommand(options: SandboxOptions): Command {
   const stage = stages.find((path) =>
     [options.programDir, options.socketDir].every((used) => !isBelow(used, path)),

@@ -33,7 +33,9 @@ export interface SupervisorOptions {
   readonly clock: Clock;
   /** A new metad answers; its views are gone. */
   readonly onRestarted: () => void;
-  /** How long a metad that lives may take to answer at the start, one minute unless told otherwise. */
+  /**
+   * How long a metad that lives may take to answer at the start, one minute unless told otherwise.
+   */
   readonly adoptTimeoutMs?: number | undefined;
 }
 
@@ -42,11 +44,17 @@ const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
 const WATCH_MS = 500;
-/** For a metad that lives to answer a new noded. What it holds cannot be had again, so it is given as long as a new one. */
+/**
+ * For a metad that lives to answer a new noded. What it holds cannot be had again, so it is given
+ * as long as a new one.
+ */
 const ADOPT_TIMEOUT_MS = 60_000;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
-/** A metad that answers nothing for three of these is hung. Loaded machines are slow, but not for minutes. */
+/**
+ * A metad that answers nothing for three of these is hung. Loaded machines are slow, but not for
+ * minutes.
+ */
 const STATUS_TIMEOUT_MS = 30_000;
 const STATUS_INTERVAL_MS = 15_000;
 const MAX_SILENT_CHECKS = 3;
@@ -59,7 +67,8 @@ const STABLE_MS = 30_000;
 /**
  * Keeps exactly one metad running.
  *
- * INVARIANTS: at most one `#watch` loop runs; `#process` is what it watches; after `release` nothing is started any more.
+ * INVARIANTS: at most one `#watch` loop runs; `#process` is what it watches; after `release`
+ * nothing is started any more.
  */
 export class MetadSupervisor {
   readonly #options: SupervisorOptions;
@@ -107,8 +116,9 @@ export class MetadSupervisor {
   }
 
   /**
-   * The metad that an earlier noded left, once it answers: a busy machine may keep it from that for long, and a second one beside it
-   * would be reached by some guests and not by others. Whatever cannot be taken over is ended, so that the next one is alone.
+   * The metad that an earlier noded left, once it answers: a busy machine may keep it from that for
+   * long, and a second one beside it would be reached by some guests and not by others. Whatever
+   * cannot be taken over is ended, so that the next one is alone.
    */
   async #findRunning(): Promise<ProcessIdentity | undefined> {
     const { channel, logger, clock } = this.#options;

@@ -14,8 +14,9 @@ export interface ProxiedInstance {
 }
 
 /**
- * PROXY protocol, version 2, as haproxy's specification has it: from the instance's address in the channel (also when it came over
- * IPv6) to the service's, with the instance's name as authority and its uuid as unique id.
+ * PROXY protocol, version 2, as haproxy's specification has it: from the instance's address in the
+ * channel (also when it came over IPv6) to the service's, with the instance's name as authority and
+ * its uuid as unique id.
  * @see https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt
  */
 export function proxyHeader(

@@ -6,7 +6,10 @@ import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../downloads/ask-mirror.ts';
 import { refuse } from './refuse.ts';
 
-/** Undefined: this instance is not being installed, or the administrator allows no mirror of this name. */
+/**
+ * Undefined: this instance is not being installed, or the administrator allows no mirror of this
+ * name.
+ */
 export type OpenMirror = (
   uuid: string,
   name: string,

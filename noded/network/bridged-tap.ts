@@ -9,7 +9,8 @@ import { RouteNetlink } from './rtnetlink.ts';
 const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
 /**
- * Creates a TAP in the host's namespace, as a port of an existing bridge, up. It goes with its last descriptor.
+ * Creates a TAP in the host's namespace, as a port of an existing bridge, up. It goes with its last
+ * descriptor.
  * @throws AppError HOST_PREREQUISITE when `link` is not a bridge of this host, NETWORK_SETUP
  */
 export async function openBridgedTap(options: { readonly link: string }): Promise<ChannelTap> {

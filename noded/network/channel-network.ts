@@ -34,27 +34,43 @@ const MAX_TAPS = 65_536;
 export interface ChannelTap {
   /** `gnt.com.N` in the channel's namespace, or `gnt…` in the host's for a bridged one. */
   readonly device: string;
-  /** Give it to QEMU, then close(): the TAP lives exactly as long as some process holds its descriptor. */
+  /**
+   * Give it to QEMU, then close(): the TAP lives exactly as long as some process holds its
+   * descriptor.
+   */
   readonly fd: number;
   /** Closes this process' descriptor. Idempotent. */
   close(): void;
 }
 
-/** The node's side of the channel: one namespace, one TAP per instance, one wall in front of each. Calls are serialised. */
+/**
+ * The node's side of the channel: one namespace, one TAP per instance, one wall in front of each.
+ * Calls are serialised.
+ */
 export interface ChannelNetwork {
   /** Path of the namespace, for those who enter it: `/run/netns/<name>`. */
   readonly namespacePath: string;
-  /** Idempotent. The namespace exists, with lo, sysctls and the nftables base rules. Keeps existing TAPs and their rules. */
+  /**
+   * Idempotent. The namespace exists, with lo, sysctls and the nftables base rules. Keeps existing
+   * TAPs and their rules.
+   */
   ensureNamespace(): Promise<void>;
   /**
-   * Creates the first free gnt.com.N, ready for a guest. Its name stays reserved until releaseTap, also after its QEMU died, so that a
-   * late release never hits a successor. Undoes itself on failure.
+   * Creates the first free gnt.com.N, ready for a guest. Its name stays reserved until releaseTap,
+   * also after its QEMU died, so that a late release never hits a successor. Undoes itself on
+   * failure.
    * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
    */
   openTap(guest: ChannelGuest): Promise<ChannelTap>;
-  /** Brings a TAP whose QEMU still runs back to the configured state after a restart, and reserves its name. */
+  /**
+   * Brings a TAP whose QEMU still runs back to the configured state after a restart, and reserves
+   * its name.
+   */
   repairTap(device: string, guest: ChannelGuest): Promise<void>;
-  /** After its QEMU is gone (or never came): takes the filter and leftovers away and frees the name. Idempotent. */
+  /**
+   * After its QEMU is gone (or never came): takes the filter and leftovers away and frees the name.
+   * Idempotent.
+   */
   releaseTap(device: string): Promise<void>;
   /** TAPs that exist now, in order of their numbers. */
   listTaps(): Promise<readonly string[]>;
@@ -75,8 +91,8 @@ export function createChannelNetwork(options: ChannelNetworkOptions): ChannelNet
 }
 
 /**
- * INVARIANTS: one operation at a time; a TAP is up only after its rules are in place (and without rules the base drops all that it
- * brings); a name in #reserved is given to nobody else.
+ * INVARIANTS: one operation at a time; a TAP is up only after its rules are in place (and without
+ * rules the base drops all that it brings); a name in #reserved is given to nobody else.
  */
 class NamespacedChannelNetwork implements ChannelNetwork {
   readonly namespacePath: string;
@@ -172,7 +188,10 @@ class NamespacedChannelNetwork implements ChannelNetwork {
     await this.#queue.add(() => this.#closeNetlink());
   }
 
-  /** First name that is neither there nor reserved. Another process may take it in between: then the next one. */
+  /**
+   * First name that is neither there nor reserved. Another process may take it in between: then the
+   * next one.
+   */
   async #createDevice(): Promise<{ device: string; fd: number }> {
     const taken = new Set([...(await this.#listTaps()), ...this.#reserved]);
     for (let number = 0; number < MAX_TAPS; number += 1) {

@@ -3,7 +3,10 @@ import { DHCP_SERVER_PORT } from './channel-ports.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
-/** Of each device, and of those to come (`default`). `all` counts too: the kernel takes the stricter one of most. */
+/**
+ * Of each device, and of those to come (`default`). `all` counts too: the kernel takes the stricter
+ * one of most.
+ */
 const IPV4_DEVICE: Settings = {
   forwarding: '0',
   rp_filter: '1',
@@ -15,7 +18,8 @@ const IPV4_DEVICE: Settings = {
   route_localnet: '0',
   // A hostile guest must not fill the host's kernel log.
   log_martians: '0',
-  // All TAPs have the same address: answer for it on the one that was asked, and name it as the sender.
+  // All TAPs have the same address: answer for it on the one that was asked, and name it as the
+  // sender.
   arp_ignore: '1',
   arp_announce: '2',
   arp_accept: '0',
@@ -84,8 +88,8 @@ export function applySysctls(settings: Settings): void {
 }
 
 /**
- * Outgoing connections must not take the ports of services for their own end, because those are stateless in the filter; and who
- * listens on them has no privilege.
+ * Outgoing connections must not take the ports of services for their own end, because those are
+ * stateless in the filter; and who listens on them has no privilege.
  */
 export function planServicePortSysctls(ports: readonly number[]): Settings {
   return {

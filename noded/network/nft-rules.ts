@@ -16,20 +16,24 @@ export interface ChannelGuest {
 }
 
 /**
- * The wall between a guest and the node, in nft's own language; one transaction per function. (Its JSON cannot say `dynamic` before
- * version 1.0.7.)
+ * The wall between a guest and the node, in nft's own language; one transaction per function. (Its
+ * JSON cannot say `dynamic` before version 1.0.7.)
  *
- * What arrives on a TAP goes to the TAP's own chain, which knows the only MAC and the only source address that may come from it; a
- * TAP without a chain gets nothing through. What has passed may reach the services and nothing else. Services are not tracked, so
- * that a guest cannot fill the connection table, which all share; only connections that start in the namespace are.
+ * What arrives on a TAP goes to the TAP's own chain, which knows the only MAC and the only source
+ * address that may come from it; a TAP without a chain gets nothing through. What has passed may
+ * reach the services and nothing else. Services are not tracked, so that a guest cannot fill the
+ * connection table, which all share; only connections that start in the namespace are.
  */
 
 /**
- * Link-local addresses that a guest may use at a time. Each takes a slot in a neighbour table that all namespaces of the host share.
- * A stock guest has one.
+ * Link-local addresses that a guest may use at a time. Each takes a slot in a neighbour table that
+ * all namespaces of the host share. A stock guest has one.
  */
 const MAX_IPV6_ADDRESSES = 16;
-/** Twice the default rate of requests: whoever opens a connection for each hears that it is too fast before it meets silence. */
+/**
+ * Twice the default rate of requests: whoever opens a connection for each hears that it is too fast
+ * before it meets silence.
+ */
 const NEW_CONNECTIONS_PER_SECOND = 400;
 const DEVICE_PATTERN = /^[A-Za-z][A-Za-z0-9.]{0,14}$/;
 const MAC_PATTERN = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/;
@@ -38,7 +42,10 @@ const IPV4_PATTERN = /^\d{1,3}(\.\d{1,3}){3}$/;
 /** The service's IPv6 address as a number, for what nft 1.0.6 has no name for. */
 const SERVICE_IPV6_NUMBER = `0xfe80${'0'.repeat(20)}a9fea9fe`;
 
-/** The rules that do not depend on a guest. Applying them again replaces them and keeps the TAPs' own and the service ports. */
+/**
+ * The rules that do not depend on a guest. Applying them again replaces them and keeps the TAPs'
+ * own and the service ports.
+ */
 export function planBaseRules(): string {
   return `
 add table inet gnt
@@ -125,7 +132,9 @@ add element arp gnt sources { "${device}" : goto from_${device} }
 `;
 }
 
-/** Takes a TAP's rules away, whether they are all there or not: what is added first can be deleted. */
+/**
+ * Takes a TAP's rules away, whether they are all there or not: what is added first can be deleted.
+ */
 export function planTapRulesRemoval(device: string): string {
   assertMatches(device, DEVICE_PATTERN);
   const removal = (family: 'inet' | 'arp'): string => `

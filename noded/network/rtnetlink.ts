@@ -28,8 +28,8 @@ class NetlinkError extends Error {
 /**
  * Links, addresses, routes and neighbours of the network namespace in which it was made.
  *
- * INVARIANTS: one request at a time (the library mixes up concurrent dumps, and a receive buffer that overflows aborts the process);
- * no multicast groups, for the same reason.
+ * INVARIANTS: one request at a time (the library mixes up concurrent dumps, and a receive buffer
+ * that overflows aborts the process); no multicast groups, for the same reason.
  */
 export class RouteNetlink {
   readonly #socket: RtNetlinkSocket;
@@ -82,7 +82,10 @@ export class RouteNetlink {
     await this.#request('delete link', (options) => this.#socket.delLink({ index }, {}, options));
   }
 
-  /** Adds an address unless it is there. IPv6 ones are usable at once, without duplicate address detection. */
+  /**
+   * Adds an address unless it is there. IPv6 ones are usable at once, without duplicate address
+   * detection.
+   */
   async ensureAddress(index: number, address: string, prefixLength: number): Promise<void> {
     const bytes = encodeAddress(address);
     const isV6 = address.includes(':');

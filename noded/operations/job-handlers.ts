@@ -37,7 +37,9 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
 
 type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
 
-/** Disks, machine and view of an instance are on one node: nobody else may act as if they were gone. */
+/**
+ * Disks, machine and view of an instance are on one node: nobody else may act as if they were gone.
+ */
 function onPrimaryNode<Op extends InstanceOpcode>(
   handler: JobHandler<Op>,
   { instances, owns }: OperationDependencies,

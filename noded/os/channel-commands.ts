@@ -10,8 +10,8 @@ export interface ChannelCommandsOptions {
 }
 
 /**
- * Puts `gnt-channel` in a folder for the PATH of one instance's host script: the script's environment is Ganeti's and nothing else,
- * so the command itself knows its instance and its node.
+ * Puts `gnt-channel` in a folder for the PATH of one instance's host script: the script's
+ * environment is Ganeti's and nothing else, so the command itself knows its instance and its node.
  * @returns the folder, and what removes it
  */
 export async function createChannelCommands(

@@ -18,8 +18,8 @@ export interface HookPlaces {
 }
 
 /**
- * All hooks of an installation in the order in which they are run: cluster, OS definition, instance, by name within each. They are
- * bytes here: only the appliance opens them.
+ * All hooks of an installation in the order in which they are run: cluster, OS definition,
+ * instance, by name within each. They are bytes here: only the appliance opens them.
  * @throws AppError VALIDATION when they are too many or too large, FILE_UNREADABLE
  */
 export async function collectHooks(places: HookPlaces): Promise<HookDocument[]> {

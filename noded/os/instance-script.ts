@@ -46,7 +46,10 @@ export async function runInstanceScript(
   });
 }
 
-/** Runs `import` for each dump, with the dump on its standard input. @throws AppError SCRIPT_FAILED */
+/**
+ * Runs `import` for each dump, with the dump on its standard input.
+ * @throws AppError SCRIPT_FAILED
+ */
 export async function importDumps(
   script: InstanceScript,
   dumps: readonly DumpFile[],
@@ -57,7 +60,11 @@ export async function importDumps(
   }
 }
 
-/** Runs `export` for each disk; what it prints is the dump. @returns the bytes of each. @throws AppError SCRIPT_FAILED */
+/**
+ * Runs `export` for each disk; what it prints is the dump.
+ * @returns the bytes of each.
+ * @throws AppError SCRIPT_FAILED
+ */
 export async function exportDumps(
   script: InstanceScript,
   dumps: readonly DumpFile[],

@@ -18,6 +18,9 @@ export interface OsDefinition {
   readonly parameters: readonly OsParameterDescription[];
   /** Absolute paths of the trusted scripts. */
   readonly hostScripts: Readonly<Partial<Record<OsScriptName, string>>>;
-  /** Paths within the definition (`untrusted/create`, `create_untrusted`) of the scripts for the appliance. */
+  /**
+   * Paths within the definition (`untrusted/create`, `create_untrusted`) of the scripts for the
+   * appliance.
+   */
   readonly applianceScripts: Readonly<Partial<Record<OsScriptName, string>>>;
 }

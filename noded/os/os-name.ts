@@ -1,6 +1,9 @@
 import { AppError } from '#shared/errors/app-error.ts';
 
-/** One path segment without a leading dot or dash: an OS name becomes part of paths and of arguments. */
+/**
+ * One path segment without a leading dot or dash: an OS name becomes part of paths and of
+ * arguments.
+ */
 const OS_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 const VARIANT = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
 

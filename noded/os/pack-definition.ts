@@ -28,8 +28,10 @@ interface Budget {
 }
 
 /**
- * The definition for the appliance: modes and links are kept, owners and times are not. Links are never followed.
- * @throws AppError OS_INVALID when it is over 16 MiB, holds device files, or an appliance script leads out of it
+ * The definition for the appliance: modes and links are kept, owners and times are not. Links are
+ * never followed.
+ * @throws AppError OS_INVALID when it is over 16 MiB, holds device files, or an appliance script
+ * leads out of it
  */
 export async function packDefinition(definition: OsDefinition): Promise<PackedDefinition> {
   try {

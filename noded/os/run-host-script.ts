@@ -40,7 +40,8 @@ export class ScriptFailed extends AppError {
 
 /**
  * Runs a trusted OS script on the host, in a process group of its own.
- * @throws ScriptFailed with the status and the last lines, AppError SCRIPT_FAILED, or the signal's reason
+ * @throws ScriptFailed with the status and the last lines, AppError SCRIPT_FAILED, or the signal's
+ * reason
  */
 export async function runHostScript(options: HostScriptOptions): Promise<void> {
   const { path, args = [], environment, extraPath = [], ...others } = options;

@@ -4,7 +4,10 @@ import { assertNever } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export interface ScriptDisk {
-  /** Where the script finds it: `/dev/disk/by-id/virtio-disk0` in the appliance, the file or loop device on the host. */
+  /**
+   * Where the script finds it: `/dev/disk/by-id/virtio-disk0` in the appliance, the file or loop
+   * device on the host.
+   */
   readonly path: string;
   readonly sizeBytes: number;
   readonly uuid: string;
@@ -59,7 +62,10 @@ export interface ScriptEnvironmentInput {
 /** Ganeti's HOOKS_PATH. */
 export const SCRIPT_PATH = '/sbin:/bin:/usr/sbin:/usr/bin';
 
-/** What `verify` is told, but OSP_*: it judges the parameters before there is an instance (backend.py OSCoreEnv). */
+/**
+ * What `verify` is told, but OSP_*: it judges the parameters before there is an instance
+ * (backend.py OSCoreEnv).
+ */
 export function planCoreEnvironment(
   os: ScriptEnvironmentInput['os'],
   debugLevel: 0 | 1,
@@ -74,8 +80,8 @@ export function planCoreEnvironment(
 }
 
 /**
- * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py OSEnvironment).
- * What Ganeti leaves out when it is empty is left out here.
+ * Exactly Ganeti's variables but OSP_*; PATH is among them (ganeti-os-interface(7); backend.py
+ * OSEnvironment). What Ganeti leaves out when it is empty is left out here.
  */
 export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<string, string> {
   const { instance } = input;

@@ -26,7 +26,10 @@ export interface PeerRequest {
 /** Answers that are no streams: the list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 
-/** One request to another node's API, up to the head of its answer. @throws as `open`, and the signal's reason */
+/**
+ * One request to another node's API, up to the head of its answer.
+ * @throws as `open`, and the signal's reason
+ */
 export async function requestPeer(
   peers: Peers,
   node: string,

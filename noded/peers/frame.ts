@@ -46,7 +46,10 @@ export class FrameOpener {
     this.#side = side;
   }
 
-  /** @returns `ignored` for what the other side did not seal, or was here already; `lost` when frames before this one are missing */
+  /**
+   * @returns `ignored` for what the other side did not seal, or was here already; `lost` when
+   * frames before this one are missing
+   */
   open(bytes: Buffer): Frame | 'ignored' | 'lost' {
     if (bytes.length <= COUNTER_BYTES || bytes.length > MAX_FRAME_BYTES) return 'ignored';
     const counter = bytes.subarray(0, COUNTER_BYTES);

@@ -2,7 +2,10 @@ import nacl from 'tweetnacl';
 import { z } from 'zod';
 import { parseJson } from '#shared/json/parse-json.ts';
 
-/** The sealed part of a hello, and of the welcome that answers it. Both bind who speaks to whom in which stream. */
+/**
+ * The sealed part of a hello, and of the welcome that answers it. Both bind who speaks to whom in
+ * which stream.
+ */
 const greeting = z.strictObject({
   kind: z.enum(['hello', 'welcome']),
   stream: z.string(),
@@ -19,7 +22,10 @@ export type Greeting = z.infer<typeof greeting>;
 const MAX_SEALED_BYTES = 2048;
 const { nonceLength } = nacl.box;
 
-/** @param theirKey the receiver's static public key @param ownSecret the sender's static secret key */
+/**
+ * @param theirKey the receiver's static public key
+ * @param ownSecret the sender's static secret key
+ */
 export function sealGreeting(
   message: Greeting,
   theirKey: Uint8Array,

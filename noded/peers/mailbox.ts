@@ -14,7 +14,10 @@ export interface MailboxOptions {
   readonly logger: Logger;
 }
 
-/** Messages between nodes over Redis' publish and subscribe, which stores nothing: who is not there gets nothing. */
+/**
+ * Messages between nodes over Redis' publish and subscribe, which stores nothing: who is not there
+ * gets nothing.
+ */
 export class Mailbox implements AsyncDisposable {
   readonly #options: MailboxOptions;
   readonly #publisher: Redis;
@@ -56,7 +59,10 @@ export class Mailbox implements AsyncDisposable {
     });
   }
 
-  /** @returns how many took it: 0 when no daemon of that node is there. @throws AppError STORE_UNAVAILABLE */
+  /**
+   * @returns how many took it: 0 when no daemon of that node is there.
+   * @throws AppError STORE_UNAVAILABLE
+   */
   async send(node: string, bytes: Buffer): Promise<number> {
     try {
       return await this.#publisher.publish(channelOf(node), bytes);

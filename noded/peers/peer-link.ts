@@ -15,7 +15,10 @@ import { PeerStream } from './peer-stream.ts';
 const MAX_STREAMS = 256;
 const MAX_GREETINGS = 32;
 const ANSWER_TIMEOUT_MS = 3000;
-/** A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old one. */
+/**
+ * A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old
+ * one.
+ */
 const CONFIRM_TIMEOUT_MS = 5000;
 const SILENCE_MS = 5000;
 const MAX_SILENCE_MS = 20_000;
@@ -45,11 +48,13 @@ interface Accepted {
 }
 
 /**
- * Streams between the node daemons of a cluster, by way of their common Redis, which sees neither content nor keys.
+ * Streams between the node daemons of a cluster, by way of their common Redis, which sees neither
+ * content nor keys.
  *
- * A hello is sealed between the two nodes' own keys (nacl box) and carries a key that is made for the stream, the welcome carries the
- * other; frames are sealed with what the two give together, so that old traffic stays closed when a node's key is stolen. What was not
- * sealed by a node of the cluster for this one is dropped without an answer.
+ * A hello is sealed between the two nodes' own keys (nacl box) and carries a key that is made for
+ * the stream, the welcome carries the other; frames are sealed with what the two give together, so
+ * that old traffic stays closed when a node's key is stolen. What was not sealed by a node of the
+ * cluster for this one is dropped without an answer.
  */
 export interface PeerLink extends AsyncDisposable {
   /** Gets each stream that another node opened. */

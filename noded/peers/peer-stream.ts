@@ -1,7 +1,10 @@
 import { Duplex } from 'node:stream';
 import { FrameOpener, FrameSealer, FrameType, MAX_FRAME_BODY_BYTES, type Side } from './frame.ts';
 
-/** Bytes on their way in one direction that the reader has not taken yet; Redis holds no more than that of a stream either. */
+/**
+ * Bytes on their way in one direction that the reader has not taken yet; Redis holds no more than
+ * that of a stream either.
+ */
 const WINDOW_BYTES = 256 * 1024;
 const CREDIT_BYTES = 4;
 
@@ -17,7 +20,8 @@ export interface PeerStreamOptions {
 /**
  * One end of a stream of bytes to another node. Each direction ends on its own.
  *
- * INVARIANTS: frames are taken in their order and without a gap, or the stream is destroyed; at most WINDOW_BYTES wait for the reader.
+ * INVARIANTS: frames are taken in their order and without a gap, or the stream is destroyed; at
+ * most WINDOW_BYTES wait for the reader.
  */
 export class PeerStream extends Duplex {
   readonly #options: PeerStreamOptions;

@@ -10,7 +10,8 @@ import { run } from '#shared/process/run.ts';
 const VALID_DAYS = 5 * 365;
 
 /**
- * The PEM file with the key and the certificate; where there is none, a self-signed one is made, as Ganeti does for a new cluster.
+ * The PEM file with the key and the certificate; where there is none, a self-signed one is made, as
+ * Ganeti does for a new cluster.
  * @throws AppError FILE_UNREADABLE when there is a file that is no such PEM
  */
 export async function ensureCertificate(
@@ -37,7 +38,10 @@ export async function ensureCertificate(
   return Buffer.from(pem);
 }
 
-/** Node makes keys, but no certificates. The key reaches no disk but in the file that is made of the answer. */
+/**
+ * Node makes keys, but no certificates. The key reaches no disk but in the file that is made of the
+ * answer.
+ */
 async function signForItself(nodeName: string): Promise<string> {
   const { stdout } = await run('openssl', [
     ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc'],

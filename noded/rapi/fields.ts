@@ -1,6 +1,9 @@
 import { MIB } from '#shared/units/bytes.ts';
 
-/** A field as Ganeti's queries describe it, and how it is told from what we know. Values are plain JSON. */
+/**
+ * A field as Ganeti's queries describe it, and how it is told from what we know. Values are plain
+ * JSON.
+ */
 export interface Field<T> {
   readonly title: string;
   readonly kind: 'text' | 'bool' | 'number' | 'unit' | 'timestamp' | 'other';

@@ -51,7 +51,9 @@ function describeResult(job: JobRecord): unknown {
   return describeInstanceData(instanceInfo.parse(job.result));
 }
 
-/** As Ganeti encodes an exception: its class and arguments, so that its own clients raise it again. */
+/**
+ * As Ganeti encodes an exception: its class and arguments, so that its own clients raise it again.
+ */
 function describeError({ code, message, hint, phase }: JobError): unknown {
   const text = hint === null ? message : `${message} (${hint})`;
   if (phase === 'execution') return ['OpExecError', [text]];

@@ -1,14 +1,18 @@
 import { randomBytes } from 'node:crypto';
 
-/** 169.254.1.0 to 169.254.254.255: RFC 3927 keeps the first and the last 256 addresses of 169.254.0.0/16 for the future. */
+/**
+ * 169.254.1.0 to 169.254.254.255: RFC 3927 keeps the first and the last 256 addresses of
+ * 169.254.0.0/16 for the future.
+ */
 const FIRST = 0x0100;
 const LAST = 0xfeff;
 /** 169.254.169.254 is the service. */
 const SERVICE = 0xa9fe;
 
 /**
- * Candidates for a channel address, beginning after the one given out last and going round, so that a freed address comes back
- * as late as possible: whatever still remembers it, has forgotten it by then.
+ * Candidates for a channel address, beginning after the one given out last and going round, so that
+ * a freed address comes back as late as possible: whatever still remembers it, has forgotten it by
+ * then.
  * @param lastGiven dotted quad, or undefined for a new cluster
  */
 export function* channelIpCandidates(lastGiven: string | undefined): Generator<string> {

@@ -6,7 +6,10 @@ import { writeDurably } from '#shared/files/durable.ts';
 /** Whoever has the secret half is this node of the cluster. */
 export type NodeKey = nacl.BoxKeyPair;
 
-/** Made at the first start; the file (0600) holds the secret half in base64. @throws AppError FILE_UNREADABLE */
+/**
+ * Made at the first start; the file (0600) holds the secret half in base64.
+ * @throws AppError FILE_UNREADABLE
+ */
 export async function loadNodeKey(path: string): Promise<NodeKey> {
   try {
     return parseKey(await readFile(path, 'utf8'));

@@ -3,7 +3,10 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 
-/** Overlap between chunks, so that a value across their border is found. Longer secrets than this are not looked for. */
+/**
+ * Overlap between chunks, so that a value across their border is found. Longer secrets than this
+ * are not looked for.
+ */
 const OVERLAP_BYTES = 4096;
 /** From this length on, a half of a value is unmistakable too. */
 const HALVED_LENGTH = 32;
@@ -12,13 +15,16 @@ const MAX_DELETED_BYTES = GIB;
 const DELETED = ' (deleted)';
 
 /**
- * Looks for a value in every file below a root (a store's journals and core files are among them), in deleted files that any process
- * still holds open, and in the command line and environment of every process.
- * A long value is also found when it is torn in two, as a store tears records between its pages, and in base64.
+ * Looks for a value in every file below a root (a store's journals and core files are among them),
+ * in deleted files that any process still holds open, and in the command line and environment of
+ * every process. A long value is also found when it is torn in two, as a store tears records
+ * between its pages, and in base64.
  *
- * Memory is no place to look: secrets are to be there. That goes for memfds too: they are memory with a descriptor, end with their last
- * process, and ours holds what a guest itself said on its console.
- * @param isExcluded paths that may have it: the instance's own disk, the file that the operator gave it in
+ * Memory is no place to look: secrets are to be there. That goes for memfds too: they are memory
+ * with a descriptor, end with their last process, and ours holds what a guest itself said on its
+ * console.
+ * @param isExcluded paths that may have it: the instance's own disk, the file that the operator
+ * gave it in
  * @returns places, as paths
  */
 export async function findSecret(
@@ -55,7 +61,8 @@ function needlesFor(value: string): readonly Buffer[] {
   const bytes = Buffer.from(value);
   if (bytes.length < HALVED_LENGTH) return [bytes];
   const middle = bytes.length / 2;
-  // By where the value begins within a group of three; the characters that its neighbours share are left out.
+  // By where the value begins within a group of three; the characters that its neighbours share are
+  // left out.
   const encoded = [0, 1, 2].map((offset) =>
     Buffer.from(
       Buffer.concat([Buffer.alloc(offset), bytes])

@@ -104,7 +104,10 @@ export async function createLab(name: string): Promise<Lab> {
   };
 
   const client = createNodeClient({ socketPath: paths.nodedSocket, startCommand: 'gnt-noded' });
-  /** @returns why not. It does not ask the doctor, who tries KVM anew each time: that takes seconds where KVM hangs. */
+  /**
+   * @returns why not. It does not ask the doctor, who tries KVM anew each time: that takes seconds
+   * where KVM hangs.
+   */
   const whyNotReady = async (): Promise<string | null> => {
     try {
       return (await client.node()).metad.pid === null ? 'metad does not run' : null;
@@ -151,7 +154,10 @@ export async function createLab(name: string): Promise<Lab> {
   };
 }
 
-/** Processes that name the root in their command line, hold a file below it or have mounted it: daemons, QEMU, builders. */
+/**
+ * Processes that name the root in their command line, hold a file below it or have mounted it:
+ * daemons, QEMU, builders.
+ */
 async function processesOf(root: string): Promise<readonly number[]> {
   const pids: number[] = [];
   for (const entry of await readdir('/proc')) {

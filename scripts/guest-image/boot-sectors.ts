@@ -4,7 +4,9 @@ import { run } from '#shared/process/run.ts';
 
 const GRUB_DIRECTORY = '/usr/lib/grub/i386-pc';
 const SECTOR_BYTES = 512;
-/** Modules of GRUB's core image: enough to read a kernel from ext4 on a GPT disk, through the BIOS. */
+/**
+ * Modules of GRUB's core image: enough to read a kernel from ext4 on a GPT disk, through the BIOS.
+ */
 const GRUB_MODULES = ['biosdisk', 'part_gpt', 'ext2', 'linux'];
 
 /** Offsets in GRUB's boot.img and diskboot.img (grub: include/grub/i386/pc/boot.h). */
@@ -15,7 +17,9 @@ const DISKBOOT_BLOCKLIST = 0x1f4;
 /** Segment where the rest of the core image goes: 0x800, and the first sector beyond it. */
 const KERNEL_SEGMENT = 0x820;
 
-/** Makes GRUB's core image with these commands built in: no files of GRUB are needed on the disk. */
+/**
+ * Makes GRUB's core image with these commands built in: no files of GRUB are needed on the disk.
+ */
 export async function makeCoreImage(workDir: string, commands: string): Promise<Buffer> {
   const config = join(workDir, 'grub-early.cfg');
   const output = join(workDir, 'core.img');
@@ -36,8 +40,8 @@ export interface BootSectors {
 }
 
 /**
- * What grub-bios-setup does to a disk, without one: boot.img learns where the core image is, the core image's first sector where
- * the rest of it is.
+ * What grub-bios-setup does to a disk, without one: boot.img learns where the core image is, the
+ * core image's first sector where the rest of it is.
  * @param coreSector first sector of the BIOS boot partition
  */
 export async function planBootSectors(core: Buffer, coreSector: number): Promise<BootSectors> {

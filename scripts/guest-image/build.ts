@@ -37,8 +37,9 @@ const MKE2FS_TIMEOUT_MS = 5 * 60_000;
 const WORK_PREFIX = '.guest-building-';
 
 /**
- * A real Debian 12 guest with stock cloud-init, that boots from its own disk by its own boot loader. Made without mounts and loop
- * devices; from the cache when it is there, intact, and made by this very builder.
+ * A real Debian 12 guest with stock cloud-init, that boots from its own disk by its own boot
+ * loader. Made without mounts and loop devices; from the cache when it is there, intact, and made
+ * by this very builder.
  */
 export async function buildGuestImage(options: GuestImageOptions): Promise<GuestImage> {
   const { log, cacheDir = process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt') } = options;

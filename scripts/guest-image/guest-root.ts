@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 
 export const SUITE = 'bookworm';
-/** What a Debian cloud image has, less what a demonstration does not need. cloud-init is Debian's, and its configuration is untouched. */
+/**
+ * What a Debian cloud image has, less what a demonstration does not need. cloud-init is Debian's,
+ * and its configuration is untouched.
+ */
 export const PACKAGES = [
   'apt',
   'ca-certificates',

@@ -25,7 +25,10 @@ export async function abortable<T>(
   }
 }
 
-/** Settles as the promise does, or rejects with the signal's reason when that comes first; the work behind the promise goes on. */
+/**
+ * Settles as the promise does, or rejects with the signal's reason when that comes first; the work
+ * behind the promise goes on.
+ */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return abortable(signal, (resolve, reject) => {
     promise.then(resolve, reject);

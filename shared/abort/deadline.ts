@@ -1,6 +1,8 @@
 import { setAlarm } from './alarm.ts';
 
-/** A time limit on a piece of work. Disposing of it, when the work has ended, takes the limit away. */
+/**
+ * A time limit on a piece of work. Disposing of it, when the work has ended, takes the limit away.
+ */
 export interface Deadline extends Disposable {
   /** Aborted with the reason when the time is over, and with the work's own signal. */
   readonly signal: AbortSignal;

@@ -7,7 +7,9 @@ export class InstanceSlots {
     this.#max = max;
   }
 
-  /** @returns what gives the slot back, to be called once; undefined when the instance has none left */
+  /**
+   * @returns what gives the slot back, to be called once; undefined when the instance has none left
+   */
   take(uuid: string): (() => void) | undefined {
     const count = this.#taken.get(uuid) ?? 0;
     if (count >= this.#max) return undefined;

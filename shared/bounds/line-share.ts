@@ -2,8 +2,9 @@ import { TokenBucket } from './token-bucket.ts';
 import type { BucketRate } from './token-bucket.ts';
 
 /**
- * What one party may add to a log that many share. It decides how much it does, so its lines count twice: against a rate, for what it
- * can do to a reader, and against a share, so that the lines of the others stay in a log of a bounded size.
+ * What one party may add to a log that many share. It decides how much it does, so its lines count
+ * twice: against a rate, for what it can do to a reader, and against a share, so that the lines of
+ * the others stay in a log of a bounded size.
  */
 export interface LineRates {
   readonly rate: BucketRate;

@@ -7,14 +7,22 @@ const manifestFile = z.strictObject({
   sha256: sha256Hex,
 });
 
-/** `manifest.json` beside the appliance's files. Every install boots the same bytes: they are compared with this before each boot. */
+/**
+ * `manifest.json` beside the appliance's files. Every install boots the same bytes: they are
+ * compared with this before each boot.
+ */
 export const applianceManifest = z.strictObject({
   version: z.literal(1),
-  /** Hash of everything that the image was made from but its hooks: builder, agent, package list. The key of the build cache. */
+  /**
+   * Hash of everything that the image was made from but its hooks: builder, agent, package list.
+   * The key of the build cache.
+   */
   inputsHash: sha256Hex,
   architecture: z.string(),
   kernelVersion: z.string(),
-  /** Date of the newest package, RFC 3339: nothing in the image depends on the time of the build. */
+  /**
+   * Date of the newest package, RFC 3339: nothing in the image depends on the time of the build.
+   */
   sourceDate: z.string(),
   /** `-append` of the kernel. */
   kernelArguments: z.string(),
@@ -25,13 +33,17 @@ export const applianceManifest = z.strictObject({
   root: manifestFile,
   /** `name=version` of every Debian package inside. */
   packages: z.array(z.string()),
-  /** The appliance's own hooks, run before all others, by name. Absent in manifests that are older than they. */
+  /**
+   * The appliance's own hooks, run before all others, by name. Absent in manifests that are older
+   * than they.
+   */
   hooks: z.array(z.strictObject({ name: fileName, sha256: sha256Hex })).default([]),
 });
 export type ApplianceManifest = z.infer<typeof applianceManifest>;
 
 /**
- * What `gnt-appliance build --progress-json` prints, one object a line, for noded to show in a job. Exit status 0 after `done`.
+ * What `gnt-appliance build --progress-json` prints, one object a line, for noded to show in a job.
+ * Exit status 0 after `done`.
  */
 export const buildProgress = z.discriminatedUnion('type', [
   z.object({ type: z.literal('step'), text: z.string() }),

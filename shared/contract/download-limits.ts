@@ -1,6 +1,8 @@
 import type { ClusterRecord } from './api.ts';
 
-/** What a download of the host may cost; the settings of the cluster, or what holds without them. */
+/**
+ * What a download of the host may cost; the settings of the cluster, or what holds without them.
+ */
 export interface DownloadLimits {
   /** Largest image as it is published, in bytes. */
   readonly maxImageBytes: number;
@@ -10,7 +12,10 @@ export interface DownloadLimits {
   readonly minRate: number;
 }
 
-/** Larger than published cloud and desktop images by far; at 64 GiB in six hours a server sends 3 MiB/s. */
+/**
+ * Larger than published cloud and desktop images by far; at 64 GiB in six hours a server sends 3
+ * MiB/s.
+ */
 const DEFAULTS: DownloadLimits = {
   maxImageBytes: 64 * 1024 ** 3,
   timeoutS: 6 * 3600,

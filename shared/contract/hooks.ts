@@ -13,7 +13,10 @@ export const MAX_HOOKS_BYTES = 4 * MIB;
 /** Of one source. */
 export const MAX_HOOK_DOCUMENTS = 64;
 
-/** A document as the node carries it: bytes that only the appliance opens. The name is the file's, without folders. */
+/**
+ * A document as the node carries it: bytes that only the appliance opens. The name is the file's,
+ * without folders.
+ */
 export const hookFile = z.strictObject({
   name: z.string().regex(/^[^/\0\n]{1,255}$/, 'not a file name'),
   content: base64.max(MAX_CONTENT_BASE64),

@@ -7,21 +7,30 @@ export const MAX_LOG_LINE_LENGTH = 4096;
 export const MAX_EVENTS_PER_BATCH = 256;
 /** Bytes of one POST of install/events; more is refused whole. */
 export const MAX_EVENTS_BODY_BYTES = 256 * 1024;
-/** Of a signed event's text, in characters: the longest line, all of it escaped, and room for the rest. */
+/**
+ * Of a signed event's text, in characters: the longest line, all of it escaped, and room for the
+ * rest.
+ */
 const MAX_SIGNED_BODY_LENGTH = 48 * 1024;
 
 /**
- * What the agent reports. `atMs` counts from the agent's kernel boot (CLOCK_BOOTTIME), since an appliance's wall clock means nothing.
- * The `result` event, signed, is the one and only proof of success.
+ * What the agent reports. `atMs` counts from the agent's kernel boot (CLOCK_BOOTTIME), since an
+ * appliance's wall clock means nothing. The `result` event, signed, is the one and only proof of
+ * success.
  */
 export const installEvent = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('agent-started'),
     atMs: z.number(),
-    /** Kernel's uptime when the first user-space process ran, and when the agent's first line did. */
+    /**
+     * Kernel's uptime when the first user-space process ran, and when the agent's first line did.
+     */
     userSpaceAtMs: z.number().nullable(),
     agentVersion: z.string().max(64),
-    /** Signs everything that this agent says from here on; none where it does not sign (an installation medium's). */
+    /**
+     * Signs everything that this agent says from here on; none where it does not sign (an
+     * installation medium's).
+     */
     key: sha256Hex.optional(),
   }),
   z.strictObject({ type: z.literal('stage-started'), atMs: z.number(), stage: installStage }),
@@ -69,8 +78,9 @@ export const installEvent = z.discriminatedUnion('type', [
 export type InstallEvent = z.infer<typeof installEvent>;
 
 /**
- * An event with the proof that the agent said it: scripts are root in the appliance and reach install/events as well.
- * The first one of an installation is `agent-started` with the key that signs it and all that follow.
+ * An event with the proof that the agent said it: scripts are root in the appliance and reach
+ * install/events as well. The first one of an installation is `agent-started` with the key that
+ * signs it and all that follow.
  */
 export const signedInstallEvent = z.strictObject({
   /** 1, 2, 3 … */
@@ -82,7 +92,10 @@ export const signedInstallEvent = z.strictObject({
 });
 export type SignedInstallEvent = z.infer<typeof signedInstallEvent>;
 
-/** What may be said at install/events. Only a signed event counts in an appliance; an installation medium need not sign. */
+/**
+ * What may be said at install/events. Only a signed event counts in an appliance; an installation
+ * medium need not sign.
+ */
 export type InstallReport = SignedInstallEvent | InstallEvent;
 /** By its `body`, so that a complaint names the wrong field and not the union. */
 export const installReport = z.unknown().transform((value, context): InstallReport => {

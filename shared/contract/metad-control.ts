@@ -3,8 +3,9 @@ import { installReport } from './install-event.ts';
 import { uuid } from './primitives.ts';
 
 /**
- * What one instance may have open at a time on the content socket; both sides count. An appliance reads one image and one package; what it
- * gave up may not be closed yet. apt sends ten requests ahead on each connection to a mirror.
+ * What one instance may have open at a time on the content socket; both sides count. An appliance
+ * reads one image and one package; what it gave up may not be closed yet. apt sends ten requests
+ * ahead on each connection to a mirror.
  */
 export const MAX_BULK_STREAMS = 4;
 export const MAX_MIRROR_STREAMS = 64;
@@ -45,7 +46,10 @@ export const metadStatus = z.object({
 });
 export type MetadStatus = z.infer<typeof metadStatus>;
 
-/** Everything that comes from a guest carries its instance; noded validates it as if the guest had sent it itself. */
+/**
+ * Everything that comes from a guest carries its instance; noded validates it as if the guest had
+ * sent it itself.
+ */
 export const metadEvent = z.object({
   sequence: z.number().int().positive(),
   instance: uuid,

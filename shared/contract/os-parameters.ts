@@ -5,7 +5,10 @@ export function isHiddenFromLogs(visibility: Visibility): boolean {
   return visibility !== 'public';
 }
 
-/** The variable by which a script finds an OS parameter: upper case, dashes as underscores (ganeti-os-interface(7)). */
+/**
+ * The variable by which a script finds an OS parameter: upper case, dashes as underscores
+ * (ganeti-os-interface(7)).
+ */
 export function ospVariable(name: string): string {
   return `OSP_${name.toUpperCase().replaceAll('-', '_')}`;
 }

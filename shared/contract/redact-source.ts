@@ -2,7 +2,10 @@
 const SECRET_NAME = /sig|token|key|secret|pass|cred|auth/i;
 const SCHEME = /^[a-z]+:\/\//i;
 
-/** The place of an image or a package as it may be shown and logged: credentials in its URL replaced. Paths stay as they are. */
+/**
+ * The place of an image or a package as it may be shown and logged: credentials in its URL
+ * replaced. Paths stay as they are.
+ */
 export function redactSource(source: string): string {
   const scheme = SCHEME.exec(source)?.[0];
   if (scheme === undefined) return source;
@@ -15,7 +18,10 @@ export function redactSource(source: string): string {
   return scheme + host + redactQuery(rest.slice(authority.length));
 }
 
-/** Taken apart at its separators: an expression over the whole would look at each name from each of its letters on. */
+/**
+ * Taken apart at its separators: an expression over the whole would look at each name from each of
+ * its letters on.
+ */
 function redactQuery(text: string): string {
   return text
     .split(/([&#])/)

@@ -11,7 +11,9 @@ export interface AppErrorOptions {
   readonly cause?: unknown;
 }
 
-/** An expected failure: the message names the offending value, the code is public and never reused. */
+/**
+ * An expected failure: the message names the offending value, the code is public and never reused.
+ */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly details: { readonly [key: string]: JsonValue };

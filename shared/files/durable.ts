@@ -9,8 +9,9 @@ export interface DurableOptions {
 }
 
 /**
- * A file that is there whole or not at all, whenever this process or the machine's power goes: its bytes are on the disk before it
- * has its name, and the name is on the disk when this resolves. Half a file, of a process that was killed, has a name of its own.
+ * A file that is there whole or not at all, whenever this process or the machine's power goes: its
+ * bytes are on the disk before it has its name, and the name is on the disk when this resolves.
+ * Half a file, of a process that was killed, has a name of its own.
  */
 export async function writeDurably(
   path: string,
@@ -30,7 +31,10 @@ export async function writeDurably(
   await syncPath(dirname(path));
 }
 
-/** Waits until what a file or a directory holds is on the disk; of a directory that is the names in it, not the files. */
+/**
+ * Waits until what a file or a directory holds is on the disk; of a directory that is the names in
+ * it, not the files.
+ */
 export async function syncPath(path: string): Promise<void> {
   await using handle = await open(path, 'r');
   await handle.sync();

@@ -2,8 +2,10 @@ import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 
 /**
- * A file's bytes, never more than the limit: what is on disk may grow while it is read, and may be a device or a FIFO.
- * @throws Error with `code` of the system (ENOENT), EFBIG over the limit, EINVAL when it is no regular file
+ * A file's bytes, never more than the limit: what is on disk may grow while it is read, and may be
+ * a device or a FIFO.
+ * @throws Error with `code` of the system (ENOENT), EFBIG over the limit, EINVAL when it is no
+ * regular file
  */
 export async function readBounded(
   path: string,

@@ -6,7 +6,10 @@ import { MIB } from '../units/bytes.ts';
 import { readBounded } from './read-bounded.ts';
 
 export interface HookFolderOptions {
-  /** Not where the folder's owner is not trusted with what else there is: what it links to is no part of it. */
+  /**
+   * Not where the folder's owner is not trusted with what else there is: what it links to is no
+   * part of it.
+   */
   readonly followLinks: boolean;
   /** A folder that is missing holds none. */
   readonly mayBeMissing: boolean;

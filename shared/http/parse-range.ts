@@ -2,7 +2,8 @@
 export type ByteRange = readonly [first: number, last: number];
 
 /**
- * A Range header of one range (RFC 9110, 14.1.2). Others are ignored, as the RFC allows: undefined asks for the whole.
+ * A Range header of one range (RFC 9110, 14.1.2). Others are ignored, as the RFC allows: undefined
+ * asks for the whole.
  */
 export function parseRange(
   header: string | undefined,

@@ -19,7 +19,10 @@ export interface LogOptions {
   readonly fd: number;
 }
 
-/** The only place that knows the logging library. Writes are synchronous: a record before a crash is not lost. */
+/**
+ * The only place that knows the logging library. Writes are synchronous: a record before a crash is
+ * not lost.
+ */
 export function createLogger(options: LogOptions): Logger {
   const root = pino(
     {

@@ -47,7 +47,8 @@ interface CommandFailedFields {
 
 /**
  * Runs a host command to its end. Arguments are never given to a shell.
- * @throws CommandFailed with the last line of stderr, AppError, COMMAND_TIMEOUT, or the signal's reason.
+ * @throws CommandFailed with the last line of stderr, AppError, COMMAND_TIMEOUT, or the signal's
+ * reason.
  */
 export async function run(
   command: string,

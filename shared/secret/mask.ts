@@ -1,7 +1,10 @@
 /** Shorter values would mask ordinary text ("yes", "1") and tell where they stand. */
 const MIN_MASKED_LENGTH = 4;
 
-/** Replaces every occurrence of the given values, and of each of their lines (without the blanks around it), by `<redacted>`. */
+/**
+ * Replaces every occurrence of the given values, and of each of their lines (without the blanks
+ * around it), by `<redacted>`.
+ */
 export function createMask(values: Iterable<string>): (text: string) => string {
   const needles = new Set<string>();
   for (const value of values) {

@@ -3,8 +3,9 @@ import { inspect } from 'node:util';
 const REDACTED = '<redacted>';
 
 /**
- * A value that must not be shown. Printing, interpolating, inspecting, cloning or serialising it gives `<redacted>`;
- * only `reveal` opens it, so a search for that name lists every place where a secret can leave.
+ * A value that must not be shown. Printing, interpolating, inspecting, cloning or serialising it
+ * gives `<redacted>`; only `reveal` opens it, so a search for that name lists every place where a
+ * secret can leave.
  *
  * INVARIANT: the value lives in a private field of this object and nowhere else.
  */

@@ -1,4 +1,7 @@
-/** Runs tasks of one key one after the other, in the order in which they were given, whether those before them failed or not. */
+/**
+ * Runs tasks of one key one after the other, in the order in which they were given, whether those
+ * before them failed or not.
+ */
 export class SerialQueue<Key> {
   readonly #last = new Map<Key, Promise<unknown>>();
 

@@ -29,7 +29,10 @@ export interface SocketRequest extends Omit<UpgradeRequest, 'on'> {
   readonly agent?: Agent;
 }
 
-/** What came back from a request to switch protocols: the raw connection, or the answer that refuses it. */
+/**
+ * What came back from a request to switch protocols: the raw connection, or the answer that refuses
+ * it.
+ */
 export type Upgraded =
   | { readonly kind: 'raw'; readonly socket: Socket }
   | { readonly kind: 'refused'; readonly answer: IncomingMessage };
@@ -52,7 +55,8 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
 }
 
 /**
- * Asks for raw bytes in place of HTTP (`Upgrade: tcp`). Both directions of the connection end on their own.
+ * Asks for raw bytes in place of HTTP (`Upgrade: tcp`). Both directions of the connection end on
+ * their own.
  * @throws the system's error, or the signal's reason
  */
 export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgraded> {

@@ -18,8 +18,9 @@ const ALL_PERMISSIONS = 0o777;
 /**
  * Listens on a unix socket, at a path where there is nothing.
  *
- * Binding is synchronous, so that the mask covers it alone. Mode and owner are not changed by name afterwards: in a folder that
- * belongs to somebody else they could be led elsewhere by a link, which `lchown` does not follow.
+ * Binding is synchronous, so that the mask covers it alone. Mode and owner are not changed by name
+ * afterwards: in a folder that belongs to somebody else they could be led elsewhere by a link,
+ * which `lchown` does not follow.
  */
 export async function listenOnUnixSocket(
   server: Server,

@@ -14,8 +14,10 @@ import type { Store } from './store.ts';
 export const CLUSTER = 'cluster';
 
 /**
- * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key fits, if there is a cluster in it.
- * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of another key
+ * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key
+ * fits, if there is a cluster in it.
+ * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of
+ * another key
  */
 export async function openSealedRedis(
   url: string,
@@ -42,7 +44,9 @@ export async function openSealedRedis(
   }
 }
 
-/** @throws AppError STORE_KEY, and CONFLICT when the store has no cluster or another one than it had */
+/**
+ * @throws AppError STORE_KEY, and CONFLICT when the store has no cluster or another one than it had
+ */
 export async function openChosenStore(
   choice: StoreChoice,
   key: Uint8Array,

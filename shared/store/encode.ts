@@ -3,7 +3,10 @@ import { MIB } from '../units/bytes.ts';
 import { unreadable } from './readable-records.ts';
 import type { ListedRecord, StoredRecord, Write } from './store.ts';
 
-/** Version of the layout in which records are kept. Each engine migrates older ones and refuses newer ones. */
+/**
+ * Version of the layout in which records are kept. Each engine migrates older ones and refuses
+ * newer ones.
+ */
 export const STORE_SCHEMA = 1;
 /** Three documents of 1 MiB in base64, keys and metadata fit in four times; more is a mistake. */
 const MAX_VALUE_BYTES = 16 * MIB;

@@ -44,7 +44,10 @@ export function parseRecord<T>(
   throw unreadable(collection, id, `field ${issue?.path.join('.') || '(all)'}: ${issue?.code}`);
 }
 
-/** All records of a collection that can be read, in the order of their ids; one bad record must not keep the others from their work. */
+/**
+ * All records of a collection that can be read, in the order of their ids; one bad record must not
+ * keep the others from their work.
+ */
 export async function listRecords<T>(
   store: Store,
   collection: string,

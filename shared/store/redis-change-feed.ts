@@ -3,7 +3,10 @@ import type { Logger } from '../log/log.ts';
 import { createRedis } from './redis-connection.ts';
 import type { RedisServer } from './store-url.ts';
 
-/** Tells who watches a channel of what is published there, over a connection of its own that is made for the first of them. */
+/**
+ * Tells who watches a channel of what is published there, over a connection of its own that is made
+ * for the first of them.
+ */
 export class ChangeFeed {
   readonly #server: RedisServer;
   readonly #logger: Logger;
@@ -15,7 +18,11 @@ export class ChangeFeed {
     this.#logger = logger;
   }
 
-  /** Calls back once it listens, then after each publication, and after each time without a connection. @returns ends it */
+  /**
+   * Calls back once it listens, then after each publication, and after each time without a
+   * connection.
+   * @returns ends it
+   */
   watch(channel: string, onChange: () => void): () => void {
     const watchers = this.#watchers.get(channel) ?? new Set();
     this.#watchers.set(channel, watchers);

@@ -1,10 +1,10 @@
 /**
  * All writes or none, on the server.
  * KEYS[1] schema version; KEYS[i + 1] hash of write i.
- * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to write or 0 to delete, JSON.
- * Answers {done, revision…}, {conflict, index of the write} or {schema, version}.
- * Whoever subscribed to a hash's name is told the id of each record of it that was written or deleted.
- * Values are never decoded: Lua's numbers and empty tables would change them.
+ * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to
+ * write or 0 to delete, JSON. Answers {done, revision…}, {conflict, index of the write} or {schema,
+ * version}. Whoever subscribed to a hash's name is told the id of each record of it that was
+ * written or deleted. Values are never decoded: Lua's numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
 local schema = redis.call('GET', KEYS[1])

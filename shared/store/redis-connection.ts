@@ -13,7 +13,10 @@ type Options = Pick<
   | 'enableOfflineQueue'
 >;
 
-/** A client of a Redis that connects when it is told, and again by itself whenever the connection is lost. */
+/**
+ * A client of a Redis that connects when it is told, and again by itself whenever the connection is
+ * lost.
+ */
 export function createRedis(server: RedisServer, options: Options): Redis {
   const common = {
     lazyConnect: true,

@@ -21,7 +21,10 @@ import type { Store, StoredRecord } from './store.ts';
 
 export interface RedisStoreOptions {
   readonly server: RedisServer;
-  /** Keys start with it. The braces make a cluster keep all of them in one slot, as one script needs. */
+  /**
+   * Keys start with it. The braces make a cluster keep all of them in one slot, as one script
+   * needs.
+   */
   readonly prefix?: string;
   /** Replicas that must have a commit before it is answered; 0 asks none. */
   readonly waitReplicas?: number;
@@ -35,8 +38,10 @@ const MAX_RECONNECTS = 3;
 const REPLICA_WAIT_MS = 2000;
 
 /**
- * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit is one script on the server.
- * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server answers
+ * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit
+ * is one script on the server.
+ * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server
+ * answers
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<Store> {
   const redis = createRedis(options.server, {

@@ -11,10 +11,12 @@ export function makeClusterKey(): Uint8Array {
 }
 
 /**
- * A store whose values nobody reads or makes without the key: each is a secretbox (XSalsa20-Poly1305, random nonce) in base64 over
- * its collection, its id and itself, so that a record cannot take another one's place either. Collections, ids and revisions stay
- * as they are. Who can write to the store below can still delete records and put older ones of the same id back.
- * @throws AppError STORE_KEY from `get` when a record was not sealed with this key; in a list it is that record's problem
+ * A store whose values nobody reads or makes without the key: each is a secretbox
+ * (XSalsa20-Poly1305, random nonce) in base64 over its collection, its id and itself, so that a
+ * record cannot take another one's place either. Collections, ids and revisions stay as they are.
+ * Who can write to the store below can still delete records and put older ones of the same id back.
+ * @throws AppError STORE_KEY from `get` when a record was not sealed with this key; in a list it is
+ * that record's problem
  */
 export function createSealedStore(store: Store, key: Uint8Array): Store {
   const open = (collection: string, record: StoredRecord): StoredRecord => ({

@@ -19,7 +19,8 @@ const migrations: readonly string[] = [
 
 /**
  * Brings an older file up to date, after a backup beside it; does nothing when it is current.
- * @param steps `steps[n]` leads from version n to n + 1; the program's own unless a test brings others
+ * @param steps `steps[n]` leads from version n to n + 1; the program's own unless a test brings
+ * others
  */
 export function migrateSqlite(
   database: DatabaseSync,

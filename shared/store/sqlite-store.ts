@@ -21,11 +21,15 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock;
 }
 
-/** Only one process writes; a backup tool may hold the file for a moment. A busy wait blocks the loop, so it is short. */
+/**
+ * Only one process writes; a backup tool may hold the file for a moment. A busy wait blocks the
+ * loop, so it is short.
+ */
 const BUSY_TIMEOUT_MS = 250;
 
 /**
- * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every commit on disk before it is answered.
+ * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every
+ * commit on disk before it is answered.
  * @throws AppError STORE_VERSION when the file was written by a newer program
  */
 export function createSqliteStore(options: SqliteStoreOptions): Store {
@@ -41,7 +45,8 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
 }
 
 function openDatabase(path: string): DatabaseSync {
-  // One that is there may be shared with the appliance and others: its mode is its owner's business.
+  // One that is there may be shared with the appliance and others: its mode is its owner's
+  // business.
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   // SQLite gives the WAL and its index the mode of the main file.
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });

@@ -15,7 +15,10 @@ export interface StoreChoice {
 
 const storeChoice = z.strictObject({ url: z.string(), cluster: z.uuid() });
 
-/** @returns undefined where `gnt-cluster init --store` was not run. @throws AppError FILE_UNREADABLE */
+/**
+ * @returns undefined where `gnt-cluster init --store` was not run.
+ * @throws AppError FILE_UNREADABLE
+ */
 export async function readStoreChoice(paths: RootPaths): Promise<StoreChoice | undefined> {
   const text = await readIfThere(paths.storeChoiceFile);
   if (text === undefined) return undefined;

@@ -1,6 +1,9 @@
 import { AppError } from '../errors/app-error.ts';
 
-/** A write whose expectation does not hold: somebody else was faster. Nothing of its commit was written. */
+/**
+ * A write whose expectation does not hold: somebody else was faster. Nothing of its commit was
+ * written.
+ */
 export class StoreConflict extends AppError {
   readonly collection: string;
   readonly id: string;

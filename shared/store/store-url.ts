@@ -15,8 +15,9 @@ const MAX_SENTINELS = 16;
 const DEFAULT_SENTINEL_PORT = 26_379;
 
 /**
- * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by TLS, `unix:/path`, or
- * `sentinel://[:password@]host[:port],…/name` with the password of the Redis that the sentinels watch.
+ * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
+ * TLS, `unix:/path`, or `sentinel://[:password@]host[:port],…/name` with the password of the Redis
+ * that the sentinels watch.
  * @throws AppError USAGE that names the URL, without its password
  */
 export function parseStoreUrl(text: string): RedisServer {

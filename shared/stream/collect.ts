@@ -6,7 +6,10 @@ export class TooLong extends Error {
   }
 }
 
-/** All bytes of a stream without an encoding. @throws TooLong over the limit, or the stream's error */
+/**
+ * All bytes of a stream without an encoding.
+ * @throws TooLong over the limit, or the stream's error
+ */
 export async function collect(stream: AsyncIterable<unknown>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let total = 0;

@@ -1,6 +1,9 @@
 import type { Duplex } from 'node:stream';
 
-/** Passes bytes both ways; the end of one direction leaves the other one open, and a stream that breaks takes the other along. */
+/**
+ * Passes bytes both ways; the end of one direction leaves the other one open, and a stream that
+ * breaks takes the other along.
+ */
 export function joinStreams(left: Duplex, right: Duplex): void {
   for (const [from, to] of [
     [left, right],
@@ -8,7 +11,8 @@ export function joinStreams(left: Duplex, right: Duplex): void {
   ] as const) {
     from.pipe(to);
     from.on('error', () => to.destroy());
-    // Closed before both of its directions had ended: the other side must neither wait for more nor go on sending.
+    // Closed before both of its directions had ended: the other side must neither wait for more nor
+    // go on sending.
     from.on('close', () => {
       if (!from.readableEnded || !from.writableFinished) to.destroy();
     });

@@ -3,7 +3,9 @@ import type { Readable } from 'node:stream';
 export interface LineLimit {
   /** In characters. */
   readonly maxLength: number;
-  /** What becomes of a longer line: its rest is dropped, or the stream is not believed any further. */
+  /**
+   * What becomes of a longer line: its rest is dropped, or the stream is not believed any further.
+   */
   readonly longer: 'cut' | 'refuse';
 }
 
@@ -18,7 +20,8 @@ export class LineSplitter {
 
   /**
    * @returns the lines that are complete now, without their ends
-   * @throws RangeError when a line is longer than a limit that refuses; what follows is not usable then
+   * @throws RangeError when a line is longer than a limit that refuses; what follows is not usable
+   * then
    */
   push(text: string): readonly string[] {
     const parts = text.split('\n');
@@ -47,7 +50,8 @@ export class LineSplitter {
 }
 
 /**
- * The finished lines of a stream, but empty ones: where it is cut off in the middle of a line, that line is left out.
+ * The finished lines of a stream, but empty ones: where it is cut off in the middle of a line, that
+ * line is left out.
  * @throws RangeError when one is longer than `maxLength` characters, and that is to be refused
  */
 export async function* readLines(
@@ -62,8 +66,8 @@ export async function* readLines(
 }
 
 /**
- * A line as a log shows it: of a progress bar's `\r` what was shown last, and no control characters, as terminal escapes of a script
- * must not reach the reader's terminal.
+ * A line as a log shows it: of a progress bar's `\r` what was shown last, and no control
+ * characters, as terminal escapes of a script must not reach the reader's terminal.
  */
 export function cleanLine(line: string): string {
   const shown = line.split('\r').findLast((part) => part !== '') ?? '';

@@ -2,8 +2,8 @@ import { getSystemErrorName } from 'node:util';
 import koffi from 'koffi';
 
 /**
- * The system calls that Node has no API for: namespaces, TAPs and device-bound sockets. Everything here is synchronous and
- * returns file descriptors, which the caller owns and closes.
+ * The system calls that Node has no API for: namespaces, TAPs and device-bound sockets. Everything
+ * here is synchronous and returns file descriptors, which the caller owns and closes.
  */
 const libc = koffi.load('libc.so.6');
 const cOpen = libc.func('int open(const char *path, int flags)');
@@ -23,7 +23,10 @@ const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)'
 
 const LOCK_EX_NB = 2 | 4;
 const F_SETLK = 6;
-/** F_WRLCK of the whole file, in the 32 bytes of a `struct flock` of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid. */
+/**
+ * F_WRLCK of the whole file, in the 32 bytes of a `struct flock` of 64-bit Linux: l_type, l_whence,
+ * l_start, l_len, l_pid.
+ */
 const WHOLE_FILE_WRITE_LOCK = Buffer.from([1, ...new Array<number>(31).fill(0)]);
 const O_RDWR = 0o2;
 const O_CLOEXEC = 0o2000000;
@@ -74,7 +77,8 @@ export function closeFd(fd: number): void {
 }
 
 /**
- * Locks an open file against every other process that does so, until the descriptor is closed or this process ends, however it ends.
+ * Locks an open file against every other process that does so, until the descriptor is closed or
+ * this process ends, however it ends.
  * @returns false when another process has the lock
  */
 export function tryLockFile(fd: number): boolean {
@@ -85,8 +89,9 @@ export function tryLockFile(fd: number): boolean {
 }
 
 /**
- * Locks an open file in the other way that Linux has, which takes no notice of the first: a record lock of POSIX. It ends with this
- * process, and when this process closes any descriptor of that file.
+ * Locks an open file in the other way that Linux has, which takes no notice of the first: a record
+ * lock of POSIX. It ends with this process, and when this process closes any descriptor of that
+ * file.
  * @returns false when another process has the lock
  */
 export function tryLockRecord(fd: number): boolean {
@@ -98,7 +103,8 @@ export function tryLockRecord(fd: number): boolean {
 }
 
 /**
- * Runs a synchronous function with this thread inside another network namespace: sockets and TAPs that it creates stay there.
+ * Runs a synchronous function with this thread inside another network namespace: sockets and TAPs
+ * that it creates stay there.
  * @param path of the namespace, as `/run/netns/gnt-com`
  */
 export function inNetworkNamespace<T>(path: string, body: () => T): T {
@@ -121,7 +127,8 @@ export function inNetworkNamespace<T>(path: string, body: () => T): T {
 }
 
 /**
- * Creates a TAP in the current network namespace. It lives as long as a descriptor of it: whoever holds the last one, holds the TAP.
+ * Creates a TAP in the current network namespace. It lives as long as a descriptor of it: whoever
+ * holds the last one, holds the TAP.
  * @returns a descriptor with IFF_VNET_HDR, fit for QEMU's `-netdev tap,fd=`
  */
 export function openTap(name: string): number {
@@ -148,19 +155,25 @@ export interface DeviceSocketOptions {
   readonly address: string;
   readonly port: number;
   readonly backlog?: number;
-  /** SO_RCVBUF; accepted sockets inherit it from the listening one. The kernel doubles it and grows it no further. */
+  /**
+   * SO_RCVBUF; accepted sockets inherit it from the listening one. The kernel doubles it and grows
+   * it no further.
+   */
   readonly receiveBufferBytes?: number;
   /**
-   * For IPv4: lets a socket of every device and those of single devices share a port, and binds to an address that the host
-   * does not have yet. All of them must be opened so, by one user.
+   * For IPv4: lets a socket of every device and those of single devices share a port, and binds to
+   * an address that the host does not have yet. All of them must be opened so, by one user.
    */
   readonly isShared?: boolean;
 }
 
 /**
- * A socket that hears only what arrives on one device (SO_BINDTODEVICE; unprivileged processes may set it once).
- * @returns a bound (tcp: listening) non-blocking descriptor for `server.listen({ fd })` or `dgram.bind({ fd })`
- * @throws Error with `code` ENODEV when there is no such device, EADDRNOTAVAIL when it does not have the address (yet)
+ * A socket that hears only what arrives on one device (SO_BINDTODEVICE; unprivileged processes may
+ * set it once).
+ * @returns a bound (tcp: listening) non-blocking descriptor for `server.listen({ fd })` or
+ * `dgram.bind({ fd })`
+ * @throws Error with `code` ENODEV when there is no such device, EADDRNOTAVAIL when it does not
+ * have the address (yet)
  */
 export function openDeviceSocket(options: DeviceSocketOptions): number {
   const isV6 = options.address.includes(':');
@@ -201,7 +214,8 @@ export function openDeviceSocket(options: DeviceSocketOptions): number {
 }
 
 /**
- * TTL (IPv4) or hop limit (IPv6) of everything that a socket sends; accepted sockets inherit it from the listening one.
+ * TTL (IPv4) or hop limit (IPv6) of everything that a socket sends; accepted sockets inherit it
+ * from the listening one.
  * @param hops 1 to 255
  */
 export function setHopLimit(fd: number, isV6: boolean, hops: number): void {
@@ -216,7 +230,10 @@ function int32(value: number): Buffer {
   return bytes;
 }
 
-/** An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes say. */
+/**
+ * An IPv4 TCP socket, not connected yet, whose packets leave through one device whatever the routes
+ * say.
+ */
 export function openDeviceClientSocket(device: string): number {
   const fd = checked('socket', cSocket(AF_INET, SOCK_STREAM | SOCK_FLAGS, 0));
   try {
@@ -230,7 +247,10 @@ export function openDeviceClientSocket(device: string): number {
   }
 }
 
-/** An empty file without a path, for reading and writing; its content is in memory and goes with the last descriptor. */
+/**
+ * An empty file without a path, for reading and writing; its content is in memory and goes with the
+ * last descriptor.
+ */
 export function createMemoryFile(name: string): number {
   return checked('memfd_create', cMemfdCreate(name, MFD_CLOEXEC));
 }
@@ -239,7 +259,8 @@ export function createMemoryFile(name: string): number {
 export const MAX_UNIX_PATH_BYTES = 107;
 
 /**
- * A listening unix socket, for a child that is to accept on it without being able to reach its path.
+ * A listening unix socket, for a child that is to accept on it without being able to reach its
+ * path.
  * @returns a non-blocking descriptor
  */
 export function openUnixListener(path: string): number {

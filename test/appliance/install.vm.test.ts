@@ -77,7 +77,10 @@ function plan(imageBytes: number | null): InstallPlan {
   };
 }
 
-/** A step at each kind of stage: in the appliance, in the instance's own root, beside it, and after it was unmounted. */
+/**
+ * A step at each kind of stage: in the appliance, in the instance's own root, beside it, and after
+ * it was unmounted.
+ */
 const HOOKS: Readonly<Record<'cluster' | 'instance', string>> = {
   cluster: `
 stages:

@@ -5,8 +5,8 @@ import type { Lab } from '../../scripts/demo/lab.ts';
 const DAEMON = /(noded|metad)\/main\.ts/;
 
 /**
- * What an operation that has ended must not leave while its node goes on: processes but the two daemons, TAPs, mounts, run
- * directories, locks of the image cache.
+ * What an operation that has ended must not leave while its node goes on: processes but the two
+ * daemons, TAPs, mounts, run directories, locks of the image cache.
  */
 export async function findRemains(lab: Lab): Promise<readonly string[]> {
   const { paths } = lab;

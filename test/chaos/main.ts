@@ -1,7 +1,10 @@
 import { parseArgs } from 'node:util';
 import { runChaos } from './run-chaos.ts';
 
-/** Installs under random kills, for as long as one likes: `npm run chaos -- --installs 200 --seed 7`. */
+/**
+ * Installs under random kills, for as long as one likes: `npm run chaos -- --installs 200 --seed
+ * 7`.
+ */
 const { values } = parseArgs({
   options: { installs: { type: 'string', default: '20' }, seed: { type: 'string' } },
 });

@@ -6,7 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const PIECES = 32;
 const PIECE_DELAY_MS = 30;
 
-/** A web server that gives one image under any path, about a second per download, and can be killed and brought back. */
+/**
+ * A web server that gives one image under any path, about a second per download, and can be killed
+ * and brought back.
+ */
 export class MortalImageServer {
   readonly #content: Buffer;
   #server: Server | undefined;

@@ -44,8 +44,8 @@ const SETTLE_MS = 10_000;
 const FIXTURE = join(import.meta.dirname, '../../fixtures/os/hello');
 
 /**
- * Installs in a row while something is killed at a random moment; after each, nothing may be left of it, and the same instance can
- * be installed or removed.
+ * Installs in a row while something is killed at a random moment; after each, nothing may be left
+ * of it, and the same instance can be installed or removed.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const lab = await createLab('gnt-chaos');
@@ -255,7 +255,10 @@ class Chaos {
     return status === 404 ? undefined : instanceInfo.parse(JSON.parse(body));
   }
 
-  /** Nothing of the job is left, and what it made says truly what it is. @returns its state, undefined when there is none */
+  /**
+   * Nothing of the job is left, and what it made says truly what it is.
+   * @returns its state, undefined when there is none
+   */
   async #judge(
     name: string,
     problem: (text: string) => void,

@@ -91,7 +91,10 @@ const otherShells: readonly (readonly [string, readonly string[], string?])[] = 
   ['gnt-job watch 3', ['31'], 'gnt-job watch 31 '],
 ];
 
-/** Runs a shell with gnt-instance's completion as an installed package has it; that of gnt-job is sourced. */
+/**
+ * Runs a shell with gnt-instance's completion as an installed package has it; that of gnt-job is
+ * sourced.
+ */
 async function runShell(
   shell: 'zsh' | 'fish',
   fileName: string,

@@ -6,7 +6,10 @@ import { after, before, test } from 'node:test';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
-/** The scripts of an OS definition beside `create`: where they run, what they are told, and that dumps come back as they went. */
+/**
+ * The scripts of an OS definition beside `create`: where they run, what they are told, and that
+ * dumps come back as they went.
+ */
 let lab: Lab;
 let osDir: string;
 const OLD = 'old.example.com';

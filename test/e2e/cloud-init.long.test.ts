@@ -8,9 +8,10 @@ import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
 /**
- * Debian's own cloud-init in a real guest that SMBIOS alone leads to EC2. What ds-identify makes of the other datasources' SMBIOS is in
- * test/noded/instances/ds-identify.int.test.ts, NoCloud by the seed disk in one-machine.vm.test.ts, later boots in
- * test/metad/cloud-init.int.test.ts: a guest under emulation takes a minute.
+ * Debian's own cloud-init in a real guest that SMBIOS alone leads to EC2. What ds-identify makes of
+ * the other datasources' SMBIOS is in test/noded/instances/ds-identify.int.test.ts, NoCloud by the
+ * seed disk in one-machine.vm.test.ts, later boots in test/metad/cloud-init.int.test.ts: a guest
+ * under emulation takes a minute.
  */
 const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
 const BOOT_TIMEOUT_MS = 420_000;

@@ -30,8 +30,8 @@ import {
 } from './support/ask-nodes.ts';
 
 /**
- * Nodes under roots of their own with one real Redis between them, driven by the real commands. Installations run scripts on the
- * host, so that no machine is booted.
+ * Nodes under roots of their own with one real Redis between them, driven by the real commands.
+ * Installations run scripts on the host, so that no machine is booted.
  */
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';

@@ -11,7 +11,10 @@ import { run } from '#shared/process/run.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 
-/** Every way in which an installation inside the appliance can fail: what it says, and that nothing is left of it. */
+/**
+ * Every way in which an installation inside the appliance can fail: what it says, and that nothing
+ * is left of it.
+ */
 let lab: Lab;
 let image: string;
 const NAME = 'victim.example.com';
@@ -81,7 +84,9 @@ async function info(): Promise<InstanceInfo> {
   return instanceInfo.parse(JSON.parse(stdout));
 }
 
-/** The failed instance explains itself, does not run, cannot be started, and goes without a trace. */
+/**
+ * The failed instance explains itself, does not run, cannot be started, and goes without a trace.
+ */
 async function assertFailedAndRemove(
   result: ProgramResult,
   code: string,
@@ -116,7 +121,10 @@ async function remove(): Promise<void> {
   assert.doesNotMatch(stdout, /gnt\.com/);
 }
 
-/** Waits until the installation is at a stage. A command instead of a request would take processor time from the machine. */
+/**
+ * Waits until the installation is at a stage. A command instead of a request would take processor
+ * time from the machine.
+ */
 async function untilStage(stage: string): Promise<void> {
   const deadline = Date.now() + 120_000;
   while (Date.now() < deadline) {

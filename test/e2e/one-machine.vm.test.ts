@@ -14,8 +14,8 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 
 /**
- * The main job on one real guest, in the order in which an operator sees it: each test goes on where the one before it ended, since
- * an emulated guest takes a minute to boot.
+ * The main job on one real guest, in the order in which an operator sees it: each test goes on
+ * where the one before it ended, since an emulated guest takes a minute to boot.
  */
 const NAME = 'one.example.com';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
-/** What can be refused without a machine: each with its exit status, its code, the offending value, and nothing changed. */
+/**
+ * What can be refused without a machine: each with its exit status, its code, the offending value,
+ * and nothing changed.
+ */
 let lab: Lab;
 
 before(async () => {

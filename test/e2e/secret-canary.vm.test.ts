@@ -16,8 +16,9 @@ import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
 
 /**
- * One instance through failure, crashes, success and change, in this order, with values that are easy to find: after each, the secrets
- * are in no file, no process and no answer, and the private value and the texts of hooks are in the store alone.
+ * One instance through failure, crashes, success and change, in this order, with values that are
+ * easy to find: after each, the secrets are in no file, no process and no answer, and the private
+ * value and the texts of hooks are in the store alone.
  */
 const NAME = 'canary.example.com';
 const secret = randomBytes(20).toString('hex');
@@ -87,7 +88,10 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
-/** Prints what it knows by its environment, and fails in every way that could tell what is written in it. */
+/**
+ * Prints what it knows by its environment, and fails in every way that could tell what is written
+ * in it.
+ */
 const indiscreetHook = (text: string): string => `# ${text}
 stages:
   before-install:

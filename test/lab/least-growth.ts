@@ -2,8 +2,8 @@
 const ATTEMPTS = 3;
 
 /**
- * How many times as long something takes for a larger input: a ratio of the shortest of a few measurements, which holds on a busy
- * machine too.
+ * How many times as long something takes for a larger input: a ratio of the shortest of a few
+ * measurements, which holds on a busy machine too.
  * @param measure does it for an input of this size, and tells the milliseconds that it took
  */
 export function leastGrowth(

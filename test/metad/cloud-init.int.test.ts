@@ -54,7 +54,8 @@ afterEach(async () => {
 async function assertFirstBoot(boot: Boot, datasource: RegExp): Promise<void> {
   const { result } = await cloudInit.boot(boot);
   assert.match(result.datasource, datasource);
-  // The tree has no Perl, which update-locale is written in; every other module has all that it needs.
+  // The tree has no Perl, which update-locale is written in; every other module has all that it
+  // needs.
   assert.deepEqual(
     result.errors.filter((error) => !error.startsWith("('locale'")),
     [],
@@ -67,7 +68,9 @@ async function assertFirstBoot(boot: Boot, datasource: RegExp): Promise<void> {
   assert.match(keys ?? '', /AAAAC3Nza/);
 }
 
-/** A reboot, and a boot after a reinstall: the script must have run again exactly after the latter. */
+/**
+ * A reboot, and a boot after a reinstall: the script must have run again exactly after the latter.
+ */
 async function assertLaterBoots(boot: Boot): Promise<void> {
   await cloudInit.boot(boot);
   assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');

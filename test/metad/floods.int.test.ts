@@ -11,7 +11,10 @@ import { askFromGuest, connectFromGuest, sendRaw } from './support/guest-http.ts
 import type { InstanceView } from '#shared/contract/view.ts';
 import { installingView } from './support/view-fixture.ts';
 
-/** What one guest can do a million times, and what metad lets it do. A guest for each test, since who was cut is kept out for a while. */
+/**
+ * What one guest can do a million times, and what metad lets it do. A guest for each test, since
+ * who was cut is kept out for a while.
+ */
 
 const HOST = 'Host: 169.254.169.254\r\n';
 const GET = `GET /latest/meta-data/mac HTTP/1.1\r\n${HOST}\r\n`;

@@ -20,7 +20,10 @@ import { HOST, RECORDINGS, TOKEN } from './support/request-recording.ts';
 import type { RecordedRequest, RequestRecording } from './support/request-recording.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** `node test/metad/record-requests.ts [NAME…]`: runs real clients against metad and keeps what they ask as fixtures/requests/NAME.json. */
+/**
+ * `node test/metad/record-requests.ts [NAME…]`: runs real clients against metad and keeps what they
+ * ask as fixtures/requests/NAME.json.
+ */
 
 interface Session {
   readonly client: string;

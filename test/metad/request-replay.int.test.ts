@@ -7,7 +7,10 @@ import { TOKEN, loadRecordings } from './support/request-recording.ts';
 import type { RecordedRequest, RequestRecording } from './support/request-recording.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** The requests of real clients, as test/metad/record-requests.ts wrote them down, in their order and with their headers. */
+/**
+ * The requests of real clients, as test/metad/record-requests.ts wrote them down, in their order
+ * and with their headers.
+ */
 
 let lab: ChannelLab;
 let guest: Guest;

@@ -6,7 +6,10 @@ import type { Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView, installingView } from './support/view-fixture.ts';
 
-/** What a request that somebody forged through a program in the guest gets where tokens are required. */
+/**
+ * What a request that somebody forged through a program in the guest gets where tokens are
+ * required.
+ */
 
 const PATHS = [
   '/',

@@ -5,7 +5,10 @@ import type { Answer, Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
 
-/** What the dialects' own specifications say beside reading. What clients read is in request-replay.int.test.ts. */
+/**
+ * What the dialects' own specifications say beside reading. What clients read is in
+ * request-replay.int.test.ts.
+ */
 
 const view = exampleView();
 let lab: ChannelLab;

@@ -33,7 +33,10 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true, force: true }));
 
-/** A node whose daemon was killed: what it left in the store, in metad and in the process table is the test's choice. */
+/**
+ * A node whose daemon was killed: what it left in the store, in metad and in the process table is
+ * the test's choice.
+ */
 async function createNode(t: TestContext) {
   stores += 1;
   const clock = new ManualClock(50_000);

@@ -13,7 +13,10 @@ const COLUMNS = 80;
 const ROWS = 24;
 /** A link to the image under a name that reads well. */
 const IMAGE = '/tmp/debian-12.qcow2';
-/** What is typed, and what runs. Emulated, since with KVM the middle of the image is over in a blink. */
+/**
+ * What is typed, and what runs. Emulated, since with KVM the middle of the image is over in a
+ * blink.
+ */
 const COMMAND = `gnt-instance add --os-image ${IMAGE} -s 2G -C yes \\
     -H kvm:accel=tcg web1.example.com`;
 /** The image stage, at least this far: an ETA has settled by then. */
@@ -26,7 +29,10 @@ function tell(text: string): void {
   process.stdout.write(`${text.trimEnd()}\n`);
 }
 
-/** Runs the command in a pseudo terminal of util-linux' script(1) until the screen shows what is wanted. */
+/**
+ * Runs the command in a pseudo terminal of util-linux' script(1) until the screen shows what is
+ * wanted.
+ */
 async function watchInstall(lab: Lab): Promise<string> {
   const screen = new xterm.Terminal({ cols: COLUMNS, rows: ROWS, allowProposedApi: true });
   screen.write(`\x1b[1;32m#\x1b[0m ${COMMAND.replaceAll('\n', '\r\n')}\r\n`);

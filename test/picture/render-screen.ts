@@ -1,6 +1,9 @@
 import type { IBufferCell, Terminal } from '@xterm/headless';
 
-/** Sizes in the picture's own unit. A column is as wide as most monospace fonts are at this size (0.6 em). */
+/**
+ * Sizes in the picture's own unit. A column is as wide as most monospace fonts are at this size
+ * (0.6 em).
+ */
 const FONT_SIZE = 14;
 const COLUMN = 8.4;
 const ROW = 19;
@@ -21,7 +24,10 @@ interface Run {
   text: string;
 }
 
-/** An SVG of a terminal's screen down to its last row with text: no fonts, no scripts, nothing to load. */
+/**
+ * An SVG of a terminal's screen down to its last row with text: no fonts, no scripts, nothing to
+ * load.
+ */
 export function renderScreen(screen: Terminal): string {
   const rows = readRows(screen);
   const width = 2 * PADDING + screen.cols * COLUMN;
@@ -44,7 +50,10 @@ function readRows(screen: Terminal): readonly (readonly Run[])[] {
   return rows.slice(0, rows.findLastIndex((runs) => runs.length > 0) + 1);
 }
 
-/** Neighbours of one style are one text; a character outside ASCII stands alone, since its font may be another with other widths. */
+/**
+ * Neighbours of one style are one text; a character outside ASCII stands alone, since its font may
+ * be another with other widths.
+ */
 function readRow(screen: Terminal, y: number): readonly Run[] {
   const runs: Run[] = [];
   const line = screen.buffer.active.getLine(y);

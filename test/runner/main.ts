@@ -8,8 +8,9 @@ import { type FileResult, runFile } from './run-file.ts';
 import { type Lane, runLanes } from './run-lanes.ts';
 
 /**
- * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in a process of its own: what needs no machine side by
- * side, machines one at a time beside them. test/README.md says which group is what.
+ * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in a process of its
+ * own: what needs no machine side by side, machines one at a time beside them. test/README.md says
+ * which group is what.
  */
 const projectDir = join(import.meta.dirname, '../..');
 const wanted = process.argv.slice(2);
@@ -26,7 +27,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 // Generated input is the same again with the same number: see test/lab/test-seed.ts.
 process.env['GNT_TEST_SEED'] ??= String(randomInt(2 ** 31));
 process.stdout.write(`GNT_TEST_SEED=${process.env['GNT_TEST_SEED']}\n`);
-// Hundreds of processes run the same modules: with stripped types and compiled code kept, each takes a third less processor time.
+// Hundreds of processes run the same modules: with stripped types and compiled code kept, each
+// takes a third less processor time.
 process.env['NODE_COMPILE_CACHE'] ??= join(projectDir, 'node_modules/.cache/compiled');
 // A run that is a test itself must not speak to its parent's runner.
 delete process.env['NODE_TEST_CONTEXT'];

@@ -18,12 +18,16 @@ export interface FileResult {
   readonly report: string;
 }
 
-/** A file that takes longer hangs: the slowest takes a third of it on a machine that does nothing else. */
+/**
+ * A file that takes longer hangs: the slowest takes a third of it on a machine that does nothing
+ * else.
+ */
 const FILE_TIMEOUT_MS = 20 * 60_000;
 
 /**
  * Runs one test file in a process of its own.
- * @returns what became of its tests; a file that crashes, hangs or has no test counts as one failed test with the file's name
+ * @returns what became of its tests; a file that crashes, hangs or has no test counts as one failed
+ * test with the file's name
  */
 export async function runFile(
   projectDir: string,

@@ -5,7 +5,8 @@ export interface Lane<T> {
 }
 
 /**
- * Runs the jobs of all lanes beside each other and tells each result as it comes. Nothing begins after `signal` is aborted.
+ * Runs the jobs of all lanes beside each other and tells each result as it comes. Nothing begins
+ * after `signal` is aborted.
  * @returns how many jobs did not begin
  */
 export async function runLanes<T>(

@@ -14,7 +14,10 @@ import { z } from 'zod';
 const BASE_PATH = '/ganeti/latest';
 /** A dead host is found by this; a live one answers at once, or keeps bytes coming. */
 const IDLE_TIMEOUT_MS = 120_000;
-/** The network comes up while the agent starts, the host may be busy, and its service may be started again. */
+/**
+ * The network comes up while the agent starts, the host may be busy, and its service may be started
+ * again.
+ */
 const ANSWER_TIMEOUT_MS = 60_000;
 const ANSWER_RETRY_MS = 50;
 const MAX_JSON_BYTES = 8 * MIB;
@@ -27,7 +30,8 @@ const osParameters = z.record(z.string(), z.tuple([z.string(), visibility]));
 export type OsParameters = z.infer<typeof osParameters>;
 
 /**
- * The agent's view of the host: the metadata service on the channel. What is asked for is asked until there is an answer at all.
+ * The agent's view of the host: the metadata service on the channel. What is asked for is asked
+ * until there is an answer at all.
  * @throws AppError METAD_UNAVAILABLE when there is none for a minute, METAD_REFUSED
  */
 export interface HostClient {

@@ -39,7 +39,10 @@ export function listDisksBySerial(at: DiskLocations): Map<string, BlockDevice> {
   return disks;
 }
 
-/** Makes /dev/disk/by-id/virtio-<serial> for each disk and `-partN` for its partitions, as udev does elsewhere. */
+/**
+ * Makes /dev/disk/by-id/virtio-<serial> for each disk and `-partN` for its partitions, as udev does
+ * elsewhere.
+ */
 export function linkDisks(disks: ReadonlyMap<string, BlockDevice>, at: DiskLocations): void {
   const directory = join(at.dev, 'disk/by-id');
   mkdirSync(directory, { recursive: true });

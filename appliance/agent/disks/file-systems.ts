@@ -28,8 +28,9 @@ export async function deactivateVolumeGroups(): Promise<void> {
 }
 
 /**
- * Everything on the instance's disks that blkid knows: on whole disks, on partitions and on logical volumes.
- * Types that are no file system (swap, LVM2_member, crypto_LUKS) are in the list: they explain a failure.
+ * Everything on the instance's disks that blkid knows: on whole disks, on partitions and on logical
+ * volumes. Types that are no file system (swap, LVM2_member, crypto_LUKS) are in the list: they
+ * explain a failure.
  */
 export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Promise<FileSystem[]> {
   const found: FileSystem[] = [];

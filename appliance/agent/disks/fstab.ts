@@ -15,8 +15,9 @@ const DISK_TYPES = new Set(['ext2', 'ext3', 'ext4', 'xfs', 'btrfs', 'vfat', 'aut
 export const MAX_FSTAB_ENTRIES = 128;
 
 /**
- * What an fstab mounts below the root at boot, parents first (fstab(5); blanks are written `\040`). Mount points come out as mount(8)
- * understands them, without `.`, `..` and doubled slashes. Lines that make no sense, and those that say `noauto`, are left out.
+ * What an fstab mounts below the root at boot, parents first (fstab(5); blanks are written `\040`).
+ * Mount points come out as mount(8) understands them, without `.`, `..` and doubled slashes. Lines
+ * that make no sense, and those that say `noauto`, are left out.
  */
 export function parseFstab(text: string): FstabEntry[] {
   const entries: FstabEntry[] = [];
@@ -59,12 +60,17 @@ export interface FileSystem {
   readonly label: string | null;
   readonly partUuid: string | null;
   readonly partLabel: string | null;
-  /** Position of the instance's disk, from 0, and the partition's number; null for other devices. */
+  /**
+   * Position of the instance's disk, from 0, and the partition's number; null for other devices.
+   */
   readonly diskIndex: number | null;
   readonly partition: number | null;
 }
 
-/** Finds the file system that a source in fstab means. Names such as /dev/sda1 count disks by letter. */
+/**
+ * Finds the file system that a source in fstab means. Names such as /dev/sda1 count disks by
+ * letter.
+ */
 export function matchFstabSource(
   source: string,
   fileSystems: readonly FileSystem[],

@@ -1,6 +1,7 @@
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { mkdirSync } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import { parseBlkid, rereadPartitions } from './file-systems.ts';
 import { type DiskLocations, listDisksBySerial, listPartitions, type Partition } from './disks.ts';
@@ -8,12 +9,14 @@ import type { Stage } from '../report/stage.ts';
 
 const GROW_MOUNT = '/run/gnt/grow';
 /** Less is not worth a write to the partition table. */
-const MIN_GAIN_BYTES = 4 * 1024 * 1024;
+const MIN_GAIN_BYTES = 4 * MIB;
 const FIRST_LOGICAL_PARTITION = 5;
 /** The kernel resizes no btrfs to less. */
-const MIN_BTRFS_BYTES = 256 * 1024 * 1024;
+const MIN_BTRFS_BYTES = 256 * MIB;
 
-/** Grows the last partition of the first disk, and the file system in it, to the size of the disk. */
+/**
+ * Grows the last partition of the first disk, and the file system in it, to the size of the disk.
+ */
 export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
   return {
     name: 'grow',
@@ -29,7 +32,8 @@ export function createGrowStage(plan: InstallPlan, at: DiskLocations): Stage {
       ).get('PTTYPE');
       if (table !== 'gpt' && last.number >= FIRST_LOGICAL_PARTITION)
         return `not grown: the last partition (${last.number}) is a logical one`;
-      // The backup header of a GPT belongs at the end of the disk, whether there is something to grow or not.
+      // The backup header of a GPT belongs at the end of the disk, whether there is something to
+      // grow or not.
       if (table === 'gpt') await runCommand('sfdisk', ['--relocate', 'gpt-bak-std', disk.path]);
       const path = `${at.dev}/${last.name}`;
       if (disk.sizeBytes - last.startBytes - last.sizeBytes >= MIN_GAIN_BYTES) {

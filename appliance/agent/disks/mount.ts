@@ -15,7 +15,9 @@ import { lstatIfThere, TargetRoot } from './target-root.ts';
 /** Where the instance's root file system is mounted inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';
 
-/** File systems that the appliance's kernel writes, with the module that does it; ext4 is built in. */
+/**
+ * File systems that the appliance's kernel writes, with the module that does it; ext4 is built in.
+ */
 const writableTypes: Readonly<Record<string, string | null>> = {
   ext2: null,
   ext3: null,
@@ -97,7 +99,10 @@ async function mountBelow(
   }
 }
 
-/** The first of the best. What else could be a root is told: an image with two of them may mean the other one. */
+/**
+ * The first of the best. What else could be a root is told: an image with two of them may mean the
+ * other one.
+ */
 async function findRoot(
   fileSystems: readonly FileSystem[],
   reporter: StageReporter,
@@ -148,8 +153,8 @@ async function rankAsRoot(
 }
 
 /**
- * How much the tree at `path` looks like a system's root: the index of the best mark, or null. Links are resolved in the tree itself: one
- * to `/etc` is not the appliance's.
+ * How much the tree at `path` looks like a system's root: the index of the best mark, or null.
+ * Links are resolved in the tree itself: one to `/etc` is not the appliance's.
  */
 export function rankTree(path: string): number | null {
   const root = new TargetRoot(path);

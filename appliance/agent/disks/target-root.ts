@@ -24,9 +24,9 @@ export interface HeldDirectory {
 }
 
 /**
- * Walks paths inside a directory as a process would that has it as its root: symbolic links, absolute ones too, are resolved
- * inside it, and `..` stops at it. Every step is one name in a directory held open, never a longer path, so that no link that is
- * there already leads outside.
+ * Walks paths inside a directory as a process would that has it as its root: symbolic links,
+ * absolute ones too, are resolved inside it, and `..` stops at it. Every step is one name in a
+ * directory held open, never a longer path, so that no link that is there already leads outside.
  */
 export class TargetRoot {
   readonly #path: string;

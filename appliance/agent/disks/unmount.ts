@@ -11,8 +11,10 @@ import { TARGET_PATH } from './mount.ts';
 const MAX_LEFT_MOUNTS = 1000;
 
 /**
- * Takes all of the instance's file systems off: what was mounted for the package, and what scripts and hooks left mounted.
- * @throws AppError COMMAND_FAILED that names what stays mounted, or a disk that something still uses
+ * Takes all of the instance's file systems off: what was mounted for the package, and what scripts
+ * and hooks left mounted.
+ * @throws AppError COMMAND_FAILED that names what stays mounted, or a disk that something still
+ * uses
  */
 export async function unmountDisks(
   plan: InstallPlan,
@@ -54,7 +56,10 @@ export interface LeftMount {
   readonly where: string;
 }
 
-/** What of these devices, and of logical volumes, `/proc/self/mounts` has; the last one mounted comes last. */
+/**
+ * What of these devices, and of logical volumes, `/proc/self/mounts` has; the last one mounted
+ * comes last.
+ */
 export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMount[] {
   return mounts
     .split('\n')
@@ -75,7 +80,10 @@ function unescapeOctal(field: string): string {
   );
 }
 
-/** Whether something holds a disk or a part of it: a mount in another namespace, or one that was taken off lazily (open(2), O_EXCL). */
+/**
+ * Whether something holds a disk or a part of it: a mount in another namespace, or one that was
+ * taken off lazily (open(2), O_EXCL).
+ */
 function isInUse(path: string): boolean {
   try {
     closeSync(openSync(path, constants.O_RDONLY | constants.O_EXCL));

@@ -25,7 +25,10 @@ export function findId(files: RootFiles, path: string, name: string, column = 2)
   return Number(id);
 }
 
-/** Makes the user when there is none of that name, as yip does; of one that is there only the password changes. */
+/**
+ * Makes the user when there is none of that name, as yip does; of one that is there only the
+ * password changes.
+ */
 export async function applyUser(
   files: RootFiles,
   name: string,

@@ -24,7 +24,10 @@ export async function writeFile(files: RootFiles, fields: FileFields): Promise<v
   await files.write(fields.path, decode(fields), attributes);
 }
 
-/** By curl: it follows redirects and knows TLS. A path that is a folder gets the URL's last name, as with yip. */
+/**
+ * By curl: it follows redirects and knows TLS. A path that is a folder gets the URL's last name, as
+ * with yip.
+ */
 export async function download(files: RootFiles, fields: DownloadFields): Promise<void> {
   const attributes = attributesOf(files, fields, fields.permissions);
   const isFolder = fields.path.endsWith('/') || files.isDirectory(fields.path);

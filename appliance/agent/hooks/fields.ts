@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 /**
- * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as it makes sense while installing. Scalars are the words of the
- * document: what a field means by them is decided here, so that `0777` is octal and a version `1.10` stays what it is.
+ * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as it makes sense while
+ * installing. Scalars are the words of the document: what a field means by them is decided here, so
+ * that `0777` is octal and a version `1.10` stays what it is.
  */
 const MAX_MODE = 0o7777;
 const text = z.string();
@@ -178,7 +179,10 @@ export const stepFields = z.strictObject({
 export type StepFields = z.infer<typeof stepFields>;
 export type Ownership = Pick<StepFields['files'][number], keyof typeof ownership>;
 
-/** Fields that change the instance's system itself: senseless for the appliance, which is thrown away. All others but layout go anywhere. */
+/**
+ * Fields that change the instance's system itself: senseless for the appliance, which is thrown
+ * away. All others but layout go anywhere.
+ */
 export const instanceFields = [
   'hostname',
   'sysctl',

@@ -1,6 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { z } from 'zod';
 import { runCommand, tryCommand } from '../process/command.ts';
 import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../disks/disks.ts';
@@ -10,7 +11,6 @@ import type { StepFields } from './fields.ts';
 type Layout = NonNullable<StepFields['layout']>;
 type NewPartition = Layout['add_partitions'][number];
 
-const MIB = 1024 * 1024;
 /** Told by sfdisk at once, instead of waiting for an udev that is not there. */
 const QUIET = ['--no-reread', '--no-tell-kernel'];
 
@@ -43,7 +43,10 @@ const table = z.object({
 });
 type Table = z.infer<typeof table>['partitiontable'];
 
-/** Adds partitions that are not there yet, with their file systems, then grows the last one. @throws AppError */
+/**
+ * Adds partitions that are not there yet, with their file systems, then grows the last one.
+ * @throws AppError
+ */
 export async function applyLayout(layout: Layout, log: (line: string) => void): Promise<void> {
   const disk = await findDisk(layout.device);
   if (layout.device.init_disk)

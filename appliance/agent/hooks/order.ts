@@ -23,8 +23,9 @@ interface Node extends OrderedStep {
 }
 
 /**
- * The steps of one stage in the order in which they run, as yip orders them: a step follows the one before it in its document and the
- * documents before it; one with `after` follows what it names instead of its predecessor, and what comes later does not wait for it.
+ * The steps of one stage in the order in which they run, as yip orders them: a step follows the one
+ * before it in its document and the documents before it; one with `after` follows what it names
+ * instead of its predecessor, and what comes later does not wait for it.
  * @throws AppError HOOK_FAILED for an `after` that names no step, or steps that wait for each other
  */
 export function orderSteps(documents: readonly StageOfDocument[]): OrderedStep[] {

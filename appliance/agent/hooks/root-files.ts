@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { type HeldDirectory, lstatIfThere, TargetRoot } from '../disks/target-root.ts';
 
 export interface FileAttributes {
@@ -32,7 +33,7 @@ const CREATE_FLAGS =
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const MAX_SYMLINKS = 40;
 /** Of a file that is changed: accounts, hosts and the like. */
-const MAX_READ_BYTES = 16 * 1024 * 1024;
+const MAX_READ_BYTES = 16 * MIB;
 
 interface Place {
   readonly directory: HeldDirectory;
@@ -40,8 +41,9 @@ interface Place {
 }
 
 /**
- * Files below a root directory, as a process sees them that has it as its root: symbolic links are followed inside it, also the last
- * one, and nothing is read or written outside, whatever an image has in it.
+ * Files below a root directory, as a process sees them that has it as its root: symbolic links are
+ * followed inside it, also the last one, and nothing is read or written outside, whatever an image
+ * has in it.
  */
 export class RootFiles {
   readonly #root: TargetRoot;
@@ -85,7 +87,10 @@ export class RootFiles {
     return this.#at(path, (place) => readRegular(place.path));
   }
 
-  /** Replaces what is there, unless it is a directory. A link at the end of the path is followed, if not told otherwise. */
+  /**
+   * Replaces what is there, unless it is a directory. A link at the end of the path is followed, if
+   * not told otherwise.
+   */
   async write(
     path: string,
     content: string | Buffer,
@@ -95,7 +100,10 @@ export class RootFiles {
     await this.fill(path, attributes, async (fd) => writeFileSync(fd, content), options);
   }
 
-  /** As `write`, with content that is written into the descriptor. It gets its name when it is complete. */
+  /**
+   * As `write`, with content that is written into the descriptor. It gets its name when it is
+   * complete.
+   */
   async fill(
     path: string,
     attributes: FileAttributes,
@@ -122,7 +130,9 @@ export class RootFiles {
     }
   }
 
-  /** Changes a text; owner and mode of what is there stay. A missing one is made from an empty text. */
+  /**
+   * Changes a text; owner and mode of what is there stay. A missing one is made from an empty text.
+   */
   async edit(path: string, change: (text: string) => string, ifNew: FileAttributes): Promise<void> {
     const text = this.read(path);
     const attributes =
@@ -135,7 +145,10 @@ export class RootFiles {
     await this.write(path, change(text ?? ''), attributes);
   }
 
-  /** Makes a directory and what is missing above it, all with these attributes; one that is there gets them. */
+  /**
+   * Makes a directory and what is missing above it, all with these attributes; one that is there
+   * gets them.
+   */
   makeDirectory(path: string, attributes: FileAttributes): void {
     const components = path.split('/').filter((name) => name !== '' && name !== '.');
     for (const index of components.keys()) {
@@ -184,7 +197,8 @@ export class RootFiles {
       if (!follow || lstatIfThere(place.path)?.isSymbolicLink() !== true) return place;
       const target = readlinkSync(place.path);
       directory.close();
-      // Relative to the directory in which the link really is: the walk takes `..` there, not in the text.
+      // Relative to the directory in which the link really is: the walk takes `..` there, not in
+      // the text.
       components = [...(target.startsWith('/') ? [] : parent), ...target.split('/')].filter(
         (part) => part !== '',
       );

@@ -30,7 +30,8 @@ interface Action {
 
 /**
  * Does what a step says, in yip's order of fields.
- * @throws AppError HOOK_FAILED that names the field and its position; paths and texts of the document are not in it
+ * @throws AppError HOOK_FAILED that names the field and its position; paths and texts of the
+ * document are not in it
  */
 export async function runStep(fields: StepFields, world: StepWorld): Promise<void> {
   for (const action of listActions(fields, world)) {

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { createReadStream, openSync, closeSync } from 'node:fs';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
 
-const READ_BYTES = 1024 * 1024;
+const READ_BYTES = MIB;
 
 /** Where compressed bytes come from: a file, or a disk that holds one and padding behind it. */
 export interface CompressedSource {
@@ -56,8 +57,9 @@ async function* inProcess(
 }
 
 /**
- * xz and bzip2 read the disk themselves. The padding of the last sector does no harm: an .xz file is a multiple of four bytes long
- * and may be followed by zeros in multiples of four (the format's stream padding); bzip2 ignores what follows the end mark.
+ * xz and bzip2 read the disk themselves. The padding of the last sector does no harm: an .xz file
+ * is a multiple of four bytes long and may be followed by zeros in multiples of four (the format's
+ * stream padding); bzip2 ignores what follows the end mark.
  */
 async function* byProgram(
   source: CompressedSource,

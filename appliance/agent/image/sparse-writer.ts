@@ -1,7 +1,8 @@
 import { crc32 } from 'node:zlib';
+import { MIB } from '#shared/units/bytes.ts';
 
 /** Unit of writing and of verification. */
-export const CHUNK_BYTES = 1024 * 1024;
+export const CHUNK_BYTES = MIB;
 /** Zeros are skipped in pieces of this size. */
 const BLOCK_BYTES = 64 * 1024;
 
@@ -11,8 +12,9 @@ export interface RandomWriter {
 }
 
 /**
- * Collects a stream of any chunk sizes and writes what is not zero, at its place. The disk must read as zeros beforehand.
- * Keeps a CRC-32 of every chunk of 1 MiB, so that the disk can be compared with what came in without reading the source again.
+ * Collects a stream of any chunk sizes and writes what is not zero, at its place. The disk must
+ * read as zeros beforehand. Keeps a CRC-32 of every chunk of 1 MiB, so that the disk can be
+ * compared with what came in without reading the source again.
  */
 export class SparseWriter {
   readonly #disk: RandomWriter;

@@ -10,8 +10,9 @@ export interface ExtractResult {
 }
 
 /**
- * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links, holes and extended attributes as in the
- * archive, what is there is replaced, directories are merged. Nothing lands outside. What comes before an entry that is refused is there.
+ * Puts the entries of an archive into a directory as GNU tar does: owners, modes, times, links,
+ * holes and extended attributes as in the archive, what is there is replaced, directories are
+ * merged. Nothing lands outside. What comes before an entry that is refused is there.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry; DISK_FULL
  */
 export async function extractTar(

@@ -4,7 +4,10 @@ import { badNumber, MAX_ID, showName, type TarHeader } from './tar-header.ts';
 
 /** What an entry is, after everything that comes before its header was applied. */
 export interface JudgedEntry {
-  /** The root directory itself: it belongs to the guest's system, and `tar -C DIR .` would give it the packer's owner. */
+  /**
+   * The root directory itself: it belongs to the guest's system, and `tar -C DIR .` would give it
+   * the packer's owner.
+   */
   readonly isRoot: boolean;
   /** Bytes that follow the header, without their padding. */
   readonly contentBytes: number;
@@ -21,7 +24,9 @@ export interface EntryExtension {
 const MAX_PATH_BYTES = 4095;
 const MAX_COMPONENT_BYTES = 255;
 
-/** `7` is a contiguous file, `S` an old GNU sparse one, `D` a directory with a list of what it held. */
+/**
+ * `7` is a contiguous file, `S` an old GNU sparse one, `D` a directory with a list of what it held.
+ */
 const typesWithContent = new Set(['0', '7', 'S', 'D']);
 const typesWithoutContent = new Set(['1', '2', '5']);
 const typeNames: Readonly<Record<string, string>> = {
@@ -52,8 +57,9 @@ const paxNumbers: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * Decides whether an entry may be put on the disk. What it may do there is bounded by the root that it is put into (extract.ts); this is
- * about what a package is not meant to hold, and about bytes that another reader would take for something else.
+ * Decides whether an entry may be put on the disk. What it may do there is bounded by the root that
+ * it is put into (extract.ts); this is about what a package is not meant to hold, and about bytes
+ * that another reader would take for something else.
  * @throws AppError PACKAGE_UNSAFE or PACKAGE_INVALID that names the entry
  */
 export function judgeEntry(header: TarHeader, extension: EntryExtension): JudgedEntry {
@@ -114,7 +120,10 @@ function checkPaxNumbers(name: Buffer, pax: PaxRecords): void {
   }
 }
 
-/** The parts of a name relative to the root; `how` says what the name is for, if not the entry's own. */
+/**
+ * The parts of a name relative to the root; `how` says what the name is for, if not the entry's
+ * own.
+ */
 function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
   const its = how === undefined ? 'its name' : `${how} ${showName(path)}, which`;
   // Each byte is one character: what is compared is ASCII.
@@ -133,7 +142,10 @@ function splitName(path: Buffer, entry: Buffer, how?: string): string[] {
   return components;
 }
 
-/** A relative target may not climb over the root. An absolute one means the guest's own root, and stays in it. */
+/**
+ * A relative target may not climb over the root. An absolute one means the guest's own root, and
+ * stays in it.
+ */
 function checkLinkTarget(entryDepth: number, target: Buffer, entry: Buffer): void {
   const text = target.toString('latin1');
   if (text.includes('\0') || text.length > MAX_PATH_BYTES)

@@ -7,7 +7,8 @@ const CHUNK_BYTES = 256 * 1024;
 
 /**
  * Streams a `.tar.gz` into a directory; nothing of it is stored elsewhere.
- * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream breaks off, and what `extractTar` throws
+ * @throws AppError PACKAGE_INVALID when it is not gzip or not tar, PACKAGE_DOWNLOAD when the stream
+ * breaks off, and what `extractTar` throws
  */
 export async function overlayPackage(input: Readable, rootPath: string): Promise<ExtractResult> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });

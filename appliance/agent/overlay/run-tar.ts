@@ -12,9 +12,10 @@ const loaders: Readonly<Record<string, string>> = {
 };
 
 /**
- * Lays the system's programs over an empty directory of the target, in a mount namespace that ends with tar, and runs tar with the target as its
- * root: whatever links an archive or an image has, every path is resolved in there. Memory is limited, and tar is the first to go when
- * there is none left: an archive can make it want much.
+ * Lays the system's programs over an empty directory of the target, in a mount namespace that ends
+ * with tar, and runs tar with the target as its root: whatever links an archive or an image has,
+ * every path is resolved in there. Memory is limited, and tar is the first to go when there is none
+ * left: an archive can make it want much.
  */
 const ENTER = `set -eu
 echo 1000 >/proc/self/oom_score_adj
@@ -25,8 +26,8 @@ shift 2
 exec /usr/sbin/chroot "$root" "$@"`;
 
 /**
- * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings are of no use to anybody, except
- * that an attribute could not be set: data would be lost.
+ * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings
+ * are of no use to anybody, except that an attribute could not be set: data would be lost.
  */
 export const TAR_OPTIONS = [
   ...['--extract', '--file=-', '--absolute-names', '--numeric-owner', '--same-owner'],
@@ -48,7 +49,8 @@ export interface RunningTar {
 }
 
 /**
- * Starts GNU tar with `rootPath` as its root. It ends with its first complaint: what came before it stays.
+ * Starts GNU tar with `rootPath` as its root. It ends with its first complaint: what came before it
+ * stays.
  * @throws AppError DISK_FULL when not even an empty directory can be made
  */
 export function startTar(rootPath: string): RunningTar {

@@ -1,10 +1,11 @@
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { type EntryExtension, judgeEntry } from './judge-entry.ts';
 import { parsePax } from './pax.ts';
 import { BLOCK, cutAtNul, isZeroBlock, parseTarHeader } from './tar-header.ts';
 
 /** pax headers and GNU long names are held in memory until their entry is judged. */
-const MAX_META_BYTES = 4 * 1024 * 1024;
+const MAX_META_BYTES = 4 * MIB;
 /** What a global pax header may not say: it would be said of every entry that follows. */
 const entryOnlyKeys = /^(path|linkpath|size|uid|gid|GNU\.sparse\..*|SCHILY\..*)$/;
 const END_MARK = Buffer.alloc(2 * BLOCK);
@@ -12,11 +13,13 @@ const END_MARK = Buffer.alloc(2 * BLOCK);
 type Extension = { -readonly [Key in keyof EntryExtension]: EntryExtension[Key] };
 
 /**
- * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries for the root itself are left out, and the
- * first entry that is refused ends it. Nothing of an entry is let through before it was judged.
+ * Reads an archive as it passes and lets through what may be unpacked, byte for byte: the entries
+ * for the root itself are left out, and the first entry that is refused ends it. Nothing of an
+ * entry is let through before it was judged.
  *
- * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet; `#missing` bytes of the present step
- * are still to come; a step's bytes are in `#step` until they are complete.
+ * INVARIANTS: `#held` are bytes of earlier chunks that belong to an entry that is not judged yet;
+ * `#missing` bytes of the present step are still to come; a step's bytes are in `#step` until they
+ * are complete.
  */
 export class TarGate {
   /** Entries and bytes of content that were let through. */
@@ -30,7 +33,10 @@ export class TarGate {
   #contentLeft = 0;
   #isDropped = false;
   #isFirst = true;
-  /** Of the header that is read: its length without padding, and that of the content behind a map of holes. */
+  /**
+   * Of the header that is read: its length without padding, and that of the content behind a map of
+   * holes.
+   */
   #metaBytes = 0;
   #contentAfterMap = 0;
 
@@ -39,12 +45,16 @@ export class TarGate {
     return this.#reads === 'nothing';
   }
 
-  /** @returns what of these bytes, and of earlier ones, may go on. @throws AppError PACKAGE_UNSAFE, PACKAGE_INVALID */
+  /**
+   * @returns what of these bytes, and of earlier ones, may go on.
+   * @throws AppError PACKAGE_UNSAFE, PACKAGE_INVALID
+   */
   push(chunk: Buffer): Buffer[] {
     if (this.isEnded) return [];
     const out: Buffer[] = [];
     let at = 0;
-    // Where the part of this chunk begins that is neither handed on nor dropped, and the part of it that is not judged.
+    // Where the part of this chunk begins that is neither handed on nor dropped, and the part of it
+    // that is not judged.
     let from = 0;
     let open = 0;
     while (at < chunk.length && !this.isEnded) {
@@ -79,7 +89,10 @@ export class TarGate {
     return out.filter((bytes) => bytes.length > 0);
   }
 
-  /** To be called after the last byte. @throws AppError PACKAGE_INVALID when the archive is not complete */
+  /**
+   * To be called after the last byte.
+   * @throws AppError PACKAGE_INVALID when the archive is not complete
+   */
   end(): void {
     if (this.isEnded) return;
     if (this.#isFirst && this.#step.length === 0) throw unusable('the archive is empty');
@@ -137,7 +150,10 @@ export class TarGate {
     return isRoot ? 'drop' : 'pass';
   }
 
-  /** Old GNU sparse files: stretches in the header, and in blocks behind it as long as each one is full and says that one follows. */
+  /**
+   * Old GNU sparse files: stretches in the header, and in blocks behind it as long as each one is
+   * full and says that one follows.
+   */
   #readOldSparseMap(block: Buffer, start: number, stretches: number): void {
     const isExtended = block[stretches === 4 ? 482 : 504] !== 0;
     const isFull = block[start + (stretches - 1) * 24 + 12] !== 0;

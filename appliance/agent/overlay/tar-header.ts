@@ -14,7 +14,10 @@ export interface TarHeader {
 /** Largest id that chown(2) takes for one: the one above means "leave it". */
 export const MAX_ID = 2 ** 32 - 2;
 
-/** Where each number is: what it is called, offset and length of its field, smallest and largest value. */
+/**
+ * Where each number is: what it is called, offset and length of its field, smallest and largest
+ * value.
+ */
 const numbers = [
   ['mode', 100, 8, -(2 ** 31), 2 ** 32],
   ['uid', 108, 8, 0, MAX_ID],

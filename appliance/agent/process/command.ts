@@ -19,7 +19,10 @@ export interface CommandOptions {
   readonly onStdout?: (text: string) => void;
 }
 
-/** Runs a tool of the appliance to its end and returns its status. Small on purpose: a library for it costs boot time. */
+/**
+ * Runs a tool of the appliance to its end and returns its status. Small on purpose: a library for
+ * it costs boot time.
+ */
 export function tryCommand(
   command: string,
   args: readonly string[],

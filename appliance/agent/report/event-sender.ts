@@ -7,7 +7,10 @@ import {
 } from '#shared/contract/install-event.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 
-/** Events that wait for a slow or absent host; log lines beyond that are dropped, oldest kept, and counted. */
+/**
+ * Events that wait for a slow or absent host; log lines beyond that are dropped, oldest kept, and
+ * counted.
+ */
 const MAX_WAITING_EVENTS = 20_000;
 /** The first event is what the host waits for, and the network comes up while the agent starts. */
 const FIRST_RETRY_MS = 50;
@@ -24,8 +27,9 @@ export interface EventSenderOptions {
 /**
  * Sends events in order, in batches, each until the host has acknowledged it.
  *
- * INVARIANTS: one batch is in flight at a time; an event leaves the queue only when its batch was answered with 2xx, or with a
- * 4xx that no repetition would change; what is sent again is the same bytes with the same number.
+ * INVARIANTS: one batch is in flight at a time; an event leaves the queue only when its batch was
+ * answered with 2xx, or with a 4xx that no repetition would change; what is sent again is the same
+ * bytes with the same number.
  */
 export class EventSender {
   readonly #options: EventSenderOptions;
@@ -78,7 +82,10 @@ export class EventSender {
       await this.#deliver(batch);
   }
 
-  /** As many as fit into one POST. An event is signed when its turn comes, so that those that were dropped leave no gap. */
+  /**
+   * As many as fit into one POST. An event is signed when its turn comes, so that those that were
+   * dropped leave no gap.
+   */
   #takeBatch(): SignedInstallEvent[] {
     const batch: SignedInstallEvent[] = [];
     let bytes = '[]'.length;

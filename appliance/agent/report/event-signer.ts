@@ -6,13 +6,19 @@ const KEY_BYTES = 32;
 
 /** Signs what the agent says, so that the host can tell it from what a script posts. */
 export interface EventSigner {
-  /** For `agent-started`, the first event: the host believes who speaks first, and until then nothing but the agent has run. */
+  /**
+   * For `agent-started`, the first event: the host believes who speaks first, and until then
+   * nothing but the agent has run.
+   */
   readonly keyHex: string;
   /** Numbers and signs one event; to be called once for each, in order. */
   readonly sign: (event: InstallEvent) => SignedInstallEvent;
 }
 
-/** INVARIANT: the key is in this process' memory and in the first event only, never in a file, an environment or an argument. */
+/**
+ * INVARIANT: the key is in this process' memory and in the first event only, never in a file, an
+ * environment or an argument.
+ */
 export function createEventSigner(): EventSigner {
   const keyHex = randomBytes(KEY_BYTES).toString('hex');
   let sequence = 0;

@@ -24,7 +24,10 @@ export interface Reporter extends StageObserver {
   result(failure: StageFailure | null, dumpBytes?: readonly number[]): void;
 }
 
-/** Turns what stages say into events for the host and lines for the serial console; everything passes the mask first. */
+/**
+ * Turns what stages say into events for the host and lines for the serial console; everything
+ * passes the mask first.
+ */
 export function createReporter(options: ReporterOptions): Reporter {
   const { send, print, uptimeMs } = options;
   const clean = (text: string, limit: number): string => options.mask(text).slice(0, limit);

@@ -31,8 +31,8 @@ export interface StageObserver {
 }
 
 /**
- * Runs stages in order and stops at the first that fails; `cleanup` stages run in any case, and their failure counts only when
- * nothing failed before.
+ * Runs stages in order and stops at the first that fails; `cleanup` stages run in any case, and
+ * their failure counts only when nothing failed before.
  * @returns the failure, or null
  */
 export async function runStages(

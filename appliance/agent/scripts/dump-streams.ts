@@ -27,7 +27,10 @@ export function readDump(path: string, sizeBytes: number, reporter: Progress): R
 
 export interface DumpTarget {
   readonly stream: Writable;
-  /** Resolves with the bytes that were written when they are on the disk. @throws AppError SCRIPT_FAILED when they were too many */
+  /**
+   * Resolves with the bytes that were written when they are on the disk.
+   * @throws AppError SCRIPT_FAILED when they were too many
+   */
   finish(): Promise<number>;
 }
 

@@ -14,7 +14,10 @@ export function planMirrorVariables({ mirrors = [] }: InstallPlan): Record<strin
   );
 }
 
-/** The whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; nothing of the agent's own. */
+/**
+ * The whole environment of an OS script: the plan's, OSP_* of the parameters, and PATH; nothing of
+ * the agent's own.
+ */
 export function createScriptEnvironment(
   planned: Readonly<Record<string, string>>,
   parameters: OsParameters,

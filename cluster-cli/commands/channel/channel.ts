@@ -14,7 +14,8 @@ const MAX_MESSAGE_BYTES = 64 * 1024;
 
 /**
  * `gnt-channel read`: waits until the other side wrote something, prints it, and ends.
- * @param waitS longest wait in seconds once the channel is open; undefined waits as long as the channel is open
+ * @param waitS longest wait in seconds once the channel is open; undefined waits as long as the
+ * channel is open
  * @throws AppError CHANNEL_CLOSED when the channel is closed, or nothing came in time
  */
 export async function runChannelRead(
@@ -46,7 +47,10 @@ async function waitForBytes(
   }
 }
 
-/** `gnt-channel write`: stdin to the other side, waiting while its queue is full. @throws AppError CHANNEL_CLOSED */
+/**
+ * `gnt-channel write`: stdin to the other side, waiting while its queue is full.
+ * @throws AppError CHANNEL_CLOSED
+ */
 export async function runChannelWrite(context: Context, name: string): Promise<void> {
   const client = await context.client();
   for await (const chunk of context.terminal.stdin) {

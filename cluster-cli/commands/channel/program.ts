@@ -4,7 +4,10 @@ import { addCommand, wholeNumber } from '../../completion/command.ts';
 
 const load = () => import('./channel.ts');
 
-/** For scripts of trusted OS definitions on the host: the node daemon puts a command of this name on their PATH that knows the instance. */
+/**
+ * For scripts of trusted OS definitions on the host: the node daemon puts a command of this name on
+ * their PATH that knows the instance.
+ */
 export function createChannelProgram(context: Context): Command {
   const program = new Command('gnt-channel').description(
     'Lets a script on the host talk with the one in the appliance, or with the guest.',

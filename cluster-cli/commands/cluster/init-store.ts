@@ -14,7 +14,10 @@ import {
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../terminal/context.ts';
 
-/** The store that a root has, as `gnt-cluster info` shows it; null when it has none yet. @throws AppError FILE_UNREADABLE */
+/**
+ * The store that a root has, as `gnt-cluster info` shows it; null when it has none yet.
+ * @throws AppError FILE_UNREADABLE
+ */
 export async function findStore(paths: RootPaths): Promise<string | null> {
   const choice = await readStoreChoice(paths);
   if (choice !== undefined) return describeStoreUrl(choice.url);
@@ -22,8 +25,8 @@ export async function findStore(paths: RootPaths): Promise<string | null> {
 }
 
 /**
- * Makes a cluster in an empty store, or joins the one that is there, and notes that on this root. May be repeated when it was
- * interrupted.
+ * Makes a cluster in an empty store, or joins the one that is there, and notes that on this root.
+ * May be repeated when it was interrupted.
  * @param keyFile of another node; needed for a cluster that is there
  * @throws AppError USAGE, HOST_PREREQUISITE, STORE_KEY, CONFLICT, FILE_UNREADABLE
  */

@@ -24,7 +24,10 @@ export interface ForceOptions extends SubmitOptions {
   readonly force?: boolean;
 }
 
-/** Asks before something is lost; without a terminal there is nobody to ask. @throws AppError USAGE, INTERRUPTED */
+/**
+ * Asks before something is lost; without a terminal there is nobody to ask.
+ * @throws AppError USAGE, INTERRUPTED
+ */
 export async function confirmLoss(
   context: Context,
   what: string,

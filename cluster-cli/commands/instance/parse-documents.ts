@@ -4,7 +4,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { composeUserData } from '../../values/user-data.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 
-/** A file's bytes as the node's API carries them. `@FILE` means the same as FILE, `-` is stdin. @throws AppError FILE_UNREADABLE */
+/**
+ * A file's bytes as the node's API carries them. `@FILE` means the same as FILE, `-` is stdin.
+ * @throws AppError FILE_UNREADABLE
+ */
 export function readDocument(option: string, file: string, source: ValueSource): string {
   return source.readBytes(option, fileName(file)).toString('base64');
 }
@@ -21,7 +24,10 @@ export function readUserData(files: readonly string[], source: ValueSource): str
 /** Value of a document option that removes what is stored. */
 export const RESET = 'default';
 
-/** Hook documents by the names of their files; none for `default`. @throws AppError FILE_UNREADABLE */
+/**
+ * Hook documents by the names of their files; none for `default`.
+ * @throws AppError FILE_UNREADABLE
+ */
 export function readHooks(files: readonly string[], source: ValueSource): HookFile[] {
   if (files.length === 1 && files[0] === RESET) return [];
   return files.map(fileName).map((file) => ({
@@ -30,7 +36,10 @@ export function readHooks(files: readonly string[], source: ValueSource): HookFi
   }));
 }
 
-/** Public keys, one a line; empty lines and comments are left out. @throws AppError FILE_UNREADABLE, VALIDATION for a private key */
+/**
+ * Public keys, one a line; empty lines and comments are left out.
+ * @throws AppError FILE_UNREADABLE, VALIDATION for a private key
+ */
 export function readSshKeys(files: readonly string[], source: ValueSource): readonly string[] {
   return files.flatMap((file) => {
     const text = source.readText('--ssh-key', fileName(file));

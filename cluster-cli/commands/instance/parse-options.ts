@@ -24,7 +24,10 @@ export interface OsParameters {
   readonly secret: ParameterChanges;
 }
 
-/** All three visibilities. Warns of secrets that stood in the command line. @throws AppError as readParameters, DUPLICATE_OS_PARAMETER */
+/**
+ * All three visibilities. Warns of secrets that stood in the command line.
+ * @throws AppError as readParameters, DUPLICATE_OS_PARAMETER
+ */
 export function readOsParameters(context: Context, options: OsParameterOptions): OsParameters {
   const read = (option: string, texts: readonly string[] | undefined) =>
     readParameters({ option, texts: texts ?? [] }, context.values);
@@ -92,7 +95,10 @@ type ModifyInput = z.input<typeof instanceModify>;
 type BeChanges = NonNullable<ModifyInput['beparams']>;
 type HvChanges = NonNullable<ModifyInput['hvparams']>;
 
-/** `memory=1G,vcpus=2`; Ganeti's maxmem and minmem are accepted where they mean the same as memory. @throws AppError USAGE */
+/**
+ * `memory=1G,vcpus=2`; Ganeti's maxmem and minmem are accepted where they mean the same as memory.
+ * @throws AppError USAGE
+ */
 export function parseBackendParameters(texts: readonly string[], source: ValueSource): BeChanges {
   const option = '-B';
   const pairs = texts.flatMap((text) => parseIdentified(option, `:${text}`).values);
@@ -131,7 +137,10 @@ const HV_KEYS = [
   'metadata_connection_rate',
 ] as const;
 
-/** `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify. @throws AppError USAGE, VALIDATION */
+/**
+ * `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify.
+ * @throws AppError USAGE, VALIDATION
+ */
 export function parseHypervisorParameters(
   option: string,
   texts: readonly string[],
@@ -169,7 +178,10 @@ export interface DiskOptions {
   readonly disk?: readonly string[];
 }
 
-/** `-s SIZE` or `--disk N:size=SIZE,name=NAME`. @throws AppError USAGE, in Ganeti's words where it has some */
+/**
+ * `-s SIZE` or `--disk N:size=SIZE,name=NAME`.
+ * @throws AppError USAGE, in Ganeti's words where it has some
+ */
 export function parseDisks(options: DiskOptions, source: ValueSource): readonly DiskInput[] {
   const given = options.disk ?? [];
   if (options.diskTemplate === 'diskless' && (given.length > 0 || options.osSize !== undefined)) {
@@ -212,7 +224,10 @@ function parseDisk(text: string, source: ValueSource): { ident: string; item: Di
   };
 }
 
-/** `--net N:…`; an index that is left out is a card with defaults, as in Ganeti. @throws AppError USAGE */
+/**
+ * `--net N:…`; an index that is left out is a card with defaults, as in Ganeti.
+ * @throws AppError USAGE
+ */
 export function parseNics(texts: readonly string[], source: ValueSource): readonly NicInput[] {
   const given = texts.map((text) => {
     const { ident, values } = parseIdentified('--net', text);

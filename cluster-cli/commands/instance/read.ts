@@ -35,7 +35,10 @@ export function runListFields(context: Context, options: { readonly json?: boole
   printFields(context, instanceFields, options);
 }
 
-/** `gnt-instance info [NAME…|--all]`. With one name `--json` is its record, else an array. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance info [NAME…|--all]`. With one name `--json` is its record, else an array.
+ * @throws AppError, CommandFailure
+ */
 export async function runInfo(
   context: Context,
   names: readonly string[],

@@ -3,7 +3,10 @@ import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 
-/** The guest says over the channel that it is up; noded answers from memory, so asking every second is cheap. */
+/**
+ * The guest says over the channel that it is up; noded answers from memory, so asking every second
+ * is cheap.
+ */
 const READY_POLL_MS = 1000;
 
 /**

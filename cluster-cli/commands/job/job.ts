@@ -125,7 +125,10 @@ function after(fromMs: number | null, toMs: number | null): string {
   return fromMs === null || toMs === null ? '' : ` (after ${formatDuration(toMs - fromMs)})`;
 }
 
-/** `gnt-job watch ID`: attaches to a job that runs, or tells how it ended. Its end is this command's end. */
+/**
+ * `gnt-job watch ID`: attaches to a job that runs, or tells how it ended. Its end is this command's
+ * end.
+ */
 export async function runJobWatch(
   context: Context,
   idText: string,

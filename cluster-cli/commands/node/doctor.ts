@@ -3,7 +3,10 @@ import type { Context } from '../../terminal/context.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';
 import { type Appearance, createPaint } from '../../terminal/terminal.ts';
 
-/** `gnt-node doctor`: what stands in the way of installations, and what to do. Exit 1 when they cannot work. */
+/**
+ * `gnt-node doctor`: what stands in the way of installations, and what to do. Exit 1 when they
+ * cannot work.
+ */
 export async function runDoctor(
   context: Context,
   options: { readonly json?: boolean },

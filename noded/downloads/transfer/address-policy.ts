@@ -2,23 +2,31 @@ import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
 /**
- * Whose an address is, the farthest first. A web server may send us on to addresses that are as far away as its own, and never nearer: it
- * must not use this host to reach what only this host, or its network, can reach.
+ * Whose an address is, the farthest first. A web server may send us on to addresses that are as far
+ * away as its own, and never nearer: it must not use this host to reach what only this host, or its
+ * network, can reach.
  */
 const DEPTHS = ['public', 'private', 'host'] as const;
 export type Depth = (typeof DEPTHS)[number];
 
-/** An operator's words must not make the host read its own cloud's metadata service, or another machine's on the link. */
+/**
+ * An operator's words must not make the host read its own cloud's metadata service, or another
+ * machine's on the link.
+ */
 const forbidden = listOf(
   '169.254.0.0/16',
   'fe80::/10',
-  // Metadata services of AWS and Google over IPv6, of Alibaba and Oracle, and Azure's, whose address looks like a public one.
+  // Metadata services of AWS and Google over IPv6, of Alibaba and Oracle, and Azure's, whose
+  // address looks like a public one.
   ...['fd00:ec2::254/128', 'fd20:ce::254/128', '100.100.100.200/32'],
   ...['192.0.0.192/32', '168.63.129.16/32'],
 );
 /** `0.0.0.0` and `::` reach this host as well. */
 const loopback = listOf('127.0.0.0/8', '0.0.0.0/8', '::/96');
-/** RFC 1918, 6598, 6890, 2544, 4193, 3879, 3056, 1112 and 8215: what no public server has a reason to send us to. */
+/**
+ * RFC 1918, 6598, 6890, 2544, 4193, 3879, 3056, 1112 and 8215: what no public server has a reason
+ * to send us to.
+ */
 const inner = listOf(
   ...['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '192.0.0.0/24'],
   ...['198.18.0.0/15', '224.0.0.0/3', 'fc00::/7', 'fec0::/10', '2002::/16', '2001::/32'],
@@ -40,7 +48,10 @@ function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 
-/** Whose an address is; null for one that is never asked. BlockList looks into IPv4-mapped addresses by itself. */
+/**
+ * Whose an address is; null for one that is never asked. BlockList looks into IPv4-mapped addresses
+ * by itself.
+ */
 export function depthOf(address: string): Depth | null {
   const bare = untranslated(address.split('%', 1)[0] ?? '');
   const isIn = (list: BlockList): boolean => list.check(bare, familyOf(bare));
@@ -57,7 +68,10 @@ export function isDeeper(depth: Depth, than: Depth): boolean {
   return DEPTHS.indexOf(depth) > DEPTHS.indexOf(than);
 }
 
-/** Whatever listens on all addresses of this host listens there too, firewalled from elsewhere perhaps. */
+/**
+ * Whatever listens on all addresses of this host listens there too, firewalled from elsewhere
+ * perhaps.
+ */
 function isOwn(address: string): boolean {
   const own = new BlockList();
   for (const { address: found } of Object.values(networkInterfaces()).flatMap((all) => all ?? []))

@@ -42,8 +42,9 @@ export const MAX_SILENCE_MS = 60_000;
 const REDIRECTIONS = [301, 302, 303, 307, 308];
 
 /**
- * Asks a web server, and those that it redirects to: the one place that decides where a download may lead. Each hop is judged as the first
- * one; none leads from https to http, to another protocol, or nearer to this host than the first server is (`Reach`).
+ * Asks a web server, and those that it redirects to: the one place that decides where a download
+ * may lead. Each hop is judged as the first one; none leads from https to http, to another
+ * protocol, or nearer to this host than the first server is (`Reach`).
  * @throws WebRefusal, ForbiddenAddressError, or what the network says
  */
 export async function askWeb(request: WebRequest): Promise<WebAnswer> {

@@ -7,7 +7,10 @@ export interface Validators {
 export interface OpenRequest {
   /** First byte wanted. */
   readonly offset: number;
-  /** With offset 0: asks only for a newer version. Beyond: asks for the rest of this version, or else for the whole of another. */
+  /**
+   * With offset 0: asks only for a newer version. Beyond: asks for the rest of this version, or
+   * else for the whole of another.
+   */
   readonly validators: Validators | null;
   readonly signal: AbortSignal;
 }
@@ -25,7 +28,8 @@ export type Opened =
     };
 
 /**
- * A remote file. `open` and the body throw AppError for what another attempt cannot mend, and any other Error for what it may.
+ * A remote file. `open` and the body throw AppError for what another attempt cannot mend, and any
+ * other Error for what it may.
  */
 export interface ByteSource {
   /** For messages: no credentials. */
@@ -33,7 +37,10 @@ export interface ByteSource {
   open(request: OpenRequest): Promise<Opened>;
 }
 
-/** Whether bytes of two answers can be told to belong to one version. Weak ETags promise only the same meaning. */
+/**
+ * Whether bytes of two answers can be told to belong to one version. Weak ETags promise only the
+ * same meaning.
+ */
 export function identifiesVersion({ etag, lastModified }: Validators): boolean {
   return etag === null ? lastModified !== null : !etag.startsWith('W/');
 }

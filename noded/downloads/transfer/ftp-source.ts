@@ -28,7 +28,10 @@ const permanent: Readonly<Record<number, string>> = {
 /** curl: the body ended early. */
 const PARTIAL_FILE = 18;
 
-/** A file on an FTP server, read by curl: its arguments hold no credentials, they go through its stdin. */
+/**
+ * A file on an FTP server, read by curl: its arguments hold no credentials, they go through its
+ * stdin.
+ */
 export function createFtpSource(options: FtpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
   const reach = new Reach();

@@ -35,7 +35,8 @@ export function createHttpSource(options: HttpSourceOptions): ByteSource {
         url: options.url,
         method: 'GET',
         headersFor: (hop) => ({
-          // A login is for the origin that it was given for, and for no other, whatever a server says.
+          // A login is for the origin that it was given for, and for no other, whatever a server
+          // says.
           ...(hop.origin === options.url.origin && authorization),
           ...(offset > 0 && { range: `bytes=${offset}-` }),
           ...(validators && conditions(offset, validators.etag, validators.lastModified)),

@@ -13,8 +13,9 @@ interface Entry extends Login {
 }
 
 /**
- * The login for a URL from a netrc file (netrc(5)); the first match wins, `default` matches all. A machine is a host, whatever the port and
- * the scheme that the URL names; or, beyond netrc(5), `host:port`, or an origin such as `https://host`, and then this one alone.
+ * The login for a URL from a netrc file (netrc(5)); the first match wins, `default` matches all. A
+ * machine is a host, whatever the port and the scheme that the URL names; or, beyond netrc(5),
+ * `host:port`, or an origin such as `https://host`, and then this one alone.
  */
 export function findLogin(netrc: string, url: URL): Login | undefined {
   const names: readonly (string | undefined)[] = [url.hostname, url.host, url.origin, undefined];

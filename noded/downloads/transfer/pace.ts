@@ -10,7 +10,10 @@ export interface PaceOptions {
   readonly stop: (reason: TooSlowError) => void;
 }
 
-/** Judges a server by the time spent waiting for it, so that a slow disk or reader here is not held against it. */
+/**
+ * Judges a server by the time spent waiting for it, so that a slow disk or reader here is not held
+ * against it.
+ */
 export class Pace {
   readonly #options: PaceOptions;
   #bytes = 0;

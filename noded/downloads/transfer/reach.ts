@@ -15,7 +15,10 @@ type LookupCallback = (
 ) => void;
 const lookupAll = promisify(dnsLookup);
 
-/** Why a URL's host may not be asked, as far as its letters tell. Names are judged by what they resolve to, when they do. */
+/**
+ * Why a URL's host may not be asked, as far as its letters tell. Names are judged by what they
+ * resolve to, when they do.
+ */
 export function refusalOf(url: URL): string | undefined {
   const literal = literalAddressOf(url);
   return literal === undefined || depthOf(literal) !== null
@@ -24,9 +27,10 @@ export function refusalOf(url: URL): string | undefined {
 }
 
 /**
- * Which addresses one download may connect to. The operator chose the first host; from then on, redirections and later attempts lead to
- * addresses that are no nearer to this host than the one that answered first. What is judged is the address that is connected to, never a
- * name: whoever owns a name may let it point anywhere, and elsewhere a second later.
+ * Which addresses one download may connect to. The operator chose the first host; from then on,
+ * redirections and later attempts lead to addresses that are no nearer to this host than the one
+ * that answered first. What is judged is the address that is connected to, never a name: whoever
+ * owns a name may let it point anywhere, and elsewhere a second later.
  */
 export class Reach {
   #first: Depth | undefined;

@@ -21,7 +21,10 @@ export function parseSource(text: string): Source | undefined {
   return url.hostname === '' ? undefined : { kind: 'url', url };
 }
 
-/** For messages and logs: without user, password, fragment and what looks like a credential in the query. */
+/**
+ * For messages and logs: without user, password, fragment and what looks like a credential in the
+ * query.
+ */
 export function formatUrl(url: URL): string {
   const shown = new URL(url);
   shown.username = '';

@@ -13,7 +13,10 @@ import { Pace, TooSlowError } from './pace.ts';
 
 /** Takes the bytes in order. */
 export interface TransferSink {
-  /** Before the first byte, with 0 or the offset resumed from; again with 0 when the file changed and all starts over. */
+  /**
+   * Before the first byte, with 0 or the offset resumed from; again with 0 when the file changed
+   * and all starts over.
+   */
   begin(offset: number, totalBytes: number | null, validators: Validators): Promise<void>;
   /** @param signal ends a wait for somebody else */
   write(chunk: Buffer, signal: AbortSignal): Promise<void>;
@@ -52,9 +55,11 @@ interface Position {
 }
 
 /**
- * Brings a remote file whole, over cut connections: by Range and If-Range where the server can, from the start where it cannot.
- * All attempts together have to end in time, and what comes too slowly counts as nothing that came.
- * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, what the sink throws, or the signal's reason
+ * Brings a remote file whole, over cut connections: by Range and If-Range where the server can,
+ * from the start where it cannot. All attempts together have to end in time, and what comes too
+ * slowly counts as nothing that came.
+ * @throws AppError DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED, what the sink throws, or the signal's
+ * reason
  */
 export async function transfer(options: TransferOptions): Promise<'not-modified' | 'done'> {
   const { timeoutS } = options.limits;

@@ -26,7 +26,10 @@ const unsafe = (says: RegExp): Verdict => ({ code: 'PACKAGE_UNSAFE', says });
 const invalid = (says: RegExp): Verdict => ({ code: 'PACKAGE_INVALID', says });
 const bytes = (...values: number[]): Buffer => Buffer.from(values);
 
-/** Each is what is between the first entry, `first`, and the last, `last`: so a reader that loses its place is seen. */
+/**
+ * Each is what is between the first entry, `first`, and the last, `last`: so a reader that loses
+ * its place is seen.
+ */
 const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   // Numbers.
   ...['4.5', '0x5', '5e0', '+5', ' 5', '', '-5', '1e3', '99999999999999999999'].map(

@@ -13,7 +13,10 @@ export type Comparison =
   /** A defect: what we made of it is not what tar makes of it. */
   | { readonly kind: 'different'; readonly how: string };
 
-/** Unpacks an archive twice, as the installer does and with GNU tar alone, into roots with links of a guest in them. */
+/**
+ * Unpacks an archive twice, as the installer does and with GNU tar alone, into roots with links of
+ * a guest in them.
+ */
 export async function compareArchive(archive: Buffer, folder: string): Promise<Comparison> {
   const directory = mkdtempSync(join(folder, 'gnt-compare-'));
   try {

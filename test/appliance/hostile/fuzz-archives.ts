@@ -3,7 +3,10 @@ import { parseArgs } from 'node:util';
 import { compareArchive, knownRefusals } from './compare-archive.ts';
 import { randomArchive } from './random-archive.ts';
 
-/** `node fuzz-archives.ts [--count N] [--seed S] [--folder DIR]`: random archives, ours against GNU tar. Ends with 1 after a difference. */
+/**
+ * `node fuzz-archives.ts [--count N] [--seed S] [--folder DIR]`: random archives, ours against GNU
+ * tar. Ends with 1 after a difference.
+ */
 const { values } = parseArgs({
   options: {
     count: { type: 'string', default: '1000' },

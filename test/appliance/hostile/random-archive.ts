@@ -100,7 +100,10 @@ function randomEntry(random: Random): Buffer {
   return header({ size: 0, ...fields });
 }
 
-/** One archive: mostly well made, with something odd in every few entries, and a few bytes overwritten in some. */
+/**
+ * One archive: mostly well made, with something odd in every few entries, and a few bytes
+ * overwritten in some.
+ */
 export function randomArchive(seed: number): Buffer {
   const random = createRandom(seed);
   const parts: Buffer[] = [];

@@ -20,8 +20,8 @@ interface InstallTiming {
 }
 
 /**
- * Two installations of the demo's guest image on a node of its own: one with a package, one whose script does qemu-img's part alone.
- * Takes a minute on a quiet machine, when the images are cached.
+ * Two installations of the demo's guest image on a node of its own: one with a package, one whose
+ * script does qemu-img's part alone. Takes a minute on a quiet machine, when the images are cached.
  */
 export async function measure(report: Report): Promise<void> {
   const image = await buildGuestImage({ log: () => undefined });
@@ -34,7 +34,8 @@ export async function measure(report: Report): Promise<void> {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : undefined;
     const overlay = ['--personalization-package', `http://127.0.0.1:${port}/package.tar.gz`];
-    // The first run fills the page cache and writes the disk's blocks for the first time, as every first install does.
+    // The first run fills the page cache and writes the disk's blocks for the first time, as every
+    // first install does.
     const whole = await install(lab, 'bench1.example.com', image.path, overlay);
     reportInstall(report, whole);
     const bytes = await virtualBytes(image.path);
@@ -82,7 +83,10 @@ interface SideBySide {
   readonly aloneMs: number;
 }
 
-/** Installations of one image at the same time; ideally as many as there are processors take as long as one. */
+/**
+ * Installations of one image at the same time; ideally as many as there are processors take as long
+ * as one.
+ */
 async function measureSideBySide(
   lab: Lab,
   report: Report,
@@ -144,7 +148,10 @@ async function peakOfMachines(lab: Lab): Promise<number> {
   return Math.max(0, ...(await Promise.all(peaks)));
 }
 
-/** What an installation does, by guestfish, emulated as our appliance is. @returns undefined when libguestfs-tools is not installed */
+/**
+ * What an installation does, by guestfish, emulated as our appliance is.
+ * @returns undefined when libguestfs-tools is not installed
+ */
 async function timeLibguestfs(
   lab: Lab,
   image: string,

@@ -32,7 +32,10 @@ const US_PER_TICK = 10_000;
 
 type Sample = Readonly<Record<keyof typeof UNITS, number>>;
 
-/** metad against other servers with the same bytes; then metad alone with many instances, and how fast it tells of a new view. */
+/**
+ * metad against other servers with the same bytes; then metad alone with many instances, and how
+ * fast it tells of a new view.
+ */
 export async function measure(report: Report): Promise<void> {
   await measureThroughput(report);
   await measureManyInstances(report);

@@ -14,7 +14,8 @@ export interface UnpackedProgram {
 }
 
 /**
- * A program of Debian's, to compare with. Nothing is installed: its packages are unpacked in a cache.
+ * A program of Debian's, to compare with. Nothing is installed: its packages are unpacked in a
+ * cache.
  * @returns null when it cannot be had; the reason goes to stderr
  */
 export async function unpackProgram(

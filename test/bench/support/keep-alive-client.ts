@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 
-/** Connections that each ask the same again as soon as they are answered, and how long that took. */
+/**
+ * Connections that each ask the same again as soon as they are answered, and how long that took.
+ */
 export class KeepAliveClient implements AsyncDisposable {
   readonly #connections: readonly Connection[];
 

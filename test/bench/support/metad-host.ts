@@ -12,8 +12,9 @@ import { GuestServer } from '../../../metad/http/guest-server.ts';
 import { sendText } from '../../../metad/http/reply.ts';
 
 /**
- * `node metad-host.ts CONTROL_SOCKET PORT`: metad's own parts with more instances than a machine can have TAPs. The loopback address that a
- * connection leads to says whose it is: 127.1.X.Y is the instance whose address in the channel is 169.254.X.Y.
+ * `node metad-host.ts CONTROL_SOCKET PORT`: metad's own parts with more instances than a machine
+ * can have TAPs. The loopback address that a connection leads to says whose it is: 127.1.X.Y is the
+ * instance whose address in the channel is 169.254.X.Y.
  */
 const [controlSocket = '', port = ''] = process.argv.slice(2);
 const logger = createLogger({ program: 'metad-host', level: 'info', fd: 2 });

@@ -28,7 +28,10 @@ export interface PeerOptions {
 const ADDRESS = '169.254.169.254';
 const START_TIMEOUT_MS = 10_000;
 
-/** The servers that metad is compared with, as far as they can be had. Their processes end with the stack. */
+/**
+ * The servers that metad is compared with, as far as they can be had. Their processes end with the
+ * stack.
+ */
 export async function startPeers(
   options: PeerOptions,
   stack: AsyncDisposableStack,
@@ -75,7 +78,10 @@ http {
   return await ready({ name: 'nginx', port: 8081, pid: start(options, stack, command) });
 }
 
-/** Its paths and users are built in, so that it gets a mount namespace with empty folders and users of its own. */
+/**
+ * Its paths and users are built in, so that it gets a mount namespace with empty folders and users
+ * of its own.
+ */
 async function startGaneti(
   options: PeerOptions,
   stack: AsyncDisposableStack,

@@ -12,7 +12,10 @@ const WARM_UP_UPDATES = 100;
 /** The guest's request is there by then; an earlier view would be answered at once all the same. */
 const SETTLE_MS = 5;
 
-/** From the node daemon's request with a new view to the answer of a guest that hangs in `wait_for_change`. */
+/**
+ * From the node daemon's request with a new view to the answer of a guest that hangs in
+ * `wait_for_change`.
+ */
 export async function measureViewUpdate(report: Report): Promise<void> {
   await using host = await MetadHost.start(PORT);
   const view = viewOf(0);

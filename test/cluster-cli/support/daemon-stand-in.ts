@@ -11,8 +11,9 @@ import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { NOW_MS, sampleCluster, sampleJob, sampleNode } from './samples.ts';
 
 /**
- * The node's API with nothing behind it, so that what a command sends and prints can be seen. It speaks the contract's types over a real
- * unix socket; everything that changes instances for real is tested with the real daemon.
+ * The node's API with nothing behind it, so that what a command sends and prints can be seen. It
+ * speaks the contract's types over a real unix socket; everything that changes instances for real
+ * is tested with the real daemon.
  */
 export interface DaemonStandIn {
   readonly root: string;

@@ -19,7 +19,8 @@ export interface PackageMirror {
 }
 
 /**
- * A web server with a Debian repository in one of its folders, beside something that is nobody's business.
+ * A web server with a Debian repository in one of its folders, beside something that is nobody's
+ * business.
  * @param name what the node calls it
  */
 export async function startPackageMirror(name: string): Promise<PackageMirror> {

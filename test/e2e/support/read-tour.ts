@@ -5,7 +5,10 @@ export interface TourStep {
   readonly expected: readonly string[];
 }
 
-/** Commands follow `# ` and go on after a backslash; the lines up to the next command are what it prints. */
+/**
+ * Commands follow `# ` and go on after a backslash; the lines up to the next command are what it
+ * prints.
+ */
 export function readTour(markdown: string): readonly TourStep[] {
   const steps: { command: string; expected: string[] }[] = [];
   for (const [, block = ''] of markdown.matchAll(/^```console\n(.*?)^```$/gms)) {
@@ -21,7 +24,10 @@ export function readTour(markdown: string): readonly TourStep[] {
   return steps;
 }
 
-/** @returns the first expected line that the output does not have in its place; undefined when all is as expected */
+/**
+ * @returns the first expected line that the output does not have in its place; undefined when all
+ * is as expected
+ */
 export function findDifference(
   expected: readonly string[],
   output: readonly string[],

@@ -1,7 +1,10 @@
 import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 
-/** Seconds that one request waits in the daemon: asking again and again would take processor time from an emulated guest. */
+/**
+ * Seconds that one request waits in the daemon: asking again and again would take processor time
+ * from an emulated guest.
+ */
 const WAIT_S = 30;
 
 /**

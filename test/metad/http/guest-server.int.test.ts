@@ -57,7 +57,9 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Sends bytes on one connection, and gives everything that comes back until the service ends it. */
+/**
+ * Sends bytes on one connection, and gives everything that comes back until the service ends it.
+ */
 async function exchange(request: string): Promise<Buffer> {
   const socket = connect(join(directory, 'socket'));
   socket.write(request);

@@ -1,6 +1,9 @@
 import { MetadataService } from '@aws-sdk/ec2-metadata-service';
 
-/** Run in a guest's network: prints, as JSON by path, everything that AWS's own client finds below `/latest/`, with session tokens. */
+/**
+ * Run in a guest's network: prints, as JSON by path, everything that AWS's own client finds below
+ * `/latest/`, with session tokens.
+ */
 
 const service = new MetadataService({ ec2MetadataV1Disabled: true, retries: 0 });
 const found: Record<string, string> = {};

@@ -39,7 +39,10 @@ function contentSocketArguments(directory: string): readonly string[] {
   return ['--content-socket', join(directory, 'content.sock')];
 }
 
-/** A channel namespace with the real metad in it, and a network namespace per guest, joined by veth pairs. */
+/**
+ * A channel namespace with the real metad in it, and a network namespace per guest, joined by veth
+ * pairs.
+ */
 export class ChannelLab implements AsyncDisposable {
   readonly namespace: string;
   readonly directory: string;
@@ -59,7 +62,10 @@ export class ChannelLab implements AsyncDisposable {
     this.contentSocket = join(directory, 'content.sock');
   }
 
-  /** @param programArguments of metad beside its control socket; by default those that the node daemon gives */
+  /**
+   * @param programArguments of metad beside its control socket; by default those that the node
+   * daemon gives
+   */
   static async create(
     programArguments: (directory: string) => readonly string[] = contentSocketArguments,
   ): Promise<ChannelLab> {
@@ -148,7 +154,9 @@ export class ChannelLab implements AsyncDisposable {
     return await ended;
   }
 
-  /** A guest's own namespace, with `eth0` as the other end of a device in the channel's namespace. */
+  /**
+   * A guest's own namespace, with `eth0` as the other end of a device in the channel's namespace.
+   */
   async addGuest(link: GuestLink): Promise<Guest> {
     const namespace = `${this.namespace}-g${this.#namespaces.length}`;
     await this.#addNamespace(namespace);
@@ -170,7 +178,8 @@ export class ChannelLab implements AsyncDisposable {
     await run('ip', ['-n', host, 'addr', 'add', 'fe80::a9fe:a9fe/64', 'dev', device, 'nodad']);
     await run('ip', ['-n', host, 'link', 'set', device, 'up']);
     await run('ip', ['-n', host, 'route', 'append', `${ip}/32`, 'dev', device]);
-    // A guest's link-local address would be tentative for seconds, and unusable for its own requests.
+    // A guest's link-local address would be tentative for seconds, and unusable for its own
+    // requests.
     await this.#inNamespace(namespace, 'sysctl', '-qw', 'net.ipv6.conf.eth0.accept_dad=0');
     await run('ip', ['-n', namespace, 'link', 'set', 'eth0', 'up']);
     if (link.isUnconfigured) return;

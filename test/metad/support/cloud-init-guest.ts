@@ -60,7 +60,9 @@ export interface Boot {
   readonly dmi: Readonly<Record<string, string>>;
 }
 
-/** Machines that make cloud-init choose each of its datasources. AWS is the one with session tokens. */
+/**
+ * Machines that make cloud-init choose each of its datasources. AWS is the one with session tokens.
+ */
 export const NOCLOUD: Boot = {
   datasource: 'NoCloud',
   dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
@@ -85,8 +87,9 @@ export interface BootResult {
 }
 
 /**
- * The disk of one guest: an overlay on the tree. cloud-init runs on it in the guest's network namespace and namespaces of its own
- * for the rest, all stages as systemd would start them, without a kernel, a boot loader or ds-identify.
+ * The disk of one guest: an overlay on the tree. cloud-init runs on it in the guest's network
+ * namespace and namespaces of its own for the rest, all stages as systemd would start them, without
+ * a kernel, a boot loader or ds-identify.
  */
 export class CloudInitGuest implements AsyncDisposable {
   readonly #directory: string;

@@ -84,7 +84,8 @@ print(json.dumps({
 export const AWS_SDK_CRAWL = join(import.meta.dirname, 'aws-sdk-crawl.ts');
 
 /**
- * Runs a Python program in a guest's network, with the modules of `tree` and the libraries of `clients`.
+ * Runs a Python program in a guest's network, with the modules of `tree` and the libraries of
+ * `clients`.
  * @returns what it prints as JSON
  */
 export async function runPython(

@@ -52,7 +52,9 @@ export async function askFromGuest(
   });
 }
 
-/** Sends raw bytes and collects what comes back until the service closes, or until there is enough. */
+/**
+ * Sends raw bytes and collects what comes back until the service closes, or until there is enough.
+ */
 export async function sendRaw(
   namespace: string,
   bytes: string | Buffer,

@@ -44,7 +44,10 @@ async function makeAppliance(dir: string): Promise<void> {
   await writeFile(join(dir, 'manifest.json'), manifest());
 }
 
-/** A directory for an appliance, and a builder that is this shell script; `$APPLIANCE` is where it is to build. */
+/**
+ * A directory for an appliance, and a builder that is this shell script; `$APPLIANCE` is where it
+ * is to build.
+ */
 async function createLab(builderScript = 'exit 1') {
   count += 1;
   const dir = join(top, `appliance-${count}`);

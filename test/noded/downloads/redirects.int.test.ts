@@ -19,8 +19,9 @@ import { openPackage } from '../../../noded/downloads/package-source.ts';
 import { createImageCache } from '../../../noded/images/image-cache.ts';
 
 /**
- * An internet of its own: a network namespace where the documentation's addresses (RFC 5737) and 10.0.0.0/8 lead to servers of this file
- * without being addresses of the host, and a mount namespace whose resolver is this file too.
+ * An internet of its own: a network namespace where the documentation's addresses (RFC 5737) and
+ * 10.0.0.0/8 lead to servers of this file without being addresses of the host, and a mount
+ * namespace whose resolver is this file too.
  */
 const INSIDE = 'GNT_TEST_OWN_INTERNET';
 const SETUP = `

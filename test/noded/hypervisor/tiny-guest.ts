@@ -6,8 +6,9 @@ import { once } from 'node:events';
 import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
 
 /**
- * A guest of 512 bytes. Booted by the BIOS it says "up" on ttyS0, then powers off when its power button is pressed, and obeys letters
- * from ttyS0: `o` powers off, `r` resets, `f` floods ttyS0 with "x" for ever; others come back.
+ * A guest of 512 bytes. Booted by the BIOS it says "up" on ttyS0, then powers off when its power
+ * button is pressed, and obeys letters from ttyS0: `o` powers off, `r` resets, `f` floods ttyS0
+ * with "x" for ever; others come back.
  */
 const INSTRUCTIONS = [
   // cli; %ds = %ss = 0; %sp = 0x7c00; sti

@@ -9,7 +9,10 @@ import { planSmbios } from '../../../noded/instances/cloud-init-datasource.ts';
 import { cloudInitTree } from '../../metad/support/cloud-init-guest.ts';
 import { instanceRecord } from '../support/records.ts';
 
-/** Debian's own ds-identify judges the DMI strings that an instance gets; one VM shows that they reach it (cloud-init.long.test.ts). */
+/**
+ * Debian's own ds-identify judges the DMI strings that an instance gets; one VM shows that they
+ * reach it (cloud-init.long.test.ts).
+ */
 const EC2_ID = 'ec2a1b2c-0000-4000-8000-000000000001';
 const SEED = 'DEVNAME=/dev/vdb\nLABEL=CIDATA\nTYPE=iso9660\n';
 let program = '';

@@ -127,6 +127,7 @@ test('takes a flood of progress and output in linear time', () => {
     return performance.now() - startedAtMs;
   };
   const growth = leastGrowth(flood, 4_000, 400_000);
-  // A hundred times as many, of which most are dropped; quadratic work would take ten thousand times as long.
+  // A hundred times as many, of which most are dropped; quadratic work would take ten thousand
+  // times as long.
   assert.ok(growth < 1_000, `${growth} times as long for a hundred times as many events`);
 });

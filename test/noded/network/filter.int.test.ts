@@ -184,7 +184,10 @@ describe("the channel's filter", () => {
     });
   });
 
-  /** What the host says unasked: of its multicast groups, to neighbours it has known, for connections that tests left half open. */
+  /**
+   * What the host says unasked: of its multicast groups, to neighbours it has known, for
+   * connections that tests left half open.
+   */
   const isNoise = (seen: Seen): boolean =>
     seen.to === '33:33:00:00:00:16' ||
     (seen.kind === 'icmpv6' && seen.detail === SOLICITATION && isOfAlice(seen.destination)) ||
@@ -249,7 +252,8 @@ describe("the channel's filter", () => {
         (seen) => seen.source !== SERVICE_IPV4,
       );
       answers += (await alice.settle()).filter(isSynAck).length;
-      // Its burst is two seconds' worth. The kernel was seen, once in some thirty runs, to give it a second time after the rule was replaced.
+      // Its burst is two seconds' worth. The kernel was seen, once in some thirty runs, to give it
+      // a second time after the rule was replaced.
       const allowed = Math.ceil(LOW_RATE * (2 * 2 + (performance.now() - startedAtMs) / 1000));
       outcomes.push({
         attack: 'more new connections than its rate',

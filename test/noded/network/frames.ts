@@ -1,4 +1,7 @@
-/** Ethernet frames byte by byte, so that a test can send what no well-meaning stack would. Addresses are strings. */
+/**
+ * Ethernet frames byte by byte, so that a test can send what no well-meaning stack would. Addresses
+ * are strings.
+ */
 
 export const BROADCAST_MAC = 'ff:ff:ff:ff:ff:ff';
 

@@ -67,7 +67,8 @@ export class RawGuest {
   }
 
   /**
-   * Waits until the host has dealt with everything sent before: a TAP is worked off in order, so an honest ping is answered last.
+   * Waits until the host has dealt with everything sent before: a TAP is worked off in order, so an
+   * honest ping is answered last.
    * @returns what else came in
    */
   async settle(): Promise<readonly Seen[]> {

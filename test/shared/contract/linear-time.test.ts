@@ -10,7 +10,9 @@ import { findLogin } from '../../../noded/downloads/transfer/netrc.ts';
 
 const MIB = 1024 ** 2;
 const url = new URL('http://h/');
-/** Readers of foreign text, and the text that is worst for them: of any length, the same throughout. */
+/**
+ * Readers of foreign text, and the text that is worst for them: of any length, the same throughout.
+ */
 const readers: Readonly<Record<string, (length: number) => unknown>> = {
   'a key of blanks': (length) => attempt(() => parseIni(`[a]\na${' '.repeat(length)}x\n`)),
   'a section of blanks': (length) => attempt(() => parseIni(`[a]${' '.repeat(length)}x\n`)),
@@ -30,7 +32,8 @@ test('a mebibyte of the worst text takes no more time than its length says', () 
     // A mebibyte would take it an hour.
     assert.ok(small < 1000, `${name}: ${small} ms`);
     const large = quickest(() => read(MIB));
-    // Eight times the text: eight times the time, 64 times for a quadratic one. Below two milliseconds nothing can be judged.
+    // Eight times the text: eight times the time, 64 times for a quadratic one. Below two
+    // milliseconds nothing can be judged.
     assert.ok(large < Math.max(2, small) * 28, `${name}: ${small} ms, then ${large} ms`);
   }
 });

@@ -10,7 +10,10 @@ import { writeDurably } from '#shared/files/durable.ts';
 const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
 after(() => rmSync(directory, { recursive: true }));
 
-/** What a process that writes a file asks of the kernel, in order: `write`, `fsync`, `rename`, `link`. */
+/**
+ * What a process that writes a file asks of the kernel, in order: `write`, `fsync`, `rename`,
+ * `link`.
+ */
 function traceWrite(name: string, options: string): readonly string[] {
   const trace = join(directory, `${name}.trace`);
   const program = join(directory, `${name}.ts`);

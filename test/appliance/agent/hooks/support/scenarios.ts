@@ -5,7 +5,10 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 
 const FOLDER = fileURLToPath(new URL('../../../../../fixtures/yip', import.meta.url));
 
-/** The documents of one of fixtures/yip's scenarios: `<scenario>.yaml`, or `<scenario>.<file>.yaml` in the order of their names. */
+/**
+ * The documents of one of fixtures/yip's scenarios: `<scenario>.yaml`, or `<scenario>.<file>.yaml`
+ * in the order of their names.
+ */
 export function readScenario(scenario: string): HookDocument[] {
   const files = readdirSync(FOLDER).filter(
     (name) => name === `${scenario}.yaml` || name.startsWith(`${scenario}.`),
