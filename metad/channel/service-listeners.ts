@@ -84,6 +84,7 @@ export class ServiceListeners {
   }
 }
 
-function keyOf({ name, port, host, hostPort }: ViewService, hopLimit: number): string {
-  return JSON.stringify([name, port, host, hostPort, hopLimit]);
+function keyOf(service: ViewService, hopLimit: number): string {
+  const { name, port, host, hostPort, socketPath } = service;
+  return JSON.stringify([name, port, host, hostPort, socketPath, hopLimit]);
 }

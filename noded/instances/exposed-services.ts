@@ -77,7 +77,8 @@ class RecordedServices implements ExposedServices {
     const instance = this.#callers.get(uuid);
     if (service === undefined || instance === undefined) return undefined;
     const { channel } = instance;
-    return { ...service, instance: { name: instance.name, uuid, ip: channel.ip } };
+    const { port, ...destination } = service;
+    return { port, destination, instance: { name: instance.name, uuid, ip: channel.ip } };
   }
 
   /** While the store is away, guests go on with what they had. */

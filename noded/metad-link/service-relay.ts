@@ -7,6 +7,7 @@ import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
 import type { GuestFailures } from './guest-failures.ts';
+import { checkSocketIsPrivate } from './private-socket.ts';
 import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
 
 /** Where an instance's connections to an exposed service go. */
@@ -14,9 +15,13 @@ export interface ServiceTarget {
   readonly instance: ProxiedInstance;
   /** What the guest connected to. */
   readonly port: number;
-  readonly host: string;
-  readonly hostPort: number;
+  readonly destination: ServiceDestination;
 }
+
+export type ServiceDestination =
+  | { readonly host: string; readonly hostPort: number }
+  /** Of a socket that only its owner and group may connect to: whoever connects can tell the service to be any instance. */
+  | { readonly socketPath: string };
 
 /** Undefined: this instance has no channel now, or there is no such service. */
 export type FindService = (uuid: string, name: string) => Promise<ServiceTarget | undefined>;
@@ -54,14 +59,13 @@ export class ServiceRelay {
     const giveBack = this.#slots.take(uuid);
     if (!giveBack) return refuse(socket, '503 Busy', 'too many connections');
     try {
-      const service = await open(target);
+      const service = await open(target.destination);
       service.on('close', giveBack);
       join(request, socket, head, service, target);
     } catch (error) {
       giveBack();
-      const { host, hostPort } = target;
       const reason = messageOf(error);
-      failures.warn(uuid, 'service.unreachable', { service: name, host, hostPort, reason });
+      failures.warn(uuid, 'service.unreachable', { service: name, ...target.destination, reason });
       refuse(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
     }
   }
@@ -89,8 +93,14 @@ function join(
   }
 }
 
-async function open({ host, hostPort }: ServiceTarget): Promise<Socket> {
-  const service = connect({ host, port: hostPort, allowHalfOpen: true, noDelay: true });
+async function open(destination: ServiceDestination): Promise<Socket> {
+  if ('socketPath' in destination) await checkSocketIsPrivate(destination.socketPath);
+  const service = connect({
+    ...('socketPath' in destination
+      ? { path: destination.socketPath }
+      : { host: destination.host, port: destination.hostPort, noDelay: true }),
+    allowHalfOpen: true,
+  });
   try {
     await once(service, 'connect', { signal: AbortSignal.timeout(CONNECT_TIMEOUT_MS) });
     return service;

@@ -88,11 +88,12 @@ export const doctorReport = z.object({
 export type DoctorFinding = z.infer<typeof doctorFinding>;
 export type DoctorReport = z.infer<typeof doctorReport>;
 
-export const exposedService = z.object({
-  port: z.number().int(),
-  host: z.string(),
-  hostPort: z.number().int(),
-});
+/** Where it goes: TCP, which any local process can connect to too, or a unix socket, which its mode protects. */
+export const exposedService = z.union([
+  z.object({ port: z.number().int(), host: z.string(), hostPort: z.number().int() }),
+  z.object({ port: z.number().int(), socketPath: z.string() }),
+]);
+export type ExposedService = z.infer<typeof exposedService>;
 
 export const clusterRecord = z.object({
   schema: z.literal(1),

@@ -8,6 +8,7 @@ import {
   mirrorName,
   mirrorUrl,
   osParameterName,
+  socketPath,
   tokenPolicy,
 } from './primitives.ts';
 import { redactSource } from './redact-source.ts';
@@ -236,16 +237,19 @@ export const clusterModify = z.strictObject({
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
   /** Folders of the nodes below which the remote API may name images, packages, media and kernels; replaces those that there are. */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
-  /** NAME=PORT:HOST:PORT; null removes NAME. */
+  /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: z
     .record(
       z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
       z
-        .strictObject({
-          port: z.number().int().min(1).max(65535),
-          host: z.string().min(1).max(253),
-          hostPort: z.number().int().min(1).max(65535),
-        })
+        .union([
+          z.strictObject({
+            port: z.number().int().min(1).max(65535),
+            host: z.string().min(1).max(253),
+            hostPort: z.number().int().min(1).max(65535),
+          }),
+          z.strictObject({ port: z.number().int().min(1).max(65535), socketPath }),
+        ])
         .nullable(),
     )
     .default({}),

@@ -58,6 +58,26 @@ export const dialect = z.enum(['ganeti', 'ec2', 'openstack', 'nocloud']);
 export type Dialect = z.infer<typeof dialect>;
 export const DEFAULT_DIALECTS: readonly Dialect[] = ['ganeti', 'ec2', 'openstack', 'nocloud'];
 
+/** Longest path that a unix socket can have (sun_path, with its end). */
+const MAX_SOCKET_PATH_BYTES = 107;
+/** Of a unix socket on the host: absolute, and in one way to write it. */
+export const socketPath = z
+  .string()
+  .refine(
+    (path) => Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES,
+    `at most ${MAX_SOCKET_PATH_BYTES} bytes`,
+  )
+  .refine(
+    (path) =>
+      path.startsWith('/') &&
+      !path.includes('\0') &&
+      path
+        .slice(1)
+        .split('/')
+        .every((part) => part !== '' && part !== '.' && part !== '..'),
+    'not an absolute path without . and ..',
+  );
+
 export const tokenPolicy = z.enum(['optional', 'required']);
 
 /** Stages that hooks can be given for, in the order in which they happen; `*-reset*` in reinstallations only. */

@@ -11,6 +11,7 @@ import {
   macAddress,
   nodeName,
   osParameterName,
+  socketPath,
   timestampMs,
   tokenPolicy,
   uuid,
@@ -75,12 +76,13 @@ export const viewInstall = z.strictObject({
   hooks: hookDocuments.optional(),
 });
 
-/** An operator's service that this instance may reach through the channel: 169.254.169.254:`port` → host:hostPort. */
+/** An operator's service that this instance may reach through the channel: 169.254.169.254:`port` → host:hostPort, or a unix socket. */
 export const viewService = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   port: z.number().int().min(1).max(65535),
-  host: z.string().max(253),
-  hostPort: z.number().int().min(1).max(65535),
+  host: z.string().max(253).optional(),
+  hostPort: z.number().int().min(1).max(65535).optional(),
+  socketPath: socketPath.optional(),
 });
 
 /** The complete, immutable picture of one instance. noded makes it; every dialect is a pure function of it. */

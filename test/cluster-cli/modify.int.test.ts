@@ -107,6 +107,13 @@ for (const removal of ['apt=', '-apt', 'apt=default']) {
   });
 }
 
+test('gnt-cluster modify --expose-service takes a unix socket', async () => {
+  const text = 'apt=3142:unix:/run/apt/guests.sock';
+  const opcode = await submit('gnt-cluster', 'modify', '--expose-service', text);
+  const apt = { port: 3142, socketPath: '/run/apt/guests.sock' };
+  assert.deepEqual(opcode['exposeServices'], { apt });
+});
+
 test('gnt-cluster modify --package-mirror allows mirrors and takes them back', async () => {
   const url = 'http://deb.example.org/debian';
   const opcode = await submit(

@@ -150,7 +150,7 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
 
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 
-/** `NAME=PORT:HOST:PORT`, `NAME=`, `-NAME` or `NAME=default` to take it back; IPv6 hosts in brackets. @throws AppError USAGE */
+/** `NAME=PORT:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or `NAME=default` to take it back; IPv6 hosts in brackets. @throws AppError USAGE */
 export function parseServices(texts: readonly string[]): Services {
   const services: Services = {};
   for (const [name, text] of parseRemovable('--expose-service', texts)) {
@@ -175,6 +175,9 @@ function parseRemovable(option: string, texts: readonly string[]): [string, stri
 }
 
 function parseService(name: string, text: string): NonNullable<Services[string]> {
+  const [, unixPort = '', socketPath] = /^(\d{1,5}):unix:(\/.*)$/.exec(text) ?? [];
+  if (socketPath !== undefined && isPort(Number(unixPort)))
+    return { port: Number(unixPort), socketPath };
   const match = /^(\d{1,5}):(\[[0-9A-Fa-f:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text);
   const port = Number(match?.[1]);
   const hostPort = Number(match?.[3]);
@@ -182,7 +185,7 @@ function parseService(name: string, text: string): NonNullable<Services[string]>
     return { port, host: (match[2] ?? '').replaceAll(/[[\]]/g, ''), hostPort };
   }
   throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
-    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142; NAME= takes it back',
+    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142, or NAME=PORT:unix:/PATH; NAME= takes it back',
     details: { name },
   });
 }
@@ -203,12 +206,10 @@ export async function runClusterInfo(
     return;
   }
   const limits = downloadLimitsOf(cluster);
-  const services = Object.entries(cluster.exposeServices).map(
-    ([key, { port, host, hostPort }]) => ({
-      key,
-      value: `port ${port} goes to ${host}:${hostPort}`,
-    }),
-  );
+  const services = Object.entries(cluster.exposeServices).map(([key, service]) => ({
+    key,
+    value: `port ${service.port} goes to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
+  }));
   const mirrors = Object.entries(cluster.packageMirrors ?? {}).map(([key, value]) => ({
     key,
     value,

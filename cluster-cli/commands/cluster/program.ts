@@ -43,7 +43,7 @@ function clusterOptions(): readonly Option[] {
     ),
     option(
       '--expose-service <name=port:host:port>',
-      'let guests reach a service: port of 169.254.169.254, then host and port it goes to; NAME= takes it back; repeatable',
+      'let guests reach a service: port of 169.254.169.254, then host and port it goes to, or unix:/PATH (any local process can connect to a port and pass for an instance, to a socket who its mode allows); NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
     option(

@@ -9,7 +9,8 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createExposedServices } from '../../../noded/instances/exposed-services.ts';
 
-const service = { port: 3142, host: '127.0.0.1', hostPort: 8080 };
+const destination = { host: '127.0.0.1', hostPort: 8080 };
+const service = { port: 3142, ...destination };
 const instance = {
   name: 'web1',
   uuid: '6aa7b544-1f3d-49e9-b2b7-73836039b5cf',
@@ -45,9 +46,17 @@ test('the record decides which ports are open, when views are renewed, and where
   await expose({ apt: service });
   await services.publish();
   assert.deepEqual(calls, [[3142], 'views']);
-  assert.deepEqual(await services.find(instance.uuid, 'apt'), { ...service, instance });
+  assert.deepEqual(await services.find(instance.uuid, 'apt'), {
+    port: 3142,
+    destination,
+    instance,
+  });
   isAway = true;
-  assert.deepEqual(await services.find(instance.uuid, 'apt'), { ...service, instance });
+  assert.deepEqual(await services.find(instance.uuid, 'apt'), {
+    port: 3142,
+    destination,
+    instance,
+  });
   await assert.rejects(services.refresh(), { code: 'STORE_UNAVAILABLE' });
   isAway = false;
   await services.refresh();

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { chmod, rm, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo, Socket } from 'node:net';
+import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView, ViewService } from '#shared/contract/view.ts';
@@ -71,8 +73,7 @@ beforeEach(async () => {
   targets.set(`${uuid}/apt`, {
     instance: { name, uuid, ip: channel.ip },
     port: PORT,
-    host: '127.0.0.1',
-    hostPort,
+    destination: { host: '127.0.0.1', hostPort },
   });
   await expose([{ name: 'apt', port: PORT, host: '127.0.0.1', hostPort }]);
   await until(async () => (await openConnections()) === 0);
@@ -204,6 +205,41 @@ test('a service that does not answer is a reset, and a guest with another addres
   await lab.ip('route', 'append', '169.254.9.9/32', 'dev', view.channel.device);
   await assertReset(fromGuest('169.254.9.9'));
   const target = targets.get(`${view.uuid}/apt`) ?? assert.fail();
-  targets.set(`${view.uuid}/apt`, { ...target, hostPort: 1 });
+  targets.set(`${view.uuid}/apt`, { ...target, destination: { host: '127.0.0.1', hostPort: 1 } });
   await assertReset(fromGuest());
+});
+
+test('a service on a unix socket gets connections, but not on one that everybody may connect to', async () => {
+  const socketPath = join(lab.directory, 'service.sock');
+  const unixServer = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', (header) => socket.end(header));
+  });
+  unixServer.listen(socketPath);
+  await once(unixServer, 'listening');
+  await chmod(lab.directory, 0o755);
+  const target = targets.get(`${view.uuid}/apt`) ?? assert.fail();
+  targets.set(`${view.uuid}/apt`, { ...target, destination: { socketPath } });
+  await expose([{ name: 'apt', port: PORT, socketPath }]);
+  try {
+    await chmod(socketPath, 0o666);
+    await assertReset(fromGuest());
+    for (const [mode, folderMode] of [
+      [0o600, 0o755],
+      [0o666, 0o750],
+    ] as const) {
+      await chmod(socketPath, mode);
+      await chmod(lab.directory, folderMode);
+      const header = Buffer.concat(
+        await Array.fromAsync((await fromGuest()) as AsyncIterable<Buffer>),
+      );
+      assert.ok(header.includes('QUIT') && header.includes(view.name), header.toString('latin1'));
+    }
+    await chmod(lab.directory, 0o755);
+    await rm(socketPath);
+    await writeFile(socketPath, '');
+    await assertReset(fromGuest());
+  } finally {
+    unixServer.close();
+  }
 });

@@ -1,0 +1,25 @@
+import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+const OTHERS_WRITE = 0o002;
+const OTHERS_ENTER = 0o001;
+
+/**
+ * A service believes the PROXY header of whoever connects, so a socket that everybody may connect to is worth no more than a port.
+ * @throws Error that says what to change
+ */
+export async function checkSocketIsPrivate(path: string): Promise<void> {
+  const socket = await lstat(path);
+  if (!socket.isSocket()) throw new Error(`${path} is no socket`);
+  if ((socket.mode & OTHERS_WRITE) === 0 || !(await isReachedByOthers(path))) return;
+  throw new Error(
+    `everybody on the host may connect to ${path}, and pass for any instance: chmod o-w it`,
+  );
+}
+
+async function isReachedByOthers(path: string): Promise<boolean> {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if (((await lstat(folder)).mode & OTHERS_ENTER) === 0) return false;
+    if (folder === dirname(folder)) return true;
+  }
+}
