@@ -24,7 +24,8 @@ const SLOW_CLIENTS = 40;
 const SLOW_STEP_MS = 500;
 /** More than metad's timeouts together: whoever is slower than that was not cut off. */
 const SLOW_LIMIT_MS = 60_000;
-const PIPELINED_REQUESTS = 100;
+/** As many as may wait for their answers, with the last one. */
+const PIPELINED_REQUESTS = 15;
 const FLOODERS = 8;
 const HELD_MS = 200;
 

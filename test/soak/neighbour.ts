@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Run in a guest's network: reads an instance id, which it is given, until its stdin ends; then prints a NeighbourReport. */
+/** Run in a guest's network: reads an instance id, which it is given, every so many milliseconds until its stdin ends; then prints a NeighbourReport. */
 
 export interface NeighbourReport {
   /** Milliseconds, ascending. */
@@ -10,7 +10,6 @@ export interface NeighbourReport {
 }
 
 const URL = 'http://169.254.169.254/latest/meta-data/instance-id';
-const EVERY_MS = 50;
 /** An answer that takes longer counts as none. */
 const PATIENCE_MS = 5000;
 
@@ -28,7 +27,8 @@ async function read(): Promise<string> {
   });
 }
 
-const expected = `200 ${process.argv[2]}`;
+const [instanceId = '', everyMs = ''] = process.argv.slice(2);
+const expected = `200 ${instanceId}`;
 const latencies: number[] = [];
 const failures: string[] = [];
 const stop = new AbortController();
@@ -42,7 +42,7 @@ while (!stop.signal.aborted) {
     failures.push(error instanceof Error ? error.message : String(error));
   }
   latencies.push(performance.now() - startedAtMs);
-  await sleep(EVERY_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+  await sleep(Number(everyMs), undefined, { signal: stop.signal }).catch(() => undefined);
 }
 latencies.sort((a, b) => a - b);
 process.stdout.write(JSON.stringify({ latencies, failures } satisfies NeighbourReport));

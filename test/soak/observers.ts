@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,9 +16,11 @@ export async function watchNeighbour(
   namespace: string,
   instanceId: string,
   signal: AbortSignal,
+  { everyMs = 50, priority = 0 } = {},
 ): Promise<NeighbourReport> {
-  const enter = ['netns', 'exec', namespace, process.execPath, NEIGHBOUR, instanceId];
+  const enter = ['netns', 'exec', namespace, process.execPath, NEIGHBOUR, instanceId, `${everyMs}`];
   const child = spawn('ip', enter, { stdio: ['pipe', 'pipe', 'inherit'] });
+  if (child.pid !== undefined) setPriority(child.pid, priority);
   signal.addEventListener('abort', () => child.stdin.end());
   return JSON.parse(await text(child.stdout)) as NeighbourReport;
 }

@@ -39,7 +39,7 @@ const NEIGHBOUR = 'neighbour';
 const MAX_P99_MS = 2000;
 /** Without a leak, the floor of Node's heap moves by this much in a minute. */
 const MAX_GROWTH_MIB = 64;
-const MAX_RESIDENT_MIB = 512;
+const MAX_RESIDENT_MIB = 300;
 /** What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts. */
 const SETTLE_MS = 15_000;
 const SAY_EVERY_MS = 10_000;

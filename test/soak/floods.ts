@@ -1,0 +1,133 @@
+import { createSocket } from 'node:dgram';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
+import { connectFromGuest } from '../metad/support/guest-http.ts';
+import type { Attack, Attacker } from './attackers.ts';
+
+/** What one guest can do a million times. Each flood goes on as fast as metad lets it, on as many connections as a guest may have. */
+
+const HOST = 'Host: 169.254.169.254\r\n';
+const CONNECTIONS = 64;
+/** After a connection was refused or cut: who does not pause at all floods the packet filter, which is another attack. */
+const RECONNECT_MS = 5;
+const DHCP_BURST = 64;
+const PATH = '/ganeti/latest';
+
+function get(path: string, headers = ''): string {
+  return `GET ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`;
+}
+
+function post(path: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** Sends the same bytes over and over; reads the answers, or does not. */
+function pour(bytes: string, isReading = true): Attacker {
+  return async (attack) => {
+    const workers = Array.from({ length: CONNECTIONS }, async () => {
+      while (!attack.signal.aborted) {
+        await pourOne(attack, bytes, isReading);
+        await sleep(RECONNECT_MS, undefined, { signal: attack.signal }).catch(() => undefined);
+      }
+    });
+    await Promise.all(workers);
+  };
+}
+
+async function pourOne(attack: Attack, bytes: string, isReading: boolean): Promise<void> {
+  const socket = connectFromGuest(attack.namespace);
+  attack.count('connections');
+  const stop = (): void => void socket.destroy();
+  attack.signal.addEventListener('abort', stop);
+  await new Promise<void>((resolve) => {
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve());
+    socket.on('end', stop);
+    if (isReading) socket.on('data', () => undefined);
+    else socket.pause();
+    const send = (): void => {
+      // One after the other: the next turn belongs to the other connections.
+      if (socket.writable && socket.write(bytes)) setImmediate(send);
+    };
+    socket.on('connect', send);
+    socket.on('drain', send);
+  });
+  attack.signal.removeEventListener('abort', stop);
+}
+
+/** Asks one request after the other on each connection, each when the last one was answered. */
+const hurry: Attacker = async (attack) => {
+  const ask = async (): Promise<void> => {
+    const socket: Socket = connectFromGuest(attack.namespace);
+    attack.count('connections');
+    const stop = (): void => void socket.destroy();
+    attack.signal.addEventListener('abort', stop);
+    await new Promise<void>((resolve) => {
+      socket.on('error', () => undefined);
+      socket.on('close', () => resolve());
+      socket.on('end', stop);
+      socket.on('data', () => socket.write(get('/')));
+      socket.on('connect', () => socket.write(get('/')));
+    });
+    attack.signal.removeEventListener('abort', stop);
+  };
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, async () => {
+      while (!attack.signal.aborted) {
+        await ask();
+        await sleep(RECONNECT_MS, undefined, { signal: attack.signal }).catch(() => undefined);
+      }
+    }),
+  );
+};
+
+const dhcp: Attacker = async (attack) => {
+  const fd = inNetworkNamespace(`/run/netns/${attack.namespace}`, () =>
+    openDeviceSocket({ device: 'eth0', type: 'udp', address: '0.0.0.0', port: 68 }),
+  );
+  const socket = createSocket('udp4');
+  socket.on('error', () => undefined);
+  await new Promise<void>((resolve) => socket.bind({ fd }, resolve));
+  const message = Buffer.alloc(300, 1);
+  while (!attack.signal.aborted) {
+    for (let count = 0; count < DHCP_BURST; count++)
+      socket.send(message, 67, '169.254.169.254', () => undefined);
+    attack.count('messages', DHCP_BURST);
+    await sleep(1, undefined, { signal: attack.signal }).catch(() => undefined);
+  }
+  socket.close();
+};
+
+const CRUMBS = '1\r\na\r\n'.repeat(10_000);
+const MANY_HEADERS = Array.from({ length: 900 }, (_, index) => `a${index}:\r\n`).join('');
+
+export const FLOODS: Readonly<Record<string, Attacker>> = {
+  pipelined: pour(get('/').repeat(1000)),
+  hurry: hurry,
+  waits: pour(get(`${PATH}/meta_data.json?wait_for_change=true`).repeat(16)),
+  churn: pour(get(`${PATH}/read?wait=60`).repeat(17)),
+  images: pour(get(`${PATH}/os/image`), false),
+  packages: pour(get(`${PATH}/os/package`).repeat(16), false),
+  heads: pour(`HEAD ${PATH}/os/image HTTP/1.1\r\n${HOST}\r\n`.repeat(16)),
+  events: pour(post(`${PATH}/install/events`, `[${'{},'.repeat(87_000)}{}]`)),
+  writes: pour(post(`${PATH}/write`, 'w'.repeat(64 * 1024))),
+  crumbs: pour(
+    `POST ${PATH}/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${CRUMBS}0\r\n\r\n`,
+  ),
+  bodies: pour(`GET / HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${CRUMBS}`),
+  headers: pour(get('/', MANY_HEADERS)),
+  tokens: pour(
+    `PUT /latest/api/token HTTP/1.1\r\n${HOST}X-aws-ec2-metadata-token-ttl-seconds: 60\r\n\r\n`.repeat(
+      16,
+    ),
+  ),
+  unread: pour(get('/latest/user-data').repeat(16), false),
+  'half-open': pour('GET / HTTP/1.1\r\nHos'),
+  dhcp: dhcp,
+};
+
+/** One guest that does all of it at once. */
+export const everything: Attacker = async (attack) => {
+  await Promise.all(Object.values(FLOODS).map(async (flood) => await flood(attack)));
+};
