@@ -93,7 +93,6 @@ export const exposedService = z.union([
   z.object({ port: z.number().int(), host: z.string(), hostPort: z.number().int() }),
   z.object({ port: z.number().int(), socketPath: z.string() }),
 ]);
-export type ExposedService = z.infer<typeof exposedService>;
 
 export const clusterRecord = z.object({
   schema: z.literal(1),
