@@ -1,5 +1,5 @@
 import { constants, setPriority } from 'node:os';
-import { createRandom } from '../metad/support/request-generator.ts';
+import { createSeededRandom } from '../lab/seeded-random.ts';
 import { FLOODS, everything } from './floods.ts';
 
 /**
@@ -15,7 +15,7 @@ process.stdin.on('end', () => stop.abort()).resume();
 const counts: Record<string, number> = {};
 await flood({
   namespace,
-  random: createRandom(1),
+  random: createSeededRandom(1).below,
   signal: stop.signal,
   count: (what, by = 1) => (counts[what] = (counts[what] ?? 0) + by),
   problem: (text) => process.stderr.write(`${text}\n`),
