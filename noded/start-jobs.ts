@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { createFindElsewhere } from './cluster/find-elsewhere.ts';
 import type { NodedConfig } from './config.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { createInstallRoom } from './install/install-room.ts';
@@ -11,6 +12,7 @@ import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
+import type { HostCopies } from './os/host-copies.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeGuests } from './start-guests.ts';
@@ -23,6 +25,7 @@ export interface JobsParts {
   readonly host: NodeHost;
   readonly guests: NodeGuests;
   readonly osRegistry: OsRegistry;
+  readonly hostCopies: HostCopies;
   readonly metrics: Pick<NodeMetrics, 'jobEnded' | 'stageEnded'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -30,7 +33,7 @@ export interface JobsParts {
 
 /** Runs operations on this node's instances. `stop` is its undo, which whoever watches jobs has to be there for. */
 export function startJobs(parts: JobsParts): JobEngine {
-  const { config, records, host, guests, osRegistry, metrics, clock, logger } = parts;
+  const { config, records, host, guests, osRegistry, hostCopies, metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, images, exports } = host;
@@ -40,8 +43,9 @@ export function startJobs(parts: JobsParts): JobEngine {
     authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
-      ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, exports },
+      ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services },
+      findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
       ...{ logDir: paths.logDir, hooksDir: paths.hooksDir, logger, clock },
     }),
   });
@@ -52,6 +56,7 @@ function newInstaller({
   records,
   host,
   guests,
+  hostCopies,
   metrics,
   clock,
   logger,
@@ -62,6 +67,7 @@ function newInstaller({
   return createInstaller({
     ...{ repository: records.instances, disks, images, applianceFiles, keeper, views, guestEvents },
     active: activeInstalls,
+    hostCopies,
     channelCommands: {
       dir: join(paths.runDir, 'channel'),
       root: paths.root,

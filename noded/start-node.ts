@@ -5,6 +5,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { NodedConfig } from './config.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { createNodeMetrics } from './node-metrics.ts';
+import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
 import { startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
@@ -32,8 +33,20 @@ export async function startNode(
   const host = undo.use(await startHost(config, records, clock, logger, environment));
   const guests = undo.use(await startGuests(config, records, host, clock, logger));
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
+  const hostCopies = createHostCopies(config.paths.hostCopiesDir);
+  await hostCopies.sweep();
   const metrics = createNodeMetrics(startedAtMs);
-  const jobs = startJobs({ config, records, host, guests, osRegistry, metrics, clock, logger });
+  const jobs = startJobs({
+    config,
+    records,
+    host,
+    guests,
+    osRegistry,
+    hostCopies,
+    metrics,
+    clock,
+    logger,
+  });
   const { instances, owns } = records;
   metrics.observe({
     activeJobs: () => jobs.activeStatuses(),

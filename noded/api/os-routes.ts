@@ -1,6 +1,8 @@
-import { osInfo, type OsInfo } from '#shared/contract/api.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { osInfo, type OsInfo, type OsSettings, type OsVariantInfo } from '#shared/contract/api.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { describeParameters, osLayer, resolveParameters } from '../instances/os-parameters.ts';
+import { digestDefinition } from '../os/definition-content.ts';
+import { judgeTrust } from '../os/os-trust.ts';
 import type { OsDiagnosis, OsRegistry } from '../os/os-registry.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { question, type AnyApiRoute } from './api-route.ts';
@@ -8,7 +10,7 @@ import { question, type AnyApiRoute } from './api-route.ts';
 export interface OsRoutesDependencies {
   readonly osRegistry: OsRegistry;
   readonly osSearchPath: readonly string[];
-  readonly clusters: Pick<ClusterRepository, 'loadOs'>;
+  readonly clusters: Pick<ClusterRepository, 'loadOs' | 'loadVariants'>;
 }
 
 export function osRoutes(dependencies: OsRoutesDependencies): readonly AnyApiRoute[] {
@@ -33,7 +35,10 @@ async function describeOs(
   clusters: OsRoutesDependencies['clusters'],
 ): Promise<OsInfo> {
   const settings = await clusters.loadOs(diagnosis.name);
+  const variants = await clusters.loadVariants(diagnosis.name);
   const { definition } = diagnosis;
+  const digest = await tryDigest(diagnosis);
+  const trust = judgeTrust([settings], digest);
   return {
     name: diagnosis.name,
     path: diagnosis.path,
@@ -44,7 +49,33 @@ async function describeOs(
     parameters: [...(definition?.parameters ?? [])],
     hostScripts: Object.keys(definition?.hostScripts ?? {}),
     applianceScripts: Object.keys(definition?.applianceScripts ?? {}),
-    trusted: settings.trusted,
+    trusted: trust.state === 'trusted',
+    trust,
+    ...describeSettings(settings),
+    variantSettings: Object.fromEntries(
+      [...variants].map(([variant, own]) => [
+        variant,
+        { trust: judgeTrust([settings, own], digest), ...describeSettings(own) },
+      ]),
+    ),
+  };
+}
+
+/** Null for one that cannot be trusted: the operation that would need it says why. */
+async function tryDigest({ path, definition }: OsDiagnosis): Promise<string | null> {
+  if (definition === null) return null;
+  try {
+    return await digestDefinition(path);
+  } catch (error) {
+    if (isAppError(error, 'OS_INVALID')) return null;
+    throw error;
+  }
+}
+
+function describeSettings(
+  settings: OsSettings,
+): Pick<OsVariantInfo, 'hidden' | 'blacklisted' | 'defaults'> {
+  return {
     hidden: settings.hidden,
     blacklisted: settings.blacklisted,
     defaults: describeParameters(resolveParameters([osLayer(settings)])),

@@ -16,6 +16,7 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ChannelCommandsOptions } from '../os/channel-commands.ts';
+import type { HostCopies } from '../os/host-copies.ts';
 import type { ChosenScripts } from '../os/choose-scripts.ts';
 import type { InstallRoom } from './install-room.ts';
 
@@ -60,6 +61,7 @@ export interface InstallerDependencies {
   readonly keeper: MachineKeeper;
   readonly views: Views;
   readonly guestEvents: GuestEvents;
+  readonly hostCopies: HostCopies;
   readonly channelCommands: ChannelCommandsOptions;
   readonly chooseAccelerator: (
     wanted: 'auto' | 'kvm' | 'tcg',

@@ -11,6 +11,7 @@ import { listHiddenValues } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { AlongsideScript } from '../os/alongside-script.ts';
+import type { HostScript } from '../os/choose-scripts.ts';
 import { planMediumMachine } from './appliance-machine.ts';
 import { runAppliance } from './appliance-session.ts';
 import { createChannelCommands } from '../os/channel-commands.ts';
@@ -111,7 +112,7 @@ export class InstallRun {
     });
     for (const phase of phases) {
       if (phase.kind === 'appliance') await this.#runAppliance(phase);
-      else await this.#stages.timed('os-scripts', () => this.#runHostScript(phase.path, signal));
+      else await this.#stages.timed('os-scripts', () => this.#runHostScript(phase.script, signal));
     }
   }
 
@@ -153,8 +154,8 @@ export class InstallRun {
       ],
       beforeBoot: async () => image?.verifyUnchanged(),
       createAlongside: () =>
-        new AlongsideScript(phase.alongside, this.#context.signal, (path, signal) =>
-          this.#runHostScript(path, signal),
+        new AlongsideScript(phase.alongside, this.#context.signal, (script, signal) =>
+          this.#runHostScript(script, signal),
         ),
       stages: this.#stages,
       context: this.#context,
@@ -204,17 +205,18 @@ export class InstallRun {
     }
   }
 
-  async #runHostScript(path: string, signal: AbortSignal): Promise<string> {
+  async #runHostScript({ path, digest }: HostScript, signal: AbortSignal): Promise<string> {
     const { instance, os, parameters, dumps, isReinstall } = this.#request;
     if (os === null) throw new Error('a host script belongs to an OS definition');
-    const { disks, channelCommands } = this.#dependencies;
+    const { disks, channelCommands, hostCopies } = this.#dependencies;
+    await using copy = await hostCopies.make(os.definition, digest);
     const log = this.#stages.openLog();
     const commands = await createChannelCommands(channelCommands, instance.name, instance.uuid);
     try {
       const script = {
         instance,
-        os,
-        path,
+        os: { ...os, definition: copy.definition },
+        path: copy.pathOf(path),
         parameters,
         disks,
         signal,

@@ -1,4 +1,5 @@
 import type { HookPoint } from '#shared/contract/primitives.ts';
+import type { HostScript } from '../os/choose-scripts.ts';
 
 /** What an installation consists of, as far as it decides who does what where. */
 export interface InstallParts {
@@ -6,8 +7,8 @@ export interface InstallParts {
   readonly hasPackage: boolean;
   /** Path of the untrusted script within its definition. */
   readonly applianceScript: string | null;
-  /** Path on the host of the trusted script that may run. */
-  readonly hostScript: string | null;
+  /** The trusted script that may run on the host. */
+  readonly hostScript: HostScript | null;
   /** There are documents of hooks, which need an appliance for all of their stages. */
   readonly hasHooks: boolean;
   readonly isReinstall: boolean;
@@ -20,11 +21,11 @@ export type InstallPhase =
       readonly script: string | null;
       readonly personalization: boolean;
       /** Runs on the host while the appliance's own script does. */
-      readonly alongside: string | null;
+      readonly alongside: HostScript | null;
       /** Stages whose hooks are run in it. */
       readonly hooks: readonly HookPoint[];
     }
-  | { readonly kind: 'host-script'; readonly path: string };
+  | { readonly kind: 'host-script'; readonly script: HostScript };
 
 /** Hooks before the scripts, and those after them. */
 const earlyHooks: readonly HookPoint[] = ['install.pre', 'image', 'before-install', 'before-reset'];
@@ -82,7 +83,7 @@ export function planPhases(parts: InstallParts): readonly InstallPhase[] {
     );
   } else {
     if (hasImage || hasHooks) phases.push(appliance({ image: hasImage, hooks: early }));
-    phases.push({ kind: 'host-script', path: hostScript });
+    phases.push({ kind: 'host-script', script: hostScript });
   }
   if (hasPackage || hasHooks) {
     const hooks: HookPoint[] = applianceScript === null ? ['os-scripts', ...late] : [...late];

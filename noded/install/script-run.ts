@@ -11,7 +11,7 @@ import type { JobContext } from '../jobs/job-handler.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import type { ScriptOperation } from '../os/script-environment.ts';
 import { runAppliance } from './appliance-session.ts';
-import type { ChosenHelper } from '../os/choose-scripts.ts';
+import type { ChosenHelper, HostScript } from '../os/choose-scripts.ts';
 import { exportDumps, runInstanceScript } from '../os/instance-script.ts';
 import { inStage } from './install-error.ts';
 import { buildInstallContent } from './install-content.ts';
@@ -72,7 +72,7 @@ async function run(
   if ('host' in script) {
     return stages.timed('os-scripts', async () => {
       const sizes = await runOnHost(dependencies, request, script.host, stages, context);
-      return [`${script.host} on the host`, sizes] as const;
+      return [`${script.host.path} on the host`, sizes] as const;
     });
   }
   const sizes = await runAppliance(dependencies, {
@@ -104,17 +104,18 @@ async function run(
 }
 
 async function runOnHost(
-  { disks }: InstallerDependencies,
+  { disks, hostCopies }: InstallerDependencies,
   { instance, os, operation, parameters, dumps }: ScriptRequest,
-  path: string,
+  { path, digest }: HostScript,
   stages: StageRecorder,
   { report, signal }: JobContext,
 ): Promise<readonly number[]> {
+  await using copy = await hostCopies.make(os.definition, digest);
   const log = stages.openLog();
   const script = {
     instance,
-    os,
-    path,
+    os: { ...os, definition: copy.definition },
+    path: copy.pathOf(path),
     disks,
     signal,
     parameters,

@@ -95,7 +95,7 @@ async function chooseExport(
     );
   }
   const os = await osRegistry.find(osType);
-  const policy = await loadOsPolicy(osType, clusters);
+  const policy = await loadOsPolicy(osType, os, clusters);
   return {
     os,
     script: requireHelper(os.definition, 'export', policy),

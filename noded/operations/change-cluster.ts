@@ -2,16 +2,20 @@ import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { digestDefinition } from '../os/definition-content.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 export function modifyOsHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'OS_SET_PARAMS'>> {
   return {
-    locks: (opcode) => [`os/${opcode.name}`],
+    // Of all its variants: trust in them goes with trust in it.
+    locks: (opcode) => [`os/${opcode.name.split('+')[0]}`],
     prepare: async (opcode) => {
       const names = [
         ...Object.keys(opcode.osParameters),
@@ -26,24 +30,83 @@ export function modifyOsHandler(
         });
       }
       refuseDuplicateParameters(opcode);
-      return async () => {
-        await dependencies.clusters.updateOs(opcode.name, (settings) =>
-          applyOsChanges(settings, opcode),
-        );
-        return { name: opcode.name };
+      const found = opcode.trusted === true ? await findContent(opcode.name, dependencies) : null;
+      return async (context) => {
+        const { clusters, clock } = dependencies;
+        const trust = found === null ? undefined : { digest: found.digest, atMs: clock.now() };
+        const change = (settings: OsSettings): OsSettings =>
+          applyOsChanges(settings, opcode, trust);
+        if (opcode.trusted === false) await revoke(opcode.name, change, clusters, context);
+        else await clusters.updateOs(opcode.name, change);
+        if (opcode.trusted === true) tellTrust(opcode.name, found, context);
+        return { name: opcode.name, ...(found !== null && { digest: found.digest }) };
       };
     },
   };
 }
 
-/** Pure. A parameter that is given in one visibility leaves the other. */
+/**
+ * The content that is to be trusted: this node's, or that of another one where this one has none.
+ * @returns null when no node has it
+ * @throws AppError OS_INVALID
+ */
+async function findContent(
+  name: string,
+  { osRegistry, findElsewhere, nodeName }: OperationDependencies,
+): Promise<FoundElsewhere | null> {
+  const [osName = name] = name.split('+');
+  const diagnosis = await osRegistry.diagnose(osName);
+  if (diagnosis === undefined) return findElsewhere(osName);
+  return { node: nodeName, digest: await digestDefinition(diagnosis.path) };
+}
+
+function tellTrust(name: string, found: FoundElsewhere | null, { report }: JobContext): void {
+  if (found === null) {
+    report.log(
+      `there is no OS definition '${name}' whose content could be trusted: gnt-os trust ${name} when it is there`,
+      'warn',
+    );
+    return;
+  }
+  report.log(`OS ${name} is trusted as it is now on node ${found.node}: ${found.digest}`);
+}
+
+/** Of an OS: all of it, what was trusted by a variant's own name included, at once. */
+async function revoke(
+  name: string,
+  change: (settings: OsSettings) => OsSettings,
+  clusters: ClusterRepository,
+  { report }: JobContext,
+): Promise<void> {
+  const [osName = name] = name.split('+');
+  if (osName === name) {
+    await clusters.updateWholeOs(name, (settings) =>
+      settings.name === name ? change(settings) : withoutTrust(settings),
+    );
+    return;
+  }
+  await clusters.updateOs(name, change);
+  if (!(await clusters.loadOs(osName)).trusted) return;
+  report.log(
+    `OS ${osName} is trusted with all its variants, ${name} among them: gnt-os modify --trusted no ${osName} revokes that`,
+    'warn',
+  );
+}
+
+function withoutTrust(settings: OsSettings): OsSettings {
+  return { ...settings, trusted: false, trust: undefined };
+}
+
+/** Pure. A parameter that is given in one visibility leaves the other. @param trust what is trusted from now on */
 export function applyOsChanges(
   settings: OsSettings,
   opcode: OpcodeOf<'OS_SET_PARAMS'>,
+  trust?: OsSettings['trust'],
 ): OsSettings {
   return {
     ...settings,
     trusted: opcode.trusted ?? settings.trusted,
+    trust: opcode.trusted === undefined ? settings.trust : trust,
     hidden: opcode.hidden ?? settings.hidden,
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
     osParameters: mergeChanges(

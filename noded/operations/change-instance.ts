@@ -124,14 +124,14 @@ function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
 async function checkOs(
   planned: InstanceRecord,
   secrets: JobSecrets,
-  { osRegistry, clusters }: OperationDependencies,
+  { osRegistry, clusters, hostCopies }: OperationDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   if (planned.osType === null) return;
   const os = await osRegistry.find(planned.osType);
-  const policy = await loadOsPolicy(planned.osType, clusters);
+  const policy = await loadOsPolicy(planned.osType, os, clusters);
   const parameters = await loadParameters(planned, clusters, secrets.osParameters);
-  await checkParametersByOs(os, policy, planned, parameters, signal);
+  await checkParametersByOs(os, policy, planned, parameters, hostCopies, signal);
 }
 
 /** Pure. A parameter given in one visibility leaves the others. */

@@ -102,13 +102,13 @@ async function checkOs(
   instance: Installable,
   isFromMedium: boolean,
   given: GivenToCheck,
-  { osRegistry, clusters }: OperationDependencies,
+  { osRegistry, clusters, hostCopies }: OperationDependencies,
 ): Promise<Omit<InstallDecision, 'hooks'>> {
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
   if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };
   const os = await osRegistry.find(instance.osType);
-  const policy = await loadOsPolicy(instance.osType, clusters);
+  const policy = await loadOsPolicy(instance.osType, os, clusters);
   const blacklisted = policy.layers.find((settings) => settings.blacklisted);
   if (blacklisted !== undefined) {
     throw new AppError(
@@ -119,7 +119,7 @@ async function checkOs(
       },
     );
   }
-  await checkParametersByOs(os, policy, instance, parameters, given.signal);
+  await checkParametersByOs(os, policy, instance, parameters, hostCopies, given.signal);
   // A medium installs by itself: the definition only says which parameters there are.
   const scripts = isFromMedium
     ? noScripts

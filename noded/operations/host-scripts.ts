@@ -2,7 +2,9 @@ import { startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { chooseHelper } from '../os/choose-scripts.ts';
+import { chooseHelper, digestForHost } from '../os/choose-scripts.ts';
+import type { HostCopies } from '../os/host-copies.ts';
+import { explainMistrust } from '../os/os-trust.ts';
 import { loadParameters, type ParameterOwner } from '../instances/load-parameters.ts';
 import {
   listHiddenValues,
@@ -34,6 +36,7 @@ export async function checkParametersByOs(
   policy: OsPolicy,
   instance: ParameterOwner,
   parameters: OsParameters,
+  hostCopies: HostCopies,
   signal: AbortSignal,
 ): Promise<void> {
   const { definition } = os;
@@ -43,7 +46,8 @@ export async function checkParametersByOs(
     ...instance.secretNames,
   ]);
   const path = definition.hostScripts.verify;
-  if (path === undefined || !mayRunOnHost(policy)) return;
+  const digest = digestForHost(policy);
+  if (path === undefined || digest === null) return;
   const mask = createMask(listHiddenValues(parameters));
   using deadline = startDeadline(
     signal,
@@ -54,11 +58,12 @@ export async function checkParametersByOs(
         `OS validation script failed (no answer of OS '${definition.name}' within ${VERIFY_TIMEOUT_MS / 1000} s)`,
       ),
   );
+  await using copy = await hostCopies.make(definition, digest);
   try {
     await runHostScript({
-      path,
+      path: copy.pathOf(path),
       args: ['parameters'],
-      cwd: definition.path,
+      cwd: copy.definition.path,
       environment: {
         ...planCoreEnvironment({ ...definition, variant: os.variant }, 0),
         ...planOspVariables(revealParameters(parameters)),
@@ -92,13 +97,16 @@ export async function runRenameScript(
   context: JobContext,
 ): Promise<void> {
   if (renamed.osType === null || renamed.installState !== 'installed') return;
-  const policy = await loadOsPolicy(renamed.osType, clusters);
   try {
     const os = await osRegistry.find(renamed.osType);
+    const policy = await loadOsPolicy(renamed.osType, os, clusters);
     const script = chooseHelper(os.definition, 'rename', policy);
     if (script === undefined) {
+      const { trust } = policy;
+      const isLost = trust.state === 'changed' || trust.state === 'by-name';
+      const why = isLost ? `, ${explainMistrust(trust)}` : '';
       context.report.log(
-        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run`,
+        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run${why}`,
       );
       return;
     }
@@ -121,10 +129,6 @@ export async function runRenameScript(
       'warn',
     );
   }
-}
-
-function mayRunOnHost({ isTrusted, allowsHostScripts }: OsPolicy): boolean {
-  return isTrusted && allowsHostScripts;
 }
 
 /** `, output: ` and the last lines of a script that failed. */

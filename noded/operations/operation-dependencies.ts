@@ -8,6 +8,8 @@ import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
+import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 
 /** What operations work with. */
@@ -20,6 +22,8 @@ export interface OperationDependencies {
   readonly disks: InstanceDisks;
   readonly images: ImageCache;
   readonly osRegistry: OsRegistry;
+  readonly hostCopies: HostCopies;
+  readonly findElsewhere: FindElsewhere;
   readonly installer: Installer;
   readonly runner: InstanceRunner;
   readonly services: ExposedServices;

@@ -1,24 +1,32 @@
-import type { OsSettings } from '#shared/contract/api.ts';
+import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { osLayerNames } from '../instances/load-parameters.ts';
+import { digestDefinition } from '../os/definition-content.ts';
+import type { OsSelection } from '../os/os-registry.ts';
+import { judgeTrust } from '../os/os-trust.ts';
 
 /** What the administrator said of an OS and of its variant. */
 export interface OsPolicy {
   /** The OS by name, then with its variant. */
   readonly layers: readonly OsSettings[];
-  readonly isTrusted: boolean;
+  /** In the definition as it is now. */
+  readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
 }
 
-export async function loadOsPolicy(osType: string, clusters: ClusterRepository): Promise<OsPolicy> {
+/** @throws AppError OS_INVALID when the definition is marked as trusted, and has no digest */
+export async function loadOsPolicy(
+  osType: string,
+  { definition }: OsSelection,
+  clusters: ClusterRepository,
+): Promise<OsPolicy> {
   const [{ hostScripts }, ...layers] = await Promise.all([
     clusters.load(),
     ...osLayerNames(osType).map((layer) => clusters.loadOs(layer)),
   ]);
-  return {
-    layers,
-    isTrusted: layers.some((settings) => settings.trusted),
-    allowsHostScripts: hostScripts,
-  };
+  // One that nobody trusts need not be read.
+  const isMarked = layers.some((settings) => settings.trusted);
+  const digest = isMarked ? await digestDefinition(definition.path) : null;
+  return { layers, trust: judgeTrust(layers, digest), allowsHostScripts: hostScripts };
 }

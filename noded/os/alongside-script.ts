@@ -1,29 +1,31 @@
+import type { HostScript } from './choose-scripts.ts';
+
 /**
  * A host script that runs while the appliance's does. When it fails, the appliance's run is ended too, with its error as the reason.
  *
  * INVARIANT: after `abandon`, it does not run.
  */
 export class AlongsideScript {
-  readonly #path: string | null;
-  readonly #run: (path: string, signal: AbortSignal) => Promise<string>;
+  readonly #script: HostScript | null;
+  readonly #run: (script: HostScript, signal: AbortSignal) => Promise<string>;
   readonly #controller = new AbortController();
   /** Aborted with the job, or by the script's failure. */
   readonly signal: AbortSignal;
   #running: Promise<unknown> | undefined;
 
   constructor(
-    path: string | null,
+    script: HostScript | null,
     jobSignal: AbortSignal,
-    run: (path: string, signal: AbortSignal) => Promise<string>,
+    run: (script: HostScript, signal: AbortSignal) => Promise<string>,
   ) {
-    this.#path = path;
+    this.#script = script;
     this.#run = run;
     this.signal = AbortSignal.any([jobSignal, this.#controller.signal]);
   }
 
   start(): void {
-    if (this.#path === null || this.#running !== undefined) return;
-    this.#running = this.#run(this.#path, this.signal).catch((error: unknown) => {
+    if (this.#script === null || this.#running !== undefined) return;
+    this.#running = this.#run(this.#script, this.signal).catch((error: unknown) => {
       this.#controller.abort(error);
       throw error;
     });

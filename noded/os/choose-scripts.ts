@@ -1,31 +1,52 @@
+import type { OsTrust } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { OsDefinition } from './os-definition.ts';
+import { refuseMistrusted } from './os-trust.ts';
 
 export interface ScriptPolicy {
-  /** The administrator marked the definition. */
-  readonly isTrusted: boolean;
+  /** Of the administrator in the definition as it is now. */
+  readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
   /** `--enable-safe-install`. */
   readonly isSafeInstall: boolean;
 }
 
+/** A trusted script. */
+export interface HostScript {
+  /** On the host, in the definition. */
+  readonly path: string;
+  /** Of the definition that is trusted. */
+  readonly digest: string;
+}
+
 export interface ChosenScripts {
   /** Path within the definition. */
   readonly appliance: string | null;
-  /** Path on the host. */
-  readonly host: string | null;
+  readonly host: HostScript | null;
+}
+
+/**
+ * The digest of a definition whose scripts may run on the host; null when they may not. Pure.
+ */
+export function digestForHost({
+  trust,
+  allowsHostScripts,
+}: Pick<ScriptPolicy, 'trust' | 'allowsHostScripts'>): string | null {
+  return allowsHostScripts && trust.state === 'trusted' ? trust.digest : null;
 }
 
 /**
  * Which create scripts of a definition run, and where: untrusted ones in the appliance only, top-level ones on the host only,
- * and only when the administrator said so. Pure.
+ * and only when the administrator said so. One that was trusted and is not any more is refused as a whole: half of an installation
+ * is none. Pure.
  * @throws AppError OS_NOT_TRUSTED, VALIDATION
  */
 export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPolicy): ChosenScripts {
   const appliance = definition.applianceScripts.create ?? null;
   const topLevel = definition.hostScripts.create ?? null;
   const { name } = definition;
+  const { trust, allowsHostScripts } = policy;
   if (appliance !== null && !policy.isSafeInstall) {
     throw new AppError(
       'VALIDATION',
@@ -35,19 +56,27 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
       },
     );
   }
-  const mayRunOnHost = policy.isTrusted && policy.allowsHostScripts;
-  if (mayRunOnHost || appliance !== null)
-    return { appliance, host: mayRunOnHost ? topLevel : null };
-  throw new AppError(
+  const digest = digestForHost(policy);
+  if (digest !== null) {
+    return { appliance, host: topLevel === null ? null : { path: topLevel, digest } };
+  }
+  const scripts = `the scripts of OS '${name}'`;
+  const wasTrusted = trust.state === 'changed' || trust.state === 'by-name';
+  if (appliance !== null && !(wasTrusted && allowsHostScripts && topLevel !== null))
+    return { appliance, host: null };
+  if (trust.state === 'trusted') throw forbidden(scripts, 'the definition an untrusted/ folder');
+  const way =
+    appliance === null
+      ? 'give the definition an untrusted/ folder, whose scripts run in the appliance'
+      : `gnt-os modify --trusted no ${name} runs its untrusted scripts alone`;
+  return refuseMistrusted(name, scripts, trust, way);
+}
+
+function forbidden(what: string, giving: string): AppError {
+  return new AppError(
     'OS_NOT_TRUSTED',
-    policy.isTrusted
-      ? `the scripts of OS '${name}' would run on the host, which the cluster forbids`
-      : `the scripts of OS '${name}' would run on the host, but the OS is not trusted`,
-    {
-      hint: policy.isTrusted
-        ? 'gnt-cluster modify --host-scripts yes, or give the definition an untrusted/ folder'
-        : `read them, then gnt-os modify --trusted yes ${name}; or give the definition an untrusted/ folder, whose scripts run in the appliance`,
-    },
+    `${what} would run on the host, which the cluster forbids`,
+    { hint: `gnt-cluster modify --host-scripts yes, or give ${giving}` },
   );
 }
 
@@ -55,7 +84,7 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
 export type HelperScript = 'import' | 'export' | 'rename';
 
 /** Paths as in ChosenScripts; one of the two. */
-export type ChosenHelper = { readonly appliance: string } | { readonly host: string };
+export type ChosenHelper = { readonly appliance: string } | { readonly host: HostScript };
 
 /**
  * Which one of a definition's helper scripts runs: the untrusted one in the appliance where there is one, else the top-level one on
@@ -65,19 +94,20 @@ export type ChosenHelper = { readonly appliance: string } | { readonly host: str
 export function chooseHelper(
   { applianceScripts, hostScripts }: OsDefinition,
   script: HelperScript,
-  { isTrusted, allowsHostScripts }: Pick<ScriptPolicy, 'isTrusted' | 'allowsHostScripts'>,
+  policy: Pick<ScriptPolicy, 'trust' | 'allowsHostScripts'>,
 ): ChosenHelper | undefined {
   const appliance = applianceScripts[script];
   if (appliance !== undefined) return { appliance };
-  const host = hostScripts[script];
-  return host !== undefined && isTrusted && allowsHostScripts ? { host } : undefined;
+  const path = hostScripts[script];
+  const digest = digestForHost(policy);
+  return path === undefined || digest === null ? undefined : { host: { path, digest } };
 }
 
 /** @throws AppError OS_INVALID when there is no such script, OS_NOT_TRUSTED when it may not run */
 export function requireHelper(
   definition: OsDefinition,
   script: HelperScript,
-  policy: Pick<ScriptPolicy, 'isTrusted' | 'allowsHostScripts'>,
+  policy: Pick<ScriptPolicy, 'trust' | 'allowsHostScripts'>,
 ): ChosenHelper {
   const chosen = chooseHelper(definition, script, policy);
   if (chosen !== undefined) return chosen;
@@ -87,13 +117,8 @@ export function requireHelper(
       hint: `put one into ${definition.path}/untrusted/, it runs in the appliance`,
     });
   }
-  throw new AppError(
-    'OS_NOT_TRUSTED',
-    `the ${script} script of OS '${name}' would run on the host, ${policy.isTrusted ? 'which the cluster forbids' : 'but the OS is not trusted'}`,
-    {
-      hint: policy.isTrusted
-        ? `gnt-cluster modify --host-scripts yes, or give the definition an untrusted/${script}`
-        : `read it, then gnt-os modify --trusted yes ${name}; or give the definition an untrusted/${script}`,
-    },
-  );
+  const what = `the ${script} script of OS '${name}'`;
+  const way = `the definition an untrusted/${script}`;
+  if (policy.trust.state === 'trusted') throw forbidden(what, way);
+  return refuseMistrusted(name, what, policy.trust, `give ${way}`);
 }

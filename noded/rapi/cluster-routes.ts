@@ -2,6 +2,8 @@ import { arch } from 'node:os';
 import { isWithin } from '#shared/contract/submitter.ts';
 import type { Overview } from '../cluster/overview.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
+import { digestDefinition } from '../os/definition-content.ts';
+import { judgeTrust } from '../os/os-trust.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -127,7 +129,11 @@ async function listOs(
   const found = await osRegistry.list();
   const described = await Promise.all(
     found.map(async ({ name, definition }) => {
-      const { hidden, blacklisted, trusted } = await clusters.loadOs(name);
+      const settings = await clusters.loadOs(name);
+      const { hidden, blacklisted } = settings;
+      const digest =
+        definition && settings.trusted ? await digestDefinition(definition.path) : null;
+      const trusted = judgeTrust([settings], digest).state === 'trusted';
       return {
         ...{ name, valid: definition !== null, variants: definition?.variants ?? [] },
         ...{

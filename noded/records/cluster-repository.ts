@@ -8,7 +8,7 @@ import {
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Store, Write } from '#shared/store/store.ts';
 
 const OS = 'os';
 
@@ -21,6 +21,10 @@ export interface ClusterRepository {
   /** By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed. */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
+  /** What was set for variants of an OS, by variant. */
+  loadVariants(name: string): Promise<ReadonlyMap<string, OsSettings>>;
+  /** Changes the settings of an OS and of all its variants that have some, in one commit. */
+  updateWholeOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<void>;
 }
 
 export function createClusterRepository(store: Store, clock: Clock): ClusterRepository {
@@ -54,7 +58,40 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
         if (await tryCommit(store, OS, name, stored?.revision, next)) return next;
       }
     },
+    loadVariants: async (name) => {
+      const found = await listVariants(store, name);
+      return new Map(
+        found.map(({ settings }) => [settings.name.slice(name.length + 1), settings] as const),
+      );
+    },
+    updateWholeOs: async (name, change) => {
+      for (;;) {
+        const stored = await store.get(OS, name);
+        const variants = await listVariants(store, name);
+        const writes: Write[] = variants.map(({ settings, revision }) => ({
+          ...{ collection: OS, id: settings.name, expected: revision, value: change(settings) },
+        }));
+        const own =
+          stored === undefined ? defaultOsSettings(name) : parseRecord(osSettings, OS, stored);
+        const expected = stored?.revision ?? ('absent' as const);
+        writes.push({ collection: OS, id: name, expected, value: change(own) });
+        if (await tryCommitAll(store, writes)) return;
+      }
+    },
   };
+}
+
+async function listVariants(
+  store: Store,
+  name: string,
+): Promise<{ readonly settings: OsSettings; readonly revision: number }[]> {
+  const all = await store.list(OS);
+  return all
+    .filter(({ id }) => id.startsWith(`${name}+`))
+    .map((stored) => ({
+      settings: parseRecord(osSettings, OS, stored),
+      revision: stored.revision,
+    }));
 }
 
 function defaultOsSettings(name: string): OsSettings {
@@ -77,8 +114,13 @@ async function tryCommit(
   revision: number | undefined,
   value: unknown,
 ): Promise<boolean> {
+  return tryCommitAll(store, [{ collection, id, expected: revision ?? 'absent', value }]);
+}
+
+/** @returns false when another writer was faster */
+async function tryCommitAll(store: Store, writes: readonly Write[]): Promise<boolean> {
   try {
-    await store.commit([{ collection, id, expected: revision ?? 'absent', value }]);
+    await store.commit(writes);
     return true;
   } catch (error) {
     if (error instanceof StoreConflict) return false;

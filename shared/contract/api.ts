@@ -125,12 +125,35 @@ export const osSettings = z.object({
   schema: z.literal(1),
   name: z.string(),
   trusted: z.boolean(),
+  /** What was trusted, and when. Absent in records that are older than trust in contents: these trust a name, which counts for nothing. */
+  trust: z.object({ digest: z.string(), atMs: z.number() }).optional(),
   hidden: z.boolean(),
   blacklisted: z.boolean(),
   osParameters: z.record(osParameterName, z.string()),
   osParametersPrivate: z.record(osParameterName, z.string()),
 });
 export type OsSettings = z.infer<typeof osSettings>;
+
+const osTrust = z.object({
+  /** `changed`: it is not what was trusted. `by-name`: its name was trusted, and no content. */
+  state: z.enum(['trusted', 'untrusted', 'changed', 'by-name']),
+  /** Of the definition as it is now; null when it cannot be taken. */
+  digest: z.string().nullable(),
+  trustedAtMs: z.number().nullable(),
+});
+export type OsTrust = z.infer<typeof osTrust>;
+
+/** Defaults by name; private values are `<redacted>`. */
+const osDefaults = z.record(z.string(), z.object({ value: z.string(), visibility }));
+
+/** What was set for a variant alone. */
+const osVariantInfo = z.object({
+  trust: osTrust,
+  hidden: z.boolean(),
+  blacklisted: z.boolean(),
+  defaults: osDefaults,
+});
+export type OsVariantInfo = z.infer<typeof osVariantInfo>;
 
 export const osInfo = z.object({
   name: z.string(),
@@ -144,10 +167,13 @@ export const osInfo = z.object({
   /** Scripts by where they run. */
   hostScripts: z.array(z.string()),
   applianceScripts: z.array(z.string()),
+  /** The definition is, as it is now on this node. */
   trusted: z.boolean(),
+  trust: osTrust,
   hidden: z.boolean(),
   blacklisted: z.boolean(),
-  /** Defaults by name; private values are `<redacted>`. */
-  defaults: z.record(z.string(), z.object({ value: z.string(), visibility })),
+  defaults: osDefaults,
+  /** Of the variants for which something was set, by variant. */
+  variantSettings: z.record(z.string(), osVariantInfo),
 });
 export type OsInfo = z.infer<typeof osInfo>;

@@ -15,6 +15,8 @@ export interface RootPaths {
   readonly applianceDir: string;
   /** Hooks that every build of the appliance puts into it. May be missing. */
   readonly applianceHooksFile: string;
+  /** Copies of OS definitions while their scripts run on the host; emptied when the daemon starts. */
+  readonly hostCopiesDir: string;
   readonly runDir: string;
   readonly nodedSocket: string;
   /** Directory that metad's user may enter: its control socket, and noded's content socket for it. */
@@ -51,6 +53,7 @@ export function createRootPaths(root: string): RootPaths {
     imageCacheDir: join(stateDir, 'images'),
     applianceDir: join(stateDir, 'appliance'),
     applianceHooksFile: join(stateDir, 'appliance-hooks.json'),
+    hostCopiesDir: join(stateDir, 'host-copies'),
     runDir,
     nodedSocket: join(runDir, 'noded.sock'),
     metadDir,

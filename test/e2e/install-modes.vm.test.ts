@@ -93,7 +93,9 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), 'colour of it\nplace of it\napi-key of it\n');
   // The environment that the script was started with: a shell adds its own variables.
-  const script = '#!/bin/sh\necho ran on the host with $OSP_API_KEY\ncp /proc/$$/environ environ\n';
+  // It runs in a copy of its folder, which is removed after it.
+  const environ = join(lab.paths.root, 'environ');
+  const script = `#!/bin/sh\necho ran on the host with $OSP_API_KEY\ncp /proc/$$/environ '${environ}'\n`;
   for (const name of ['create', 'import', 'export', 'rename', 'verify'])
     await writeFile(join(dir, name), name === 'create' ? script : '#!/bin/sh\n', { mode: 0o755 });
   const options = [
@@ -112,7 +114,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
   await must(lab.run('gnt-os', ['modify', '--trusted', 'yes', 'bare']));
   await must(add(...options));
 
-  const text = await readFile(join(dir, 'environ'), 'utf8');
+  const text = await readFile(environ, 'utf8');
   const actual = Object.fromEntries(
     text
       .split('\0')
@@ -159,7 +161,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
   });
   const log = await must(lab.run('gnt-instance', ['log', NAME]));
   assert.match(log, /^ran on the host with (?!secret-)/m);
-  await rm(join(dir, 'environ'));
+  await rm(environ);
 
   await must(
     reinstall(
@@ -168,7 +170,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
       `api-key=@${join(lab.paths.root, 'secret')}`,
     ),
   );
-  assert.match(await readFile(join(dir, 'environ'), 'utf8'), /\0INSTANCE_REINSTALL=1\0/);
+  assert.match(await readFile(environ, 'utf8'), /\0INSTANCE_REINSTALL=1\0/);
 });
 
 test('refuses safe-install=no with untrusted scripts, and trusted scripts where the cluster forbids them', async () => {

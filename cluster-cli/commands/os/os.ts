@@ -1,8 +1,9 @@
-import type { OsInfo } from '#shared/contract/api.ts';
+import type { OsInfo, OsTrust } from '#shared/contract/api.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { osFields } from '../../fields/other-fields.ts';
+import { formatTime } from '../../render/format.ts';
 import { type OutlineEntry, renderOutline } from '../../render/outline.ts';
 import { suggest } from '../../render/suggest.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
@@ -66,7 +67,7 @@ export async function runOsDiagnose(
 
 function diagnose(os: OsInfo, node: string): readonly string[] {
   const flags = [
-    os.trusted ? 'trusted' : 'untrusted',
+    trustWord(os.trust),
     ...(os.hidden ? ['hidden'] : []),
     ...(os.blacklisted ? ['blacklisted'] : []),
   ].map((flag) => `[${flag}]`);
@@ -129,7 +130,8 @@ function describeOs(os: OsInfo): OutlineEntry {
       { key: 'path', value: os.path },
       { key: 'valid', value: os.valid },
       ...(os.problem === null ? [] : [{ key: 'problem', value: os.problem }]),
-      { key: 'trusted', value: os.trusted },
+      { key: 'trusted', value: describeTrust(os) },
+      { key: 'digest', value: os.trust.digest },
       { key: 'hidden', value: os.hidden },
       { key: 'blacklisted', value: os.blacklisted },
       { key: 'API versions', value: os.apiVersions.join(', ') },
@@ -140,15 +142,53 @@ function describeOs(os: OsInfo): OutlineEntry {
         key: 'parameters',
         children: os.parameters.map(({ name, description }) => ({ key: name, value: description })),
       },
+      { key: 'defaults', children: describeDefaults(os.defaults) },
       {
-        key: 'defaults',
-        children: Object.entries(os.defaults).map(([name, { value, visibility }]) => ({
-          key: name,
-          value: visibility === 'public' ? value : `<redacted> (${visibility})`,
+        key: 'settings of variants',
+        children: Object.entries(os.variantSettings).map(([variant, own]) => ({
+          key: variant,
+          children: [
+            {
+              key: 'trusted',
+              value: describeTrust({ name: `${os.name}+${variant}`, trust: own.trust }),
+            },
+            { key: 'hidden', value: own.hidden },
+            { key: 'blacklisted', value: own.blacklisted },
+            { key: 'defaults', children: describeDefaults(own.defaults) },
+          ],
         })),
       },
     ],
   };
+}
+
+function describeDefaults(defaults: OsInfo['defaults']): readonly OutlineEntry[] {
+  return Object.entries(defaults).map(([name, { value, visibility }]) => ({
+    key: name,
+    value: visibility === 'public' ? value : `<redacted> (${visibility})`,
+  }));
+}
+
+function trustWord({ state }: OsTrust): string {
+  return state === 'changed'
+    ? 'changed since it was trusted'
+    : state === 'trusted'
+      ? state
+      : 'untrusted';
+}
+
+function describeTrust({ name, trust }: Pick<OsInfo, 'name' | 'trust'>): string {
+  const since = trust.trustedAtMs === null ? '' : formatTime(trust.trustedAtMs);
+  switch (trust.state) {
+    case 'trusted':
+      return `yes, as it was on ${since}`;
+    case 'changed':
+      return `no: changed since it was trusted on ${since}; gnt-os trust ${name} trusts what it is now`;
+    case 'by-name':
+      return `no: its name was trusted, and no content; gnt-os trust ${name} trusts what it is now`;
+    case 'untrusted':
+      return 'no';
+  }
 }
 
 export interface OsModifyOptions extends OsParameterOptions, SubmitOptions {

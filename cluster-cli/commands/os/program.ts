@@ -54,7 +54,11 @@ export function createOsProgram(context: Context): Command {
     completeArguments: ['os'],
     summary: 'trust, hide or blacklist an OS definition, or set its default parameters',
     options: [
-      yesNo('--trusted <yes|no>', 'may its top-level scripts run on the host', 'Operating system:'),
+      yesNo(
+        '--trusted <yes|no>',
+        'may its top-level scripts run on the host, as they are now',
+        'Operating system:',
+      ),
       yesNo('--hidden <yes|no>', 'leave it out of lists', 'Operating system:'),
       yesNo('--blacklisted <yes|no>', 'refuse it for new instances', 'Operating system:'),
       ...osParameterOptions(false),
@@ -66,6 +70,19 @@ export function createOsProgram(context: Context): Command {
     ],
   }).action(async (name: string, options: OsModifyOptions) => {
     await (await load()).runOsModify(context, name, options);
+  });
+  addCommand(program, {
+    usage: 'trust <name>',
+    arguments: { name: 'OS or OS+VARIANT' },
+    completeArguments: ['os'],
+    summary: 'trust an OS definition as it is now, as modify --trusted yes does',
+    description:
+      'Trust belongs to the content: every name, mode and byte in the folder of the definition, on every node that has the same. ' +
+      'A definition that is changed is untrusted until it is trusted again.',
+    options: [...jobOptions()],
+    examples: ['gnt-os trust debootstrap'],
+  }).action(async (name: string, options: OsModifyOptions) => {
+    await (await load()).runOsModify(context, name, { ...options, trusted: true });
   });
   return program;
 }

@@ -109,6 +109,8 @@ export function sampleOs(fields: Partial<OsInfo> = {}): OsInfo {
     hostScripts: ['create'],
     applianceScripts: [],
     trusted: false,
+    trust: { state: 'untrusted', digest: null, trustedAtMs: null },
+    variantSettings: {},
     hidden: false,
     blacklisted: false,
     defaults: { mirror: { value: 'http://deb.example.com', visibility: 'public' } },

@@ -14,7 +14,7 @@ const nothing: InstallParts = {
 const plan = (parts: Partial<InstallParts>) =>
   planPhases({ ...nothing, ...parts }).map((phase) =>
     phase.kind === 'host-script'
-      ? phase.path
+      ? phase.script.path
       : {
           does: (['image', 'script', 'personalization', 'alongside'] as const).filter(
             (part) => phase[part] !== false && phase[part] !== null,
@@ -37,13 +37,20 @@ test('one machine does it all, and has all stages; those of a reset in reinstall
 });
 
 test("around a script on the host the stages are divided, and each is some machine's", () => {
-  assert.deepEqual(plan({ hasImage: true, hasPackage: true, hostScript: '/create' }), [
-    { does: ['image'], hooks: early },
-    '/create',
-    { does: ['personalization'], hooks: ['os-scripts', ...late] },
-  ]);
   assert.deepEqual(
-    plan({ applianceScript: 'untrusted/create', hostScript: '/create', hasPackage: true }),
+    plan({ hasImage: true, hasPackage: true, hostScript: { path: '/create', digest: 'sha256:0' } }),
+    [
+      { does: ['image'], hooks: early },
+      '/create',
+      { does: ['personalization'], hooks: ['os-scripts', ...late] },
+    ],
+  );
+  assert.deepEqual(
+    plan({
+      applianceScript: 'untrusted/create',
+      hostScript: { path: '/create', digest: 'sha256:0' },
+      hasPackage: true,
+    }),
     [
       { does: ['script', 'alongside'], hooks: [...early, 'os-scripts'] },
       { does: ['personalization'], hooks: late },
@@ -52,10 +59,10 @@ test("around a script on the host the stages are divided, and each is some machi
 });
 
 test('hooks alone need their machines, and without any there are none for them', () => {
-  assert.deepEqual(plan({ hostScript: '/create', hasHooks: true }), [
+  assert.deepEqual(plan({ hostScript: { path: '/create', digest: 'sha256:0' }, hasHooks: true }), [
     { does: [], hooks: early },
     '/create',
     { does: [], hooks: ['os-scripts', ...late] },
   ]);
-  assert.deepEqual(plan({ hostScript: '/create' }), ['/create']);
+  assert.deepEqual(plan({ hostScript: { path: '/create', digest: 'sha256:0' } }), ['/create']);
 });

@@ -11,6 +11,8 @@ import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { createViews } from '../../../noded/instances/views.ts';
 import { modifyInstanceHandler } from '../../../noded/operations/change-instance.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
+import { digestDefinition } from '../../../noded/os/definition-content.ts';
+import { createHostCopies } from '../../../noded/os/host-copies.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
@@ -31,9 +33,11 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   t.after(() => store.close());
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
+  const digest = await digestDefinition(join(dir, 'os/debian'));
   await clusters.updateOs('debian', (settings) => ({
     ...settings,
     trusted: true,
+    trust: { digest, atMs: 0 },
     osParameters: { 'shown-below': 'os', default: 'os' },
     osParametersPrivate: { 'hidden-below': 'os', own: 'os' },
   }));
@@ -73,7 +77,10 @@ test('the guest, a script on the host and gnt-instance info agree on every param
 
   const osRegistry = createOsRegistry({ searchPath: [join(dir, 'os')] });
   // What else operations work with, a modification's prerequisites do not ask.
-  const dependencies = { instances, clusters, osRegistry, runner } as OperationDependencies;
+  const dependencies = {
+    ...{ instances, clusters, osRegistry, runner },
+    hostCopies: createHostCopies(join(dir, 'copies')),
+  } as OperationDependencies;
   await modifyInstanceHandler(dependencies).prepare(
     modifyOpcode({ name: web1.name, osParameters: { own: 'instance' } }),
     new AbortController().signal,

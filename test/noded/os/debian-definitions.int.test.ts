@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cp, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JobRecord } from '#shared/contract/job.ts';
@@ -145,7 +145,10 @@ test('verify gets all the parameters and nothing of an instance; what it prints 
     'OS_VARIANT=',
     'PATH=/sbin:/bin:/usr/sbin:/usr/bin',
   ]);
-  assert.match(refused.error?.message ?? '', new RegExp(`${definitions}/own/verify parameters\n`));
+  const copies = join(lab.paths.root, 'var/lib/gnt/host-copies');
+  const script = new RegExp(`${copies}/copy-[^/]+/own/verify parameters\n`);
+  assert.match(refused.error?.message ?? '', script);
+  assert.deepEqual(await readdir(copies), []);
 });
 
 test('rename tells the system on the disk its new name, once it is installed and trusted', async () => {

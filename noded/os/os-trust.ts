@@ -1,0 +1,48 @@
+import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
+/**
+ * Whether a definition is trusted, which is a matter of its content: of what an administrator looked at, not of what is called so.
+ * Trust in the OS holds for all its variants, trust in a variant for that one. Pure.
+ * @param layers settings of the OS, and of the variant where one is asked for
+ * @param digest of the definition as it is now; null when it has none, being broken
+ */
+export function judgeTrust(layers: readonly OsSettings[], digest: string | null): OsTrust {
+  const trusted = layers.filter((settings) => settings.trusted);
+  const given = trusted.flatMap(({ trust }) => trust ?? []).sort((a, b) => b.atMs - a.atMs);
+  const [latest] = given;
+  const holding = given.find((trust) => trust.digest === digest);
+  if (holding !== undefined) return { state: 'trusted', digest, trustedAtMs: holding.atMs };
+  if (latest !== undefined) return { state: 'changed', digest, trustedAtMs: latest.atMs };
+  return { state: trusted.length > 0 ? 'by-name' : 'untrusted', digest, trustedAtMs: null };
+}
+
+/** Why the scripts of a definition may not run on the host, as a clause: `but the OS is not trusted`. */
+export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
+  switch (state) {
+    case 'changed':
+      return `but the definition has changed since it was trusted on ${formatDate(trustedAtMs ?? 0)}`;
+    case 'by-name':
+      return 'but only its name was trusted, before it was there or by an earlier version, and not its content';
+    case 'untrusted':
+    case 'trusted':
+      return 'but the OS is not trusted';
+  }
+}
+
+/** @param way another one than to trust it, as an imperative clause. @throws AppError OS_NOT_TRUSTED */
+export function refuseMistrusted(name: string, what: string, trust: OsTrust, way: string): never {
+  const first =
+    trust.state === 'untrusted'
+      ? `read them, then gnt-os modify --trusted yes ${name}`
+      : `read what it is now, then gnt-os trust ${name}`;
+  throw new AppError('OS_NOT_TRUSTED', `${what} would run on the host, ${explainMistrust(trust)}`, {
+    details: { os: name, ...trust },
+    hint: `${first}; or ${way}`,
+  });
+}
+
+/** `2026-12-01 14:05:09 UTC` */
+function formatDate(atMs: number): string {
+  return `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { osInfo } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import type { FoundElsewhere } from '../../../noded/cluster/find-elsewhere.ts';
+import { osRoutes } from '../../../noded/api/os-routes.ts';
+import type { JobContext } from '../../../noded/jobs/job-handler.ts';
+import { modifyOsHandler } from '../../../noded/operations/change-cluster.ts';
+import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
+import { loadOsPolicy } from '../../../noded/operations/os-policy.ts';
+import { chooseCreateScripts, requireHelper } from '../../../noded/os/choose-scripts.ts';
+import { digestDefinition } from '../../../noded/os/definition-content.ts';
+import { createOsRegistry } from '../../../noded/os/os-registry.ts';
+import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { parseOpcode } from '../support/opcodes.ts';
+
+const TRUSTED_AT_MS = Date.UTC(2026, 10, 22, 5, 31, 45);
+
+/** A node with one definition, whose scripts are all for the host, and what an administrator does to it. */
+async function createNode(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-trust-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const os = join(dir, 'os/debian');
+  await mkdir(os, { recursive: true });
+  await writeFile(join(os, 'ganeti_api_version'), '20\n');
+  await writeFile(join(os, 'variants.list'), 'small\nlarge\n');
+  await writeFile(join(os, 'parameters.list'), '');
+  const change = (name: string, text: string): Promise<void> =>
+    writeFile(join(os, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  for (const name of ['create', 'import', 'export', 'rename', 'verify']) await change(name, 'true');
+  const clock = new ManualClock(TRUSTED_AT_MS);
+  const store = createSqliteStore({ path: join(dir, 'store.sqlite'), clock });
+  t.after(() => store.close());
+  const clusters = createClusterRepository(store, clock);
+  await clusters.ensure();
+  const osRegistry = createOsRegistry({ searchPath: [join(dir, 'os')] });
+  const told: string[] = [];
+  const context = {
+    report: { log: (line: string) => void told.push(line) },
+  } as unknown as JobContext; // all that this operation reports
+  const modify = async (name: string, changes: object): Promise<void> => {
+    const opcode = parseOpcode({ opcode: 'OS_SET_PARAMS', name, ...changes });
+    assert.ok(opcode.opcode === 'OS_SET_PARAMS');
+    // What else operations work with, this one does not ask.
+    const dependencies = {
+      ...{ clusters, osRegistry, clock, nodeName: 'one' },
+      findElsewhere: () => Promise.resolve(node.elsewhere),
+    } as unknown as OperationDependencies;
+    const handler = modifyOsHandler(dependencies);
+    const execution = await handler.prepare(opcode, new AbortController().signal);
+    await execution(context);
+  };
+  const choose = async (osType: string) => {
+    const found = await osRegistry.find(osType);
+    const policy = await loadOsPolicy(osType, found, clusters);
+    return chooseCreateScripts(found.definition, { ...policy, isSafeInstall: true });
+  };
+  const info = async () => {
+    const route = osRoutes({ osRegistry, osSearchPath: [], clusters })[1];
+    const { signal } = new AbortController();
+    const reply = await route?.handle({ params: { name: 'debian' }, query: {}, body: {}, signal });
+    return osInfo.parse(reply?.body);
+  };
+  const node = {
+    ...{ dir, os, clusters, osRegistry, told, change, modify, choose, info },
+    /** What other nodes have. */
+    elsewhere: null as FoundElsewhere | null,
+  };
+  return node;
+}
+
+const isMistrusted = (pattern: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof AppError);
+  assert.equal(error.code, 'OS_NOT_TRUSTED');
+  assert.match(error.message, pattern);
+  assert.match(error.hint ?? '', /gnt-os (trust|modify --trusted yes) debian/);
+  return true;
+};
+
+test('a script that was replaced is untrusted again, until an administrator trusts what it is now', async (t) => {
+  const node = await createNode(t);
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/but the OS is not trusted/));
+  await node.modify('debian', { trusted: true });
+  assert.equal((await node.choose('debian+small')).host?.path, join(node.os, 'create'));
+  await node.change('create', 'evil');
+  await assert.rejects(
+    node.choose('debian+small'),
+    isMistrusted(/has changed since it was trusted on 2026-11-22 05:31:45 UTC/),
+  );
+  await node.modify('debian', { trusted: true });
+  assert.notEqual((await node.choose('debian+small')).host, null);
+});
+
+test('another definition under the name of a trusted one is not trusted', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian', { trusted: true });
+  await rm(node.os, { recursive: true });
+  await cp(join(import.meta.dirname, '../../../fixtures/os/noop-api10'), node.os, {
+    recursive: true,
+  });
+  await assert.rejects(node.choose('debian'), isMistrusted(/has changed since it was trusted/));
+});
+
+test('trust that is revoked of an OS is revoked of its variants, however they were trusted', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian+small', { trusted: true, osParameters: {} });
+  assert.notEqual((await node.choose('debian+small')).host, null);
+  await assert.rejects(node.choose('debian+large'), isMistrusted(/is not trusted/));
+  await node.modify('debian', { trusted: false });
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/is not trusted/));
+  // Nor does it come back with the OS, under another content.
+  await node.modify('debian+small', { hidden: true });
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/is not trusted/));
+});
+
+test('a variant of a trusted OS cannot be untrusted alone, which is said', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian', { trusted: true });
+  await node.modify('debian+small', { trusted: false });
+  assert.match(node.told.at(-1) ?? '', /gnt-os modify --trusted no debian revokes that/);
+});
+
+test('a record that trusts a name and no content counts for nothing, and says so', async (t) => {
+  const node = await createNode(t);
+  await node.clusters.updateOs('debian', (settings) => ({ ...settings, trusted: true }));
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/only its name was trusted/));
+});
+
+test('a definition that lost its trust is refused, and not half run in the appliance', async (t) => {
+  const node = await createNode(t);
+  await mkdir(join(node.os, 'untrusted'));
+  await node.change('untrusted/create', 'true');
+  await node.modify('debian', { trusted: true });
+  const chosen = await node.choose('debian+small');
+  assert.deepEqual([chosen.appliance, chosen.host === null], ['untrusted/create', false]);
+  await node.change('create', 'evil');
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/has changed/));
+  await node.modify('debian', { trusted: false });
+  assert.deepEqual(await node.choose('debian+small'), {
+    appliance: 'untrusted/create',
+    host: null,
+  });
+});
+
+test('helpers on the host are refused for the same reason', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian', { trusted: true });
+  await node.change('export', 'evil');
+  const os = await node.osRegistry.find('debian+small');
+  const policy = await loadOsPolicy('debian+small', os, node.clusters);
+  assert.throws(
+    () => requireHelper(os.definition, 'export', policy),
+    isMistrusted(/^the export script of OS 'debian' would run on the host, but .* changed/),
+  );
+});
+
+test('what is not there cannot be trusted before it is, and another node that has it is asked', async (t) => {
+  const node = await createNode(t);
+  await cp(node.os, join(node.dir, 'later'), { recursive: true });
+  await rm(node.os, { recursive: true });
+  await node.modify('debian', { trusted: true });
+  assert.match(node.told.at(-1) ?? '', /no OS definition 'debian' whose content could be trusted/);
+  await cp(join(node.dir, 'later'), node.os, { recursive: true });
+  await assert.rejects(node.choose('debian+small'), isMistrusted(/only its name was trusted/));
+
+  const digest = await digestDefinition(node.os);
+  await node.modify('debian', { trusted: false });
+  await rm(node.os, { recursive: true });
+  node.elsewhere = { node: 'two', digest };
+  await node.modify('debian', { trusted: true });
+  assert.match(node.told.at(-1) ?? '', /as it is now on node two: sha256:/);
+  await cp(join(node.dir, 'later'), node.os, { recursive: true });
+  assert.notEqual((await node.choose('debian+small')).host, null);
+});
+
+test('info tells the state of a definition, and what its variants have of their own', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian+small', { trusted: true });
+  const before = await node.info();
+  assert.deepEqual([before.trusted, before.trust.state], [false, 'untrusted']);
+  assert.deepEqual(Object.keys(before.variantSettings), ['small']);
+  assert.equal(before.variantSettings['small']?.trust.state, 'trusted');
+  await node.change('create', 'evil');
+  assert.equal((await node.info()).variantSettings['small']?.trust.state, 'changed');
+});
