@@ -7,6 +7,7 @@ import { EventSender } from './report/event-sender.ts';
 import { createEventSigner } from './report/event-signer.ts';
 import { createReporter } from './report/reporter.ts';
 import { listHiddenValues } from './scripts/environment.ts';
+import { ScriptWorld } from './scripts/script-world.ts';
 import { REAL_LOCATIONS } from './disks/disks.ts';
 import { createHooksStage, OWN_HOOKS } from './stages/hooks.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
@@ -63,10 +64,12 @@ export async function install(options: InstallOptions): Promise<void> {
   const failure = await carryOut(host, async (plan) => {
     await introduce(sender);
     let hooks: HookBook | null = null;
+    const world = new ScriptWorld();
     const opening = createHooksStage({
       plan,
       host,
       parameters,
+      world,
       load: options.loadHooks,
       ownFolder: OWN_HOOKS,
       onOpened: (book) => (hooks = book),
@@ -75,7 +78,9 @@ export async function install(options: InstallOptions): Promise<void> {
     if (failed) return failed;
     const at = REAL_LOCATIONS;
     const onDumped = (bytes: readonly number[]): void => void (dumpBytes = bytes);
-    const { stages, cleanup } = createPlanStages({ plan, host, at, parameters, hooks, onDumped });
+    const { stages, cleanup } = createPlanStages({
+      ...{ plan, host, at, parameters, world, hooks, onDumped },
+    });
     return await runStages(stages, cleanup, reporter);
   });
   reporter.result(failure, dumpBytes);

@@ -60,6 +60,7 @@ function describeOs(i: InstanceInfo): OutlineEntry {
     value: i.osType,
     children: [
       { key: 'image', value: i.osImage },
+      ...(i.osImageFormat === null ? [] : [{ key: 'image format', value: i.osImageFormat }]),
       ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
       { key: 'personalization package', value: i.personalizationPackage },
       { key: 'hooks', value: countNames(i.hookNames) },

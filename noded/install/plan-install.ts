@@ -41,6 +41,7 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
         : {
             serial: IMAGE_SERIAL,
             fileSizeBytes: input.imageSizeBytes,
+            ...(instance.osImageFormat !== null && { format: instance.osImageFormat }),
             grow: instance.osImageGrow,
             // Every installation starts by emptying the disks, and the machine with the image is its first.
             isDiskBlank: true,

@@ -1,6 +1,10 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
-import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
+import {
+  DEFAULT_DIALECTS,
+  type Dialect,
+  type ImageFormatName,
+} from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { datasourceDialect } from './cloud-init-datasource.ts';
@@ -50,6 +54,7 @@ export function planNewInstance(
     osImage: opcode.osImage ?? null,
     osImageChecksum: opcode.osImageChecksum ?? null,
     osImageGrow: opcode.osImageGrow ?? false,
+    osImageFormat: chosenFormat(opcode.osImageFormat),
     personalizationPackage: opcode.personalizationPackage ?? null,
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
@@ -135,6 +140,11 @@ export function planReinstall(
     osImageChecksum:
       opcode.osImageChecksum ?? (opcode.osImage === undefined ? instance.osImageChecksum : null),
     osImageGrow: opcode.osImageGrow ?? instance.osImageGrow,
+    // As with the checksum.
+    osImageFormat:
+      opcode.osImageFormat === undefined && opcode.osImage === undefined
+        ? instance.osImageFormat
+        : chosenFormat(opcode.osImageFormat),
     personalizationPackage: opcode.personalizationPackage ?? instance.personalizationPackage,
     packageNeedsPassword: givesLogin(opcode) || (!isOtherPackage && instance.packageNeedsPassword),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
@@ -176,4 +186,8 @@ export function refuseDuplicateParameters(
       hint: 'give each parameter as public, private or secret, once',
     },
   );
+}
+
+function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
+  return given === undefined || given === 'auto' ? null : given;
 }

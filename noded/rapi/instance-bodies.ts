@@ -1,3 +1,4 @@
+import { imageFormat } from '#shared/contract/primitives.ts';
 import { z } from 'zod';
 
 /** Bodies of requests, under Ganeti's names. What they mean is checked by the opcodes that they become. */
@@ -61,6 +62,7 @@ const beyondGaneti = {
   os_image: text.optional(),
   os_image_checksum: text.optional(),
   os_image_grow: z.boolean().optional(),
+  os_image_format: imageFormat.or(z.literal('auto')).optional(),
   personalization_package: text.optional(),
   personalization_user: text.optional(),
   personalization_password: text.optional(),

@@ -129,6 +129,7 @@ function installation(given: InstallationRequest): Record<string, unknown> {
   return {
     osImageChecksum: given.os_image_checksum,
     osImageGrow: given.os_image_grow,
+    osImageFormat: given.os_image_format,
     personalizationPackage: given.personalization_package,
     personalizationUser: given.personalization_user,
     personalizationPassword: given.personalization_password,

@@ -4,6 +4,7 @@ import { beParameters, hvParameters } from './opcode.ts';
 import {
   channelIp,
   dialect,
+  imageFormat,
   installStage,
   instanceName,
   macAddress,
@@ -59,6 +60,8 @@ export const instanceRecord = z.object({
   osImage: z.string().nullable(),
   osImageChecksum: z.string().nullable(),
   osImageGrow: z.boolean(),
+  /** What the operator says that the image is; null where its content says it. Absent in older records. */
+  osImageFormat: imageFormat.nullable().default(null),
   personalizationPackage: z.string().nullable(),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),

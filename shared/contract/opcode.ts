@@ -3,6 +3,7 @@ import { hookFiles } from './hooks.ts';
 import {
   base64,
   dialect,
+  imageFormat,
   instanceName,
   macAddress,
   mirrorName,
@@ -77,6 +78,8 @@ const reinstallable = {
   osImage: source.optional(),
   osImageChecksum: imageChecksum.optional(),
   osImageGrow: z.boolean().optional(),
+  /** `auto`: found by content. */
+  osImageFormat: imageFormat.or(z.literal('auto')).optional(),
   personalizationPackage: source.optional(),
   personalizationUser: z.string().max(255).optional(),
   personalizationPassword: z.string().max(4096).optional(),

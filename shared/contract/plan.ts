@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { hookPoint, instanceName, MAX_MIRRORS, mirrorName, uuid } from './primitives.ts';
+import {
+  hookPoint,
+  imageFormat,
+  instanceName,
+  MAX_MIRRORS,
+  mirrorName,
+  uuid,
+} from './primitives.ts';
 
 /** virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of them. */
 const diskSerial = z.string().regex(/^[a-z0-9-]{1,20}$/);
@@ -27,6 +34,8 @@ export const installPlan = z.strictObject({
       serial: diskSerial,
       /** Bytes of the image file: the attached disk is padded to 512. */
       fileSizeBytes: z.number().int().positive(),
+      /** What the operator says that it is, and that it is a disk although nothing in it shows that. Absent: found by content. */
+      format: imageFormat.optional(),
       /** Grow the last partition and its file system to the disk. */
       grow: z.boolean(),
       /** The disk reads as zeros. Absent: what is on it has to be thrown away first. */

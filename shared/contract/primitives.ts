@@ -51,6 +51,13 @@ export const mirrorUrl = z
     error: 'not an http or https URL without user, query and fragment',
   });
 
+/** Formats in which an image file holds a disk. */
+export const containerFormat = z.enum(['qcow2', 'vmdk', 'vdi', 'vhdx']);
+export type ContainerFormat = z.infer<typeof containerFormat>;
+/** What an operator may say that an image is. A compressed file is meant by what is in it: `raw`. */
+export const imageFormat = z.enum(['raw', ...containerFormat.options]);
+export type ImageFormatName = z.infer<typeof imageFormat>;
+
 export const visibility = z.enum(['public', 'private', 'secret']);
 export type Visibility = z.infer<typeof visibility>;
 

@@ -2,6 +2,7 @@ import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { StageReporter } from '../report/stage.ts';
+import type { Confinement, ProgramRoot } from '../scripts/confine.ts';
 import { findSkipReason } from './conditions.ts';
 import { isChroot, parseHookDocument } from './document.ts';
 import { type OrderedStep, orderSteps } from './order.ts';
@@ -9,14 +10,21 @@ import { RootFiles } from './root-files.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
 import { runStep } from './run-step.ts';
 
+/** The appliance's system as hooks find it: writable, and apart from the agent's. */
+export interface HookAppliance {
+  /** Its root directory as the agent reaches it, to be walked with care. */
+  readonly rootPath: string;
+  /** What programs have as theirs. */
+  readonly program: ProgramRoot;
+  readonly confinement: Confinement;
+}
+
 /** What hooks find: two root directories, and the environment of what they run. */
 export interface HookWorld {
-  /** The appliance's system, writable. */
-  readonly appliancePath: string;
-  /** Where the instance's root is mounted, the same path inside `appliancePath`. */
+  /** Called when something is to be run. */
+  readonly openAppliance: () => Promise<HookAppliance>;
+  /** Where the instance's root is mounted, the same path for the agent and in the appliance's system. */
   readonly instancePath: string;
-  /** Called before something is done in the appliance. */
-  readonly prepareAppliance: () => Promise<void>;
   /** Asked for when it is needed: private and secret values come with it. */
   readonly environment: () => Promise<Readonly<Record<string, string>>>;
   /** `process.arch` */
@@ -112,17 +120,19 @@ async function runSteps(
 
 async function prepareRoot(stage: HookStage, world: HookWorld): Promise<StepRoot> {
   const environment = await world.environment();
+  const { rootPath, program, confinement } = await world.openAppliance();
   if (isChroot(stage))
     return {
       path: world.instancePath,
-      isInstance: true,
+      program: null,
+      confinement,
       // Tells systemctl not to look for a running system.
       environment: { ...environment, SYSTEMD_OFFLINE: '1' },
     };
-  await world.prepareAppliance();
   return {
-    path: world.appliancePath,
-    isInstance: false,
+    path: rootPath,
+    program,
+    confinement,
     environment: { ...environment, GNT_TARGET: world.instancePath },
   };
 }

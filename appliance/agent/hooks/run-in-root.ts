@@ -1,27 +1,18 @@
 import { readlinkSync } from 'node:fs';
 import { TargetRoot } from '../disks/target-root.ts';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
-import { runLogged } from '../scripts/run-logged.ts';
 import type { StageReporter } from '../report/stage.ts';
+import { type Confinement, type ProgramRoot, runConfined } from '../scripts/confine.ts';
 
-/** Where a step's programs run. */
+/** Where a step works. */
 export interface StepRoot {
+  /** Root directory of its files. */
   readonly path: string;
-  /** The instance's own system: it has no /dev, /proc and /sys of its own, and what its programs leave running must end. */
-  readonly isInstance: boolean;
+  /** Root directory of its programs; null for the instance's own system, which has no /dev, /proc and /sys of its own. */
+  readonly program: ProgramRoot | null;
+  readonly confinement: Confinement;
   readonly environment: Readonly<Record<string, string>>;
 }
-
-/**
- * In namespaces of their own, so that processes and mounts end with the program. The places were found by walking inside the root:
- * a link there cannot lead these mounts elsewhere.
- */
-const ENTER = `/usr/bin/mount --rbind /dev "$1"
-/usr/bin/mount -t proc proc "$2"
-/usr/bin/mount --rbind /sys "$3"
-root=$4
-shift 4
-exec /usr/sbin/chroot "$root" "$@"`;
 
 /** Runs a program with this root as its own. */
 export async function runInRoot(
@@ -29,18 +20,16 @@ export async function runInRoot(
   program: readonly string[],
   log: StageReporter['log'],
 ): Promise<ProgramEnd> {
-  if (!root.isInstance)
-    return runLogged('/usr/sbin/chroot', [root.path, ...program], root.environment, log);
-  const places = ['dev', 'proc', 'sys'].map((name) => realPath(root.path, name));
-  return runLogged(
-    '/usr/bin/unshare',
-    [
-      ...['--mount', '--pid', '--fork', '--kill-child=KILL', '/bin/sh', '-euc', ENTER, 'sh'],
-      ...[...places, root.path, ...program],
-    ],
-    root.environment,
-    log,
+  const at = root.program ?? findPlaces(root.path);
+  return runConfined(root.confinement, at, program, root.environment, log);
+}
+
+/** They are found by walking inside the root: a link there cannot lead these mounts elsewhere. */
+function findPlaces(path: string): ProgramRoot {
+  const [dev = '', proc = '', sys = ''] = ['dev', 'proc', 'sys'].map((name) =>
+    realPath(path, name),
   );
+  return { path, dev, proc, sys };
 }
 
 function realPath(rootPath: string, name: string): string {

@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { AppError } from '#shared/errors/app-error.ts';
-import { tryCommand } from '../process/command.ts';
-import type { ContainerFormat } from './format.ts';
+import type { ImageFormatName } from '#shared/contract/primitives.ts';
+import { type ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 
 /** QEMU's name for what image and disk are; files in tests. */
 export type ImageDriver = 'host_device' | 'file';
 
 export interface Comparison {
-  readonly source: { readonly path: string; readonly format: ContainerFormat | 'raw' };
-  readonly targetPath: string;
+  readonly jail: ImageJail;
+  readonly format: ImageFormatName;
   /** Of the image, a multiple of 512. The rest of a large disk is not read. */
   readonly sizeBytes: number;
   readonly driver: ImageDriver;
@@ -43,18 +43,12 @@ export function planParts(sizeBytes: number, count: number): readonly Part[] {
   return parts;
 }
 
-async function comparePart({ source, targetPath, driver }: Comparison, part: Part): Promise<void> {
-  const image = { driver: source.format, file: { driver, filename: source.path } };
-  const disk = { driver, filename: targetPath };
+async function comparePart({ jail, format, driver }: Comparison, part: Part): Promise<void> {
+  const image = { driver: format, file: { driver, filename: JAILED_IMAGE } };
+  const disk = { driver, filename: JAILED_DISK };
   const window = (file: object): string =>
     `json:${JSON.stringify({ driver: 'raw', ...part, file })}`;
-  const result = await tryCommand('qemu-img', [
-    'compare',
-    '-T',
-    'none',
-    window(image),
-    window(disk),
-  ]);
+  const result = await jail.run('qemu-img', ['compare', '-T', 'none', window(image), window(disk)]);
   if (result.status === 0) return;
   const reason = (result.stdout + result.stderr).trim().split('\n').at(-1);
   throw new AppError(

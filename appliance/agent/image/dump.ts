@@ -1,18 +1,21 @@
 import { open, type FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import type { ContainerFormat, ImageFormatName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { compareImage, type ImageDriver } from './compare.ts';
 import { decompress } from './decompress.ts';
+import { findTableFault, looksLikeDisk } from './disk-signature.ts';
 import {
   type Compression,
-  type ContainerFormat,
   describeFormat,
   HEADER_BYTES,
+  type ImageFormat,
   recognizeImage,
   vdiMinimumBytes,
 } from './format.ts';
+import { ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 import { CHUNK_BYTES, SparseWriter } from './sparse-writer.ts';
 
 const SECTOR_BYTES = 512;
@@ -26,6 +29,8 @@ export interface DumpOptions {
   readonly targetSizeBytes: number;
   /** It reads as zeros, since it was made for this installation: there is nothing to throw away. */
   readonly isTargetBlank: boolean;
+  /** What the operator says that it is; null: found by content. */
+  readonly format: ImageFormatName | null;
   readonly driver: ImageDriver;
   readonly reporter: StageReporter;
 }
@@ -37,12 +42,12 @@ export interface DumpOptions {
  */
 export async function dumpImage(options: DumpOptions): Promise<string> {
   const head = await readHead(options.sourcePath, options.fileSizeBytes);
-  const format = recognizeImage(head);
+  const format = chooseFormat(recognizeImage(head), options.format);
   const name = describeFormat(format);
   switch (format.kind) {
     case 'unsupported':
       throw new AppError('IMAGE_INVALID', `the image is ${format.what}, which is not supported`, {
-        hint: 'convert it with qemu-img convert -O qcow2',
+        hint: `convert it with qemu-img convert -O qcow2; ${SAY_THE_FORMAT}`,
       });
     case 'container':
       if (format.external) {
@@ -58,10 +63,48 @@ export async function dumpImage(options: DumpOptions): Promise<string> {
         );
       return await dumpWithQemuImg(options, format.format);
     case 'raw':
+      requireDisk(head, options.fileSizeBytes, options.format);
       return await dumpWithQemuImg(options, 'raw');
     case 'compressed':
       return await dumpCompressed(options, format.compression);
   }
+}
+
+/**
+ * What an operator calls raw is written as it is, whatever it looks like, but for a compressed file: what is in that is meant. Another
+ * format has to be what the file says of itself.
+ */
+function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFormat {
+  if (said === null) return found;
+  if (said === 'raw') return found.kind === 'compressed' ? found : { kind: 'raw' };
+  if (found.kind === 'container' && found.format === said) return found;
+  throw new AppError('IMAGE_INVALID', `the image is ${describeFormat(found)}, not ${said}`, {
+    hint: 'leave out --image-format, or give the right one',
+  });
+}
+
+const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
+
+/**
+ * @param head of the disk that the image holds
+ * @param said by the operator: then it is a disk
+ * @throws AppError IMAGE_INVALID
+ */
+function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | null): void {
+  if (said !== null) return;
+  if (!looksLikeDisk(head)) {
+    const what = head.every((byte) => byte === 0) ? 'it begins with zeros' : 'it is something else';
+    throw new AppError(
+      'IMAGE_INVALID',
+      `the image holds no boot sector, partition table or file system: ${what}`,
+      { hint: `look at what was downloaded; ${SAY_THE_FORMAT}` },
+    );
+  }
+  const fault = findTableFault(head, sizeBytes);
+  if (fault !== null)
+    throw new AppError('IMAGE_INVALID', `the image cannot be used: ${fault}`, {
+      hint: `fetch it again and compare its checksum: --os-image-checksum sha256:…; ${SAY_THE_FORMAT}`,
+    });
 }
 
 async function readHead(path: string, sizeBytes: number): Promise<Buffer> {
@@ -95,53 +138,43 @@ async function clear(options: DumpOptions): Promise<boolean> {
   return (await tryCommand('fallocate', args)).status === 0;
 }
 
-async function dumpWithQemuImg(
-  options: DumpOptions,
-  format: ContainerFormat | 'raw',
-): Promise<string> {
-  const { sourcePath, targetPath, reporter } = options;
-  const sizeBytes =
-    format === 'raw' ? options.fileSizeBytes : await virtualSize(sourcePath, format);
-  refuseLarger(sizeBytes, options.targetSizeBytes);
-  if (format !== 'raw') await checkTables(sourcePath, format);
+async function dumpWithQemuImg(options: DumpOptions, format: ImageFormatName): Promise<string> {
+  const { sourcePath, targetPath, fileSizeBytes, reporter } = options;
+  await using jail = await ImageJail.open(sourcePath, targetPath);
+  let sizeBytes = fileSizeBytes;
+  if (format !== 'raw') {
+    sizeBytes = await virtualSize(jail, format);
+    refuseLarger(sizeBytes, options.targetSizeBytes);
+    await checkTables(jail, format);
+    requireDisk(await readHeadInside(jail, format), sizeBytes, options.format);
+  } else refuseLarger(sizeBytes, options.targetSizeBytes);
   const startedAt = performance.now();
   const isZeroed = await clear(options);
-  const args = [
-    'convert',
-    '-p',
-    '-f',
-    format,
-    '-O',
-    'raw',
-    '-n',
-    '-W',
-    '-S',
-    '64k',
-    '-t',
-    'none',
-    '-T',
-    'none',
-  ];
-  if (isZeroed) args.push('--target-is-zero');
-  const copied = await tryCommand('qemu-img', [...args, sourcePath, targetPath], {
-    onStdout: (text) => {
-      const percent = /([0-9.]{1,9})\/100%/.exec(text)?.[1];
-      if (percent !== undefined) reporter.progress((Number(percent) / 100) * sizeBytes, sizeBytes);
+  const copied = await jail.run(
+    'qemu-img',
+    [
+      ...['convert', '-p', '-f', format, '-O', 'raw', '-n', '-W', '-S', '64k'],
+      ...['-t', 'none', '-T', 'none'],
+      ...(isZeroed ? ['--target-is-zero'] : []),
+      ...[JAILED_IMAGE, JAILED_DISK],
+    ],
+    {
+      onStdout: (text) => {
+        const percent = /([0-9.]{1,9})\/100%/.exec(text)?.[1];
+        if (percent !== undefined)
+          reporter.progress((Number(percent) / 100) * sizeBytes, sizeBytes);
+      },
     },
-  });
+  );
   if (copied.status !== 0) throw dumpFailure(copied.stderr);
   const copiedMs = performance.now() - startedAt;
-  await compareImage({
-    source: { path: sourcePath, format },
-    targetPath,
-    sizeBytes: roundUp(sizeBytes),
-    driver: options.driver,
-  });
+  await compareImage({ jail, format, sizeBytes: roundUp(sizeBytes), driver: options.driver });
   return `${format}, ${sizeBytes} bytes at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 
-async function virtualSize(path: string, format: ContainerFormat): Promise<number> {
-  const result = await tryCommand('qemu-img', ['info', '--output=json', '-f', format, path]);
+async function virtualSize(jail: ImageJail, format: ContainerFormat): Promise<number> {
+  const args = ['info', '--output=json', '-f', format, JAILED_IMAGE];
+  const result = await jail.run('qemu-img', args);
   if (result.status !== 0) {
     throw new AppError(
       'IMAGE_INVALID',
@@ -163,6 +196,17 @@ async function virtualSize(path: string, format: ContainerFormat): Promise<numbe
   return size;
 }
 
+/** The first bytes of the disk that a container holds. */
+async function readHeadInside(jail: ImageJail, format: ContainerFormat): Promise<Buffer> {
+  const args = ['-f', format, '-O', 'raw', `if=${JAILED_IMAGE}`, 'of=/tmp/head'];
+  const script = 'qemu-img dd "$@" && base64 -w 0 /tmp/head && rm /tmp/head';
+  const result = await jail.run('/bin/sh', [
+    ...['-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'],
+  ]);
+  if (result.status !== 0) throw dumpFailure(result.stderr);
+  return Buffer.from(result.stdout, 'base64');
+}
+
 /** Exit status of `qemu-img check`: 2 is damage; 3 (unused space) does no harm, 63 means that the format has no check. */
 const CHECK_DAMAGED = 2;
 
@@ -170,8 +214,8 @@ const CHECK_DAMAGED = 2;
  * Looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not complain.
  * @throws AppError IMAGE_INVALID
  */
-async function checkTables(path: string, format: ContainerFormat): Promise<void> {
-  const result = await tryCommand('qemu-img', ['check', '-q', '-f', format, path]);
+async function checkTables(jail: ImageJail, format: ContainerFormat): Promise<void> {
+  const result = await jail.run('qemu-img', ['check', '-q', '-f', format, JAILED_IMAGE]);
   if (result.status !== CHECK_DAMAGED && result.status !== 1) return;
   const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
   throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
@@ -191,7 +235,7 @@ async function dumpCompressed(options: DumpOptions, compression: Compression): P
   const { reporter, targetPath, targetSizeBytes } = options;
   const source = { path: options.sourcePath, sizeBytes: options.fileSizeBytes };
   reporter.log(`checking the ${compression} stream and its size`);
-  const sizeBytes = await measure(source, compression, reporter);
+  const sizeBytes = await measure(source, compression, options);
   refuseLarger(sizeBytes, targetSizeBytes);
   const startedAt = performance.now();
   if (!(await clear(options))) await runCommand('blkdiscard', ['-f', '-z', targetPath]);
@@ -213,7 +257,7 @@ async function dumpCompressed(options: DumpOptions, compression: Compression): P
 async function measure(
   source: { path: string; sizeBytes: number },
   compression: Compression,
-  reporter: StageReporter,
+  { reporter, format }: DumpOptions,
 ): Promise<number> {
   let sizeBytes = 0;
   let head = Buffer.alloc(0);
@@ -231,7 +275,7 @@ async function measure(
     sizeBytes += chunk.length;
   }
   const inner = recognizeImage(head);
-  if (inner.kind !== 'raw') {
+  if (inner.kind !== 'raw' && format === null) {
     throw new AppError(
       'IMAGE_INVALID',
       `the ${compression} file holds ${describeFormat(inner)}, not a raw disk`,
@@ -241,6 +285,7 @@ async function measure(
     );
   }
   if (sizeBytes === 0) throw new AppError('IMAGE_INVALID', `the ${compression} file is empty`);
+  requireDisk(head, sizeBytes, format);
   return sizeBytes;
 }
 

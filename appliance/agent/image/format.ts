@@ -1,5 +1,6 @@
+import type { ContainerFormat } from '#shared/contract/primitives.ts';
+
 /** Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a decompressor the compressed ones. */
-export type ContainerFormat = 'qcow2' | 'vmdk' | 'vdi' | 'vhdx';
 export type Compression = 'gz' | 'xz' | 'zst' | 'bz2';
 
 export type ImageFormat =
@@ -20,22 +21,46 @@ export interface ExternalFile {
 }
 
 /** Bytes that `recognizeImage` wants to see, or the whole file when that is smaller. */
-export const HEADER_BYTES = 64 * 1024;
+export const HEADER_BYTES = 128 * 1024;
 
 const SPARSE_VMDK = 'KDMV';
 const QCOW2_EXTERNAL_DATA_BIT = 2;
+/** By the number in the header. */
+const QCOW2_CIPHERS = ['none', 'AES', 'LUKS'];
 const QCOW2_DATA_FILE_EXTENSION = 0x44415441;
 const VDI_SIGNATURE = 0xbeda107f;
 const VDI_DIFFERENCING = 4;
 const MAX_NAME_BYTES = 1024;
 
-/** Tells what an image file is. Everything that is nothing else is a raw disk. */
+/** Files that people take for images, by their first bytes. */
+const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: number])[] = [
+  ['QED\0', 'a QED image'],
+  ['WithoutFreeSpace', 'a Parallels image'],
+  ['WithouFreSpacExt', 'a Parallels image'],
+  ['conectix', 'a VHD (vpc)'],
+  ['cxsparse', 'a VHD (vpc)'],
+  ['COWD', 'a VMDK of the old ESX kind (COWD)'],
+  ['OOOM\0', 'a User Mode Linux image'],
+  ['Bochs Virtual HD Image', 'a Bochs image'],
+  ['PK\x03\x04', 'a zip archive'],
+  ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive'],
+  ['Rar!\x1a\x07', 'a RAR archive'],
+  ['ustar', 'a tar archive (an OVA is one)', 257],
+  ['\x04\x22\x4d\x18', 'a file compressed by lz4'],
+  ['\x02\x21\x4c\x18', 'a file compressed by lz4'],
+  ['LZIP', 'a file compressed by lzip'],
+  ['\x89LZO\0', 'a file compressed by lzop'],
+  ['\x5d\0\0', 'a file compressed by lzma'],
+  ['%PDF', 'a PDF document'],
+  ['<', 'a text with markup, such as a web page'],
+];
+
+/** Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk` to say. */
 export function recognizeImage(head: Buffer): ImageFormat {
   const startsWith = (bytes: string): boolean =>
     head.subarray(0, bytes.length).equals(Buffer.from(bytes, 'latin1'));
   if (startsWith('QFI\xfb')) return recognizeQcow(head);
-  if (startsWith(SPARSE_VMDK)) return container('vmdk', vmdkExternal(head));
-  if (startsWith('COWD')) return { kind: 'unsupported', what: 'a VMDK of the old ESX kind (COWD)' };
+  if (startsWith(SPARSE_VMDK)) return recognizeSparseVmdk(head);
   if (/^\s*# Disk DescriptorFile/.test(head.subarray(0, 64).toString('latin1')))
     return container('vmdk', { role: 'extent file', name: extentName(head.toString('latin1')) });
   if (head.length >= 512 && head.readUInt32LE(64) === VDI_SIGNATURE)
@@ -46,12 +71,14 @@ export function recognizeImage(head: Buffer): ImageFormat {
         : null,
     );
   if (startsWith('vhdxfile')) return container('vhdx', null);
-  if (startsWith('conectix') || startsWith('cxsparse'))
-    return { kind: 'unsupported', what: 'a VHD (vpc)' };
   if (startsWith('\x1f\x8b\x08')) return compressed('gz');
   if (startsWith('\xfd7zXZ\0')) return compressed('xz');
   if (isZstandard(head)) return compressed('zst');
   if (isBzip2(head)) return compressed('bz2');
+  for (const [bytes, what, offset = 0] of NO_IMAGES) {
+    if (head.subarray(offset, offset + bytes.length).equals(Buffer.from(bytes, 'latin1')))
+      return { kind: 'unsupported', what };
+  }
   return { kind: 'raw' };
 }
 
@@ -106,6 +133,12 @@ function recognizeQcow(head: Buffer): ImageFormat {
   const version = head.readUInt32BE(4);
   if (version !== 2 && version !== 3)
     return { kind: 'unsupported', what: `qcow2 version ${version}` };
+  const encryption = head.readUInt32BE(32);
+  if (encryption !== 0)
+    return {
+      kind: 'unsupported',
+      what: `an encrypted qcow2 (${QCOW2_CIPHERS[encryption] ?? 'unknown'}), and nobody can give its key`,
+    };
   const backingOffset = Number(head.readBigUInt64BE(8));
   if (backingOffset !== 0) {
     const length = Math.min(head.readUInt32BE(16), MAX_NAME_BYTES);
@@ -136,18 +169,21 @@ function qcow2Extension(head: Buffer, wanted: number): string {
   return 'unnamed';
 }
 
-/** The embedded descriptor names a parent's content id; all ones means there is none. */
-function vmdkExternal(head: Buffer): ExternalFile | null {
-  if (head.length < 44) return null;
-  const descriptorOffset = Number(head.readBigUInt64LE(28)) * 512;
-  const descriptorBytes = Number(head.readBigUInt64LE(36)) * 512;
+/**
+ * The header counts sectors: the capacity, then where the embedded descriptor is and how long. It names a parent's content id, where
+ * all ones mean that there is none. Without a capacity QEMU would take the descriptor for one that lists files, and open them.
+ */
+function recognizeSparseVmdk(head: Buffer): ImageFormat {
+  if (head.length < 44) return { kind: 'unsupported', what: 'a cut vmdk header' };
+  if (head.readBigUInt64LE(12) === 0n) return { kind: 'unsupported', what: 'a vmdk of no size' };
+  const start = Number(head.readBigUInt64LE(28)) * 512;
   const text = head
-    .subarray(descriptorOffset, descriptorOffset + descriptorBytes)
+    .subarray(start, start + Number(head.readBigUInt64LE(36)) * 512)
     .toString('latin1');
   const parent = /^parentCID=([0-9a-f]+)/im.exec(text)?.[1];
-  if (parent === undefined || /^f{8}$/i.test(parent)) return null;
+  if (parent === undefined || /^f{8}$/i.test(parent)) return container('vmdk', null);
   const name = /^parentFileNameHint="([^"]*)"/im.exec(text)?.[1] ?? 'unnamed';
-  return { role: 'backing file', name };
+  return container('vmdk', { role: 'backing file', name });
 }
 
 function extentName(descriptor: string): string {

@@ -1,12 +1,12 @@
 import type { Readable, Writable } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { StageReporter } from '../report/stage.ts';
-import { runLogged } from './run-logged.ts';
+import { type Confinement, runConfined } from './confine.ts';
 
 export interface ScriptOptions {
-  /** Root directory of the script's world. */
-  readonly rootPath: string;
-  /** Within that root: the OS definition, which is also the working directory. */
+  /** Its root directory is the script's. */
+  readonly confinement: Confinement;
+  /** In there: the OS definition, which is also the working directory. */
   readonly directory: string;
   /** Relative to `directory`. */
   readonly path: string;
@@ -20,14 +20,15 @@ export interface ScriptOptions {
 }
 
 /**
- * Runs an OS script as root with exactly the given environment, and ends everything of its process group with it.
+ * Runs an OS script as root with exactly the given environment, confined; everything that it started has ended afterwards.
  * @throws AppError SCRIPT_FAILED with its status and its last lines
  */
 export async function runScript(options: ScriptOptions): Promise<void> {
-  const { rootPath, directory, path, environment, reporter } = options;
-  const end = await runLogged(
-    '/usr/sbin/chroot',
-    [rootPath, '/usr/bin/env', '-C', directory, `./${path}`, ...(options.args ?? [])],
+  const { confinement, directory, path, environment, reporter } = options;
+  const end = await runConfined(
+    confinement,
+    { path: '/', proc: '/proc' },
+    ['/usr/bin/env', '-C', directory, `./${path}`, ...(options.args ?? [])],
     environment,
     (line, stream) => reporter.log(line, stream),
     options,

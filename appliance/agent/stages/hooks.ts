@@ -8,7 +8,7 @@ import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import type { HookBook, HooksModule } from '../hooks/main.ts';
 import { TARGET_PATH } from '../disks/mount.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
-import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
+import type { ScriptWorld } from '../scripts/script-world.ts';
 import type { Stage } from '../report/stage.ts';
 
 /** The appliance's own hooks: a builder may put some there. */
@@ -18,6 +18,7 @@ export interface HooksStageOptions {
   readonly plan: InstallPlan;
   readonly host: HostClient;
   readonly parameters: () => Promise<OsParameters>;
+  readonly world: ScriptWorld;
   /** Loads what reads and runs hooks: most installations have none, and boot without it. */
   readonly load: () => HooksModule;
   /** OWN_HOOKS; may be missing. */
@@ -36,9 +37,12 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
     async run(reporter) {
       const fetched = hooks.hasDocuments ? await host.fetchHooks() : [];
       const book = options.load().openHooks([...own, ...fetched], hooks.points, {
-        appliancePath: WRITABLE_ROOT,
         instancePath: TARGET_PATH,
-        prepareAppliance: prepareWritableRoot,
+        openAppliance: async () => {
+          const confinement = await options.world.open();
+          const { rootPath } = confinement;
+          return { confinement, rootPath, program: { path: '/', proc: '/proc' } };
+        },
         environment: async () => planEnvironment(plan, await options.parameters()),
         architecture: process.arch,
       });

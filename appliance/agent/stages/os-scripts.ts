@@ -7,11 +7,11 @@ import { unpackTar } from '../overlay/package.ts';
 import { readDump, writeDump } from '../scripts/dump-streams.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import { runScript, type ScriptOptions } from '../scripts/run-script.ts';
-import { prepareWritableRoot, WRITABLE_ROOT } from '../scripts/writable-root.ts';
+import type { ScriptWorld } from '../scripts/script-world.ts';
 import { type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
 import type { Stage, StageReporter } from '../report/stage.ts';
 
-/** In RAM, and the same path inside the script's root. */
+/** In RAM, and shown to scripts at the same path. */
 const DEFINITION_PATH = '/run/gnt/os';
 
 /** All that `verify` is told besides OSP_*: there is no instance for it. */
@@ -24,6 +24,7 @@ export interface OsScriptsOptions {
   readonly scripts: Scripts;
   readonly host: HostClient;
   readonly at: DiskLocations;
+  readonly world: ScriptWorld;
   /** The values that the script gets; asked for when the stage runs. */
   readonly parameters: () => Promise<OsParameters>;
   /** Bytes of each dump that an export made. */
@@ -42,10 +43,10 @@ export function createOsScriptStages(options: OsScriptsOptions): OsScriptStages 
   let fetched: Promise<void> | undefined;
   const prepare = async (reporter: StageReporter): Promise<Omit<ScriptOptions, 'path'>> => {
     const parameters = await options.parameters();
-    await (fetched ??= fetchDefinition(options.host));
-    await prepareWritableRoot();
+    const confinement = await options.world.open();
+    await (fetched ??= fetchDefinition(options.host).then(() => confinement.show(DEFINITION_PATH)));
     return {
-      rootPath: WRITABLE_ROOT,
+      confinement,
       directory: DEFINITION_PATH,
       environment: createScriptEnvironment(
         { ...scripts.environment, ...planMirrorVariables(plan) },

@@ -12,14 +12,16 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
 import { createGrowStage } from '../disks/grow.ts';
 import { hasHooks, surroundWithHooks } from './hooks.ts';
+import type { ScriptWorld } from '../scripts/script-world.ts';
 import { createOsScriptStages } from './os-scripts.ts';
-import type { Stage } from '../report/stage.ts';
+import type { Stage, StageReporter } from '../report/stage.ts';
 
 export interface PlanStagesOptions {
   readonly plan: InstallPlan;
   readonly host: HostClient;
   readonly at: DiskLocations;
   readonly parameters: () => Promise<OsParameters>;
+  readonly world: ScriptWorld;
   /** Null when there are none. */
   readonly hooks: HookBook | null;
   readonly onDumped: (dumpBytes: readonly number[]) => void;
@@ -45,7 +47,7 @@ const mountedPoints: readonly HookPoint[] = [
  * for what needs them: scripts expect disks that nobody uses, as Ganeti gives them.
  */
 export function createPlanStages(options: PlanStagesOptions): PlanStages {
-  const { plan, host, at, hooks } = options;
+  const { plan, host, at, hooks, world } = options;
   const around = (point: HookPoint, ...builtIn: Stage[]): Stage[] =>
     surroundWithHooks(hooks, point, builtIn);
   const scripts = plan.scripts && createOsScriptStages({ ...options, scripts: plan.scripts });
@@ -70,11 +72,11 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
       ...around('before-install'),
       ...around('before-reset'),
       ...around('os-scripts', ...(scripts ? [scripts.run] : [])),
-      ...(mounted.length > 0 ? [createMountStage(plan, at, mayExecute)] : []),
+      ...(mounted.length > 0 ? [createMountStage({ plan, at, world, mayExecute })] : []),
       ...mounted,
     ],
     cleanup: [
-      createUnmountStage(plan, at),
+      createUnmountStage({ plan, at, world }),
       ...around('install.post').map((stage) => ({ ...stage, isOnlyAfterSuccess: true })),
       createSyncStage(),
     ],
@@ -109,6 +111,7 @@ function createImageStage(
         targetPath: target.path,
         targetSizeBytes: target.sizeBytes,
         isTargetBlank,
+        format: image.format ?? null,
         driver: 'host_device',
         reporter,
       });
@@ -119,12 +122,21 @@ function createImageStage(
   };
 }
 
-function createMountStage(plan: InstallPlan, at: DiskLocations, mayExecute: boolean): Stage {
+interface MountOptions extends Pick<PlanStagesOptions, 'plan' | 'at' | 'world'> {
+  /** There are hooks that work in the instance, or beside it. */
+  readonly mayExecute: boolean;
+}
+
+function createMountStage({ plan, at, world, mayExecute }: MountOptions): Stage {
   return {
     name: 'mount',
     async run(reporter) {
+      await unmountLeft(world, reporter);
       await rereadPartitions(plan, at);
-      return await mountInstance(await listFileSystems(plan, at), mayExecute, reporter);
+      const fileSystems = await listFileSystems(plan, at);
+      const summary = await mountInstance(fileSystems, mayExecute, reporter);
+      if (mayExecute) await (await world.open()).show(TARGET_PATH);
+      return summary;
     },
   };
 }
@@ -139,8 +151,28 @@ function createPersonalizeStage(host: HostClient): Stage {
   };
 }
 
-function createUnmountStage(plan: InstallPlan, at: DiskLocations): Stage {
-  return { name: 'unmount', run: (reporter) => unmountDisks(plan, at, reporter) };
+function createUnmountStage({ plan, at, world }: Omit<MountOptions, 'mayExecute'>): Stage {
+  return {
+    name: 'unmount',
+    async run(reporter) {
+      await unmountLeft(world, reporter);
+      return await unmountDisks(plan, at, reporter);
+    },
+  };
+}
+
+/** What scripts left mounted would keep the instance's disks busy; what they were shown of it is no fault of theirs. */
+async function unmountLeft(world: ScriptWorld, reporter: StageReporter): Promise<void> {
+  const opened = await world.opened();
+  for (const { device, where } of opened?.listMounts() ?? []) {
+    await opened?.hide(where);
+    if (!isBelow(where, TARGET_PATH))
+      reporter.log(`${device} was left mounted on ${where}: unmounted`);
+  }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
 }
 
 /** Also what a script left mounted or in the cache reaches its disk. */

@@ -1,4 +1,5 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import type { ImageFormatName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { parseList } from '../../values/key-values.ts';
@@ -23,6 +24,8 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly osType?: string;
   readonly osImage?: string;
   readonly osImageChecksum?: string;
+  /** One of the option's choices. */
+  readonly imageFormat?: ImageFormatName | 'auto';
   readonly osImageGrow?: boolean;
   readonly personalizationPackage?: string;
   readonly personalizationUser?: string;
@@ -135,7 +138,8 @@ type Personalization =
 
 interface Installation
   extends
-    Pick<Create, 'osType' | 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'safeInstall'>,
+    Pick<Create, 'osType' | 'osImage' | 'osImageChecksum' | 'osImageFormat' | 'osImageGrow'>,
+    Pick<Create, 'safeInstall'>,
     Pick<Create, Personalization | 'start'>,
     Pick<Reinstall, 'installParameters'> {
   readonly osParameters: Parameters;
@@ -178,6 +182,7 @@ export async function composeInstallation(
     osType: options.osType,
     osImage,
     osImageChecksum: osImageChecksum?.toLowerCase(),
+    osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
     personalizationPackage,
     personalizationUser,

@@ -1,3 +1,4 @@
+import { imageFormat } from '#shared/contract/primitives.ts';
 import type { Option } from 'commander';
 import { option, yesNo } from '../../completion/command.ts';
 
@@ -19,6 +20,11 @@ export function installationOptions(): readonly Option[] {
     option('--os-image-checksum <algo:hex>', 'sha256:HEX or sha512:HEX of the image file', {
       group: OS_GROUP,
     }),
+    option(
+      '--image-format <format>',
+      'what the image is: raw, qcow2, vmdk, vdi or vhdx, although its content does not show that; "auto" goes by the content, which is the default',
+      { group: OS_GROUP, choices: ['auto', ...imageFormat.options] },
+    ),
     yesNo(
       '--os-image-grow <yes|no>',
       'grow the last partition and its file system to the disk',

@@ -135,8 +135,10 @@ export class StandInHost {
 
   #take(reports: readonly InstallReport[]): void {
     this.reports.push(...reports);
-    for (const report of reports)
-      if ('body' in report) this.events.push(installEvent.parse(JSON.parse(report.body)));
+    for (const report of reports) {
+      const event = 'body' in report && installEvent.safeParse(JSON.parse(report.body)).data;
+      if (event) this.events.push(event);
+    }
   }
 
   async stop(): Promise<void> {

@@ -34,6 +34,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     osImage: null,
     osImageChecksum: null,
     osImageGrow: true,
+    osImageFormat: null,
     personalizationPackage: null,
     safeInstall: true,
     installParameters: {},

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { createPlanStages } from '../../../appliance/agent/stages/plan-stages.ts';
 import { createHostClient } from '../../../appliance/agent/channel/host-client.ts';
+import { ScriptWorld } from '../../../appliance/agent/scripts/script-world.ts';
 import { findMissingStage, listRequiredStages } from '../../../noded/appliance/required-stages.ts';
 
 const empty: InstallPlan = {
@@ -34,6 +35,7 @@ test('what noded asks for is what the agent does, for every plan', () => {
       at: { sysBlock: '/nowhere', dev: '/nowhere' },
       parameters: async () => ({}),
       hooks: null,
+      world: new ScriptWorld(),
       onDumped: () => undefined,
     });
     const done = [...stages, ...cleanup].map(({ name }) => name);

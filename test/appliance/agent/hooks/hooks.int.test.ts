@@ -69,7 +69,7 @@ test("commands see the instance's root as theirs, with /dev and /proc, and leave
   await run(
     root,
     `- commands:
-    - '[ -c /dev/null ] && [ "$(cat ${root.outside}/1/comm)" = sh ] && echo fine >/srv/log'
+    - '[ -c /dev/null ] && [ "$(cat ${root.outside}/1/comm)" = perl ] && echo fine >/srv/log'
     - ls / >>/srv/log
     - setsid sleep 987654 >/dev/null 2>&1 & echo started >>/srv/log`,
   );

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { fc } from '../../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { compareImage, planParts } from '../../../../appliance/agent/image/compare.ts';
+import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
 const MIB = 1024 * 1024;
 /** More than one part on any number of processors, the last one cut short. */
@@ -30,17 +31,15 @@ function disk(name: string): string {
   const path = join(directory, name);
   copyFileSync(raw, path);
   truncateSync(path, IMAGE_BYTES + MIB);
+  // The tools run as another user.
+  chmodSync(path, 0o666);
   return path;
 }
 
-function compare(targetPath: string, format: 'raw' | 'qcow2'): Promise<void> {
+async function compare(targetPath: string, format: 'raw' | 'qcow2'): Promise<void> {
   const path = format === 'raw' ? raw : qcow2;
-  return compareImage({
-    source: { path, format },
-    targetPath,
-    sizeBytes: IMAGE_BYTES,
-    driver: 'file',
-  });
+  await using jail = await ImageJail.open(path, targetPath);
+  await compareImage({ jail, format, sizeBytes: IMAGE_BYTES, driver: 'file' });
 }
 
 for (const format of ['raw', 'qcow2'] as const) {

@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { dumpImage } from '../../../../appliance/agent/image/dump.ts';
+import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
+import type { ImageFormatName } from '#shared/contract/primitives.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 
 const MIB = 1024 * 1024;
@@ -24,6 +34,11 @@ before(() => {
       `head -c ${bytes} /dev/urandom | dd of=${raw} bs=65536 seek=${seek} conv=notrunc status=none`,
     ]);
   write('200000', 0);
+  // A boot sector, without which nobody would take it for a disk.
+  execFileSync('sh', [
+    '-c',
+    `printf '\\125\\252' | dd of=${raw} bs=1 seek=510 conv=notrunc status=none`,
+  ]);
   write('65536', 100);
   truncateSync(raw, IMAGE_BYTES);
   write('65536', IMAGE_BYTES / 65536 - 1);
@@ -34,16 +49,23 @@ function target(name: string, sizeBytes = 16 * MIB): string {
   const path = join(directory, `target-${name}`);
   // What was on the disk before must not shine through.
   writeFileSync(path, Buffer.alloc(sizeBytes, 0xaa));
+  // The tools run as another user.
+  chmodSync(path, 0o666);
   return path;
 }
 
-function dump(sourcePath: string, targetPath: string): Promise<string> {
+function dump(
+  sourcePath: string,
+  targetPath: string,
+  format: ImageFormatName | null = null,
+): Promise<string> {
   return dumpImage({
     sourcePath,
     fileSizeBytes: statSync(sourcePath).size,
     targetPath,
     targetSizeBytes: statSync(targetPath).size,
     isTargetBlank: false,
+    format,
     driver: 'file',
     reporter,
   });
@@ -53,12 +75,14 @@ test('writes sparse to a disk that is blank already', async () => {
   const disk = join(directory, 'blank');
   writeFileSync(disk, '');
   truncateSync(disk, 16 * MIB);
+  chmodSync(disk, 0o666);
   await dumpImage({
     sourcePath: raw,
     fileSizeBytes: IMAGE_BYTES,
     targetPath: disk,
     targetSizeBytes: 16 * MIB,
     isTargetBlank: true,
+    format: null,
     driver: 'file',
     reporter,
   });
@@ -170,6 +194,7 @@ for (const name of ['gz', 'xz', 'zst', 'bz2']) {
       targetPath: disk,
       targetSizeBytes: statSync(disk).size,
       isTargetBlank: false,
+      format: null,
       driver: 'file',
       reporter,
     });
@@ -204,6 +229,102 @@ test('names the other file that an image needs', async () => {
       return true;
     });
   }
+});
+
+test('refuses what is no disk by what it is, before the first byte, unless the operator says that it is one', async () => {
+  const cases: [name: string, command: string, said: RegExp][] = [
+    [
+      'ova',
+      'cd $(dirname $in) && echo "<Envelope/>" >a.ovf && tar --format=ustar -cf $out a.ovf',
+      /a tar archive/,
+    ],
+    ['zip', 'printf "PK\\003\\004rest" >$out', /a zip archive/],
+    ['qed', 'qemu-img convert -O qed $in $out', /a QED image/],
+    ['parallels', 'qemu-img convert -O parallels $in $out', /a Parallels image/],
+    ['lz4', 'printf "\\004\\042\\115\\030" >$out; head -c 4096 $in >>$out', /compressed by lz4/],
+    ['html', 'echo "<!DOCTYPE html><title>404</title>" >$out', /markup/],
+    ['garbage', 'head -c 300000 /dev/zero | tr "\\0" x >$out', /no boot sector/],
+    ['zeros', 'truncate -s 4M $out', /begins with zeros/],
+    ['garbage-gz', 'head -c 300000 /dev/zero | tr "\\0" x | gzip >$out', /no boot sector/],
+    ['empty-qcow2', 'qemu-img create -q -f qcow2 $out 4M', /begins with zeros/],
+    ['empty-vmdk', 'qemu-img create -q -f vmdk $out 4M', /begins with zeros/],
+    [
+      'cut-gpt',
+      'truncate -s 8M $out && printf "label: gpt\\nstart=2048,size=10240\\n" | sfdisk -q $out && truncate -s 4M $out',
+      /is cut: its partitions reach to byte 6291456, and it has 4194304/,
+    ],
+    [
+      'cut-mbr',
+      'truncate -s 64M $out && printf "start=2048,size=110000\\n" | sfdisk -q $out && truncate -s 16M $out',
+      /is cut/,
+    ],
+    [
+      'large-sectors',
+      'truncate -s 8M $out && printf "\\125\\252" | dd of=$out bs=1 seek=510 conv=notrunc status=none && printf "EFI PART" | dd of=$out bs=4096 seek=1 conv=notrunc status=none',
+      /sectors of 4096 bytes/,
+    ],
+    [
+      'encrypted',
+      'qemu-img create -q -f qcow2 $out 4M && printf "\\002" | dd of=$out bs=1 seek=35 conv=notrunc status=none',
+      /encrypted qcow2 \(LUKS\)/,
+    ],
+  ];
+  for (const [name, command, said] of cases) {
+    const image = make(name, command);
+    const disk = target(name);
+    await assert.rejects(dump(image, disk), (error) => {
+      assert.ok(isAppError(error, 'IMAGE_INVALID'), `${name}: ${String(error)}`);
+      assert.match(error.message, said, name);
+      assert.match(error.hint ?? '', /--image-format/, name);
+      return true;
+    });
+    assert.ok(
+      readFileSync(disk).every((byte) => byte === 0xaa),
+      `${name}: the disk was written`,
+    );
+  }
+  const zeros = make('said-zeros', 'truncate -s 4M $out');
+  assert.match(await dump(zeros, target('said-raw'), 'raw'), /^raw, 4194304 bytes/);
+  const gz = make('said-gz', 'head -c 300000 /dev/zero | gzip >$out');
+  assert.match(await dump(gz, target('said-raw-gz'), 'raw'), /^raw in gz, 300000 bytes/);
+  const qcow2 = make('said-qcow2', 'qemu-img create -q -f qcow2 $out 4M');
+  assert.match(await dump(qcow2, target('said-qcow2'), 'qcow2'), /^qcow2, 4194304 bytes/);
+  assert.match(await dump(qcow2, target('said-bytes'), 'raw'), /^raw, \d+ bytes/);
+  await assert.rejects(dump(qcow2, target('said-wrong'), 'vmdk'), /is qcow2, not vmdk/);
+});
+
+test('opens nothing that an image names: neither by its header nor, in its jail, by any other way', async () => {
+  const secret = join(directory, 'secret');
+  writeFileSync(secret, Buffer.alloc(MIB, 'secret'));
+  chmodSync(secret, 0o644);
+  // Without a capacity QEMU takes the embedded descriptor for one that lists files.
+  const image = make('capacity-0.vmdk', 'qemu-img create -q -f vmdk $out 1M');
+  const bytes = readFileSync(image);
+  const descriptor = `# Disk DescriptorFile\nversion=1\nCID=12345678\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 2048 FLAT "${secret}" 0\n`;
+  bytes.writeBigUInt64LE(0n, 12);
+  bytes.fill(0, 512, 512 + 20 * 512);
+  bytes.write(descriptor, 512);
+  writeFileSync(image, bytes);
+  const disk = target('capacity-0');
+  await assert.rejects(dump(image, disk), (error) => isAppError(error, 'IMAGE_INVALID'));
+  await using jail = await ImageJail.open(image, disk);
+  const read = await jail.run('qemu-img', [
+    'convert',
+    '-f',
+    'vmdk',
+    '-O',
+    'raw',
+    '-n',
+    '/image',
+    '/disk',
+  ]);
+  assert.notEqual(read.status, 0);
+  assert.ok(!readFileSync(disk).includes('secret'));
+  // Not a matter of this one format: nothing else is there, for a user who may do nothing.
+  const seen = await jail.run('/bin/sh', ['-c', `cat ${secret}; ls /; id -u; ls /sys/class/net`]);
+  assert.deepEqual(seen.stdout.split('\n'), [
+    ...['bin', 'dev', 'disk', 'image', 'lib', 'lib64', 'sbin', 'tmp', 'usr', '65534', ''],
+  ]);
 });
 
 test('refuses what it knows not to be a raw disk', async () => {

@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { createHostClient } from '../../../../appliance/agent/channel/host-client.ts';
 import { type HookBook, openHooks } from '../../../../appliance/agent/hooks/main.ts';
+import { ScriptWorld } from '../../../../appliance/agent/scripts/script-world.ts';
 import { createHooksStage, hasHooks } from '../../../../appliance/agent/stages/hooks.ts';
 import type { StageReporter } from '../../../../appliance/agent/report/stage.ts';
 import { hookDocument } from '../hooks/support/temp-root.ts';
@@ -55,6 +56,7 @@ function open(of: InstallPlan, ownFolder: string) {
     plan: of,
     host: createHostClient({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }),
     parameters: async () => ({}),
+    world: new ScriptWorld(),
     load: () => ({ openHooks }),
     ownFolder,
     onOpened: (book) => books.push(book),

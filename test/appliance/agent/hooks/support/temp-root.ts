@@ -8,6 +8,7 @@ import {
   type HookWorld,
   openHooks,
 } from '../../../../../appliance/agent/hooks/main.ts';
+import { NO_WORLD } from '../../../../../appliance/agent/scripts/confine.ts';
 import type { StageReporter } from '../../../../../appliance/agent/report/stage.ts';
 
 const BUSYBOX = '/usr/bin/busybox';
@@ -44,9 +45,12 @@ export class TempRoot implements Disposable {
 
   open(documents: readonly HookDocument[], world: Partial<HookWorld> = {}): HookBook {
     return openHooks(documents, hookPoint.options, {
-      appliancePath: this.path,
       instancePath: this.path,
-      prepareAppliance: async () => undefined,
+      openAppliance: async () => ({
+        rootPath: this.path,
+        program: { path: this.path },
+        confinement: NO_WORLD,
+      }),
       environment: async () => ({ PATH: '/bin' }),
       architecture: 'x64',
       ...world,

@@ -1,0 +1,146 @@
+/**
+ * What starts a program that nobody trusts. It is Perl, which every Debian has, since it takes system calls that neither Node nor a
+ * shell makes: a shell would also drop variables from the environment whose names it does not like.
+ *
+ * The arguments are Node's name of the processor, and
+ *
+ *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts until stdin ends
+ *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
+ *   detach HOLDER PATH         and no longer is
+ *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *
+ * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone (DEV and SYS empty) in a world whose
+ * mounts later programs see. Three processes: one waits outside; the second is the first process of a PID namespace, which ends with
+ * it, and all that is in it; the third loses what a script can do without and becomes the program.
+ */
+export const CONFINE_PROGRAM = String.raw`
+use strict;
+my %numbers = (
+  x64 => { unshare => 272, setns => 308, mount => 165, umount2 => 166, prctl => 157, setsid => 112 },
+  arm64 => { unshare => 97, setns => 268, mount => 40, umount2 => 39, prctl => 167, setsid => 157 },
+);
+my $machine = shift @ARGV;
+my $number = $numbers{$machine} or die "confine: no system calls for $machine\n";
+my ($OPEN_TREE, $MOVE_MOUNT, $AT_FDCWD) = (428, 429, -100);
+my ($NEWNS, $NEWCGROUP, $NEWIPC, $NEWPID) = (0x20000, 0x2000000, 0x8000000, 0x20000000);
+my ($BIND, $REC, $PRIVATE, $SHARED) = (0x1000, 0x4000, 0x40000, 0x100000);
+
+# Capabilities that scripts keep, by number: files, owners, modes, nodes, mounts, chroot, priorities. Left out: anything
+# that reaches the kernel, other processes, the network's set-up, the clock.
+my @kept = (0 .. 10, 14, 15, 18, 21, 23, 24, 27, 28, 29, 31);
+# System calls that reach other processes or the kernel past all of that: bpf, perf_event_open, swapon, swapoff, kexec_load,
+# kexec_file_load, init_module, finit_module, delete_module, iopl, ioperm; for each ABI that the machine runs.
+my @refused = $machine eq 'x64'
+  ? ([0xc000003e, 321, 298, 167, 168, 246, 320, 175, 313, 176, 172, 173],
+     [0x40000003, 357, 336, 87, 115, 283, 128, 350, 129, 110, 101])
+  : ([0xc00000b7, 280, 241, 224, 225, 104, 294, 105, 273, 106],
+     [0x40000028, 386, 364, 87, 115, 347, 401, 128, 379, 129]);
+
+sub call {
+  my ($name, @args) = @_;
+  my $result = syscall($number->{$name} // $name, @args);
+  die "confine: $name: $!\n" if $result == -1;
+  return $result;
+}
+sub mount { my ($from, $to, $type, $flags) = @_; call('mount', $from, $to, $type, $flags, 0) }
+sub enter {
+  my ($holder) = @_;
+  return if $holder == 0;
+  open(my $namespace, '<', "/proc/$holder/ns/mnt") or die "confine: $!\n";
+  open(my $root, '<', "/proc/$holder/root") or die "confine: $!\n";
+  call('setns', fileno($namespace), $NEWNS);
+  chdir($root) && chroot('.') or die "confine: $!\n";
+}
+sub hold {
+  my ($script, $root) = @_;
+  call('unshare', $NEWNS);
+  mount('none', '/', 0, $REC | $PRIVATE);
+  system('/bin/sh', '-euc', $script) == 0 or die "confine: the world could not be made\n";
+  chdir($root) && chroot('.') or die "confine: $!\n";
+  mount('none', '/', 0, $REC | $SHARED);
+  # What is mounted on it in one program's namespace must not be seen in another's. Where nothing is, nothing will be.
+  eval { mount('none', '/proc', 0, $PRIVATE) };
+  syswrite(STDOUT, "ready\n");
+  1 while sysread(STDIN, my $byte, 1);
+}
+sub attach {
+  my ($holder, $from, $to) = @_;
+  my $tree = call($OPEN_TREE, $AT_FDCWD, $from, 0x8000 | 0x80000 | 1);
+  enter($holder);
+  system('/bin/mkdir', '-p', $to) == 0 or die "confine: no $to\n";
+  call($MOVE_MOUNT, $tree, '', $AT_FDCWD, $to, 4);
+}
+sub detach {
+  my ($holder, $path) = @_;
+  enter($holder);
+  call('umount2', $path, 2);
+}
+sub refuse_calls {
+  my @code = ([0x20, 0, 0, 4]);
+  for my $abi (@refused) {
+    my ($arch, @calls) = @$abi;
+    # Numbers of the x32 ABI begin here; it is of no use to a script.
+    my $others = $arch == 0xc000003e ? 1 : 0;
+    push @code, [0x15, 0, @calls + 3 + $others, $arch], [0x20, 0, 0, 0];
+    push @code, [0x35, @calls + 1, 0, 0x40000000] if $others;
+    push @code, map { [0x15, @calls - $_, 0, $calls[$_]] } 0 .. $#calls;
+    push @code, [0x06, 0, 0, 0x7fff0000];
+    push @code, [0x06, 0, 0, 0x00050001];
+  }
+  push @code, [0x06, 0, 0, 0x00050001];
+  my $filter = join '', map { pack('SCCL', @$_) } @code;
+  call('prctl', 22, 2, pack('Sx![P]P', scalar @code, $filter), 0, 0);
+}
+sub become {
+  my ($root, @program) = @_;
+  call('setsid');
+  chroot($root) && chdir('/') or die "confine: $root: $!\n";
+  my %keep = map { $_ => 1 } @kept;
+  for my $capability (0 .. 63) {
+    next if $keep{$capability};
+    last if syscall($number->{prctl}, 24, $capability, 0, 0, 0) == -1;
+  }
+  refuse_calls();
+  exec { $program[0] } @program or print STDERR "$program[0]: $!\n";
+  exit 127;
+}
+sub run {
+  my ($holder, $cgroup, $root, $dev, $proc, $sys, @program) = @_;
+  if ($cgroup ne '') {
+    open(my $procs, '>', "$cgroup/cgroup.procs") or die "confine: $cgroup: $!\n";
+    syswrite($procs, $$) or die "confine: $cgroup: $!\n";
+  }
+  enter($holder);
+  call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0));
+  mount('none', '/', 0, $REC | $PRIVATE) if $dev ne '' || $holder == 0;
+  pipe(my $status, my $told) or die "confine: $!\n";
+  my $first = fork() // die "confine: $!\n";
+  if ($first == 0) {
+    call('prctl', 1, 9, 0, 0, 0);
+    mount('/dev', $dev, 0, $BIND | $REC) if $dev ne '';
+    mount('/sys', $sys, 0, $BIND | $REC) if $sys ne '';
+    mount('proc', $proc, 'proc', 0) if $proc ne '';
+    my $script = fork() // die "confine: $!\n";
+    become($root, @program) if $script == 0;
+    while ((my $ended = wait()) != -1) {
+      next if $ended != $script;
+      syswrite($told, "$?");
+      exit 0;
+    }
+    exit 1;
+  }
+  close($told);
+  waitpid($first, 0);
+  my $end = $?;
+  sysread($status, my $text, 16);
+  $end = $text if $text ne '';
+  if (my $signal = $end & 127) {
+    kill $signal, $$;
+    sleep 1;
+  }
+  exit($end >> 8);
+}
+my ($mode, @args) = @ARGV;
+my %modes = (hold => \&hold, attach => \&attach, detach => \&detach, run => \&run);
+$modes{$mode}->(@args);
+`;

@@ -1,0 +1,65 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { AppError } from '#shared/errors/app-error.ts';
+import { runCommand } from './command.ts';
+import { CONFINE_PROGRAM } from './confine-program.ts';
+
+const COMMAND_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
+export const PERL = '/usr/bin/perl';
+
+/** What a mount namespace is made of: commands that mount, and the root directory of what runs in it. */
+export interface NamespaceDescription {
+  readonly script: string;
+  readonly root: string;
+}
+
+/** Command line of one of the program's modes, for Perl. */
+export function planConfineCommand(mode: string, ...args: readonly string[]): readonly string[] {
+  return ['-e', CONFINE_PROGRAM, '--', process.arch, mode, ...args];
+}
+
+/** A mount namespace that the agent is not in, as long as its holder lives, which is a child of the agent and ends with it. */
+export class HeldNamespace implements AsyncDisposable {
+  readonly #holder: ChildProcess;
+  readonly holderPid: number;
+
+  private constructor(holder: ChildProcess, holderPid: number) {
+    this.#holder = holder;
+    this.holderPid = holderPid;
+  }
+
+  /** @throws AppError COMMAND_FAILED; what went wrong is on the console */
+  static async open({ script, root }: NamespaceDescription): Promise<HeldNamespace> {
+    const holder = spawn(PERL, planConfineCommand('hold', script, root), {
+      env: { PATH: COMMAND_PATH, LC_ALL: 'C' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const ended = once(holder, 'exit').then(() => null);
+    const said: unknown = await Promise.race([once(holder.stdout, 'data'), ended]);
+    if (said === null || holder.pid === undefined)
+      throw new AppError('COMMAND_FAILED', 'a mount namespace for programs could not be made');
+    return new HeldNamespace(holder, holder.pid);
+  }
+
+  /** Lets those inside see what is at this path, and mounted below it, at another. */
+  async attach(from: string, to: string): Promise<void> {
+    await this.#call('attach', from, to);
+  }
+
+  /** Takes the mount at this path away from those inside. */
+  async detach(path: string): Promise<void> {
+    await this.#call('detach', path);
+  }
+
+  /** Everything that is mounted in it goes with it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = once(this.#holder, 'exit');
+    this.#holder.stdin?.end();
+    await ended;
+  }
+
+  /** The holder is named behind the mode. */
+  async #call(mode: string, ...args: readonly string[]): Promise<void> {
+    await runCommand(PERL, planConfineCommand(mode, String(this.holderPid), ...args));
+  }
+}

@@ -1,0 +1,87 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { runCommand } from '../process/command.ts';
+import type { ProgramEnd } from '#shared/process/run-in-group.ts';
+
+/** Processes and threads at a time: an installer has some tens. Each takes kernel memory, so more would not fit anyway. */
+const MAX_PROCESSES = 512;
+/** What the agent keeps for itself of the memory that is free when the first script runs. */
+const AGENT_RESERVE_BYTES = 64 * 1024 * 1024;
+const MIN_MEMORY_BYTES = 64 * 1024 * 1024;
+const MIB = 1024 * 1024;
+/** A fork bomb is ended after this at the latest. */
+const WATCH_INTERVAL_MS = 500;
+
+/** What programs may use together, in a control group that the kernel ends as a whole when they use more memory. */
+export class Limits {
+  /** The directory of the control group that a program joins. */
+  readonly group: string;
+  readonly #limited: string;
+  readonly #memoryBytes: number;
+
+  private constructor(limited: string, memoryBytes: number) {
+    this.group = join(limited, 'run');
+    this.#limited = limited;
+    this.#memoryBytes = memoryBytes;
+  }
+
+  /**
+   * Mounts the control groups where only the agent sees them, and sets the limits. No memory of the agent's is ever swapped either: what
+   * a script could read from a swap device of its own would be the key.
+   */
+  static async create(mountPoint: string): Promise<Limits> {
+    mkdirSync(mountPoint, { recursive: true });
+    await runCommand('mount', ['-t', 'cgroup2', 'cgroup2', mountPoint]);
+    const set = (path: string, value: string): void => writeFileSync(join(mountPoint, path), value);
+    set('cgroup.subtree_control', '+memory +pids');
+    // Programs are one level below their limits: the root of what they can see of the control groups is their own.
+    for (const name of ['agent', 'programs', 'programs/run']) mkdirSync(join(mountPoint, name));
+    set('agent/cgroup.procs', String(process.pid));
+    set('agent/memory.swap.max', '0');
+    const memoryBytes = Math.max(MIN_MEMORY_BYTES, availableBytes() - AGENT_RESERVE_BYTES);
+    set('programs/memory.max', String(memoryBytes));
+    set('programs/memory.swap.max', '0');
+    set('programs/memory.oom.group', '1');
+    set('programs/pids.max', String(MAX_PROCESSES));
+    return new Limits(join(mountPoint, 'programs'), memoryBytes);
+  }
+
+  /** Runs a program that joins the group, ends it when it has too many processes, and says so when a limit ended it. */
+  async watch(run: () => Promise<ProgramEnd>): Promise<ProgramEnd> {
+    const before = this.#count();
+    const timer = setInterval(() => {
+      if (this.#count().forks > before.forks)
+        writeFileSync(join(this.#limited, 'cgroup.kill'), '1');
+    }, WATCH_INTERVAL_MS);
+    try {
+      const end = await run();
+      const after = this.#count();
+      const reason =
+        after.kills > before.kills
+          ? `needed more than the ${Math.floor(this.#memoryBytes / MIB)} MiB of memory that it may have`
+          : after.forks > before.forks
+            ? `had more than the ${MAX_PROCESSES} processes that it may have`
+            : null;
+      return reason === null ? end : { ...end, isSuccess: false, how: `was ended: it ${reason}` };
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  #count(): { kills: number; forks: number } {
+    return {
+      kills: readCounter(join(this.#limited, 'memory.events'), 'oom_kill'),
+      forks: readCounter(join(this.#limited, 'pids.events'), 'max'),
+    };
+  }
+}
+
+/** A line `name number` of a control group's file. */
+function readCounter(path: string, name: string): number {
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(readFileSync(path, 'utf8'))?.[1] ?? 0);
+}
+
+function availableBytes(): number {
+  const kib = /^MemAvailable:\s+(\d+) kB$/m.exec(readFileSync('/proc/meminfo', 'utf8'))?.[1];
+  return Number(kib ?? 0) * 1024;
+}

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { InstallEvent } from '#shared/contract/install-event.ts';
+import { readAptSources } from '../../appliance/image/apt-source-files.ts';
+import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { buildAppliance } from '../../appliance/image/build.ts';
+import { AgentWord } from '../../noded/appliance/agent-word.ts';
+import { type ApplianceRun, bootAppliance } from './support/boot-appliance.ts';
+
+/** What only a machine can prove of hostile scripts: the kernel's own barriers, and limits. */
+const DISK_BYTES = 64 * 1024 * 1024;
+let directory = '';
+let applianceDir = '';
+let run: ApplianceRun;
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'gnt-confinement-test-'));
+  applianceDir = join(directory, 'appliance');
+  await buildAppliance({
+    applianceDir,
+    cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
+    mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
+    nodePath: process.execPath,
+    force: false,
+    step: () => undefined,
+    signal: new AbortController().signal,
+  });
+  run = await bootHostile();
+});
+after(() => rmSync(directory, { recursive: true }));
+
+function shell(command: string): string {
+  return execFileSync('sh', ['-c', command], { cwd: directory, encoding: 'utf8' });
+}
+
+/** The way out of a root directory, for a process that may change its own, to the initramfs below. */
+const ESCAPE = 'mkdir "/tmp/out"; chroot "/tmp/out"; chdir ".." for 1 .. 99; chroot ".";';
+/** What the kernel would run when a program crashes. */
+const HELPER = `#!/bin/busybox sh
+b=/bin/busybox
+for each in /proc/[0-9]*; do
+  $b grep -q agent.blob $each/cmdline 2>/dev/null || continue
+  if (: <$each/mem) 2>/dev/null; then echo helper read the agent; else echo helper refused; fi >/dev/ttyS0
+done
+`;
+/** Each prints its line only when it got through. */
+const ATTACKS = `
+head -c 1 /proc/kcore >/dev/null 2>&1 && echo "read the kernel's memory"
+head -c 1 /dev/mem >/dev/null 2>&1 && echo "read the machine's memory"
+mount -t tracefs none /media 2>/dev/null; head -c 1 /media/kprobe_events >/dev/null 2>&1 && echo traced
+modprobe nfs 2>/dev/null && echo loaded a module
+mkdir -p /evil && mount -t cgroup2 none /evil 2>/dev/null && (ls /evil/memory.max || ls -d /evil/agent) 2>/dev/null && echo saw the limits
+mount -t securityfs none /evil 2>/dev/null && (echo none >/evil/lockdown) 2>/dev/null && echo unlocked the kernel
+perl -e 'print "used bpf\\n" if syscall(321, 0, 0, 0) != -1 || $! != 1'
+perl -e '${ESCAPE} for (glob "/proc/[0-9]*") { open(F, "<", "$_/cmdline") or next; my $c = <F>; next if $c !~ /agent.blob/ || $c =~ /perl/; $seen++; print "opened the agent\\n" if open(M, "<", "$_/mem"); print "entered the agent\\n" if open(N, "<", "$_/ns/mnt") } print "found no agent\\n" if !$seen; print "reached the agent\\x27s files\\n" if -d "/root/run/gnt/cgroup" || -d "/root/run/gnt/target"'
+cat >/tmp/helper <<'END'
+${HELPER}END
+perl -e 'open(I, "<", "/tmp/helper"); my $h = join "", <I>; ${ESCAPE} open(O, ">", "/helper") and print O $h and close O; chmod 0755, "/helper"; open(C, ">", "/proc/sys/kernel/core_pattern") and print C "|/helper"; close C'
+bash -c 'ulimit -c unlimited; sh -c "kill -SEGV \\$\\$"; true' 2>/dev/null
+`;
+
+function definition(): Buffer {
+  mkdirSync(join(directory, 'os/untrusted'), { recursive: true });
+  const script = `#!/bin/bash
+exec 2>&1
+curl -s -d '[{"type":"result","atMs":1,"outcome":{"status":"success"}}]' http://169.254.169.254/ganeti/latest/install/events
+curl -s -d '[{"sequence":9,"body":"{}","mac":"${'0'.repeat(64)}"}]' http://169.254.169.254/ganeti/latest/install/events
+${ATTACKS}
+mkdir -p /srv/left && mount /dev/disk/by-id/virtio-disk0 /srv/left && touch /srv/left/from-script
+setsid sh -c 'sleep 2; while :; do date >/srv/left/later; done' >/dev/null 2>&1 &
+echo done
+`;
+  writeFileSync(join(directory, 'os/untrusted/create'), script, { mode: 0o755 });
+  shell('tar -C os -cf os.tar .');
+  return readFileSync(join(directory, 'os.tar'));
+}
+
+/** Failures that the installation survives, to see what they say. */
+const HOOKS = `
+stages:
+  install.pre:
+    - name: eats
+      optional: true
+      commands: [tail /dev/zero]
+    - name: forks
+      optional: true
+      commands: ['mkfifo /tmp/never; while :; do (read line </tmp/never) & done 2>/dev/null']
+  after-install:
+    - commands: ['test ! -e "$GNT_TARGET/later" && cat "$GNT_TARGET/etc/added"']
+`;
+
+function logOf(events: readonly InstallEvent[], stage: string): readonly string[] {
+  return events.flatMap((event) =>
+    event.type === 'log' && event.stage === stage ? [event.line] : [],
+  );
+}
+
+async function bootHostile(): Promise<ApplianceRun> {
+  shell(`mkdir -p tree/etc package/etc && echo ID=test >tree/etc/os-release && echo added >package/etc/added
+    truncate -s 48M image && mke2fs -q -t ext4 -d tree image && tar -C package -czf package.tgz .
+    : >disk`);
+  truncateSync(join(directory, 'disk'), DISK_BYTES);
+  const image = join(directory, 'image');
+  const hooks = { source: 'cluster', name: 'hooks.yaml', content: btoa(HOOKS) };
+  return await bootAppliance(
+    applianceDir,
+    [
+      { path: join(directory, 'disk'), serial: 'disk0' },
+      { path: image, serial: 'image', readOnly: true },
+    ],
+    {
+      plan: {
+        version: 1,
+        installId: '11111111-1111-1111-1111-111111111111',
+        instance: 'test.example.com',
+        disks: [{ serial: 'disk0', sizeBytes: DISK_BYTES }],
+        image: { serial: 'image', fileSizeBytes: statSync(image).size, grow: false },
+        scripts: { script: 'create', path: 'untrusted/create', environment: {} },
+        personalization: { format: 'tar.gz' },
+        hooks: { points: ['install.pre', 'after-install'], hasDocuments: true },
+      },
+      definitionTar: definition(),
+      osPackage: readFileSync(join(directory, 'package.tgz')),
+      documents: { '/ganeti/latest/install/hooks.json': JSON.stringify([hooks]) },
+    },
+  );
+}
+
+test('what a script posts in the name of the agent is told from what the agent says', () => {
+  const last = run.events.at(-1);
+  assert.deepEqual(last?.type === 'result' && last.outcome, { status: 'success' }, run.console);
+  assert.equal(run.exitStatus, 0);
+  const word = new AgentWord();
+  const believed = run.reports.flatMap((report) => word.take(report) ?? []);
+  assert.equal(word.forged, 2);
+  assert.equal(word.lost, 0);
+  assert.deepEqual(believed.at(-1), last);
+  assert.deepEqual(logOf(believed, 'after-install').at(-1), 'added');
+});
+
+test("a script that is root gets neither into the kernel nor at the agent's memory, mounts and limits", () => {
+  assert.deepEqual(logOf(run.events, 'os-scripts').at(-1), 'done');
+  const printed = logOf(run.events, 'os-scripts').filter((line) => line !== 'done');
+  assert.deepEqual(
+    printed.filter((line) => !line.startsWith('mount: ')),
+    [],
+  );
+  // The kernel ran what the script had put there, as root, and it could do no more.
+  assert.match(run.console, /helper refused/);
+  assert.doesNotMatch(run.console, /helper read/);
+});
+
+test('nothing that a script left running writes into the instance, and what it left mounted is unmounted by name', () => {
+  assert.match(
+    logOf(run.events, 'mount').join('\n'),
+    /^\/dev\/vd\w was left mounted on \/srv\/left: unmounted$/m,
+  );
+  shell('e2fsck -fn disk >/dev/null 2>&1');
+  const listed = shell('debugfs -R "ls -p /" disk 2>/dev/null');
+  assert.match(listed, /\/from-script\//);
+  assert.doesNotMatch(listed, /\/later\//);
+});
+
+test('a program that takes all memory, and one that forks without end, fail by name, and the agent goes on', () => {
+  const lines = logOf(run.events, 'install.pre').join('\n');
+  assert.match(
+    lines,
+    /eats.*was ended: it needed more than the \d+ MiB of memory that it may have/,
+  );
+  assert.match(lines, /forks.*was ended: it had more than the 512 processes that it may have/);
+});
