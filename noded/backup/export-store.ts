@@ -1,21 +1,12 @@
-import {
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  truncate,
-  writeFile,
-} from 'node:fs/promises';
+import type { BigIntStats } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
@@ -36,6 +27,15 @@ export interface DumpFile {
 export interface LoadedExport {
   readonly path: string;
   readonly record: ExportRecord;
+  readonly dumps: readonly DumpFile[];
+  /**
+   * Opens the dumps that were checked, to be read through the paths that this gives until it is disposed of.
+   * @throws AppError EXPORT_INVALID when one was changed or replaced meanwhile
+   */
+  pin(): Promise<PinnedDumps>;
+}
+
+export interface PinnedDumps extends AsyncDisposable {
   readonly dumps: readonly DumpFile[];
 }
 
@@ -71,15 +71,21 @@ export function createExportStore(directory: string): ExportStore {
     if (!isAbsolute(source) && !instanceName.safeParse(source).success)
       throw notFound(source, directory);
     const path = isAbsolute(source) ? source : pathOf(source);
-    const record = parseExportRecord(await readRecordFile(path, source, directory));
-    const dumps = await Promise.all(
-      record.disks.map(async ({ dump }, disk) => {
-        if (dump === null) return null;
-        const file = join(path, dump);
-        return { disk, path: file, sizeBytes: await sizeOf(file) };
-      }),
-    );
-    return { path, record, dumps: dumps.filter((dump) => dump !== null) };
+    await using folder = await openFolder(path, source, directory);
+    const record = parseExportRecord(await readRecordFile(folder, path));
+    const dumps: CheckedDump[] = [];
+    for (const [disk, { dump }] of record.disks.entries()) {
+      if (dump === null) continue;
+      await using file = await openDump(folder, path, dump);
+      const sizeBytes = Number(file.found.size);
+      dumps.push({ disk, path: join(path, dump), sizeBytes, name: dump, found: file.found });
+    }
+    return {
+      path,
+      record,
+      dumps: dumps.map(({ disk, path: file, sizeBytes }) => ({ disk, path: file, sizeBytes })),
+      pin: () => pinDumps(path, dumps, () => openFolder(path, source, directory)),
+    };
   };
   const check = async (name: string): Promise<void> => {
     const isThere =
@@ -186,39 +192,79 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   }
 }
 
-async function readRecordFile(path: string, source: string, directory: string): Promise<string> {
-  const file = join(path, RECORD_FILE);
+interface CheckedDump extends DumpFile {
+  readonly name: string;
+  readonly found: BigIntStats;
+}
+
+async function pinDumps(
+  path: string,
+  dumps: readonly CheckedDump[],
+  open: () => Promise<PinnedFile>,
+): Promise<PinnedDumps> {
+  await using opened = new AsyncDisposableStack();
+  await using folder = await open();
+  const pinned: DumpFile[] = [];
+  for (const { disk, sizeBytes, name, found } of dumps) {
+    const file = opened.use(await openDump(folder, path, name));
+    if (!isSameFile(file.found, found))
+      throw unreadableDump(join(path, name), new Error('it was changed or replaced meanwhile'));
+    pinned.push({ disk, sizeBytes, path: file.path });
+  }
+  const all = opened.move();
+  return { dumps: pinned, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+async function openFolder(path: string, source: string, directory: string): Promise<PinnedFile> {
   try {
-    if ((await stat(file)).size > MAX_RECORD_BYTES)
-      throw new AppError('EXPORT_INVALID', `${file} has more than ${MAX_RECORD_BYTES} bytes`);
-    return await readFile(file, 'utf8');
+    return await pinDirectory(path);
   } catch (error) {
     const code = systemCodeOf(error);
     if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error;
-    const isDirectory = await stat(path).then(
-      (found) => found.isDirectory(),
-      () => false,
-    );
-    if (!isDirectory) throw notFound(source, directory);
-    throw new AppError('EXPORT_INVALID', `${file} is missing`, { cause: error });
+    throw notFound(source, directory);
   }
 }
 
-/** Of a file proper: what came from elsewhere must not make root read another one. */
-async function sizeOf(file: string): Promise<number> {
+/** @param folder that is open; whoever may write its parent can let `path` lead elsewhere */
+async function readRecordFile(folder: PinnedFile, path: string): Promise<string> {
+  const shown = join(path, RECORD_FILE);
+  let file: PinnedFile;
   try {
-    const found = await lstat(file);
-    if (found.isFile()) return found.size;
-    throw new Error('it is not a regular file');
+    file = await pinFile(join(folder.path, RECORD_FILE), 'refused');
   } catch (error) {
-    throw new AppError(
-      'EXPORT_INVALID',
-      `the export's ${file} cannot be read: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
-    );
+    const reason = systemCodeOf(error) === 'ENOENT' ? 'is missing' : messageOf(error);
+    throw new AppError('EXPORT_INVALID', `${shown} ${reason}`, { cause: error });
   }
+  await using opened = file;
+  if (opened.found.size > BigInt(MAX_RECORD_BYTES))
+    throw new AppError('EXPORT_INVALID', `${shown} has more than ${MAX_RECORD_BYTES} bytes`);
+  // As long as it was when it was checked, however much is written to it by now.
+  const text = Buffer.alloc(Number(opened.found.size));
+  const { bytesRead } = await opened.handle.read(text, 0, text.length, 0);
+  return text.toString('utf8', 0, bytesRead);
+}
+
+/** A file proper of the folder: what came from elsewhere must not make root read another one. */
+async function openDump(folder: PinnedFile, path: string, name: string): Promise<PinnedFile> {
+  try {
+    const file = await pinFile(join(folder.path, name), 'refused');
+    const isForeign = file.found.nlink > 1n && file.found.uid !== folder.found.uid;
+    if (!isForeign) return file;
+    await file.handle.close();
+    throw new Error("it is a hard link to another user's file");
+  } catch (error) {
+    const isLink = systemCodeOf(error) === 'ELOOP';
+    const reason = isLink ? new Error('it is a link, not a regular file', { cause: error }) : error;
+    throw unreadableDump(join(path, name), reason);
+  }
+}
+
+function unreadableDump(file: string, reason: unknown): AppError {
+  return new AppError(
+    'EXPORT_INVALID',
+    `the export's ${file} cannot be read: ${messageOf(reason)}`,
+    { cause: reason },
+  );
 }
 
 function notFound(source: string, directory: string): AppError {

@@ -30,10 +30,7 @@ export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise
       const { handle, direct } = await openDisk(disk);
       disks.push({ handle: keep(handle), direct });
     }
-    const cdrom =
-      spec.cdromPath === undefined
-        ? undefined
-        : keep(await openFile(spec.cdromPath, constants.O_RDONLY));
+    const cdrom = spec.cdromPath === undefined ? undefined : keep(await openMedium(spec.cdromPath));
     const { kernel } = spec;
     const open = async (path: string | undefined): Promise<FileHandle | undefined> =>
       path === undefined ? undefined : keep(await openReadableByQemu(path, user));
@@ -66,7 +63,7 @@ async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct
 
 /** QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its folders' do not. */
 async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHandle> {
-  const handle = await openFile(path, constants.O_RDONLY);
+  const handle = await openMedium(path);
   const { mode, uid, gid } = await handle.stat();
   const readable = uid === user.uid ? 0o400 : gid === user.gid ? 0o040 : 0o004;
   if ((mode & readable) !== 0) return handle;
@@ -74,6 +71,15 @@ async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHan
   throw new AppError('HOST_PREREQUISITE', `${path} is not readable by the user ${QEMU_USER}`, {
     hint: `chmod a+r ${path}`,
   });
+}
+
+/** A file or a drive of the host. Opening a FIFO would wait for a writer, for ever. */
+async function openMedium(path: string): Promise<FileHandle> {
+  const handle = await openFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const found = await handle.stat();
+  if (found.isFile() || found.isBlockDevice()) return handle;
+  await handle.close();
+  throw describe(path, new Error('it is neither a regular file nor a drive'));
 }
 
 async function openFile(path: string, mode: number): Promise<FileHandle> {

@@ -115,7 +115,7 @@ class FileImageCache implements ImageCache {
 
   async check(source: string): Promise<void> {
     const parsed = parseImageSource(source);
-    if (parsed.kind === 'path') await openLocalImage(parsed.path);
+    if (parsed.kind === 'path') (await openLocalImage(parsed.path)).release();
   }
 
   async fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage> {
@@ -145,18 +145,23 @@ class FileImageCache implements ImageCache {
     { signal, onProgress }: ImageFetchOptions,
   ): Promise<FetchedImage> {
     const image = await openLocalImage(path);
-    let sha256: string | null = null;
-    if (checksum) {
-      const report = this.#throttle(onProgress);
-      const actual = await digestFile(path, checksum.algorithm, {
-        signal,
-        onBytes: (doneBytes) => report(doneBytes, image.sizeBytes),
-      });
-      await image.verifyUnchanged();
-      if (actual !== checksum.hex) throw checksumMismatch(path, checksum, actual);
-      if (checksum.algorithm === 'sha256') sha256 = actual;
+    try {
+      let sha256: string | null = null;
+      if (checksum) {
+        const report = this.#throttle(onProgress);
+        const actual = await digestFile(image.path, checksum.algorithm, {
+          signal,
+          onBytes: (doneBytes) => report(doneBytes, image.sizeBytes),
+        });
+        await image.verifyUnchanged();
+        if (actual !== checksum.hex) throw checksumMismatch(path, checksum, actual);
+        if (checksum.algorithm === 'sha256') sha256 = actual;
+      }
+      return { ...image, sha256 };
+    } catch (error) {
+      image.release();
+      throw error;
     }
-    return { ...image, sha256, release: () => undefined };
   }
 
   async #fetchRemote(

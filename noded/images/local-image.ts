@@ -1,56 +1,50 @@
-import { constants, type BigIntStats } from 'node:fs';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { openHostFile, statHostFile } from '../host/open-host-file.ts';
+import { isSameFile, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 
 /** A file used where it is, and what tells whether it is still the same. */
 export interface LocalImage {
+  /** Of what is open: whoever replaces the file meanwhile gives nobody another one. */
   readonly path: string;
   readonly sizeBytes: number;
   /** @throws AppError IMAGE_UNREADABLE */
   verifyUnchanged(): Promise<void>;
+  /** Closes it; may be called more than once. */
+  release(): void;
 }
 
 /**
- * Opens the file once, to know that it can be read.
+ * Opens the file, until it is released.
  * @throws AppError IMAGE_NOT_FOUND, IMAGE_UNREADABLE
  */
 export async function openLocalImage(path: string): Promise<LocalImage> {
-  const before = await inspect(path);
+  const file = await openChecked(path);
+  let isReleased = false;
   return {
-    path,
-    sizeBytes: Number(before.size),
+    path: file.path,
+    sizeBytes: Number(file.found.size),
     async verifyUnchanged() {
-      const now = await statOrNull(path);
-      const isSame =
-        now !== null &&
-        (['dev', 'ino', 'size', 'mtimeNs'] as const).every((field) => now[field] === before[field]);
-      if (isSame) return;
-      throw unreadable(
-        path,
-        'it was changed or replaced while it was used',
-        'leave it alone, then reinstall',
-      );
+      if (isSameFile(await file.handle.stat({ bigint: true }), file.found)) return;
+      throw unreadable(path, 'it was changed while it was used', 'leave it alone, then reinstall');
+    },
+    release() {
+      if (isReleased) return;
+      isReleased = true;
+      // Nothing was written to it: there is nothing that closing could lose.
+      file.handle.close().catch(() => undefined);
     },
   };
 }
 
-async function inspect(path: string): Promise<BigIntStats> {
-  let file;
+async function openChecked(path: string): Promise<PinnedFile> {
+  let file: PinnedFile;
   try {
-    // O_NONBLOCK: opening a FIFO must not wait for a writer.
-    file = await openHostFile(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    file = await pinFile(path, 'followed');
   } catch (error) {
     throw openFailure(path, error);
   }
-  try {
-    const found = await file.stat({ bigint: true });
-    if (found.isDirectory()) throw unreadable(path, 'it is a directory', 'give the file in it');
-    if (!found.isFile()) throw unreadable(path, 'it is not a regular file', 'give a file');
-    if (found.size === 0n) throw unreadable(path, 'it is empty', 'check how it was made');
-    return found;
-  } finally {
-    await file.close();
-  }
+  if (file.found.size > 0n) return file;
+  await file.handle.close();
+  throw unreadable(path, 'it is empty', 'check how it was made');
 }
 
 function openFailure(path: string, error: unknown): AppError {
@@ -62,15 +56,6 @@ function openFailure(path: string, error: unknown): AppError {
     });
   }
   return unreadable(path, messageOf(error), 'check its permissions', error);
-}
-
-async function statOrNull(path: string): Promise<BigIntStats | null> {
-  try {
-    return await statHostFile(path);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(systemCodeOf(error) ?? '')) return null;
-    throw openFailure(path, error);
-  }
 }
 
 function unreadable(path: string, reason: string, hint: string, cause?: unknown): AppError {

@@ -51,6 +51,8 @@ export function createInstanceHandler(
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
+        // What was checked, not what the paths lead to by now.
+        await using pinned = imported === null ? null : await imported.pin();
         using held = new DisposableStack();
         const place = opcode.install
           ? held.use(await installer.reserve(planned, decision.isFromMedium, context))
@@ -80,7 +82,7 @@ export function createInstanceHandler(
             ...decision,
             secrets,
             isReinstall: false,
-            dumps: imported?.dumps ?? null,
+            dumps: pinned?.dumps ?? null,
             place,
             timeoutS: installTimeoutS,
           },

@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { readdir, readFile, rename, rm, symlink, truncate } from 'node:fs/promises';
+import {
+  chown,
+  link,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, test } from 'node:test';
@@ -88,6 +99,56 @@ test('a removal that was killed half way leaves no half of an export', async () 
   await rm(dumps[0]?.path.replace(NAME, `${NAME}.new`) ?? '');
   await exports.sweep();
   assert.deepEqual(await readdir(directory), []);
+});
+
+test('a dump that is swapped after the check is refused; one that is swapped later is not what is read', async () => {
+  const path = await makeExport('the dump');
+  const dump = join(path, 'disk0.snap');
+  const secret = join(directory, 'secret');
+  await writeFile(secret, 'SECRET!!', { mode: 0o600 });
+  const swap = async (): Promise<void> => {
+    await rename(dump, `${dump}.kept`);
+    await symlink(secret, dump);
+  };
+  const swapBack = (): Promise<void> => rename(`${dump}.kept`, dump);
+  const loaded = await exports.load(path);
+  await swap();
+  await assert.rejects(loaded.pin(), (error) => isAppError(error, 'EXPORT_INVALID'));
+  await swapBack();
+  await using pinned = await loaded.pin();
+  await swap();
+  const [only] = pinned.dumps;
+  assert.equal(await readFile(only?.path ?? '', 'utf8'), 'the dump');
+  await swapBack();
+  await rm(secret);
+});
+
+test('a directory that is swapped for a link to another one gives none of its files', async () => {
+  const path = await makeExport('the dump');
+  const other = join(directory, 'other');
+  await mkdir(other);
+  await writeFile(join(other, 'disk0.snap'), 'SECRET!!');
+  const loaded = await exports.load(path);
+  await rename(path, `${path}.kept`);
+  await symlink(other, path);
+  await assert.rejects(loaded.pin(), (error) => isAppError(error, 'EXPORT_INVALID'));
+});
+
+test('config.ini and dumps that are links, FIFOs or hard links to files of others are refused at once', async () => {
+  const path = await makeExport('the dump');
+  const dump = join(path, 'disk0.snap');
+  await chown(path, 65534, 65534);
+  await link(dump, join(directory, 'second-name'));
+  const isRefused = (pattern: RegExp) => (error: unknown) =>
+    isAppError(error, 'EXPORT_INVALID') && pattern.test(error.message);
+  await assert.rejects(exports.load(path), isRefused(/hard link/));
+  await rm(dump);
+  execFileSync('mkfifo', [dump]);
+  await assert.rejects(exports.load(path), isRefused(/not a regular file/));
+  await rename(join(path, 'config.ini'), join(path, 'real.ini'));
+  await symlink(join(path, 'real.ini'), join(path, 'config.ini'));
+  await assert.rejects(exports.load(path), isRefused(/config\.ini/));
+  await rm(join(directory, 'second-name'));
 });
 
 test('a dump that is a link, or is gone, is told by name and never read', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -97,6 +98,8 @@ test('a refusal names the status before anything is streamed, without credential
       fails(/site\.tar\.gz.*status 401/)(error) && !JSON.stringify(error).includes('hunter22'),
   );
   await assert.rejects(openPackage(join(directory, 'no.tgz'), options), fails(/ENOENT/));
+  execFileSync('mkfifo', [join(directory, 'fifo.tgz')]);
+  await assert.rejects(openPackage(join(directory, 'fifo.tgz'), options), fails(/regular file/));
 });
 
 test('a cut connection is continued unseen when the bytes can be told to be the same', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { statfsSync } from 'node:fs';
-import { mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ErrorCode } from '#shared/errors/codes.ts';
@@ -15,10 +15,18 @@ test('an absolute path is used in place, and noticed when it changes', async () 
   const path = join(directory, 'local.raw');
   await writeFile(path, content);
   const image = await cache.fetch(path, { signal });
-  assert.deepEqual([image.path, image.sizeBytes, image.sha256], [path, content.length, null]);
+  assert.deepEqual([image.sizeBytes, image.sha256], [content.length, null]);
   await image.verifyUnchanged();
   await writeFile(path, content);
-  await assert.rejects(image.verifyUnchanged(), fails('IMAGE_UNREADABLE', /changed or replaced/));
+  await assert.rejects(image.verifyUnchanged(), fails('IMAGE_UNREADABLE', /was changed while/));
+  image.release();
+  const kept = await cache.fetch(path, { signal });
+  await rename(path, `${path}.old`);
+  await symlink('/etc/shadow', path);
+  assert.ok((await readFile(kept.path)).equals(content), 'what was put in its place was read');
+  await kept.verifyUnchanged();
+  kept.release();
+  await rename(`${path}.old`, path);
   const progress: number[] = [];
   const checked = await cache.fetch(path, {
     signal,
@@ -26,8 +34,9 @@ test('an absolute path is used in place, and noticed when it changes', async () 
     onProgress: (done) => progress.push(done),
   });
   assert.equal(checked.sha256, sha256);
+  checked.release();
   assert.equal(progress.at(-1), content.length);
-  await cache.fetch(path, { signal, checksum: `sha512:${sha512}` });
+  (await cache.fetch(path, { signal, checksum: `sha512:${sha512}` })).release();
   await assert.rejects(
     cache.fetch(path, { signal, checksum: `sha256:${'0'.repeat(64)}` }),
     (error) =>
