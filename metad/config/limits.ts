@@ -95,6 +95,8 @@ export const HEADERS_PER_REQUEST_TOKEN = 32;
  */
 export const MAX_BODY_PIECES = 256;
 export const BYTES_PER_PIECE = 512;
+/** Bytes of a connection with an unfinished body of unknown length that are too few to have cost anything. */
+export const UNFINISHED_CHUNKS_BYTES = 1024;
 /**
  * An answer that says 429 waits this long, so that a guest at its limit cannot keep the process
  * busy.

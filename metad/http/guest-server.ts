@@ -9,6 +9,7 @@ import {
   MAX_HEADER_BYTES,
   REQUEST_TIMEOUT_MS,
   TIMEOUT_CHECK_INTERVAL_MS,
+  UNFINISHED_CHUNKS_BYTES,
 } from '../config/limits.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
 import { gateRequests } from './gate.ts';
@@ -165,12 +166,12 @@ function isChunked({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined;
 }
 
-/** Who does not come to the end of such a body is kept out for a while. */
+/** Who does not come to the end of such a body, and not for an early mistake, is kept out for a while. */
 function watchChunks({ instance }: Peer, request: IncomingMessage, response: ServerResponse): void {
   instance.isReadingChunks = true;
   response.on('close', () => {
     instance.isReadingChunks = false;
-    if (!request.complete) instance.keepOut();
+    if (!request.complete && request.socket.bytesRead > UNFINISHED_CHUNKS_BYTES) instance.keepOut();
   });
 }
 
