@@ -31,7 +31,10 @@ export interface JobsParts {
   readonly logger: Logger;
 }
 
-/** Runs operations on this node's instances. `stop` is its undo, which whoever watches jobs has to be there for. */
+/**
+ * Runs operations on this node's instances. `stop` is its undo, which whoever watches jobs has to
+ * be there for.
+ */
 export function startJobs(parts: JobsParts): JobEngine {
   const { config, records, host, guests, osRegistry, hostCopies, metrics, clock, logger } = parts;
   const { paths, nodeName } = config;

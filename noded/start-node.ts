@@ -16,8 +16,9 @@ import { startRecords } from './start-records.ts';
 export const VERSION = '0.1.0';
 
 /**
- * Everything of one node, wired: each part is made of those before it and has its own undo. Resolves when the node can be used; `stop`
- * ends it and leaves running instances alone. A start that fails half way leaves nothing.
+ * Everything of one node, wired: each part is made of those before it and has its own undo.
+ * Resolves when the node can be used; `stop` ends it and leaves running instances alone. A start
+ * that fails half way leaves nothing.
  */
 export async function startNode(
   config: NodedConfig,
@@ -82,7 +83,8 @@ export async function startNode(
 
 async function makeDirectories(paths: RootPaths): Promise<void> {
   for (const dir of [paths.stateDir, paths.disksDir, paths.runDir, paths.logDir, paths.vmDir]) {
-    // QEMU's user enters run/ and the appliance's directory; what is private below has its own mode.
+    // QEMU's user enters run/ and the appliance's directory; what is private below has its own
+    // mode.
     await mkdir(dir, {
       recursive: true,
       mode: dir === paths.disksDir || dir === paths.logDir ? 0o700 : 0o755,

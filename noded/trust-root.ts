@@ -18,10 +18,12 @@ export async function requireTrustedRoot({ root, runDir, stateDir }: RootPaths):
 }
 
 /**
- * Who can write a folder on the way to a path can put another one in its place, with a store, OS definitions and keys of their own. Every
- * folder on the way, also to where a link leads, has to be root's or this process' user's, and writable by nobody else. In a sticky one,
- * like /tmp, others cannot rename what is not theirs: so one may be on the way, but not at its end.
- * @throws AppError HOST_PREREQUISITE naming the folder; the system's error when there is no such path
+ * Who can write a folder on the way to a path can put another one in its place, with a store, OS
+ * definitions and keys of their own. Every folder on the way, also to where a link leads, has to be
+ * root's or this process' user's, and writable by nobody else. In a sticky one, like /tmp, others
+ * cannot rename what is not theirs: so one may be on the way, but not at its end.
+ * @throws AppError HOST_PREREQUISITE naming the folder; the system's error when there is no such
+ * path
  */
 async function checkTrustedPath(path: string): Promise<void> {
   await checkWay(resolve(path), { links: MAX_LINKS, isEnd: true });

@@ -29,7 +29,10 @@ export interface InstallOptions {
   readonly loadHooks: () => HooksModule;
 }
 
-/** Fetches the plan, carries it out, and reports everything to the host. Returns when the result was acknowledged, or given up. */
+/**
+ * Fetches the plan, carries it out, and reports everything to the host. Returns when the result was
+ * acknowledged, or given up.
+ */
 export async function install(options: InstallOptions): Promise<void> {
   const { host, print, uptimeMs } = options;
   const signer = createEventSigner();
@@ -101,7 +104,8 @@ async function carryOut(
 }
 
 /**
- * Waits until the host has the key: from here on images are parsed and scripts are run, and whoever speaks first is believed.
+ * Waits until the host has the key: from here on images are parsed and scripts are run, and whoever
+ * speaks first is believed.
  * @throws AppError METAD_UNAVAILABLE
  */
 async function introduce(sender: EventSender): Promise<void> {

@@ -26,7 +26,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
   diskTemplate: '--disk-template',
 };
 
-/** Fields whose values, and what stands below them, may be secret or hold a password (as URLs do). */
+/**
+ * Fields whose values, and what stands below them, may be secret or hold a password (as URLs do).
+ */
 const WITHHELD = new Set([
   'osParameters',
   'osParametersPrivate',
@@ -45,7 +47,10 @@ const WITHHELD = new Set([
 const KEYS_WITHHELD = new Set(['osParametersPrivate', 'osParametersSecret']);
 const MAX_VALUE_CHARACTERS = 100;
 
-/** `--os-image-checksum: 'md5:00': expected sha256:HEX or sha512:HEX`: the option, the value where it may be shown, and what is wrong. */
+/**
+ * `--os-image-checksum: 'md5:00': expected sha256:HEX or sha512:HEX`: the option, the value where
+ * it may be shown, and what is wrong.
+ */
 export function describeIssue(issue: Issue, input: unknown): string {
   const [field = '', ...rest] = issue.path.map(String);
   const option =

@@ -3,7 +3,9 @@ import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
 import { type OutlineEntry, renderOutline } from './outline.ts';
 
-/** What `gnt-instance info` prints. Private values are not in the record, secrets have names only. */
+/**
+ * What `gnt-instance info` prints. Private values are not in the record, secrets have names only.
+ */
 export function renderInstanceInfo(instance: InstanceInfo): readonly string[] {
   return renderOutline(describeInstance(instance));
 }

@@ -1,14 +1,16 @@
 import { stripVTControlCharacters } from 'node:util';
 
 /**
- * Text from guests, scripts and downloads, safe for a terminal and one line long: no escape sequence, no control character.
- * A tab becomes a space, everything else that does not print becomes `?`.
+ * Text from guests, scripts and downloads, safe for a terminal and one line long: no escape
+ * sequence, no control character. A tab becomes a space, everything else that does not print
+ * becomes `?`.
  */
 export function sanitizeLine(text: string): string {
   return (
     stripVTControlCharacters(text)
       .replaceAll(/[\t\r\n]+/g, ' ')
-      // C0, DEL, C1, other line breaks, and the characters that reverse the direction of what follows.
+      // C0, DEL, C1, other line breaks, and the characters that reverse the direction of what
+      // follows.
       .replaceAll(/[\p{Cc}\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, '?')
   );
 }

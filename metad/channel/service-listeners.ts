@@ -16,8 +16,8 @@ export interface ServiceListenersOptions {
 }
 
 /**
- * The ports of one device beside the service's own. A service that cannot be listened for is a line in the log: the guest's
- * metadata does not depend on it.
+ * The ports of one device beside the service's own. A service that cannot be listened for is a line
+ * in the log: the guest's metadata does not depend on it.
  */
 export class ServiceListeners {
   readonly #options: ServiceListenersOptions;

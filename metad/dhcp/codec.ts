@@ -1,4 +1,7 @@
-/** DHCP for IPv4 as far as one known client per link needs it (RFC 2131, 2132, 3442). Pure: bytes to values and back. */
+/**
+ * DHCP for IPv4 as far as one known client per link needs it (RFC 2131, 2132, 3442). Pure: bytes to
+ * values and back.
+ */
 
 const MESSAGE_TYPES = {
   discover: 1,
@@ -114,7 +117,8 @@ function parseOptions(bytes: Buffer): Map<number, Buffer> | null {
     else parts.set(code, [content]);
     position += length;
   }
-  // A repeated option is one long one (RFC 3396); it is joined once, or its many parts would be copied each time.
+  // A repeated option is one long one (RFC 3396); it is joined once, or its many parts would be
+  // copied each time.
   return new Map([...parts].map(([code, contents]) => [code, Buffer.concat(contents)]));
 }
 

@@ -43,7 +43,10 @@ export function describeApiError(error: AppError): ApiError {
   };
 }
 
-/** The only place that turns a failure into an answer. Our own bugs are logged and told as such, without their text. */
+/**
+ * The only place that turns a failure into an answer. Our own bugs are logged and told as such,
+ * without their text.
+ */
 export function answerErrors(logger: Logger) {
   return async (context: Context, next: Next): Promise<void> => {
     try {
@@ -67,7 +70,8 @@ export function toAppError(error: unknown, logger: Logger): AppError {
 
 /**
  * Parses what a client sent.
- * @throws AppError VALIDATION that names the field; values are never in it, since they may be secrets
+ * @throws AppError VALIDATION that names the field; values are never in it, since they may be
+ * secrets
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   const parsed = schema.safeParse(input);

@@ -58,9 +58,9 @@ type Success = Extract<Outcome, { status: 'success' }>;
 type Failure = Extract<Outcome, { status: 'failure' }>;
 
 /**
- * Follows a running appliance from power-on to power-off. Success is the agent's own, signed result after every stage of the plan, no
- * failure behind it, and a clean exit.
- * The machine has ended, one way or another, when this returns or throws.
+ * Follows a running appliance from power-on to power-off. Success is the agent's own, signed result
+ * after every stage of the plan, no failure behind it, and a clean exit. The machine has ended, one
+ * way or another, when this returns or throws.
  * @returns the bytes of each dump that it made, as it says
  * @throws AppError the agent's own, APPLIANCE_NO_RESULT, APPLIANCE_CRASHED, or the signal's reason
  */
@@ -82,7 +82,10 @@ export async function followAppliance(input: ApplianceRunInput): Promise<readonl
   }
 }
 
-/** Whether the machine hung or died before its agent ran: nothing of the instance was touched then, and another boot may go well. */
+/**
+ * Whether the machine hung or died before its agent ran: nothing of the instance was touched then,
+ * and another boot may go well.
+ */
 export function hasNeverComeUp(error: unknown): boolean {
   return error instanceof ApplianceFailure && error.neverCameUp;
 }
@@ -113,8 +116,9 @@ function keepConsole(consoleTail: string, log: InstallLog): void {
 }
 
 /**
- * INVARIANTS: nothing is believed that the agent did not sign; `stage` is the one that a failure now belongs to; each stage starts and
- * ends once, whatever the guest repeats, so that neither the record nor the stream can be filled; no text of the guest leaves unmasked.
+ * INVARIANTS: nothing is believed that the agent did not sign; `stage` is the one that a failure
+ * now belongs to; each stage starts and ends once, whatever the guest repeats, so that neither the
+ * record nor the stream can be filled; no text of the guest leaves unmasked.
  */
 class Follower {
   readonly #input: ApplianceRunInput;
@@ -141,7 +145,10 @@ class Follower {
     this.#takeReport(event.event);
   }
 
-  /** What was posted in the agent's name is no secret: whoever reads the log sees that somebody tried. */
+  /**
+   * What was posted in the agent's name is no secret: whoever reads the log sees that somebody
+   * tried.
+   */
   tellOfForgeries(): void {
     const { context, log } = this.#input;
     const { forged, lost } = this.#word;
@@ -168,7 +175,10 @@ class Follower {
     return outcome.dumpBytes ?? [];
   }
 
-  /** The result, or the end of the machine. @throws AppError the agent's, APPLIANCE_NO_RESULT when it does not come up, the signal's reason */
+  /**
+   * The result, or the end of the machine.
+   * @throws AppError the agent's, APPLIANCE_NO_RESULT when it does not come up, the signal's reason
+   */
   async #firstWord(): Promise<Success | MachineExit> {
     const { context, machine, bootTimeoutMs } = this.#input;
     using booting = startDeadline(

@@ -41,7 +41,10 @@ export interface ExportRecord {
   readonly tags: readonly string[];
 }
 
-/** Ganeti's `config.ini` of an export (backend.py, FinalizeExport), so that either imports what the other exported. Pure. */
+/**
+ * Ganeti's `config.ini` of an export (backend.py, FinalizeExport), so that either imports what the
+ * other exported. Pure.
+ */
 export function formatExportRecord(record: ExportRecord): string {
   return formatIni({
     export: {
@@ -77,7 +80,8 @@ export function formatExportRecord(record: ExportRecord): string {
     backend: {},
     os: record.osParameters,
     os_private: record.osParametersPrivate,
-    // The format keeps no white space at the ends of a value's lines; these are the values to the letter.
+    // The format keeps no white space at the ends of a value's lines; these are the values to the
+    // letter.
     gnt: {
       parameters: JSON.stringify({
         os: record.osParameters,

@@ -10,9 +10,14 @@ import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../host/pinn
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
 const RECORD_FILE = 'config.ini';
-/** Directories that are not complete, or are being removed, end with it; no instance's name does. */
+/**
+ * Directories that are not complete, or are being removed, end with it; no instance's name does.
+ */
 const UNFINISHED = '.new';
-/** What the export that has just been made takes the place of; it comes back when that was not finished. */
+/**
+ * What the export that has just been made takes the place of; it comes back when that was not
+ * finished.
+ */
 const REPLACED = '.old';
 const MAX_RECORD_BYTES = MIB;
 
@@ -29,7 +34,8 @@ export interface LoadedExport {
   readonly record: ExportRecord;
   readonly dumps: readonly DumpFile[];
   /**
-   * Opens the dumps that were checked, to be read through the paths that this gives until it is disposed of.
+   * Opens the dumps that were checked, to be read through the paths that this gives until it is
+   * disposed of.
    * @throws AppError EXPORT_INVALID when one was changed or replaced meanwhile
    */
   pin(): Promise<PinnedDumps>;
@@ -41,7 +47,9 @@ export interface PinnedDumps extends AsyncDisposable {
 
 /** An export that is being made: nobody sees it before `finish`. */
 export interface UnfinishedExport extends AsyncDisposable {
-  /** Where the dump of a disk goes: an empty file that may grow to `sizeBytes` when that is given. */
+  /**
+   * Where the dump of a disk goes: an empty file that may grow to `sizeBytes` when that is given.
+   */
   createDump(disk: number, sizeBytes?: number): Promise<string>;
   /** Cuts a dump to what was written. */
   cutDump(disk: number, sizeBytes: number): Promise<void>;
@@ -49,7 +57,10 @@ export interface UnfinishedExport extends AsyncDisposable {
   finish(record: ExportRecord): Promise<string>;
 }
 
-/** Exports below `srv/ganeti/export`, a directory for each instance, as in Ganeti. Only root may open them. */
+/**
+ * Exports below `srv/ganeti/export`, a directory for each instance, as in Ganeti. Only root may
+ * open them.
+ */
 export interface ExportStore {
   list(): Promise<readonly ExportInfo[]>;
   /** @param source name or absolute directory. @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID */
@@ -146,7 +157,10 @@ function unfinished(path: string, finalPath: string): UnfinishedExport {
   };
 }
 
-/** At each moment either the earlier export or the new one is there whole, under its own name or as what `sweep` gives it back from. */
+/**
+ * At each moment either the earlier export or the new one is there whole, under its own name or as
+ * what `sweep` gives it back from.
+ */
 async function takePlace(path: string, finalPath: string): Promise<void> {
   const old = finalPath + REPLACED;
   await rm(old, { recursive: true, force: true });

@@ -24,7 +24,10 @@ const MAX_EVENT_CHARACTERS = 4 * MIB;
 /** Operations that name something which every node, or the asked one, has. */
 const ANYWHERE = new Set<string>(['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'BACKUP_REMOVE']);
 
-/** Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made on. */
+/**
+ * Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made
+ * on.
+ */
 export function createClusterJobs(dependencies: ClusterJobsDependencies): JobService {
   const { nodeName, own, peers } = dependencies;
   /** The node of a job that has not ended, when it is another one. */

@@ -15,7 +15,10 @@ export interface FoundElsewhere {
 /** Looks for OS definitions that this node does not have. */
 export type FindElsewhere = (osName: string) => Promise<FoundElsewhere | null>;
 
-/** The first of the other nodes that has the definition answers for it; nodes that do not answer are passed over. */
+/**
+ * The first of the other nodes that has the definition answers for it; nodes that do not answer are
+ * passed over.
+ */
 export function createFindElsewhere(
   peers: Peers | null,
   nodes: Pick<NodeRegistry, 'names'>,

@@ -43,15 +43,19 @@ export interface OpenedPackage {
 
 const DEFAULT_RETRY_DELAY_MS = 500;
 
-/** @throws AppError PACKAGE_SOURCE when it is neither an absolute path nor an http, https or ftp URL of a .tar.gz or .tgz */
+/**
+ * @throws AppError PACKAGE_SOURCE when it is neither an absolute path nor an http, https or ftp URL
+ * of a .tar.gz or .tgz
+ */
 export function validatePackageUrl(url: string): void {
   parsePackageSource(url);
 }
 
 /**
- * A personalization package as a stream; nothing is kept of it. A cut connection is continued where the server can.
- * What goes wrong after the first byte is the stream's error, an AppError too.
- * @throws AppError PACKAGE_SOURCE, PACKAGE_DOWNLOAD with the server's status; never with a credential
+ * A personalization package as a stream; nothing is kept of it. A cut connection is continued where
+ * the server can. What goes wrong after the first byte is the stream's error, an AppError too.
+ * @throws AppError PACKAGE_SOURCE, PACKAGE_DOWNLOAD with the server's status; never with a
+ * credential
  */
 export async function openPackage(url: string, options: PackageOptions): Promise<OpenedPackage> {
   const source = parsePackageSource(url);
@@ -133,7 +137,10 @@ function createSource(url: URL, options: PackageOptions): ByteSource {
   });
 }
 
-/** Resolves with the first answer of the server, so that a refusal is the caller's error and not the reader's. */
+/**
+ * Resolves with the first answer of the server, so that a refusal is the caller's error and not the
+ * reader's.
+ */
 function openRemote(source: ByteSource, options: PackageOptions): Promise<OpenedPackage> {
   const stream = new PassThrough();
   ignoreLateError(stream);

@@ -11,7 +11,10 @@ const MAX_LOG_BYTES = 8 * MIB;
 const TAIL_LINES = 20;
 const FOLLOW_INTERVAL_MS = 500;
 
-/** The log of one installation: a file that only root reads, with the last lines at hand for an error message. */
+/**
+ * The log of one installation: a file that only root reads, with the last lines at hand for an
+ * error message.
+ */
 export class InstallLog {
   readonly path: string;
   readonly #file: FileHandle;
@@ -50,7 +53,8 @@ export class InstallLog {
     const isLast = this.#writtenBytes + text.length > MAX_LOG_BYTES;
     const bytes = isLast ? '… the log is full: further lines are not kept\n' : `${text}\n`;
     this.#writtenBytes += isLast ? MAX_LOG_BYTES : Buffer.byteLength(bytes);
-    // A log that cannot be written (full disk) must not end the installation; the tail is kept in memory.
+    // A log that cannot be written (full disk) must not end the installation; the tail is kept in
+    // memory.
     this.#writing = this.#writing.then(() => this.#file.write(bytes)).catch(() => undefined);
   }
 
@@ -69,7 +73,10 @@ export class InstallLog {
   }
 }
 
-/** A message of several lines goes on indented, so that none of them looks like another record; nothing in it steers a terminal. */
+/**
+ * A message of several lines goes on indented, so that none of them looks like another record;
+ * nothing in it steers a terminal.
+ */
 function toOneRecord(text: string): string {
   return text
     .replaceAll(/[^\P{Cc}\n\t]/gu, '?')
@@ -91,7 +98,10 @@ export async function removeLogs(logDir: string, uuid: string): Promise<void> {
   await rm(scriptLogPath(logDir, uuid), { force: true });
 }
 
-/** The log's bytes, none where it was not begun or is gone; with `isOngoing`, what is added too, until that says no. */
+/**
+ * The log's bytes, none where it was not begun or is gone; with `isOngoing`, what is added too,
+ * until that says no.
+ */
 export async function* readInstallLog(
   path: string,
   isOngoing: () => boolean | Promise<boolean>,

@@ -3,8 +3,9 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import { posix } from 'node:path';
 
 /**
- * Separates a folder that the operator named from what is below it, as rsync does. A path with it is an ordinary path to everybody else,
- * so that it can be stored and shown as it is; whoever opens it here cannot be led out of the folder by a link.
+ * Separates a folder that the operator named from what is below it, as rsync does. A path with it
+ * is an ordinary path to everybody else, so that it can be stored and shown as it is; whoever opens
+ * it here cannot be led out of the folder by a link.
  */
 const CUT = '/./';
 
@@ -41,10 +42,12 @@ export function plainPath(path: string): string {
 }
 
 /**
- * Opens a file of this host that an operator or a remote user named. Of a confined path, each part behind the folder is opened from the
- * descriptor of the one before it and may not be a link: what is opened lies below the folder, whatever is renamed meanwhile. At its
- * end must be a regular file; a FIFO is not waited for.
- * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and for what is no file
+ * Opens a file of this host that an operator or a remote user named. Of a confined path, each part
+ * behind the folder is opened from the descriptor of the one before it and may not be a link: what
+ * is opened lies below the folder, whatever is renamed meanwhile. At its end must be a regular
+ * file; a FIFO is not waited for.
+ * @throws Error with `code` of the system; ELOOP or ENOTDIR for a link, EINVAL for `..` and for
+ * what is no file
  */
 export async function openHostFile(
   path: string,
@@ -88,7 +91,9 @@ function invalid(message: string): Error {
   return Object.assign(new Error(message), { code: 'EINVAL' });
 }
 
-/** A name in an open folder, wherever the folder is by now: `openat` for a runtime that has none. */
+/**
+ * A name in an open folder, wherever the folder is by now: `openat` for a runtime that has none.
+ */
 function below(folder: FileHandle, name: string): string {
   return `/proc/self/fd/${folder.fd}/${name}`;
 }

@@ -5,8 +5,9 @@ import { openHostFile } from './open-host-file.ts';
 const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW, O_DIRECTORY } = constants;
 
 /**
- * A file that is open: whatever becomes of its path, this is what was checked. `path` leads to the open file itself, for as long as it is
- * open and in this process, so that it can be opened again with other flags.
+ * A file that is open: whatever becomes of its path, this is what was checked. `path` leads to the
+ * open file itself, for as long as it is open and in this process, so that it can be opened again
+ * with other flags.
  */
 export interface PinnedFile extends AsyncDisposable {
   readonly path: string;
@@ -26,7 +27,10 @@ export async function pinFile(path: string, links: Links): Promise<PinnedFile> {
   return pin(path, flags, (found) => found.isFile(), 'it is not a regular file');
 }
 
-/** A directory whose entries are reached through what is open, `${path}/name`, whatever its own path leads to meanwhile. */
+/**
+ * A directory whose entries are reached through what is open, `${path}/name`, whatever its own path
+ * leads to meanwhile.
+ */
 export async function pinDirectory(path: string): Promise<PinnedFile> {
   return pin(path, O_RDONLY | O_DIRECTORY, (found) => found.isDirectory(), 'it is no directory');
 }

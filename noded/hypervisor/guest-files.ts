@@ -6,7 +6,9 @@ import { openHostFile } from '../host/open-host-file.ts';
 import { QEMU_USER } from '../host/qemu-user.ts';
 import type { QemuUser } from '../host/qemu-user.ts';
 
-/** Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here. */
+/**
+ * Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here.
+ */
 export interface GuestFiles extends AsyncDisposable {
   readonly disks: readonly { readonly handle: FileHandle; readonly direct: boolean }[];
   readonly cdrom: FileHandle | undefined;
@@ -47,7 +49,10 @@ export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise
   }
 }
 
-/** Without the host's page cache where the file system can: two caches of one disk are a waste, and writes are on the disk when they say so. */
+/**
+ * Without the host's page cache where the file system can: two caches of one disk are a waste, and
+ * writes are on the disk when they say so.
+ */
 async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct: boolean }> {
   const mode = disk.readOnly ? constants.O_RDONLY : constants.O_RDWR;
   if (disk.cache !== 'writeback') {
@@ -61,7 +66,10 @@ async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct
   return { handle: await openFile(disk.path, mode), direct: false };
 }
 
-/** QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its folders' do not. */
+/**
+ * QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its
+ * folders' do not.
+ */
 async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHandle> {
   const handle = await openMedium(path);
   const { mode, uid, gid } = await handle.stat();

@@ -49,12 +49,17 @@ export interface ImageCacheStats {
 
 export interface ImageCache {
   /**
-   * The image as a local file. An absolute path is used in place; a URL comes from the cache or is downloaded once, however many wait.
-   * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH, DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,
+   * The image as a local file. An absolute path is used in place; a URL comes from the cache or is
+   * downloaded once, however many wait.
+   * @throws AppError IMAGE_SOURCE, IMAGE_NOT_FOUND, IMAGE_UNREADABLE, IMAGE_CHECKSUM_MISMATCH,
+   * DOWNLOAD_FAILED, DOWNLOAD_TRUNCATED,
    *   DISK_SPACE (refused before the download), DISK_FULL (while it ran; nothing is left of it), or the signal's reason
    */
   fetch(source: string, options: ImageFetchOptions): Promise<FetchedImage>;
-  /** Prerequisite check: the source is well formed, and a local file is there and readable. Makes no request. */
+  /**
+   * Prerequisite check: the source is well formed, and a local file is there and readable. Makes no
+   * request.
+   */
   check(source: string): Promise<void>;
   stats(): Promise<ImageCacheStats>;
   /** Stops the downloads. */
@@ -196,7 +201,9 @@ class FileImageCache implements ImageCache {
     if (actual !== checksum.hex) throw checksumMismatch(formatUrl(url), checksum, actual);
   }
 
-  /** The running download of a URL, or a new one. The result counts as used once for each who waits. */
+  /**
+   * The running download of a URL, or a new one. The result counts as used once for each who waits.
+   */
   #download(url: URL): Pick<Download, 'join'> {
     const key = keyOfUrl(url);
     const running = this.#downloads.get(key);

@@ -16,8 +16,9 @@ export interface MediumRunInput {
 }
 
 /**
- * Follows a machine that installs itself from a medium. A stock installer reports nothing: it is done when the guest powers off or
- * reboots. A medium that knows install/events may report, and a failure that it reports is one.
+ * Follows a machine that installs itself from a medium. A stock installer reports nothing: it is
+ * done when the guest powers off or reboots. A medium that knows install/events may report, and a
+ * failure that it reports is one.
  * @returns what happened, in words
  * @throws AppError the medium's own, APPLIANCE_CRASHED, or the signal's reason
  */

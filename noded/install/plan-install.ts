@@ -43,7 +43,8 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
             fileSizeBytes: input.imageSizeBytes,
             ...(instance.osImageFormat !== null && { format: instance.osImageFormat }),
             grow: instance.osImageGrow,
-            // Every installation starts by emptying the disks, and the machine with the image is its first.
+            // Every installation starts by emptying the disks, and the machine with the image is
+            // its first.
             isDiskBlank: true,
           },
     scripts: input.script === null ? null : planScript(input.script),

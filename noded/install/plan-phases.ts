@@ -40,9 +40,10 @@ const lateHooks: readonly HookPoint[] = [
 const reinstallHooks: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
 /**
- * Image, then scripts, then the package, with as few machines as can be. User content is opened in the appliance whatever
- * runs on the host; a package is laid over the disk only when every script has ended. Around a script on the host, the hooks' stages
- * are divided between the machine before it and the one after it. Pure.
+ * Image, then scripts, then the package, with as few machines as can be. User content is opened in
+ * the appliance whatever runs on the host; a package is laid over the disk only when every script
+ * has ended. Around a script on the host, the hooks' stages are divided between the machine before
+ * it and the one after it. Pure.
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;

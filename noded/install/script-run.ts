@@ -32,7 +32,8 @@ export interface ScriptRequest {
 }
 
 /**
- * Runs `export` or `rename` of an OS definition, where the definition has it. Secrets are nowhere any more: the script finds none.
+ * Runs `export` or `rename` of an OS definition, where the definition has it. Secrets are nowhere
+ * any more: the script finds none.
  * @returns the bytes of each dump
  * @throws StageFailure
  */

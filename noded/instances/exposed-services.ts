@@ -22,11 +22,17 @@ export interface ExposedServicesDependencies {
   };
 }
 
-/** The operator's services that guests reach through the channel, as the cluster's record has them now. */
+/**
+ * The operator's services that guests reach through the channel, as the cluster's record has them
+ * now.
+ */
 export interface ExposedServices {
   /** Opens the filter for their ports, and closes it for others. @throws AppError NETWORK_SETUP */
   openPorts(): Promise<void>;
-  /** After a change of the record: what runs sees it at once, and connections to what was taken away end. */
+  /**
+   * After a change of the record: what runs sees it at once, and connections to what was taken away
+   * end.
+   */
   publish(): Promise<void>;
   /** After a change that another node may have made. */
   refresh(): Promise<void>;

@@ -23,7 +23,10 @@ export interface RecordContext {
   readonly newMac: () => string;
 }
 
-/** The instance id is DMI's UUID too; a stock cloud-init takes a machine for EC2's only if that begins with `ec2`. */
+/**
+ * The instance id is DMI's UUID too; a stock cloud-init takes a machine for EC2's only if that
+ * begins with `ec2`.
+ */
 export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[]): string {
   return datasourceDialect(dialects) === 'ec2' ? `ec2${newUuid().slice(3)}` : newUuid();
 }
@@ -124,7 +127,10 @@ function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
   return opcode.seedDisk ?? (opcode.communication && hasNoCloud);
 }
 
-/** The record that a reinstall works with: given values over stored ones; secrets are of this run only. Pure. */
+/**
+ * The record that a reinstall works with: given values over stored ones; secrets are of this run
+ * only. Pure.
+ */
 export function planReinstall(
   instance: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_REINSTALL'>,

@@ -16,7 +16,9 @@ import { LockTable } from './lock-table.ts';
 const MAX_JOB_LOG_LINES = 2000;
 /** Until the end of a job is saved again that the store was not there for. */
 const SAVE_AGAIN_MS = 1000;
-/** Of one submitter; an opcode may hold documents of megabytes, and is in memory until its job ends. */
+/**
+ * Of one submitter; an opcode may hold documents of megabytes, and is in memory until its job ends.
+ */
 const MAX_UNENDED_JOBS = 50;
 /** Owner of the locks of a dry run, which is no job. */
 const DRY_RUN = 0;
@@ -59,8 +61,9 @@ export function createJobEngine(dependencies: JobEngineDependencies): JobEngine 
 }
 
 /**
- * INVARIANTS: an opcode with its private and secret values is only in `ActiveJob.opcode`, and gone when the job ends;
- * a job ends exactly once, in `success`, `error` or `canceled`; its locks are free before `end` is told.
+ * INVARIANTS: an opcode with its private and secret values is only in `ActiveJob.opcode`, and gone
+ * when the job ends; a job ends exactly once, in `success`, `error` or `canceled`; its locks are
+ * free before `end` is told.
  */
 class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
@@ -354,7 +357,10 @@ class LockingJobEngine implements JobEngine {
   }
 }
 
-/** Node's own functions end with an AbortError of theirs when the signal is aborted: what counts is why it was. */
+/**
+ * Node's own functions end with an AbortError of theirs when the signal is aborted: what counts is
+ * why it was.
+ */
 function reasonOf(error: unknown, signal: AbortSignal): unknown {
   const isAbort = error instanceof Error && error.name === 'AbortError';
   return isAbort && signal.aborted ? signal.reason : error;

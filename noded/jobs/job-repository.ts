@@ -6,7 +6,10 @@ import type { Store, Write } from '#shared/store/store.ts';
 const COLLECTION = 'jobs';
 const COUNTERS = 'counters';
 const COUNTER = 'job-id';
-/** The last jobs of each submitter, by their numbers modulo how many are kept: a new one takes the place of the oldest of the same. */
+/**
+ * The last jobs of each submitter, by their numbers modulo how many are kept: a new one takes the
+ * place of the oldest of the same.
+ */
 const RINGS = 'job-rings';
 /** Jobs of root that are kept. */
 const MAX_KEPT_JOBS = 5000;

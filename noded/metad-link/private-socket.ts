@@ -5,7 +5,8 @@ const OTHERS_WRITE = 0o002;
 const OTHERS_ENTER = 0o001;
 
 /**
- * A service believes the PROXY header of whoever connects, so a socket that everybody may connect to is worth no more than a port.
+ * A service believes the PROXY header of whoever connects, so a socket that everybody may connect
+ * to is worth no more than a port.
  * @throws Error that says what to change
  */
 export async function checkSocketIsPrivate(path: string): Promise<void> {

@@ -20,7 +20,10 @@ export interface ServiceTarget {
 
 export type ServiceDestination =
   | { readonly host: string; readonly hostPort: number }
-  /** Of a socket that only its owner and group may connect to: whoever connects can tell the service to be any instance. */
+  /**
+   * Of a socket that only its owner and group may connect to: whoever connects can tell the service
+   * to be any instance.
+   */
   | { readonly socketPath: string };
 
 /** Undefined: this instance has no channel now, or there is no such service. */
@@ -28,7 +31,10 @@ export type FindService = (uuid: string, name: string) => Promise<ServiceTarget 
 
 const PATH = /^\/v1\/instances\/([^/]+)\/services\/([a-z][a-z0-9-]{0,31})$/;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** When one direction has ended, nobody may notice that the other one has no reader any more: it must not rest for longer. */
+/**
+ * When one direction has ended, nobody may notice that the other one has no reader any more: it
+ * must not rest for longer.
+ */
 const HALF_CLOSED_IDLE_MS = 60_000;
 
 export interface ServiceRelayOptions {

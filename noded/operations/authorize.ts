@@ -3,12 +3,16 @@ import { fitsName, isWithin, type Scope, type Submitter } from '#shared/contract
 import { AppError } from '#shared/errors/app-error.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
-/** Under the job's locks: whether who asked for it may have it done. @throws AppError NOT_ALLOWED, INSTANCE_NOT_FOUND */
+/**
+ * Under the job's locks: whether who asked for it may have it done.
+ * @throws AppError NOT_ALLOWED, INSTANCE_NOT_FOUND
+ */
 export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
 
 /**
- * The policy of users that are bound to instances. They do what they like with those, and nothing else: tags, which are what they
- * and others are bound by, they give to a new instance only, out of their own.
+ * The policy of users that are bound to instances. They do what they like with those, and nothing
+ * else: tags, which are what they and others are bound by, they give to a new instance only, out of
+ * their own.
  */
 export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'>): Authorize {
   return async (opcode, { user, scope }) => {

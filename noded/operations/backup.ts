@@ -12,7 +12,10 @@ import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
 
-/** What a dump may have beyond twice its disk: an archive of many small files is larger than they are. */
+/**
+ * What a dump may have beyond twice its disk: an archive of many small files is larger than they
+ * are.
+ */
 const DUMP_SPARE_BYTES = 64 * MIB;
 
 export function exportInstanceHandler(
@@ -40,7 +43,8 @@ export function exportInstanceHandler(
           const path = await unfinished.finish(record);
           return { name: instance.name, path, sizeBytes };
         } finally {
-          // Whatever became of the export: the instance was up. An interrupted job leaves it down, as an interrupted reboot does.
+          // Whatever became of the export: the instance was up. An interrupted job leaves it down,
+          // as an interrupted reboot does.
           if (wasRunning && !context.signal.aborted)
             await startAgain(instance, dependencies, context);
         }

@@ -97,7 +97,10 @@ function withoutTrust(settings: OsSettings): OsSettings {
   return { ...settings, trusted: false, trust: undefined };
 }
 
-/** Pure. A parameter that is given in one visibility leaves the other. @param trust what is trusted from now on */
+/**
+ * Pure. A parameter that is given in one visibility leaves the other.
+ * @param trust what is trusted from now on
+ */
 export function applyOsChanges(
   settings: OsSettings,
   opcode: OpcodeOf<'OS_SET_PARAMS'>,

@@ -57,7 +57,8 @@ export function createInstanceHandler(
         const place = opcode.install
           ? held.use(await installer.reserve(planned, decision.isFromMedium, context))
           : null;
-        // Whatever ends this daemon from here on: an instance that is being installed is never taken for one that can be started.
+        // Whatever ends this daemon from here on: an instance that is being installed is never
+        // taken for one that can be started.
         const created = await instances.create({
           ...planned,
           ...(opcode.install && beginInstall(context.jobId, clock.now())),

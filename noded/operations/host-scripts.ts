@@ -25,8 +25,8 @@ const VERIFY_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_LENGTH = 16_384;
 
 /**
- * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That one runs on the host,
- * so only a trusted definition's does.
+ * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That
+ * one runs on the host, so only a trusted definition's does.
  * @param instance whose own parameters have to be of the definition's list
  * @param parameters in force, as far as they are known
  * @throws AppError OS_PARAMETER with the script's last lines, private and secret values masked
@@ -87,8 +87,8 @@ export async function checkParametersByOs(
 }
 
 /**
- * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance has its name by then,
- * whatever the script says: what goes wrong is a warning.
+ * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance
+ * has its name by then, whatever the script says: what goes wrong is a warning.
  */
 export async function runRenameScript(
   renamed: InstanceRecord,

@@ -1,7 +1,8 @@
 import type { HostScript } from './choose-scripts.ts';
 
 /**
- * A host script that runs while the appliance's does. When it fails, the appliance's run is ended too, with its error as the reason.
+ * A host script that runs while the appliance's does. When it fails, the appliance's run is ended
+ * too, with its error as the reason.
  *
  * INVARIANT: after `abandon`, it does not run.
  */

@@ -37,9 +37,9 @@ export function digestForHost({
 }
 
 /**
- * Which create scripts of a definition run, and where: untrusted ones in the appliance only, top-level ones on the host only,
- * and only when the administrator said so. One that was trusted and is not any more is refused as a whole: half of an installation
- * is none. Pure.
+ * Which create scripts of a definition run, and where: untrusted ones in the appliance only,
+ * top-level ones on the host only, and only when the administrator said so. One that was trusted
+ * and is not any more is refused as a whole: half of an installation is none. Pure.
  * @throws AppError OS_NOT_TRUSTED, VALIDATION
  */
 export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPolicy): ChosenScripts {
@@ -87,8 +87,8 @@ export type HelperScript = 'import' | 'export' | 'rename';
 export type ChosenHelper = { readonly appliance: string } | { readonly host: HostScript };
 
 /**
- * Which one of a definition's helper scripts runs: the untrusted one in the appliance where there is one, else the top-level one on
- * the host when the administrator said so. Pure.
+ * Which one of a definition's helper scripts runs: the untrusted one in the appliance where there
+ * is one, else the top-level one on the host when the administrator said so. Pure.
  * @returns undefined when the definition has no such script, or none that may run
  */
 export function chooseHelper(

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
-/** A definition for the host may bring an archive of a system along; beyond this it is no definition. */
+/**
+ * A definition for the host may bring an archive of a system along; beyond this it is no
+ * definition.
+ */
 const MAX_BYTES = 256 * MIB;
 const MAX_ENTRIES = 10_000;
 const MAX_DEPTH = 32;
@@ -22,18 +25,20 @@ interface Walk {
 }
 
 /**
- * Digest over all that a definition is: every name, permission and byte in its folder, in one order. A link to a file counts as the
- * file that it leads to, wherever that is (Debian's definitions have their variants in /etc).
+ * Digest over all that a definition is: every name, permission and byte in its folder, in one
+ * order. A link to a file counts as the file that it leads to, wherever that is (Debian's
+ * definitions have their variants in /etc).
  * @returns `sha256:` and hex
- * @throws AppError OS_INVALID when it is too large or holds what is no file, folder or link within it
+ * @throws AppError OS_INVALID when it is too large or holds what is no file, folder or link within
+ * it
  */
 export function digestDefinition(path: string): Promise<string> {
   return walkDefinition(path, null);
 }
 
 /**
- * Copies a definition into a folder that is there and empty. The bytes that are written are those that are counted: what changes at
- * the source meanwhile changes the digest too.
+ * Copies a definition into a folder that is there and empty. The bytes that are written are those
+ * that are counted: what changes at the source meanwhile changes the digest too.
  * @returns the digest of the copy, as `digestDefinition` has it
  * @throws AppError as digestDefinition
  */
@@ -81,7 +86,10 @@ async function addEntry(walk: Walk, name: string, depthLeft: number): Promise<vo
   await addFile(walk, name, file);
 }
 
-/** A link to a file becomes that file; one to a folder stays, when no later change outside can lead it elsewhere. */
+/**
+ * A link to a file becomes that file; one to a folder stays, when no later change outside can lead
+ * it elsewhere.
+ */
 async function addLink(walk: Walk, name: string): Promise<void> {
   const path = join(walk.source, name);
   let file: FileHandle;
@@ -104,8 +112,8 @@ async function addLink(walk: Walk, name: string): Promise<void> {
 }
 
 /**
- * Whether a link to a folder leads to a place within the definition whatever other links there are: up first, as often as its own
- * folder is deep at most, and then only down.
+ * Whether a link to a folder leads to a place within the definition whatever other links there are:
+ * up first, as often as its own folder is deep at most, and then only down.
  */
 function staysWithin(name: string, leadsTo: string): boolean {
   const steps = leadsTo.split('/').filter((step) => step !== '' && step !== '.');

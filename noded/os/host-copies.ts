@@ -5,16 +5,24 @@ import { copyDefinition } from './definition-content.ts';
 import { loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';
 
-/** A trusted definition as it runs on the host, in a folder that nobody but root can enter. Disposing of it removes it. */
+/**
+ * A trusted definition as it runs on the host, in a folder that nobody but root can enter.
+ * Disposing of it removes it.
+ */
 export interface HostCopy extends AsyncDisposable {
   readonly definition: OsDefinition;
   /** Where a script of the original is in the copy. */
   pathOf(script: string): string;
 }
 
-/** What runs is what was trusted: scripts on the host run in a copy whose digest was taken of the very bytes that were written. */
+/**
+ * What runs is what was trusted: scripts on the host run in a copy whose digest was taken of the
+ * very bytes that were written.
+ */
 export interface HostCopies {
-  /** @throws AppError OS_NOT_TRUSTED when the definition is not of this digest any more, OS_INVALID */
+  /**
+   * @throws AppError OS_NOT_TRUSTED when the definition is not of this digest any more, OS_INVALID
+   */
   make(definition: OsDefinition, digest: string): Promise<HostCopy>;
   /** Removes what a daemon left that was killed. */
   sweep(): Promise<void>;

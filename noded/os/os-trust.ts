@@ -2,8 +2,9 @@ import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
 /**
- * Whether a definition is trusted, which is a matter of its content: of what an administrator looked at, not of what is called so.
- * Trust in the OS holds for all its variants, trust in a variant for that one. Pure.
+ * Whether a definition is trusted, which is a matter of its content: of what an administrator
+ * looked at, not of what is called so. Trust in the OS holds for all its variants, trust in a
+ * variant for that one. Pure.
  * @param layers settings of the OS, and of the variant where one is asked for
  * @param digest of the definition as it is now; null when it has none, being broken
  */
@@ -17,7 +18,10 @@ export function judgeTrust(layers: readonly OsSettings[], digest: string | null)
   return { state: trusted.length > 0 ? 'by-name' : 'untrusted', digest, trustedAtMs: null };
 }
 
-/** Why the scripts of a definition may not run on the host, as a clause: `but the OS is not trusted`. */
+/**
+ * Why the scripts of a definition may not run on the host, as a clause: `but the OS is not
+ * trusted`.
+ */
 export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
   switch (state) {
     case 'changed':
@@ -30,7 +34,10 @@ export function explainMistrust({ state, trustedAtMs }: OsTrust): string {
   }
 }
 
-/** @param way another one than to trust it, as an imperative clause. @throws AppError OS_NOT_TRUSTED */
+/**
+ * @param way another one than to trust it, as an imperative clause.
+ * @throws AppError OS_NOT_TRUSTED
+ */
 export function refuseMistrusted(name: string, what: string, trust: OsTrust, way: string): never {
   const first =
     trust.state === 'untrusted'

@@ -69,7 +69,10 @@ export function clusterRoutes(dependencies: RapiClusterDependencies): readonly R
   ];
 }
 
-/** Every node of the cluster, with those of its instances that the user sees; of one that does not answer, what the store has. */
+/**
+ * Every node of the cluster, with those of its instances that the user sees; of one that does not
+ * answer, what the store has.
+ */
 export async function loadNodes(
   { overview, instances }: NodeFactsSources,
   { scope }: RapiUser,
@@ -121,7 +124,10 @@ async function describeCluster({
   };
 }
 
-/** As names with their variants, or whole; hidden, blacklisted and broken definitions are in the latter only. */
+/**
+ * As names with their variants, or whole; hidden, blacklisted and broken definitions are in the
+ * latter only.
+ */
 async function listOs(
   { osRegistry, clusters }: RapiClusterDependencies,
   isBulk: boolean,

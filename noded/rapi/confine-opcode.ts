@@ -6,8 +6,8 @@ import { notAllowed } from '../operations/host-paths.ts';
 const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
 
 /**
- * The same operation with every file of the node confined to a folder that the operator named: the job, later ones that find the path
- * stored, and other nodes open it there or not at all. Pure.
+ * The same operation with every file of the node confined to a folder that the operator named: the
+ * job, later ones that find the path stored, and other nodes open it there or not at all. Pure.
  * @throws AppError PATH_NOT_ALLOWED
  */
 export function confineOpcode<Op extends Opcode>(opcode: Op, folders: readonly string[]): Op {

@@ -1,7 +1,10 @@
 import { imageFormat } from '#shared/contract/primitives.ts';
 import { z } from 'zod';
 
-/** Bodies of requests, under Ganeti's names. What they mean is checked by the opcodes that they become. */
+/**
+ * Bodies of requests, under Ganeti's names. What they mean is checked by the opcodes that they
+ * become.
+ */
 const ignored = z.unknown().optional();
 /** Of every opcode in Ganeti; none of them changes what is done here. */
 const common = {

@@ -1,7 +1,10 @@
 import { isIPv6 } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 
-/** Wrong passwords from one network within a window; more are not looked at. A person mistypes less often. */
+/**
+ * Wrong passwords from one network within a window; more are not looked at. A person mistypes less
+ * often.
+ */
 const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 /** Networks that are remembered; the oldest go first. */
@@ -12,7 +15,10 @@ interface Failures {
   readonly sinceMs: number;
 }
 
-/** Who has one address of an IPv6 network has 2⁶⁴ of them: an attacker is that network, or an IPv4 address. */
+/**
+ * Who has one address of an IPv6 network has 2⁶⁴ of them: an attacker is that network, or an IPv4
+ * address.
+ */
 export function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];

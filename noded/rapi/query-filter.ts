@@ -14,8 +14,9 @@ const comparisons: ReadonlyMap<unknown, (order: number) => boolean> = new Map([
 ]);
 
 /**
- * Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"], ["?", "oper_state"]]`. Regular expressions
- * are refused: a hostile one holds a processor for as long as it likes.
+ * Ganeti's query filter, a list of operator and operands: `["&", ["=", "pnode", "node1"], ["?",
+ * "oper_state"]]`. Regular expressions are refused: a hostile one holds a processor for as long as
+ * it likes.
  * @throws RapiFailure 400
  */
 export function parseFilter(filter: unknown, names: ReadonlySet<string>, depth = 0): Matches {

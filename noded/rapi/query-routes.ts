@@ -27,7 +27,10 @@ export interface RapiQueryDependencies extends NodeFactsSources {
   readonly visible: Pick<Visible, 'instances' | 'jobs'>;
 }
 
-/** Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]` per item. */
+/**
+ * Ganeti's generic queries: `fields` describes the columns, `data` has a row of `[state, value]`
+ * per item.
+ */
 export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiRoute[] {
   const resources = new Map<string, Resource>([
     ['instance', resource(instanceFields, (user) => dependencies.visible.instances(user))],

@@ -82,7 +82,10 @@ export type Submit = (
   options?: { readonly isDryRun: boolean },
 ) => Promise<number>;
 
-/** Jobs of remote users: they have the user's rights, and name no file but those that the operator lets them. */
+/**
+ * Jobs of remote users: they have the user's rights, and name no file but those that the operator
+ * lets them.
+ */
 export function createSubmit(
   jobs: Pick<JobService, 'submit'>,
   clusters: Pick<ClusterRepository, 'load'>,

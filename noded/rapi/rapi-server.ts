@@ -56,9 +56,10 @@ export interface RapiServing {
 }
 
 /**
- * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its answers are made from the same
- * records as the node's own API.
- * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT when the address cannot be listened on
+ * Serves version 2 of Ganeti's remote API: its resources become opcodes for the same jobs, its
+ * answers are made from the same records as the node's own API.
+ * @throws AppError FILE_UNREADABLE for the certificate, CONFLICT when the address cannot be
+ * listened on
  */
 export async function startRapi(
   settings: RapiSettings,
@@ -114,8 +115,8 @@ function answerFailures(logger: Logger, onAnswered: RapiServing['onAnswered']) {
       const failure = toRapiFailure(error, logger);
       context.status = failure.status;
       context.set({ ...failure.headers });
-      // What a stranger sends beyond that is not read; a user's client gets its answer when it has sent all.
-      // Koa's middleware before the router knows nothing of the state's type.
+      // What a stranger sends beyond that is not read; a user's client gets its answer when it has
+      // sent all. Koa's middleware before the router knows nothing of the state's type.
       if ((context.state as RapiState).user === undefined) context.set('Connection', 'close');
       context.body = describeFailure(failure);
     }

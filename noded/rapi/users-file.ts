@@ -34,9 +34,10 @@ interface ParsedUsers {
 const MAX_BOUNDS = 100;
 
 /**
- * Ganeti's format, `name {HA1}digest [options]`, but no password that can be read. Options are separated by commas: `read`, `write`, and
- * beyond Ganeti `tag:TAG` and `instance:PATTERN`, each of which binds the user to instances. A line that is not understood makes no
- * user: a binding that is spelt wrong must not be none. Pure.
+ * Ganeti's format, `name {HA1}digest [options]`, but no password that can be read. Options are
+ * separated by commas: `read`, `write`, and beyond Ganeti `tag:TAG` and `instance:PATTERN`, each of
+ * which binds the user to instances. A line that is not understood makes no user: a binding that is
+ * spelt wrong must not be none. Pure.
  */
 export function parseUsers(text: string): ParsedUsers {
   const users = new Map<string, StoredUser>();
@@ -68,7 +69,10 @@ export function parseUsers(text: string): ParsedUsers {
   return { users, refused };
 }
 
-/** Who may use the remote API. Read again whenever the file has changed; a file that cannot be read has no users. */
+/**
+ * Who may use the remote API. Read again whenever the file has changed; a file that cannot be read
+ * has no users.
+ */
 export class UsersFile {
   readonly #path: string;
   readonly #logger: Logger;

@@ -18,7 +18,9 @@ export interface ClusterRepository {
   ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
   update(change: (cluster: ClusterRecord) => ClusterRecord): Promise<ClusterRecord>;
-  /** By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed. */
+  /**
+   * By OS name or OS+variant; what was never set has Ganeti's defaults: untrusted, shown, allowed.
+   */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
   /** What was set for variants of an OS, by variant. */

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { osParameterName, uuid, visibility } from './primitives.ts';
 
-/** How noded's API (HTTP and JSON on `run/gnt/noded.sock`, mode 0600, root) tells every failure, with a status of 4xx or 5xx. */
+/**
+ * How noded's API (HTTP and JSON on `run/gnt/noded.sock`, mode 0600, root) tells every failure,
+ * with a status of 4xx or 5xx.
+ */
 export const apiError = z.object({
   code: z.string(),
   message: z.string(),
@@ -50,7 +53,9 @@ export const nodeInfo = z.object({
   diskFreeBytes: z.number(),
   instances: z.number().int(),
   instancesRunning: z.number().int(),
-  /** Machines that run without a record of the cluster: it was lost, or is another node's by now. */
+  /**
+   * Machines that run without a record of the cluster: it was lost, or is another node's by now.
+   */
   orphans: z
     .array(
       z.object({
@@ -88,7 +93,10 @@ export const doctorReport = z.object({
 export type DoctorFinding = z.infer<typeof doctorFinding>;
 export type DoctorReport = z.infer<typeof doctorReport>;
 
-/** Where it goes: TCP, which any local process can connect to too, or a unix socket, which its mode protects. */
+/**
+ * Where it goes: TCP, which any local process can connect to too, or a unix socket, which its mode
+ * protects.
+ */
 export const exposedService = z.union([
   z.object({ port: z.number().int(), host: z.string(), hostPort: z.number().int() }),
   z.object({ port: z.number().int(), socketPath: z.string() }),
@@ -120,12 +128,18 @@ export const clusterInfo = clusterRecord.extend({
 });
 export type ClusterInfo = z.infer<typeof clusterInfo>;
 
-/** What the administrator set for an OS definition, by OS name or by OS+variant; the definition need not exist. */
+/**
+ * What the administrator set for an OS definition, by OS name or by OS+variant; the definition need
+ * not exist.
+ */
 export const osSettings = z.object({
   schema: z.literal(1),
   name: z.string(),
   trusted: z.boolean(),
-  /** What was trusted, and when. Absent in records that are older than trust in contents: these trust a name, which counts for nothing. */
+  /**
+   * What was trusted, and when. Absent in records that are older than trust in contents: these
+   * trust a name, which counts for nothing.
+   */
   trust: z.object({ digest: z.string(), atMs: z.number() }).optional(),
   hidden: z.boolean(),
   blacklisted: z.boolean(),

@@ -46,7 +46,9 @@ export const instanceDisk = z.object({
   sizeBytes: z.number().int().positive(),
 });
 
-/** The channel's address and MAC stay with an instance for life, whether the channel is on or off. */
+/**
+ * The channel's address and MAC stay with an instance for life, whether the channel is on or off.
+ */
 export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });
 
 /** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
@@ -60,7 +62,10 @@ export const instanceRecord = z.object({
   osImage: z.string().nullable(),
   osImageChecksum: z.string().nullable(),
   osImageGrow: z.boolean(),
-  /** What the operator says that the image is; null where its content says it. Absent in older records. */
+  /**
+   * What the operator says that the image is; null where its content says it. Absent in older
+   * records.
+   */
   osImageFormat: imageFormat.nullable().default(null),
   personalizationPackage: z.string().nullable(),
   safeInstall: z.boolean(),
@@ -70,7 +75,10 @@ export const instanceRecord = z.object({
   osParameters: z.record(z.string(), z.string()),
   osParametersPrivate: z.record(z.string(), z.string()),
   secretNames: z.array(z.string()),
-  /** Of these secrets the last install was given; whether the package needed a password is remembered, the password is not. */
+  /**
+   * Of these secrets the last install was given; whether the package needed a password is
+   * remembered, the password is not.
+   */
   packageNeedsPassword: z.boolean(),
   communication: z.boolean(),
   channel: instanceChannel,
@@ -110,7 +118,10 @@ export const instanceStatus = z.enum([
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 
-/** GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is known of the running machine. */
+/**
+ * GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is
+ * known of the running machine.
+ */
 export const instanceInfo = instanceRecord
   .omit({
     osParametersPrivate: true,

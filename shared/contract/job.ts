@@ -17,7 +17,10 @@ export const jobError = z.object({
   code: z.string(),
   message: z.string(),
   hint: z.string().nullable(),
-  /** Plain JSON, as the API's errors have it, without private values. Absent in records that are older. */
+  /**
+   * Plain JSON, as the API's errors have it, without private values. Absent in records that are
+   * older.
+   */
   details: z.record(z.string(), z.unknown()).default({}),
   /** `prerequisite`: nothing was changed. `execution`: it was tried and failed. */
   phase: z.enum(['prerequisite', 'execution']),
@@ -48,13 +51,19 @@ export const jobRecord = z.object({
   startedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
   log: z.array(z.object({ sequence: z.number().int(), atMs: z.number(), message: z.string() })),
-  /** What the operation answers: for an installation, its timings. Plain JSON without private values. */
+  /**
+   * What the operation answers: for an installation, its timings. Plain JSON without private
+   * values.
+   */
   result: z.unknown(),
   error: jobError.nullable(),
 });
 export type JobRecord = z.infer<typeof jobRecord>;
 
-/** GET /v1/jobs/{id}/events, NDJSON: everything from the start of the job, then as it happens; ends after `end`. */
+/**
+ * GET /v1/jobs/{id}/events, NDJSON: everything from the start of the job, then as it happens; ends
+ * after `end`.
+ */
 export const jobEvent = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('status'),

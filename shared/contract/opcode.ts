@@ -16,7 +16,8 @@ import { redactSource } from './redact-source.ts';
 
 /**
  * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
- * Private and secret OS parameters, and the personalization password, are in the request only: `redactOpcode` is what is kept of it.
+ * Private and secret OS parameters, and the personalization password, are in the request only:
+ * `redactOpcode` is what is kept of it.
  */
 const MAX_PARAMETER_VALUE_LENGTH = 65_536;
 const osParameterValues = z.record(osParameterName, z.string().max(MAX_PARAMETER_VALUE_LENGTH));
@@ -58,14 +59,23 @@ export const hvParameters = z.strictObject({
   kernel_path: source.optional(),
   initrd_path: source.optional(),
   kernel_args: z.string().max(2048).optional(),
-  /** IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach it. */
+  /**
+   * IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach
+   * it.
+   */
   metadata_hop_limit: z.number().int().min(1).max(255).optional(),
-  /** Requests a second that the metadata service answers this instance, and how many may come at once before that counts. */
+  /**
+   * Requests a second that the metadata service answers this instance, and how many may come at
+   * once before that counts.
+   */
   metadata_request_rate: z.number().int().min(1).max(1_000_000).optional(),
   metadata_request_burst: z.number().int().min(1).max(1_000_000).optional(),
   /** Connections that it holds open to this instance. */
   metadata_connections: z.number().int().min(1).max(10_000).optional(),
-  /** New connections a second that the packet filter lets through, from the instance's next start on. */
+  /**
+   * New connections a second that the packet filter lets through, from the instance's next start
+   * on.
+   */
   metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
 });
 
@@ -114,7 +124,10 @@ export const instanceCreate = z.strictObject({
   hvparams: hvParameters.default({}),
   node: instanceName.optional(),
   install: z.boolean().default(true),
-  /** An export, by the name of its instance or its directory on the node: the `import` script takes the place of `create`. */
+  /**
+   * An export, by the name of its instance or its directory on the node: the `import` script takes
+   * the place of `create`.
+   */
   importFrom: source.optional(),
 });
 
@@ -122,7 +135,9 @@ export const instanceReinstall = z.strictObject({
   opcode: z.literal('INSTANCE_REINSTALL'),
   name: instanceName,
   ...reinstallable,
-  /** A running instance is stopped first, with this many seconds to obey; without it, it is refused. */
+  /**
+   * A running instance is stopped first, with this many seconds to obey; without it, it is refused.
+   */
   shutdownTimeoutS: z.number().nonnegative().optional(),
   installParameters: hvParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
@@ -137,7 +152,10 @@ export const instanceModify = z.strictObject({
   osType: z.string().max(255).optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
-  /** Held in memory for the channel until the next restart of the daemons; never stored. `null`: it is not needed any more. */
+  /**
+   * Held in memory for the channel until the next restart of the daemons; never stored. `null`: it
+   * is not needed any more.
+   */
   osParametersSecret: osParameterChanges.default({}),
   communication: z.boolean().optional(),
   userData: document.nullable().optional(),
@@ -238,7 +256,10 @@ export const clusterModify = z.strictObject({
   downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
   /** Bytes a second below which a server is given up; 0 means none. */
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
-  /** Folders of the nodes below which the remote API may name images, packages, media and kernels; replaces those that there are. */
+  /**
+   * Folders of the nodes below which the remote API may name images, packages, media and kernels;
+   * replaces those that there are.
+   */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: z
@@ -287,7 +308,10 @@ export type BeParameters = z.infer<typeof beParameters>;
 
 const REDACTED = '<redacted>';
 
-/** The opcode as it may be stored and shown: private values, secrets, credentials and documents replaced. */
+/**
+ * The opcode as it may be stored and shown: private values, secrets, credentials and documents
+ * replaced.
+ */
 export function redactOpcode(full: Opcode): Record<string, unknown> {
   const shown: Record<string, unknown> = { ...full };
   for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {

@@ -8,12 +8,16 @@ import {
   uuid,
 } from './primitives.ts';
 
-/** virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of them. */
+/**
+ * virtio serial numbers have at most 20 bytes; the agent makes /dev/disk/by-id/virtio-<serial> of
+ * them.
+ */
 const diskSerial = z.string().regex(/^[a-z0-9-]{1,20}$/);
 
 /**
- * What the appliance must do for one install, in the order of the fields. Served at /ganeti/<v>/install/plan.json.
- * It holds no OS parameter: values come from /ganeti/<v>/os/parameters.json, so that a plan can be shown and logged.
+ * What the appliance must do for one install, in the order of the fields. Served at
+ * /ganeti/<v>/install/plan.json. It holds no OS parameter: values come from
+ * /ganeti/<v>/os/parameters.json, so that a plan can be shown and logged.
  */
 export const installPlan = z.strictObject({
   version: z.literal(1),
@@ -34,7 +38,10 @@ export const installPlan = z.strictObject({
       serial: diskSerial,
       /** Bytes of the image file: the attached disk is padded to 512. */
       fileSizeBytes: z.number().int().positive(),
-      /** What the operator says that it is, and that it is a disk although nothing in it shows that. Absent: found by content. */
+      /**
+       * What the operator says that it is, and that it is a disk although nothing in it shows that.
+       * Absent: found by content.
+       */
       format: imageFormat.optional(),
       /** Grow the last partition and its file system to the disk. */
       grow: z.boolean(),
@@ -42,19 +49,32 @@ export const installPlan = z.strictObject({
       isDiskBlank: z.boolean().optional(),
     })
     .nullable(),
-  /** Fetch os/definition.tar, run `untrusted/<script>` (or the definition's own spelling, see `path`) as root in the appliance. */
+  /**
+   * Fetch os/definition.tar, run `untrusted/<script>` (or the definition's own spelling, see
+   * `path`) as root in the appliance.
+   */
   scripts: z
     .strictObject({
       script: z.enum(['create', 'import', 'export', 'rename', 'verify']),
-      /** Path of the executable within definition.tar, e.g. `untrusted/create` or `create_untrusted`. */
+      /**
+       * Path of the executable within definition.tar, e.g. `untrusted/create` or
+       * `create_untrusted`.
+       */
       path: z.string().max(255),
-      /** Everything but OSP_*, which the agent adds from os/parameters.json. Ganeti's names; INSTANCE_BE_memory ends in lower case. */
+      /**
+       * Everything but OSP_*, which the agent adds from os/parameters.json. Ganeti's names;
+       * INSTANCE_BE_memory ends in lower case.
+       */
       environment: z.record(z.string().regex(/^[A-Z][A-Za-z0-9_]*$/), z.string()),
-      /** Run with the argument `parameters` before anything is written; it judges the OS parameters. Absent: there is none. */
+      /**
+       * Run with the argument `parameters` before anything is written; it judges the OS parameters.
+       * Absent: there is none.
+       */
       verify: z.string().max(255).optional(),
       /**
-       * `import` and `export` are run once for each: the dump of this disk, attached as a raw disk. Of an import `sizeBytes` is the
-       * dump's size, and it is read-only; of an export it is what a dump may have.
+       * `import` and `export` are run once for each: the dump of this disk, attached as a raw disk.
+       * Of an import `sizeBytes` is the dump's size, and it is read-only; of an export it is what a
+       * dump may have.
        */
       dumps: z
         .array(

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part of file names. */
+/**
+ * RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part
+ * of file names.
+ */
 export const instanceName = z
   .string()
   .max(253)
@@ -18,7 +21,10 @@ export const macAddress = z
   .string()
   .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'not a MAC address in lower case');
 
-/** An address for a guest: in 169.254.0.0/16, neither the service's own, nor the network's, nor the broadcast address. */
+/**
+ * An address for a guest: in 169.254.0.0/16, neither the service's own, nor the network's, nor the
+ * broadcast address.
+ */
 export const channelIp = z.ipv4().refine((ip) => {
   const parts = ip.split('.').map(Number);
   const rest = `${parts[2]}.${parts[3]}`;
@@ -40,10 +46,15 @@ export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in he
 export const base64 = z.base64();
 export const timestampMs = z.number().nonnegative();
 
-/** An operator's name for a package mirror: a path segment, and GNT_MIRROR_<NAME> in an environment. */
+/**
+ * An operator's name for a package mirror: a path segment, and GNT_MIRROR_<NAME> in an environment.
+ */
 export const mirrorName = z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'not a name of a mirror');
 export const MAX_MIRRORS = 16;
-/** The folder that a package mirror is allowed for. Whoever installs may read it, so a login has no place in it. */
+/**
+ * The folder that a package mirror is allowed for. Whoever installs may read it, so a login has no
+ * place in it.
+ */
 export const mirrorUrl = z
   .string()
   .max(1024)
@@ -54,7 +65,9 @@ export const mirrorUrl = z
 /** Formats in which an image file holds a disk. */
 export const containerFormat = z.enum(['qcow2', 'vmdk', 'vdi', 'vhdx']);
 export type ContainerFormat = z.infer<typeof containerFormat>;
-/** What an operator may say that an image is. A compressed file is meant by what is in it: `raw`. */
+/**
+ * What an operator may say that an image is. A compressed file is meant by what is in it: `raw`.
+ */
 export const imageFormat = z.enum(['raw', ...containerFormat.options]);
 export type ImageFormatName = z.infer<typeof imageFormat>;
 
@@ -87,7 +100,10 @@ export const socketPath = z
 
 export const tokenPolicy = z.enum(['optional', 'required']);
 
-/** Stages that hooks can be given for, in the order in which they happen; `*-reset*` in reinstallations only. */
+/**
+ * Stages that hooks can be given for, in the order in which they happen; `*-reset*` in
+ * reinstallations only.
+ */
 export const hookPoint = z.enum([
   'install.pre',
   'image',

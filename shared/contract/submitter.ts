@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Instances that somebody is bound to: those with one of the tags, and those whose name fits a pattern (`*` is any text). */
+/**
+ * Instances that somebody is bound to: those with one of the tags, and those whose name fits a
+ * pattern (`*` is any text).
+ */
 export const scope = z.strictObject({
   tags: z.array(z.string().max(128)).max(100),
   names: z.array(z.string().max(255)).max(100),

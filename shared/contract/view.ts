@@ -18,7 +18,9 @@ import {
   visibility,
 } from './primitives.ts';
 
-/** Largest user-data, vendor-data or network-config document, in bytes of base64 (1 MiB of content). */
+/**
+ * Largest user-data, vendor-data or network-config document, in bytes of base64 (1 MiB of content).
+ */
 const MAX_DOCUMENT_BASE64 = 1_400_000;
 /** Largest OS definition archive, in bytes of base64 (16 MiB of content). */
 const MAX_DEFINITION_BASE64 = 22_400_000;
@@ -43,8 +45,9 @@ export const viewDisk = z.strictObject({
 });
 
 /**
- * `value: null` marks a secret that noded does not have any more. metad goes on serving the one that it was given earlier for the same
- * installation; where it has none, readers get 410 with a reason, never an empty value.
+ * `value: null` marks a secret that noded does not have any more. metad goes on serving the one
+ * that it was given earlier for the same installation; where it has none, readers get 410 with a
+ * reason, never an empty value.
  */
 export const viewOsParameter = z.strictObject({ value: z.string().nullable(), visibility });
 
@@ -64,19 +67,28 @@ export const viewLimits = z.strictObject({
 });
 export const DEFAULT_LIMITS: ViewLimits = { requestsPerSecond: 200, burst: 400, connections: 64 };
 
-/** Present while installing; everything under `os/scripts`, `os/image`, `os/package`, `install/` comes from here. */
+/**
+ * Present while installing; everything under `os/scripts`, `os/image`, `os/package`, `install/`
+ * comes from here.
+ */
 export const viewInstall = z.strictObject({
   plan: installPlan,
   scripts: z.record(fileName, base64.max(MAX_DEFINITION_BASE64)),
   definitionTar: base64.max(MAX_DEFINITION_BASE64).nullable(),
-  /** Bytes of the image file as fetched; null when there is none. Content comes from noded's content socket. */
+  /**
+   * Bytes of the image file as fetched; null when there is none. Content comes from noded's content
+   * socket.
+   */
   imageSizeBytes: z.number().int().nonnegative().nullable(),
   hasPackage: z.boolean(),
   /** install/hooks.json; absent when there are none. */
   hooks: hookDocuments.optional(),
 });
 
-/** An operator's service that this instance may reach through the channel: 169.254.169.254:`port` → host:hostPort, or a unix socket. */
+/**
+ * An operator's service that this instance may reach through the channel: 169.254.169.254:`port` →
+ * host:hostPort, or a unix socket.
+ */
 export const viewService = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   port: z.number().int().min(1).max(65535),
@@ -85,7 +97,10 @@ export const viewService = z.strictObject({
   socketPath: socketPath.optional(),
 });
 
-/** The complete, immutable picture of one instance. noded makes it; every dialect is a pure function of it. */
+/**
+ * The complete, immutable picture of one instance. noded makes it; every dialect is a pure function
+ * of it.
+ */
 export const instanceView = z.strictObject({
   version: z.literal(1),
   /** Grows with each change that noded makes; metad refuses to go back. */

@@ -1,6 +1,7 @@
 /**
- * Every public error code and the exit status of a command that fails with it. Codes are never reused.
- * 1: tried and failed. 2: refused before anything changed. 3: noded cannot be reached. 130: interrupted.
+ * Every public error code and the exit status of a command that fails with it. Codes are never
+ * reused. 1: tried and failed. 2: refused before anything changed. 3: noded cannot be reached. 130:
+ * interrupted.
  */
 export const errorCodes = {
   // Refused: what was asked for is malformed, or does not fit what is there.

@@ -6,7 +6,10 @@ export interface RootPaths {
   readonly root: string;
   readonly stateDir: string;
   readonly storeFile: string;
-  /** Of a node whose cluster is in a common store: which store, the key of its records, and the node's own key. */
+  /**
+   * Of a node whose cluster is in a common store: which store, the key of its records, and the
+   * node's own key.
+   */
   readonly storeChoiceFile: string;
   readonly clusterKeyFile: string;
   readonly nodeKeyFile: string;
@@ -15,11 +18,15 @@ export interface RootPaths {
   readonly applianceDir: string;
   /** Hooks that every build of the appliance puts into it. May be missing. */
   readonly applianceHooksFile: string;
-  /** Copies of OS definitions while their scripts run on the host; emptied when the daemon starts. */
+  /**
+   * Copies of OS definitions while their scripts run on the host; emptied when the daemon starts.
+   */
   readonly hostCopiesDir: string;
   readonly runDir: string;
   readonly nodedSocket: string;
-  /** Directory that metad's user may enter: its control socket, and noded's content socket for it. */
+  /**
+   * Directory that metad's user may enter: its control socket, and noded's content socket for it.
+   */
   readonly metadDir: string;
   readonly metadControlSocket: string;
   /** Which process metad is; for root only. */
@@ -34,7 +41,10 @@ export interface RootPaths {
   readonly osSearchPath: readonly string[];
   /** Exports of instances, a directory each. */
   readonly exportDir: string;
-  /** Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes fit on one machine. */
+  /**
+   * Network namespace of the channel: `gnt-com`, with a suffix for other roots so that two nodes
+   * fit on one machine.
+   */
   readonly networkNamespace: string;
 }
 

@@ -11,7 +11,10 @@ export interface GroupOptions {
   /** The whole environment: nothing is inherited. */
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd?: string | undefined;
-  /** Sees each line of the output: whole up to MAX_LINE_LENGTH, so that a mask sees it before it is cut for a log. */
+  /**
+   * Sees each line of the output: whole up to MAX_LINE_LENGTH, so that a mask sees it before it is
+   * cut for a log.
+   */
   readonly onLine: (line: string, stream: 'stdout' | 'stderr') => void;
   /** What the program reads; nothing otherwise. */
   readonly stdin?: Readable | undefined;
@@ -41,8 +44,10 @@ const LAST_LINES = 10;
 const STDOUT_DRAIN_MS = 30_000;
 
 /**
- * Runs a program in a process group of its own, hands on what it prints, and ends everything of its group with it.
- * @throws the system's error when it cannot be started, that of a stream that breaks, or the signal's reason
+ * Runs a program in a process group of its own, hands on what it prints, and ends everything of its
+ * group with it.
+ * @throws the system's error when it cannot be started, that of a stream that breaks, or the
+ * signal's reason
  */
 export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
   options.signal?.throwIfAborted();
@@ -131,7 +136,8 @@ async function feed(source: Readable, target: Writable): Promise<void> {
   try {
     await pipeline(source, target);
   } catch (error) {
-    // It ended or closed its input, or its input was taken away in the middle of a write because it had ended.
+    // It ended or closed its input, or its input was taken away in the middle of a write because it
+    // had ended.
     const unread = ['EPIPE', 'ECONNRESET', 'ECANCELED', 'ERR_STREAM_PREMATURE_CLOSE'];
     if (!unread.includes(systemCodeOf(error) ?? '')) throw error;
   }

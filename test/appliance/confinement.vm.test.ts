@@ -45,7 +45,9 @@ function shell(command: string): string {
   return execFileSync('sh', ['-c', command], { cwd: directory, encoding: 'utf8' });
 }
 
-/** The way out of a root directory, for a process that may change its own, to the initramfs below. */
+/**
+ * The way out of a root directory, for a process that may change its own, to the initramfs below.
+ */
 const ESCAPE = 'mkdir "/tmp/out"; chroot "/tmp/out"; chdir ".." for 1 .. 99; chroot ".";';
 /** What the kernel would run when a program crashes. */
 const HELPER = `#!/bin/busybox sh

@@ -8,7 +8,10 @@ import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 
-/** The ways to install other than image and untrusted script: both worlds at once, on the host, from a medium, later, again. */
+/**
+ * The ways to install other than image and untrusted script: both worlds at once, on the host, from
+ * a medium, later, again.
+ */
 let lab: Lab;
 let osDir: string;
 const NAME = 'modes.example.com';
@@ -200,7 +203,8 @@ $b poweroff -f
 
 test('lets an instance install itself from a kernel and an initramfs, then runs it from its disk', async () => {
   const { applianceDir, root } = lab.paths;
-  // Later archives of an initramfs replace files of earlier ones: busybox and modules are the appliance's, the init is ours.
+  // Later archives of an initramfs replace files of earlier ones: busybox and modules are the
+  // appliance's, the init is ours.
   const initrd = await readFile(join(applianceDir, 'initrd.img'));
   const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(MEDIUM_INIT) }]);
   await writeFile(

@@ -7,7 +7,10 @@ import { testSeed } from '../lab/test-seed.ts';
 import { runFuzz } from './run-fuzz.ts';
 import { targets } from './targets/all.ts';
 
-/** Two minutes for all targets; `npm run fuzz` runs a hundred times as many, `npm run test:fast` a tenth. */
+/**
+ * Two minutes for all targets; `npm run fuzz` runs a hundred times as many, `npm run test:fast` a
+ * tenth.
+ */
 const INPUTS = Number(process.env['GNT_FUZZ_CASES'] ?? 100_000);
 
 for (const target of targets) {

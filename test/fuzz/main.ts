@@ -5,7 +5,10 @@ import { parseArgs } from 'node:util';
 import { runFuzz } from './run-fuzz.ts';
 import { findTarget, targets } from './targets/all.ts';
 
-/** Generated input for every parser of foreign bytes, on all cores: `npm run fuzz -- --target dhcp --cases 1000000 --seed 7`. */
+/**
+ * Generated input for every parser of foreign bytes, on all cores: `npm run fuzz -- --target dhcp
+ * --cases 1000000 --seed 7`.
+ */
 const { values } = parseArgs({
   options: {
     target: { type: 'string', multiple: true },

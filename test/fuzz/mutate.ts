@@ -163,7 +163,10 @@ const SCALARS: readonly unknown[] = [
 ];
 const MAX_NESTING = 20_000;
 
-/** The same JSON value, with none to three of its parts replaced, removed, doubled, nested or renamed. */
+/**
+ * The same JSON value, with none to three of its parts replaced, removed, doubled, nested or
+ * renamed.
+ */
 export function mutateJson(value: unknown, random: SeededRandom): unknown {
   let changed: unknown = JSON.parse(JSON.stringify(value));
   for (let count = random.below(4); count > 0; count -= 1) changed = changePart(changed, random);

@@ -22,7 +22,9 @@ import { luxiTarget } from './targets/luxi.ts';
 import { peerFramesTarget } from './targets/peer-frames.ts';
 import { rapiTarget } from './targets/rapi.ts';
 
-/** What finds nothing must be able to find something: mistakes of the kind that such parsers have. */
+/**
+ * What finds nothing must be able to find something: mistakes of the kind that such parsers have.
+ */
 const planted: readonly (readonly [string, Target, RegExp])[] = [
   [
     'dhcp: an option read beyond the end',

@@ -21,14 +21,20 @@ export interface FuzzFailure {
 
 /** Cases that warm the code up, and tell what is usual. */
 const WARM_UP = 1_000;
-/** An input that takes this many times longer for a byte than usual, each of a few times, shows work that grows faster than it. */
+/**
+ * An input that takes this many times longer for a byte than usual, each of a few times, shows work
+ * that grows faster than it.
+ */
 const MAX_TIME_RATIO = 200;
 const TIME_ATTEMPTS = 4;
 /** The usual is taken from these: what grows too fast shows in the larger ones. */
 const SMALL_BYTES = 4_096;
 /** A call costs something whatever its input is. */
 const FREE_BYTES = 512;
-/** Bytes of buffers for a byte of input, and for none: a length that the input tells must not be believed. */
+/**
+ * Bytes of buffers for a byte of input, and for none: a length that the input tells must not be
+ * believed.
+ */
 const MAX_BUFFER_RATIO = 256;
 const FREE_BUFFER_BYTES = 1024 * 1024;
 /** What is held after all cases, against what was held after the first of them. */
@@ -118,8 +124,10 @@ class UsualTime {
   #msPerByte = 0;
 
   /**
-   * Learns from the first ones, when the code is warm: the median, which knows nothing of interruptions.
-   * @returns what to say of an input that is slow each time; others have only been interrupted by something
+   * Learns from the first ones, when the code is warm: the median, which knows nothing of
+   * interruptions.
+   * @returns what to say of an input that is slow each time; others have only been interrupted by
+   * something
    */
   async take(
     number: number,
@@ -152,7 +160,10 @@ interface BufferCount extends Disposable {
   reset(): void;
 }
 
-/** Counts what is allocated by Buffer's own functions, `Buffer.concat` included, whether it is ever touched or not. */
+/**
+ * Counts what is allocated by Buffer's own functions, `Buffer.concat` included, whether it is ever
+ * touched or not.
+ */
 function countBuffers(): BufferCount {
   const originals = {
     alloc: Buffer.alloc.bind(Buffer),

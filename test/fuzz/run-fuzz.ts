@@ -25,7 +25,10 @@ export interface WorkerData {
   readonly at: SharedArrayBuffer;
 }
 
-/** Shares the cases of a target among workers. @returns the first failure that was found, or null */
+/**
+ * Shares the cases of a target among workers.
+ * @returns the first failure that was found, or null
+ */
 export async function runFuzz(target: Target, options: FuzzOptions): Promise<FuzzFailure | null> {
   const shares = Array.from({ length: options.workers }, (_, share) =>
     runShare(target, share, options),

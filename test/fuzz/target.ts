@@ -2,7 +2,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { errorCodes, type ErrorCode } from '#shared/errors/codes.ts';
 import type { SeededRandom } from '../lab/seeded-random.ts';
 
-/** A parser of foreign bytes with its oracle. Everything about a case is in its bytes, so that a file of them repeats it. */
+/**
+ * A parser of foreign bytes with its oracle. Everything about a case is in its bytes, so that a
+ * file of them repeats it.
+ */
 export interface Target {
   readonly name: string;
   /** Mostly valid inputs, changed: pure noise gets no further than the first check. */
@@ -30,7 +33,8 @@ const MAX_MESSAGE_LENGTH = 10_000;
 const MAX_CAUSES = 10;
 
 /**
- * A refusal must be one of ours with one of these public codes; that it wraps a crash does not make it one.
+ * A refusal must be one of ours with one of these public codes; that it wraps a crash does not make
+ * it one.
  * @throws Error saying what is wrong with it; its cause is what was thrown
  */
 export function assertRefusal(thrown: unknown, codes: readonly ErrorCode[]): void {

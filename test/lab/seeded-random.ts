@@ -1,4 +1,7 @@
-/** Numbers that the same seed gives again, so that a failure can be repeated (Tommy Ettinger's mulberry32). */
+/**
+ * Numbers that the same seed gives again, so that a failure can be repeated (Tommy Ettinger's
+ * mulberry32).
+ */
 export interface SeededRandom {
   /** From 0 up to, not including, 1. */
   readonly next: () => number;

@@ -44,7 +44,10 @@ const ASK_EVERY_MS = 5;
 /** Of metad and the neighbour. */
 const PRIORITY = -15;
 
-/** One guest that floods a real metad behind the node's own filter and content server, its neighbour, and the node that asks it. */
+/**
+ * One guest that floods a real metad behind the node's own filter and content server, its
+ * neighbour, and the node that asks it.
+ */
 export class FairnessLab implements AsyncDisposable {
   readonly #lab: ChannelLab;
   readonly #attacker: Guest;
@@ -201,8 +204,9 @@ export function quantile(ascending: readonly number[], q: number): number {
 
 const MAX_METAD_MIB = 300;
 /**
- * Of the median, which a machine that others keep busy leaves alone: there the slowest hundredth waits for a processor, flood or not, for
- * tens of milliseconds. What a flood did to it before it was bounded were seconds.
+ * Of the median, which a machine that others keep busy leaves alone: there the slowest hundredth
+ * waits for a processor, flood or not, for tens of milliseconds. What a flood did to it before it
+ * was bounded were seconds.
  */
 const MAX_P50_MS = 5;
 const MAX_P50_RATIO = 2;

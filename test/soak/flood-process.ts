@@ -3,8 +3,9 @@ import { createSeededRandom } from '../lab/seeded-random.ts';
 import { FLOODS, everything } from './floods.ts';
 
 /**
- * One flood, in a process of its own, until its stdin ends; then prints what it counted. It has the least claim to the processor: a guest
- * has its own, and what is measured is what metad makes of the flood, not who of three programs runs on one core.
+ * One flood, in a process of its own, until its stdin ends; then prints what it counted. It has the
+ * least claim to the processor: a guest has its own, and what is measured is what metad makes of
+ * the flood, not who of three programs runs on one core.
  */
 const [name = '', namespace = ''] = process.argv.slice(2);
 const flood = name === 'everything' ? everything : FLOODS[name];

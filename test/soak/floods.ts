@@ -5,11 +5,17 @@ import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
 import { connectFromGuest } from '../metad/support/guest-http.ts';
 import type { Attack, Attacker } from './attackers.ts';
 
-/** What one guest can do a million times. Each flood goes on as fast as metad lets it, on as many connections as a guest may have. */
+/**
+ * What one guest can do a million times. Each flood goes on as fast as metad lets it, on as many
+ * connections as a guest may have.
+ */
 
 const HOST = 'Host: 169.254.169.254\r\n';
 const CONNECTIONS = 64;
-/** After a connection was refused or cut: who does not pause at all floods the packet filter, which is another attack. */
+/**
+ * After a connection was refused or cut: who does not pause at all floods the packet filter, which
+ * is another attack.
+ */
 const RECONNECT_MS = 5;
 const DHCP_BURST = 64;
 const PATH = '/ganeti/latest';

@@ -4,8 +4,9 @@ import { FLOODS } from './floods.ts';
 import { ATTACKERS, runSoak } from './run-soak.ts';
 
 /**
- * Hostile guests against a real metad for as long as told: `npm run soak -- --seconds 3600 --seed 7`. Half of the time they attack all at
- * once, then one guest floods in each way that it has, each compared with a quiet while before.
+ * Hostile guests against a real metad for as long as told: `npm run soak -- --seconds 3600 --seed
+ * 7`. Half of the time they attack all at once, then one guest floods in each way that it has, each
+ * compared with a quiet while before.
  */
 const known = Object.keys(ATTACKERS);
 const knownFloods = [...Object.keys(FLOODS), 'everything'];

@@ -1,7 +1,10 @@
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Run in a guest's network: reads an instance id, which it is given, every so many milliseconds until its stdin ends; then prints a NeighbourReport. */
+/**
+ * Run in a guest's network: reads an instance id, which it is given, every so many milliseconds
+ * until its stdin ends; then prints a NeighbourReport.
+ */
 
 export interface NeighbourReport {
   /** Milliseconds, ascending. */

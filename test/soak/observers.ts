@@ -11,7 +11,10 @@ const MIB = 1024 * 1024;
 
 const NEIGHBOUR = join(import.meta.dirname, 'neighbour.ts');
 
-/** A well-behaved guest that reads its instance id until the signal says that it is enough, in a process of its own. */
+/**
+ * A well-behaved guest that reads its instance id until the signal says that it is enough, in a
+ * process of its own.
+ */
 export async function watchNeighbour(
   namespace: string,
   instanceId: string,
@@ -25,7 +28,10 @@ export async function watchNeighbour(
   return JSON.parse(await text(child.stdout)) as NeighbourReport;
 }
 
-/** A heap fills until it is collected, seldom when most of it is short-lived: what counts is how low it goes after that. */
+/**
+ * A heap fills until it is collected, seldom when most of it is short-lived: what counts is how low
+ * it goes after that.
+ */
 export interface MemoryReport {
   /** MiB: the least in the second and in the last third of the time. */
   readonly early: number;

@@ -40,7 +40,9 @@ const MAX_P99_MS = 2000;
 /** Without a leak, the floor of Node's heap moves by this much in a minute. */
 const MAX_GROWTH_MIB = 64;
 const MAX_RESIDENT_MIB = 300;
-/** What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts. */
+/**
+ * What a guest may keep metad from forgetting after it went away: the longest of metad's timeouts.
+ */
 const SETTLE_MS = 15_000;
 const SAY_EVERY_MS = 10_000;
 const NO_LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: DEFAULT_LIMITS.connections };
@@ -50,7 +52,10 @@ interface Party {
   readonly guest: Guest;
 }
 
-/** Hostile guests against one metad behind the node's own packet filter, and what became of it and of their neighbour. */
+/**
+ * Hostile guests against one metad behind the node's own packet filter, and what became of it and
+ * of their neighbour.
+ */
 export async function runSoak({ seconds, seed, attacks, say }: SoakOptions): Promise<SoakReport> {
   await using lab = await ChannelLab.create();
   const parties = await addParties(lab);

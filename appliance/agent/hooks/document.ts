@@ -11,11 +11,17 @@ export interface ParsedDocument {
   /** What `after` calls it: its `name`, or that of its file. */
   readonly name: string;
   readonly stages: ReadonlyMap<HookStage, readonly StepFields[]>;
-  /** Keys that mean nothing to an installation: a document may be meant for the guest's own boot as well. */
+  /**
+   * Keys that mean nothing to an installation: a document may be meant for the guest's own boot as
+   * well.
+   */
   readonly ignored: readonly string[];
 }
 
-/** Lines and list items of a document; its text is read only when there are fewer. A step costs much more than its bytes. */
+/**
+ * Lines and list items of a document; its text is read only when there are fewer. A step costs much
+ * more than its bytes.
+ */
 const MAX_ITEMS = 20_000;
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
@@ -26,7 +32,8 @@ const empty = new Set<unknown>(['', '~']);
 const verbatimFields = ['environment', 'sysctl'];
 
 /**
- * Reads a document of hooks. What is wrong is told by place, never by content: hooks may hold passwords.
+ * Reads a document of hooks. What is wrong is told by place, never by content: hooks may hold
+ * passwords.
  * @throws AppError HOOK_FAILED
  */
 export function parseHookDocument(document: HookDocument): ParsedDocument {

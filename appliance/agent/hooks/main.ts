@@ -23,7 +23,10 @@ export interface HookAppliance {
 export interface HookWorld {
   /** Called when something is to be run. */
   readonly openAppliance: () => Promise<HookAppliance>;
-  /** Where the instance's root is mounted, the same path for the agent and in the appliance's system. */
+  /**
+   * Where the instance's root is mounted, the same path for the agent and in the appliance's
+   * system.
+   */
   readonly instancePath: string;
   /** Asked for when it is needed: private and secret values come with it. */
   readonly environment: () => Promise<Readonly<Record<string, string>>>;
@@ -45,7 +48,10 @@ export interface HookBook {
   run(stage: HookStage, reporter: StageReporter): Promise<string>;
 }
 
-/** This file is the entry of a bundle of its own, which the agent loads only when there are hooks: see load-hooks.ts. */
+/**
+ * This file is the entry of a bundle of its own, which the agent loads only when there are hooks:
+ * see load-hooks.ts.
+ */
 export interface HooksModule {
   readonly openHooks: typeof openHooks;
 }

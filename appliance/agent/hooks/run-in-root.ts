@@ -8,7 +8,10 @@ import { type Confinement, type ProgramRoot, runConfined } from '../scripts/conf
 export interface StepRoot {
   /** Root directory of its files. */
   readonly path: string;
-  /** Root directory of its programs; null for the instance's own system, which has no /dev, /proc and /sys of its own. */
+  /**
+   * Root directory of its programs; null for the instance's own system, which has no /dev, /proc
+   * and /sys of its own.
+   */
   readonly program: ProgramRoot | null;
   readonly confinement: Confinement;
   readonly environment: Readonly<Record<string, string>>;

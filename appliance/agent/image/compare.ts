@@ -16,7 +16,10 @@ export interface Comparison {
 
 /** Parts start at a multiple of it, so that no cluster of any format is read twice. */
 const PART_ALIGNMENT_BYTES = 64 * 1024 * 1024;
-/** qemu-img compares with one thread; more parts than processors, since data is rarely spread evenly. */
+/**
+ * qemu-img compares with one thread; more parts than processors, since data is rarely spread
+ * evenly.
+ */
 const PARTS_PER_PROCESSOR = 2;
 
 interface Part {

@@ -3,10 +3,16 @@ const SECTOR_BYTES = 512;
 const LARGE_SECTOR_BYTES = 4096;
 const GPT_SIGNATURE = 'EFI PART';
 const GPT_PROTECTION = 0xee;
-/** Old tables count whole cylinders of 255 heads and 63 sectors, and the last one may go beyond the end. */
+/**
+ * Old tables count whole cylinders of 255 heads and 63 sectors, and the last one may go beyond the
+ * end.
+ */
 const CYLINDER_BYTES = 255 * 63 * SECTOR_BYTES;
 
-/** What a disk may begin with besides a boot sector, by offset: partition tables, file systems, and what they lie on. */
+/**
+ * What a disk may begin with besides a boot sector, by offset: partition tables, file systems, and
+ * what they lie on.
+ */
 const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
   [SECTOR_BYTES, GPT_SIGNATURE],
   [LARGE_SECTOR_BYTES, GPT_SIGNATURE],
@@ -16,7 +22,8 @@ const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
   [64, '\x57\x45\x56\x82'],
   [508, '\xda\xbe'],
   [0, '\x0b\xe5\xa9\x41'],
-  // File systems: ext, xfs, btrfs, f2fs, squashfs, erofs, jfs, reiserfs, nilfs, hfs, hfs+, iso9660, udf, ufs, ntfs, bcachefs, ocfs2, gfs2.
+  // File systems: ext, xfs, btrfs, f2fs, squashfs, erofs, jfs, reiserfs, nilfs, hfs, hfs+, iso9660,
+  // udf, ufs, ntfs, bcachefs, ocfs2, gfs2.
   [1080, '\x53\xef'],
   [0, 'XFSB'],
   [65_600, '_BHRfS_M'],
@@ -37,7 +44,8 @@ const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
   [4120, '\xc6\x85\x73\xf6'],
   [8192, 'OCFSV2'],
   [65_536, '\x01\x16\x19\x70'],
-  // LVM in one of its first four sectors, LUKS, Linux RAID 1.1 and 1.2, bcache, swap, ZFS' first boot block.
+  // LVM in one of its first four sectors, LUKS, Linux RAID 1.1 and 1.2, bcache, swap, ZFS' first
+  // boot block.
   [0, 'LABELONE'],
   [512, 'LABELONE'],
   [1024, 'LABELONE'],
@@ -48,7 +56,10 @@ const SIGNATURES: readonly (readonly [offset: number, bytes: string])[] = [
   [4086, 'SWAPSPACE2'],
 ];
 
-/** Whether a disk that begins like this is one: it has a boot sector, a partition table, a file system, or what one lies on. */
+/**
+ * Whether a disk that begins like this is one: it has a boot sector, a partition table, a file
+ * system, or what one lies on.
+ */
 export function looksLikeDisk(head: Buffer): boolean {
   if (head.length >= SECTOR_BYTES && head.readUInt16BE(510) === 0x55aa) return true;
   return SIGNATURES.some(([offset, bytes]) =>
@@ -80,7 +91,10 @@ function cut(endBytes: number, sizeBytes: number): string {
   return `it is cut: its partitions reach to byte ${endBytes}, and it has ${sizeBytes}`;
 }
 
-/** Where the last partition ends; the header says where the entries are, how many, and how long (UEFI 2.10, 5.3). */
+/**
+ * Where the last partition ends; the header says where the entries are, how many, and how long
+ * (UEFI 2.10, 5.3).
+ */
 function gptEnd(head: Buffer): number {
   const start = Number(head.readBigUInt64LE(SECTOR_BYTES + 72)) * SECTOR_BYTES;
   const count = head.readUInt32LE(SECTOR_BYTES + 80);
@@ -95,7 +109,10 @@ function gptEnd(head: Buffer): number {
   return end;
 }
 
-/** Where the last of the four partitions ends, but for one that stands for a GPT; a file system's boot sector has no partitions. */
+/**
+ * Where the last of the four partitions ends, but for one that stands for a GPT; a file system's
+ * boot sector has no partitions.
+ */
 function mbrEnd(head: Buffer): number {
   if (head.length < SECTOR_BYTES || head.readUInt16BE(510) !== 0x55aa) return 0;
   let end = 0;

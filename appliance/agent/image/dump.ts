@@ -38,7 +38,8 @@ export interface DumpOptions {
 /**
  * Writes an image of any known format to a disk: sparse, and compared with its source afterwards.
  * @returns a sentence with format and sizes
- * @throws AppError IMAGE_TOO_LARGE and IMAGE_BACKING_FILE before the first byte is written, IMAGE_INVALID, IMAGE_DUMP
+ * @throws AppError IMAGE_TOO_LARGE and IMAGE_BACKING_FILE before the first byte is written,
+ * IMAGE_INVALID, IMAGE_DUMP
  */
 export async function dumpImage(options: DumpOptions): Promise<string> {
   const head = await readHead(options.sourcePath, options.fileSizeBytes);
@@ -71,8 +72,8 @@ export async function dumpImage(options: DumpOptions): Promise<string> {
 }
 
 /**
- * What an operator calls raw is written as it is, whatever it looks like, but for a compressed file: what is in that is meant. Another
- * format has to be what the file says of itself.
+ * What an operator calls raw is written as it is, whatever it looks like, but for a compressed
+ * file: what is in that is meant. Another format has to be what the file says of itself.
  */
 function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFormat {
   if (said === null) return found;
@@ -127,8 +128,8 @@ function refuseLarger(imageBytes: number, diskBytes: number): void {
 }
 
 /**
- * Throws away what the disk held. Punching a hole, unlike discarding, is defined to read as zeros afterwards, whatever the host
- * makes of discards; where the host can, it frees the space too.
+ * Throws away what the disk held. Punching a hole, unlike discarding, is defined to read as zeros
+ * afterwards, whatever the host makes of discards; where the host can, it frees the space too.
  * @returns whether the disk reads as zeros now
  */
 async function clear(options: DumpOptions): Promise<boolean> {
@@ -207,11 +208,15 @@ async function readHeadInside(jail: ImageJail, format: ContainerFormat): Promise
   return Buffer.from(result.stdout, 'base64');
 }
 
-/** Exit status of `qemu-img check`: 2 is damage; 3 (unused space) does no harm, 63 means that the format has no check. */
+/**
+ * Exit status of `qemu-img check`: 2 is damage; 3 (unused space) does no harm, 63 means that the
+ * format has no check.
+ */
 const CHECK_DAMAGED = 2;
 
 /**
- * Looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not complain.
+ * Looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not
+ * complain.
  * @throws AppError IMAGE_INVALID
  */
 async function checkTables(jail: ImageJail, format: ContainerFormat): Promise<void> {
@@ -253,7 +258,10 @@ async function dumpCompressed(options: DumpOptions, compression: Compression): P
   return `raw in ${compression}, ${sizeBytes} bytes (${writer.writtenBytes} not zero) at ${rate(sizeBytes, copiedMs)}, compared in ${seconds(performance.now() - startedAt - copiedMs)}`;
 }
 
-/** Decompresses to nowhere: the size, and the proof that the stream is whole, before the disk is touched. */
+/**
+ * Decompresses to nowhere: the size, and the proof that the stream is whole, before the disk is
+ * touched.
+ */
 async function measure(
   source: { path: string; sizeBytes: number },
   compression: Compression,

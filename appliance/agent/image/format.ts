@@ -1,6 +1,9 @@
 import type { ContainerFormat } from '#shared/contract/primitives.ts';
 
-/** Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a decompressor the compressed ones. */
+/**
+ * Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a
+ * decompressor the compressed ones.
+ */
 export type Compression = 'gz' | 'xz' | 'zst' | 'bz2';
 
 export type ImageFormat =
@@ -55,7 +58,10 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
   ['<', 'a text with markup, such as a web page'],
 ];
 
-/** Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk` to say. */
+/**
+ * Tells what an image file is. What is nothing else may be a raw disk: that is for `looksLikeDisk`
+ * to say.
+ */
 export function recognizeImage(head: Buffer): ImageFormat {
   const startsWith = (bytes: string): boolean =>
     head.subarray(0, bytes.length).equals(Buffer.from(bytes, 'latin1'));
@@ -97,8 +103,8 @@ export function describeFormat(format: ImageFormat): string {
 }
 
 /**
- * Bytes that a VDI file must have for the blocks that its header counts: `qemu-img check` does not look.
- * Fields of the 1.1 header: offset of the data, size of a block, blocks in use.
+ * Bytes that a VDI file must have for the blocks that its header counts: `qemu-img check` does not
+ * look. Fields of the 1.1 header: offset of the data, size of a block, blocks in use.
  */
 export function vdiMinimumBytes(head: Buffer): number {
   return head.readUInt32LE(344) + head.readUInt32LE(376) * head.readUInt32LE(388);
@@ -170,8 +176,9 @@ function qcow2Extension(head: Buffer, wanted: number): string {
 }
 
 /**
- * The header counts sectors: the capacity, then where the embedded descriptor is and how long. It names a parent's content id, where
- * all ones mean that there is none. Without a capacity QEMU would take the descriptor for one that lists files, and open them.
+ * The header counts sectors: the capacity, then where the embedded descriptor is and how long. It
+ * names a parent's content id, where all ones mean that there is none. Without a capacity QEMU
+ * would take the descriptor for one that lists files, and open them.
  */
 function recognizeSparseVmdk(head: Buffer): ImageFormat {
   if (head.length < 44) return { kind: 'unsupported', what: 'a cut vmdk header' };

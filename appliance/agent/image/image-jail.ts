@@ -15,8 +15,8 @@ const WITHOUT_RIGHTS = [
 ];
 
 /**
- * Where tools read images: a root directory with programs and libraries, read-only, and two more names, the image and the disk. Whatever
- * else an image tells a tool to open is not there.
+ * Where tools read images: a root directory with programs and libraries, read-only, and two more
+ * names, the image and the disk. Whatever else an image tells a tool to open is not there.
  */
 export class ImageJail implements AsyncDisposable {
   readonly #namespace: HeldNamespace;
@@ -25,7 +25,10 @@ export class ImageJail implements AsyncDisposable {
     this.#namespace = namespace;
   }
 
-  /** @param imagePath and the other: block devices, of which the jail gets nodes of its own; in tests files that the tools' user may use */
+  /**
+   * @param imagePath and the other: block devices, of which the jail gets nodes of its own; in
+   * tests files that the tools' user may use
+   */
   static async open(imagePath: string, diskPath: string): Promise<ImageJail> {
     const script = `mount -t tmpfs -o mode=755,size=256k jail /mnt
 mkdir /mnt/usr /mnt/dev

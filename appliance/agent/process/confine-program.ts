@@ -1,6 +1,7 @@
 /**
- * What starts a program that nobody trusts. It is Perl, which every Debian has, since it takes system calls that neither Node nor a
- * shell makes: a shell would also drop variables from the environment whose names it does not like.
+ * What starts a program that nobody trusts. It is Perl, which every Debian has, since it takes
+ * system calls that neither Node nor a shell makes: a shell would also drop variables from the
+ * environment whose names it does not like.
  *
  * The arguments are Node's name of the processor, and
  *
@@ -9,9 +10,10 @@
  *   detach HOLDER PATH         and no longer is
  *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *
- * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone (DEV and SYS empty) in a world whose
- * mounts later programs see. Three processes: one waits outside; the second is the first process of a PID namespace, which ends with
- * it, and all that is in it; the third loses what a script can do without and becomes the program.
+ * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
+ * (DEV and SYS empty) in a world whose mounts later programs see. Three processes: one waits
+ * outside; the second is the first process of a PID namespace, which ends with it, and all that is
+ * in it; the third loses what a script can do without and becomes the program.
  */
 export const CONFINE_PROGRAM = String.raw`
 use strict;

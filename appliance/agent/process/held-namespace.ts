@@ -7,7 +7,10 @@ import { CONFINE_PROGRAM } from './confine-program.ts';
 const COMMAND_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
 export const PERL = '/usr/bin/perl';
 
-/** What a mount namespace is made of: commands that mount, and the root directory of what runs in it. */
+/**
+ * What a mount namespace is made of: commands that mount, and the root directory of what runs in
+ * it.
+ */
 export interface NamespaceDescription {
   readonly script: string;
   readonly root: string;
@@ -18,7 +21,10 @@ export function planConfineCommand(mode: string, ...args: readonly string[]): re
   return ['-e', CONFINE_PROGRAM, '--', process.arch, mode, ...args];
 }
 
-/** A mount namespace that the agent is not in, as long as its holder lives, which is a child of the agent and ends with it. */
+/**
+ * A mount namespace that the agent is not in, as long as its holder lives, which is a child of the
+ * agent and ends with it.
+ */
 export class HeldNamespace implements AsyncDisposable {
   readonly #holder: ChildProcess;
   readonly holderPid: number;

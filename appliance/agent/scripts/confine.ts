@@ -8,7 +8,10 @@ const DRAIN_MS = 500;
 
 /** What surrounds the programs of scripts and hooks. */
 export interface Confinement {
-  /** The process that holds their mount namespace; null for the agent's own, of which each gets a copy. */
+  /**
+   * The process that holds their mount namespace; null for the agent's own, of which each gets a
+   * copy.
+   */
   readonly holderPid: number | null;
   /** Null where there are none. */
   readonly limits: Limits | null;
@@ -16,7 +19,10 @@ export interface Confinement {
 
 export const NO_WORLD: Confinement = { holderPid: null, limits: null };
 
-/** A root directory, as that mount namespace has it, and where it is to have devices, processes and the kernel's objects. */
+/**
+ * A root directory, as that mount namespace has it, and where it is to have devices, processes and
+ * the kernel's objects.
+ */
 export interface ProgramRoot {
   readonly path: string;
   readonly dev?: string;
@@ -25,8 +31,9 @@ export interface ProgramRoot {
 }
 
 /**
- * Runs a program as root, but in namespaces of its own, without the capabilities and system calls by which root reaches the kernel, the
- * agent's memory or the agent's mounts, and within limits. Whatever it started has ended when this returns.
+ * Runs a program as root, but in namespaces of its own, without the capabilities and system calls
+ * by which root reaches the kernel, the agent's memory or the agent's mounts, and within limits.
+ * Whatever it started has ended when this returns.
  * @param streams in place of nothing and the log
  */
 export async function runConfined(

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { runCommand } from '../process/command.ts';
 import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 
-/** Processes and threads at a time: an installer has some tens. Each takes kernel memory, so more would not fit anyway. */
+/**
+ * Processes and threads at a time: an installer has some tens. Each takes kernel memory, so more
+ * would not fit anyway.
+ */
 const MAX_PROCESSES = 512;
 /** What the agent keeps for itself of the memory that is free when the first script runs. */
 const AGENT_RESERVE_BYTES = 64 * 1024 * 1024;
@@ -12,7 +15,10 @@ const MIB = 1024 * 1024;
 /** A fork bomb is ended after this at the latest. */
 const WATCH_INTERVAL_MS = 500;
 
-/** What programs may use together, in a control group that the kernel ends as a whole when they use more memory. */
+/**
+ * What programs may use together, in a control group that the kernel ends as a whole when they use
+ * more memory.
+ */
 export class Limits {
   /** The directory of the control group that a program joins. */
   readonly group: string;
@@ -26,15 +32,17 @@ export class Limits {
   }
 
   /**
-   * Mounts the control groups where only the agent sees them, and sets the limits. No memory of the agent's is ever swapped either: what
-   * a script could read from a swap device of its own would be the key.
+   * Mounts the control groups where only the agent sees them, and sets the limits. No memory of the
+   * agent's is ever swapped either: what a script could read from a swap device of its own would be
+   * the key.
    */
   static async create(mountPoint: string): Promise<Limits> {
     mkdirSync(mountPoint, { recursive: true });
     await runCommand('mount', ['-t', 'cgroup2', 'cgroup2', mountPoint]);
     const set = (path: string, value: string): void => writeFileSync(join(mountPoint, path), value);
     set('cgroup.subtree_control', '+memory +pids');
-    // Programs are one level below their limits: the root of what they can see of the control groups is their own.
+    // Programs are one level below their limits: the root of what they can see of the control
+    // groups is their own.
     for (const name of ['agent', 'programs', 'programs/run']) mkdirSync(join(mountPoint, name));
     set('agent/cgroup.procs', String(process.pid));
     set('agent/memory.swap.max', '0');
@@ -46,7 +54,10 @@ export class Limits {
     return new Limits(join(mountPoint, 'programs'), memoryBytes);
   }
 
-  /** Runs a program that joins the group, ends it when it has too many processes, and says so when a limit ended it. */
+  /**
+   * Runs a program that joins the group, ends it when it has too many processes, and says so when a
+   * limit ended it.
+   */
   async watch(run: () => Promise<ProgramEnd>): Promise<ProgramEnd> {
     const before = this.#count();
     const timer = setInterval(() => {

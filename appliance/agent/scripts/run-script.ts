@@ -20,7 +20,8 @@ export interface ScriptOptions {
 }
 
 /**
- * Runs an OS script as root with exactly the given environment, confined; everything that it started has ended afterwards.
+ * Runs an OS script as root with exactly the given environment, confined; everything that it
+ * started has ended afterwards.
  * @throws AppError SCRIPT_FAILED with its status and its last lines
  */
 export async function runScript(options: ScriptOptions): Promise<void> {

@@ -10,12 +10,16 @@ const OVERLAY = '/run/gnt/overlay';
 const CONTROL_GROUPS = '/run/gnt/cgroup';
 /** Scripts may not load modules; these they ask for by name, since there is no udev that would. */
 const MODULES = ['overlay', 'loop', 'dm-mod', 'nbd'];
-/** CAP_SYS_MODULE and CAP_SYS_CHROOT, for modprobe: what else the kernel starts, a script may have put there. */
+/**
+ * CAP_SYS_MODULE and CAP_SYS_CHROOT, for modprobe: what else the kernel starts, a script may have
+ * put there.
+ */
 const HELPER_CAPABILITIES = (1 << 16) | (1 << 18);
 
 /**
- * The appliance's system as scripts see it: RAM over the read-only image, with its own /run and /tmp. Of the agent's mounts nothing
- * else is left in there, so that nothing that the agent reads or starts can be exchanged.
+ * The appliance's system as scripts see it: RAM over the read-only image, with its own /run and
+ * /tmp. Of the agent's mounts nothing else is left in there, so that nothing that the agent reads
+ * or starts can be exchanged.
  */
 const APPLIANCE_WORLD: NamespaceDescription = {
   script: `mount -t overlay -o lowerdir=/,upperdir=${OVERLAY}/upper,workdir=${OVERLAY}/work overlay /mnt
@@ -30,11 +34,12 @@ umount -l /proc`,
 };
 
 /**
- * The mount namespace that scripts and hooks of one installation share, and which the agent is not in: what one of them mounts or leaves
- * in its files, the next one sees, and the agent only when it looks there.
+ * The mount namespace that scripts and hooks of one installation share, and which the agent is not
+ * in: what one of them mounts or leaves in its files, the next one sees, and the agent only when it
+ * looks there.
  *
- * INVARIANTS: it is made once, when the first program needs it, since it costs time; it lasts as long as its holder, which is a child
- * of the agent.
+ * INVARIANTS: it is made once, when the first program needs it, since it costs time; it lasts as
+ * long as its holder, which is a child of the agent.
  */
 export class ScriptWorld {
   readonly #description: NamespaceDescription;
@@ -42,7 +47,10 @@ export class ScriptWorld {
   readonly #limit: () => Promise<Limits | null>;
   #opened: Promise<OpenWorld> | null = null;
 
-  /** @param options others than the appliance's are for tests, in which there is no kernel to be locked down */
+  /**
+   * @param options others than the appliance's are for tests, in which there is no kernel to be
+   * locked down
+   */
   constructor(
     options: {
       readonly description: NamespaceDescription;
@@ -91,12 +99,18 @@ export class OpenWorld implements Confinement {
     return this.#namespace.holderPid;
   }
 
-  /** Its root directory, for the agent: to be walked as `TargetRoot` does, since links in there are the scripts'. */
+  /**
+   * Its root directory, for the agent: to be walked as `TargetRoot` does, since links in there are
+   * the scripts'.
+   */
   get rootPath(): string {
     return `/proc/${this.holderPid}/root`;
   }
 
-  /** Lets programs see a directory of the agent's, with what is mounted there and below, at the same path. */
+  /**
+   * Lets programs see a directory of the agent's, with what is mounted there and below, at the same
+   * path.
+   */
   async show(path: string): Promise<void> {
     await this.#namespace.attach(path, path);
   }
@@ -106,7 +120,9 @@ export class OpenWorld implements Confinement {
     await this.#namespace.detach(path);
   }
 
-  /** File systems of block devices that programs left mounted, or were shown, the innermost first. */
+  /**
+   * File systems of block devices that programs left mounted, or were shown, the innermost first.
+   */
   listMounts(): readonly { readonly device: string; readonly where: string }[] {
     return readFileSync(`/proc/${this.holderPid}/mounts`, 'utf8')
       .split('\n')
@@ -132,8 +148,8 @@ function unescapeMount(path: string): string {
 }
 
 /**
- * Closes the ways from root to the agent's memory that lead through the kernel, before the first program of a user runs. Nothing opens
- * them again before the power-off.
+ * Closes the ways from root to the agent's memory that lead through the kernel, before the first
+ * program of a user runs. Nothing opens them again before the power-off.
  */
 async function prepareAppliance(): Promise<void> {
   for (const name of ['upper', 'work']) mkdirSync(`${OVERLAY}/${name}`, { recursive: true });

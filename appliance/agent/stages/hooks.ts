@@ -26,7 +26,9 @@ export interface HooksStageOptions {
   readonly onOpened: (book: HookBook) => void;
 }
 
-/** The stage that fetches and reads all hooks before anything is done. None when there are no hooks. */
+/**
+ * The stage that fetches and reads all hooks before anything is done. None when there are no hooks.
+ */
 export function createHooksStage(options: HooksStageOptions): Stage[] {
   const { plan, host, onOpened } = options;
   const { hooks } = plan;
@@ -54,7 +56,10 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
   return [stage];
 }
 
-/** What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what the plan says. */
+/**
+ * What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what
+ * the plan says.
+ */
 function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<string, string> {
   const disks = plan.disks.map(
     ({ serial }, index) => [`DISK_${index}_PATH`, `/dev/disk/by-id/virtio-${serial}`] as const,
@@ -93,8 +98,9 @@ export function hasHooks(hooks: HookBook | null, point: HookPoint): boolean {
 }
 
 /**
- * Built-in stages of one point with its hooks around them. The hooks of the point itself are steps of the built-in stage of that name,
- * after its own work; where there is no built-in work, they are the stage.
+ * Built-in stages of one point with its hooks around them. The hooks of the point itself are steps
+ * of the built-in stage of that name, after its own work; where there is no built-in work, they are
+ * the stage.
  */
 export function surroundWithHooks(
   hooks: HookBook | null,

@@ -43,8 +43,9 @@ const mountedPoints: readonly HookPoint[] = [
 ];
 
 /**
- * What a plan means, as stages in their order, hooks among them. The instance's file systems are mounted after its scripts ran and only
- * for what needs them: scripts expect disks that nobody uses, as Ganeti gives them.
+ * What a plan means, as stages in their order, hooks among them. The instance's file systems are
+ * mounted after its scripts ran and only for what needs them: scripts expect disks that nobody
+ * uses, as Ganeti gives them.
  */
 export function createPlanStages(options: PlanStagesOptions): PlanStages {
   const { plan, host, at, hooks, world } = options;
@@ -161,7 +162,10 @@ function createUnmountStage({ plan, at, world }: Omit<MountOptions, 'mayExecute'
   };
 }
 
-/** What scripts left mounted would keep the instance's disks busy; what they were shown of it is no fault of theirs. */
+/**
+ * What scripts left mounted would keep the instance's disks busy; what they were shown of it is no
+ * fault of theirs.
+ */
 async function unmountLeft(world: ScriptWorld, reporter: StageReporter): Promise<void> {
   const opened = await world.opened();
   for (const { device, where } of opened?.listMounts() ?? []) {

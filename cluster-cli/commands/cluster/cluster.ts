@@ -29,8 +29,9 @@ export interface ClusterOptions extends SubmitOptions {
 }
 
 /**
- * `gnt-cluster init [NAME]`: with `--store` makes or joins a cluster in a common store, before the first start of gnt-noded. Without it
- * the first start has made the cluster; this says so and sets what is given.
+ * `gnt-cluster init [NAME]`: with `--store` makes or joins a cluster in a common store, before the
+ * first start of gnt-noded. Without it the first start has made the cluster; this says so and sets
+ * what is given.
  */
 export async function runClusterInit(
   context: Context,
@@ -150,7 +151,11 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
 
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 
-/** `NAME=PORT:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or `NAME=default` to take it back; IPv6 hosts in brackets. @throws AppError USAGE */
+/**
+ * `NAME=PORT:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or `NAME=default` to take it
+ * back; IPv6 hosts in brackets.
+ * @throws AppError USAGE
+ */
 export function parseServices(texts: readonly string[]): Services {
   const services: Services = {};
   for (const [name, text] of parseRemovable('--expose-service', texts)) {
@@ -260,7 +265,10 @@ function findingOfNode(node: ListedNode): DoctorReport['findings'] {
   return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
 }
 
-/** `gnt-cluster verify`: the node's own checks, and what the instances say of themselves. Exit 1 when something is wrong. */
+/**
+ * `gnt-cluster verify`: the node's own checks, and what the instances say of themselves. Exit 1
+ * when something is wrong.
+ */
 export async function runClusterVerify(
   context: Context,
   options: { readonly json?: boolean },

@@ -10,7 +10,10 @@ const ESCAPE_BYTE = 0x1d; // Ctrl-]
 const MIN_PORT = 1;
 const MAX_PORT = 65_535;
 
-/** `gnt-instance console NAME`: the serial console until Ctrl-]. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance console NAME`: the serial console until Ctrl-].
+ * @throws AppError, CommandFailure
+ */
 export async function runConsole(context: Context, name: string): Promise<void> {
   const client = await context.client();
   const socket = await client.console(name);
@@ -46,7 +49,11 @@ export async function runConsole(context: Context, name: string): Promise<void> 
 /** After the guest has ended its side, the time for what is still on its way to it. */
 const LINGER_MS = 1000;
 
-/** `gnt-instance connect NAME PORT`: stdin and stdout are the connection, each direction ends on its own. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance connect NAME PORT`: stdin and stdout are the connection, each direction ends on its
+ * own.
+ * @throws AppError, CommandFailure
+ */
 export async function runConnect(context: Context, name: string, portText: string): Promise<void> {
   const port = Number(portText);
   if (!/^\d{1,5}$/.test(portText) || port < MIN_PORT || port > MAX_PORT) {
@@ -81,7 +88,10 @@ async function relay(context: Context, socket: Socket): Promise<void> {
 /** Bytes that the guest's queue takes at once (contract, section 5). */
 const MAX_MESSAGE_BYTES = 64 * 1024;
 
-/** `gnt-instance send NAME [FILE]`: a file or stdin to the guest's `read`, in pieces of 64 KiB. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance send NAME [FILE]`: a file or stdin to the guest's `read`, in pieces of 64 KiB.
+ * @throws AppError, CommandFailure
+ */
 export async function runSend(
   context: Context,
   name: string,
@@ -131,7 +141,10 @@ async function* readPieces(context: Context, file: string | undefined): AsyncGen
 /** Longest time that the daemon keeps one question open. */
 const RECEIVE_WAIT_S = 50;
 
-/** `gnt-instance receive NAME`: what the guest wrote, to stdout; it is gone then. @throws AppError, CommandFailure */
+/**
+ * `gnt-instance receive NAME`: what the guest wrote, to stdout; it is gone then.
+ * @throws AppError, CommandFailure
+ */
 export async function runReceive(
   context: Context,
   name: string,
@@ -169,7 +182,10 @@ async function writeText({ terminal }: Context, text: string | Buffer): Promise<
   await new Promise<void>((resolve) => terminal.stdout.write(text, () => resolve()));
 }
 
-/** `gnt-instance metadata NAME [PATH]`: what the guest would get, secrets redacted. @throws CommandFailure */
+/**
+ * `gnt-instance metadata NAME [PATH]`: what the guest would get, secrets redacted.
+ * @throws CommandFailure
+ */
 export async function runMetadata(
   context: Context,
   name: string,
@@ -215,7 +231,8 @@ export async function runLog(
     for await (const chunk of response) {
       const bytes = chunk as Buffer; // no encoding is set on the response
       if (options.json) chunks.push(bytes);
-      // A log is text for a reader, wherever it goes: what scripts put into it must not steer the terminal that shows the file later.
+      // A log is text for a reader, wherever it goes: what scripts put into it must not steer the
+      // terminal that shows the file later.
       else await writeText(context, sanitizeText(decoder.decode(bytes, { stream: true })));
     }
     if (options.json) {

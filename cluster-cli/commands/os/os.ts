@@ -52,7 +52,10 @@ export function runOsListFields(context: Context, options: { readonly json?: boo
   printFields(context, osFields, options);
 }
 
-/** `gnt-os diagnose`: every definition that was found, and what is wrong with it. Exit 1 when one is not valid. */
+/**
+ * `gnt-os diagnose`: every definition that was found, and what is wrong with it. Exit 1 when one is
+ * not valid.
+ */
 export async function runOsDiagnose(
   context: Context,
   options: { readonly json?: boolean },

@@ -24,7 +24,10 @@ export interface ApplianceRun {
 const BOOT_DEADLINE_MS = 240_000;
 const CHANNEL_MAC = 'aa:00:00:00:77:07';
 
-/** Boots the appliance of a directory with these disks, serves it `content`, and waits until it has powered off. */
+/**
+ * Boots the appliance of a directory with these disks, serves it `content`, and waits until it has
+ * powered off.
+ */
 export async function bootAppliance(
   applianceDir: string,
   disks: readonly VmDisk[],

@@ -35,8 +35,9 @@ export interface StandInContent {
 }
 
 /**
- * The host's side of the channel as the appliance contract has it, in a network namespace of its own: a TAP, DHCP by busybox, and
- * the plan, content and event requests. Nothing of the product's own service is in it: it is what a self-made host must do at least.
+ * The host's side of the channel as the appliance contract has it, in a network namespace of its
+ * own: a TAP, DHCP by busybox, and the plan, content and event requests. Nothing of the product's
+ * own service is in it: it is what a self-made host must do at least.
  */
 export class StandInHost {
   readonly tapFd: number;

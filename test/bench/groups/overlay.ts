@@ -27,7 +27,10 @@ for i in range(${count}):
     open("data/%d/f%d" % (i // 500, i), "w").write("x" * 200)'`;
 }
 
-/** Unpacks the same bytes with GNU tar in the appliance, then lets the agent do it: fresh ext4 both times, in one run of one machine. */
+/**
+ * Unpacks the same bytes with GNU tar in the appliance, then lets the agent do it: fresh ext4 both
+ * times, in one run of one machine.
+ */
 const PEER = `
 part=/dev/disk/by-id/virtio-disk0
 peer=/dev/disk/by-id/virtio-disk1
@@ -40,7 +43,9 @@ curl -s http://169.254.169.254/ganeti/latest/os/package | tar -xzf - -C /mnt/t
 echo "peer-hundredths $(($(now) - from))"
 umount /mnt/t; sync`;
 
-/** Personalization packages of many files and of one: the agent against GNU tar in the same machine. */
+/**
+ * Personalization packages of many files and of one: the agent against GNU tar in the same machine.
+ */
 export async function measure(report: Report): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gnt-bench-overlay-'));
   try {

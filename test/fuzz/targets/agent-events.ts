@@ -36,7 +36,10 @@ const EVENTS: readonly InstallEvent[] = [
   },
 ];
 
-/** What is posted in an agent's name: refused whole, or reports of which only those count that the agent signed, each once. */
+/**
+ * What is posted in an agent's name: refused whole, or reports of which only those count that the
+ * agent signed, each once.
+ */
 export function agentEventsTarget(
   createWord: () => Pick<AgentWord, 'take'> = () => new AgentWord(),
 ): Target {

@@ -8,7 +8,10 @@ import { luxiTarget } from './luxi.ts';
 import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
 
-/** Parsers of foreign bytes, the fast ones first. The guests' HTTP is in test/metad/http/, tar in test/appliance/hostile/. */
+/**
+ * Parsers of foreign bytes, the fast ones first. The guests' HTTP is in test/metad/http/, tar in
+ * test/appliance/hostile/.
+ */
 export const targets: readonly Target[] = [
   dhcpTarget(),
   imageHeaderTarget(),

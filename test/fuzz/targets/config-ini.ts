@@ -58,7 +58,9 @@ dhcp = yes
 [os_private]
 `;
 
-/** An export's config.ini: refused, or a record that is the same when it is written and read again. */
+/**
+ * An export's config.ini: refused, or a record that is the same when it is written and read again.
+ */
 export function configIniTarget(parse: typeof parseExportRecord = parseExportRecord): Target {
   return { name: 'config-ini', generate, open: () => openPure((input) => check(input, parse)) };
 }

@@ -20,7 +20,10 @@ const requests = readFileSync(
   'utf8',
 );
 
-/** Ganeti's socket: messages come out as they went in, however they are cut; a request is parsed or refused in its words. */
+/**
+ * Ganeti's socket: messages come out as they went in, however they are cut; a request is parsed or
+ * refused in its words.
+ */
 export function luxiTarget(parse: typeof parseGanetiInstance = parseGanetiInstance): Target {
   const seeds = Object.values(JSON.parse(requests) as Record<string, unknown>);
   return {

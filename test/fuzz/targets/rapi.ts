@@ -68,7 +68,10 @@ interface Parsers {
   readonly filter: typeof parseFilter;
 }
 
-/** Bodies of the remote API: an opcode that could be submitted, or a refusal with a status of the client's. */
+/**
+ * Bodies of the remote API: an opcode that could be submitted, or a refusal with a status of the
+ * client's.
+ */
 export function rapiTarget(
   parsers: Parsers = { create: parseCreate, filter: parseFilter },
 ): Target {

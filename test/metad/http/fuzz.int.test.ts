@@ -23,7 +23,10 @@ import { testSeed } from '../../lab/test-seed.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
 const REQUESTS = 100_000;
-/** Few enough that all are answered within that time on a slow machine: whoever gives up asks for nothing but more of it. */
+/**
+ * Few enough that all are answered within that time on a slow machine: whoever gives up asks for
+ * nothing but more of it.
+ */
 const CONNECTIONS_AT_ONCE = 25;
 const MAX_GROWTH_BYTES = 50 * 1024 * 1024;
 setFlagsFromString('--expose-gc');
@@ -81,7 +84,10 @@ test('100,000 generated requests neither break the service, nor let it grow, nor
   assert.ok(growth < MAX_GROWTH_BYTES, `${growth} bytes more are held`);
 });
 
-/** What is still in use; what the process has taken from the system besides is the collector's affair. */
+/**
+ * What is still in use; what the process has taken from the system besides is the collector's
+ * affair.
+ */
 function heldBytes(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();

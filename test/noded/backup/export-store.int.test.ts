@@ -56,7 +56,10 @@ test('what a killed daemon left unfinished is swept, and nothing else', async ()
   assert.deepEqual(await readdir(directory), [NAME]);
 });
 
-/** A process of its own that makes an export `content`, killed at its N-th call of one kind. @returns whether it came to that */
+/**
+ * A process of its own that makes an export `content`, killed at its N-th call of one kind.
+ * @returns whether it came to that
+ */
 function exportUntilKilled(content: string, call: string, n: number): boolean {
   const program = join(import.meta.dirname, 'make-export.ts');
   const { signal } = spawnSync(

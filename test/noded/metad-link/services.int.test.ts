@@ -27,7 +27,9 @@ let view: InstanceView;
 let revision = 1;
 /** What the node's record says. */
 const targets = new Map<string, ServiceTarget>();
-/** The service: it holds each connection, with what came over it and whether the client has ended. */
+/**
+ * The service: it holds each connection, with what came over it and whether the client has ended.
+ */
 const accepted: { socket: Socket; received: () => Buffer; ended: () => boolean }[] = [];
 const server = createServer({ allowHalfOpen: true }, (socket) => {
   const chunks: Buffer[] = [];

@@ -21,7 +21,10 @@ import { parseOpcode } from '../support/opcodes.ts';
 
 const TRUSTED_AT_MS = Date.UTC(2026, 10, 22, 5, 31, 45);
 
-/** A node with one definition, whose scripts are all for the host, and what an administrator does to it. */
+/**
+ * A node with one definition, whose scripts are all for the host, and what an administrator does to
+ * it.
+ */
 async function createNode(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-trust-'));
   t.after(() => rm(dir, { recursive: true, force: true }));

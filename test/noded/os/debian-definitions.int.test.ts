@@ -7,7 +7,10 @@ import { askSocket } from '../../lab/ask-socket.ts';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { unpackPackages } from '../../metad/support/foreign-clients.ts';
 
-/** Definitions whose scripts run on the host of a real node, Debian's own among them; no machine is booted. */
+/**
+ * Definitions whose scripts run on the host of a real node, Debian's own among them; no machine is
+ * booted.
+ */
 const PACKAGES = ['ganeti-instance-debootstrap', 'ganeti-os-noop'];
 const SCRIPTS = ['create', 'import', 'export', 'rename', 'verify'];
 

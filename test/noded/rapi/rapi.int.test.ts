@@ -10,7 +10,10 @@ import { askSocket } from '../../lab/ask-socket.ts';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { askRapi, type Asking } from './ask-rapi.ts';
 
-/** The remote API of a real node: Ganeti's own client installs an instance by scripts on the host, so that no machine is booted. */
+/**
+ * The remote API of a real node: Ganeti's own client installs an instance by scripts on the host,
+ * so that no machine is booted.
+ */
 const PASSWORD = 'pass: word #1';
 const HIDDEN = ['PRIVATE-', 'SECRET-', PASSWORD];
 

@@ -47,7 +47,8 @@ for (const [name, steps] of Object.entries(ACTIONS)) {
       link('srv/file', `${target}/kept`);
       for (const path of ['etc/hostname', 'etc/hosts']) link(path, `${target}/kept`);
       for (const path of ['etc/sysctl.d', 'etc/systemd']) link(path);
-      // Where the links lead inside the root: there, or not. Then the step may fail, which is as good.
+      // Where the links lead inside the root: there, or not. Then the step may fail, which is as
+      // good.
       const inside = join(root.path, root.outside);
       if (kind === 'dangling') await run(root, steps).catch(() => undefined);
       else {

@@ -97,7 +97,8 @@ test('it sees no process but its own, and the agent neither by another proc nor 
   try {
     const own = await run('ls /proc | grep -c "^[0-9]"; kill -0 $$ && echo itself', world);
     assert.ok(Number(own.lines[0]) <= 5, own.lines.join());
-    // Below the one that was mounted for it there may be another: it names the agent, and gives none of its memory away.
+    // Below the one that was mounted for it there may be another: it names the agent, and gives
+    // none of its memory away.
     const agent = `/proc/${process.pid}`;
     const { lines } = await run(
       `umount /proc && test -d ${agent} && echo found

@@ -14,7 +14,10 @@ import type { StageReporter } from '../../../../../appliance/agent/report/stage.
 const BUSYBOX = '/usr/bin/busybox';
 const PROGRAMS = ['sh', 'sed', 'cat', 'grep', 'sleep', 'env', 'mount', 'ls', 'setsid'];
 
-/** A small system in a temporary directory, which hooks take for the instance's root and for the appliance's. */
+/**
+ * A small system in a temporary directory, which hooks take for the instance's root and for the
+ * appliance's.
+ */
 export class TempRoot implements Disposable {
   readonly #directory = mkdtempSync(join(tmpdir(), 'gnt-hooks-test-'));
   readonly path = join(this.#directory, 'root');
