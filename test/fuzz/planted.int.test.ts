@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseHookDocument } from '../../appliance/agent/hooks/document.ts';
+import { TarGate } from '../../appliance/agent/overlay/tar-gate.ts';
 import { recognizeImage } from '../../appliance/agent/image/format.ts';
 import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
 import { parseGanetiInstance } from '../../metad/ganeti/instance-dict.ts';
@@ -17,10 +18,12 @@ import { agentEventsTarget } from './targets/agent-events.ts';
 import { configIniTarget } from './targets/config-ini.ts';
 import { dhcpTarget } from './targets/dhcp.ts';
 import { hooksTarget } from './targets/hooks.ts';
+import { httpTarget } from './targets/http.ts';
 import { imageHeaderTarget } from './targets/image-header.ts';
 import { luxiTarget } from './targets/luxi.ts';
 import { peerFramesTarget } from './targets/peer-frames.ts';
 import { rapiTarget } from './targets/rapi.ts';
+import { tarTarget } from './targets/tar.ts';
 
 /**
  * What finds nothing must be able to find something: mistakes of the kind that such parsers have.
@@ -134,6 +137,32 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       return recognizeImage(head);
     }),
     /buffers of/,
+  ],
+  [
+    'tar: a header that is only read when it comes in one piece',
+    tarTarget(() => {
+      const gate = new TarGate();
+      return {
+        passed: gate.passed,
+        push: (chunk) => gate.push(chunk.length < 77 ? chunk.subarray(1) : chunk),
+        end: () => gate.end(),
+      };
+    }),
+    /depends on how/,
+  ],
+  [
+    'http: a handler that fails on a method',
+    httpTarget((handler) =>
+      Object.assign(Object.create(Object.getPrototypeOf(handler) as object) as typeof handler, {
+        handle: (...args: Parameters<typeof handler.handle>) => {
+          const [, request, response] = args;
+          if (request.method === 'HEAD') response.writeHead(500).end();
+          else handler.handle(...args);
+        },
+        noteRefusal: handler.noteRefusal.bind(handler),
+      }),
+    ),
+    /status 500/,
   ],
 ];
 

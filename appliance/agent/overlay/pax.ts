@@ -15,7 +15,11 @@ export function parsePax(bytes: Buffer): PaxRecords {
     const end = offset + (/^[1-9]\d{0,8}$/.test(digits) ? Number(digits) : 0);
     const equals = bytes.indexOf(0x3d, space + 1);
     const isRecord =
-      end > space + 1 && end <= bytes.length && bytes[end - 1] === 0x0a && equals < end;
+      space > offset &&
+      end > space + 1 &&
+      end <= bytes.length &&
+      bytes[end - 1] === 0x0a &&
+      equals < end;
     if (!isRecord || equals < 0)
       throw new AppError('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged pax header');
     const key = bytes.toString('latin1', space + 1, equals);

@@ -3,15 +3,14 @@ import { agentEventsTarget } from './agent-events.ts';
 import { configIniTarget } from './config-ini.ts';
 import { dhcpTarget } from './dhcp.ts';
 import { hooksTarget } from './hooks.ts';
+import { httpTarget } from './http.ts';
 import { imageHeaderTarget } from './image-header.ts';
 import { luxiTarget } from './luxi.ts';
 import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
+import { tarTarget } from './tar.ts';
 
-/**
- * Parsers of foreign bytes, the fast ones first. The guests' HTTP is in test/metad/http/, tar in
- * test/appliance/hostile/.
- */
+/** Every parser of foreign bytes, the fast ones first. */
 export const targets: readonly Target[] = [
   dhcpTarget(),
   imageHeaderTarget(),
@@ -21,6 +20,8 @@ export const targets: readonly Target[] = [
   rapiTarget(),
   peerFramesTarget(),
   hooksTarget(),
+  tarTarget(),
+  httpTarget(),
 ];
 
 /** @throws Error when there is none of that name */

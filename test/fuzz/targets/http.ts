@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { systemClock } from '#shared/clock/clock.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+import { Instance } from '../../../metad/channel/instance.ts';
+import { createAudit } from '../../../metad/http/audit.ts';
+import { GuestHandler } from '../../../metad/http/guest-handler.ts';
+import type { GuestMetrics } from '../../../metad/http/guest-metrics.ts';
+import { GuestServer } from '../../../metad/http/guest-server.ts';
+import { sendText } from '../../../metad/http/reply.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../../metad/support/view-fixture.ts';
+import type { Target } from '../target.ts';
+import { EXPECTED_STATUSES } from '../../metad/support/fuzz-client.ts';
+import { generateRequest, RIGHT_REQUEST } from '../../metad/support/request-generator.ts';
+import type { SeededRandom } from '../../lab/seeded-random.ts';
+
+const REQUESTS_PER_CONNECTION = 4;
+const LAST = 'GET / HTTP/1.1\r\nHost: 169.254.169.254\r\nConnection: close\r\n\r\n';
+/** Few enough that all are answered before their clients give up on a slow machine. */
+const CONNECTIONS_AT_ONCE = 25;
+/** A request whose body never comes is given up by its client; one that is right is answered, however busy the machine is. */
+const PATIENCE_MS = { ofRight: 60_000, ofOthers: 300 };
+const LIMITS = { requestsPerSecond: 1e6, burst: 1e6, connections: 1000 };
+/** Of the answers; with fewer, noise would have ended each connection before it got far. */
+const MIN_SHARE_OF_OK = 0.2;
+
+/**
+ * The guests' HTTP server, some requests pipelined on each connection: whatever comes, the answers are of a known kind, no more than
+ * the requests, and all of them when the requests are right.
+ */
+export function httpTarget(
+  wrap: (handler: GuestHandler) => GuestHandler = (handler) => handler,
+): Target {
+  return {
+    name: 'http',
+    generate,
+    open: () => HttpOracle.open(wrap),
+    concurrency: CONNECTIONS_AT_ONCE,
+    inputsPerCase: REQUESTS_PER_CONNECTION + 1,
+  };
+}
+
+function generate(random: SeededRandom): Buffer {
+  const requests = Array.from({ length: REQUESTS_PER_CONNECTION }, () =>
+    generateRequest((limit) => random.below(limit)),
+  );
+  return Buffer.concat([...requests, Buffer.from(LAST)]);
+}
+
+class HttpOracle {
+  readonly #server: Server;
+  readonly #guests: GuestServer;
+  readonly #port: number;
+  readonly #failures: unknown[];
+  #answers = 0;
+  #ok = 0;
+
+  private constructor(parts: {
+    server: Server;
+    guests: GuestServer;
+    port: number;
+    failures: unknown[];
+  }) {
+    this.#server = parts.server;
+    this.#guests = parts.guests;
+    this.#port = parts.port;
+    this.#failures = parts.failures;
+  }
+
+  static async open(wrap: (handler: GuestHandler) => GuestHandler): Promise<HttpOracle> {
+    const failures: unknown[] = [];
+    const metrics: GuestMetrics = { finished: () => undefined, refused: () => undefined };
+    const handler = new GuestHandler({
+      events: new EventLog(0),
+      serveStream: ({ response }) => sendText(response, 502, 'none'),
+      metrics,
+      audit: createAudit(
+        { ...silentLogger, error: (...record: unknown[]) => failures.push(record) },
+        systemClock,
+      ),
+      clock: systemClock,
+    });
+    const view = parseView(exampleView({ limits: LIMITS }));
+    const guests = new GuestServer(wrap(handler), metrics);
+    // An instance for each connection: one that is kept out for what it did is not in the way of the others.
+    const server = createServer({ allowHalfOpen: true }, (socket) =>
+      guests.accept(new Instance(view, systemClock), socket, true),
+    );
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1024 });
+    await once(server, 'listening');
+    // A TCP server's address is an object.
+    const { port } = server.address() as AddressInfo;
+    return new HttpOracle({ server, guests, port, failures });
+  }
+
+  async check(input: Buffer): Promise<void> {
+    const isRight = input.toString('latin1').replaceAll(RIGHT_REQUEST, '') === LAST;
+    const statuses = await this.#send(input, isRight ? PATIENCE_MS.ofRight : PATIENCE_MS.ofOthers);
+    assert.deepEqual(this.#failures, [], 'the handler failed');
+    for (const status of statuses) assert.ok(EXPECTED_STATUSES.has(status), `status ${status}`);
+    const answers = statuses.filter((status) => status >= 200);
+    const requests = input.toString('latin1').split('\r\n\r\n').length - 1;
+    assert.ok(answers.length <= Math.max(1, requests), `${answers.length} answers`);
+    if (isRight) assert.equal(answers.length, requests, 'a right request got no answer');
+    this.#answers += answers.length;
+    this.#ok += answers.filter((status) => status === 200).length;
+  }
+
+  async #send(input: Buffer, patienceMs: number): Promise<readonly number[]> {
+    const socket = connect(this.#port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')));
+    socket.on('error', () => undefined);
+    socket.setTimeout(patienceMs, () => socket.destroy());
+    socket.on('end', () => socket.destroy());
+    socket.write(input);
+    await new Promise((resolve) => socket.on('close', resolve));
+    // Anywhere: a body need not end its line. No body says this.
+    return Array.from(text.matchAll(/HTTP\/1\.1 (\d{3}) /g), (match) => Number(match[1]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+    this.#guests[Symbol.dispose]();
+    assert.ok(
+      this.#ok >= this.#answers * MIN_SHARE_OF_OK,
+      `${this.#ok} of ${this.#answers} answers are 200`,
+    );
+  }
+}
