@@ -2,6 +2,7 @@ import { neededSecrets, type NeededSecrets } from '#shared/contract/error-detail
 import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { canBeMasked } from '#shared/secret/mask.ts';
 import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import { describeIssue } from './describe-issue.ts';
@@ -29,6 +30,7 @@ export async function submitAndWatch(
   const validated = validateOpcode(input);
   const client = await context.client();
   return withSecrets(context, validated, async (full) => {
+    warnOfShortValues(context, full);
     if (options.dryRun) {
       await client.dryRun(full);
       context.print(
@@ -47,6 +49,24 @@ export async function submitAndWatch(
     if (options.json) context.print(JSON.stringify(job, null, 2));
     return job;
   });
+}
+
+/** A value of a few letters cannot be hidden where a script prints it: it would hide ordinary words. */
+function warnOfShortValues(context: Context, opcode: Opcode): void {
+  const parameters = {
+    ...('osParametersPrivate' in opcode && opcode.osParametersPrivate),
+    ...('osParametersSecret' in opcode && opcode.osParametersSecret),
+    ...('personalizationPassword' in opcode && {
+      'the password of the package': opcode.personalizationPassword,
+    }),
+  };
+  const short = Object.entries(parameters)
+    .filter(([, value]) => value != null && value !== '' && !canBeMasked(value))
+    .map(([name]) => name);
+  if (short.length === 0) return;
+  context.warn(
+    `too short to be hidden in logs, should a script print it: ${short.join(', ')}; values of four characters and more are`,
+  );
 }
 
 /** @throws AppError VALIDATION that names the field; never the value of a parameter. */

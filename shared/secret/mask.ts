@@ -1,20 +1,136 @@
+import { writtenForms } from './written-forms.ts';
+
 /** Shorter values would mask ordinary text ("yes", "1") and tell where they stand. */
 const MIN_MASKED_LENGTH = 4;
+const REDACTED = '<redacted>';
+/** Slots of the table that tells at which places of a text to look; a power of two. */
+const SLOTS = 65_536;
+/** Of the hashes: odd, and larger than a byte. */
+const BASE = 16_777_619;
+
+/** Whether a value is long enough to be hidden where it is printed. */
+export function canBeMasked(value: string): boolean {
+  return value.trim().length >= MIN_MASKED_LENGTH;
+}
 
 /**
  * Replaces every occurrence of the given values, and of each of their lines (without the blanks
- * around it), by `<redacted>`.
+ * around it), by `<redacted>`: as they are, and as programs write them (`writtenForms`). What
+ * overlaps is hidden as a whole.
  */
 export function createMask(values: Iterable<string>): (text: string) => string {
+  const index = indexNeedles(listNeedles(values));
+  if (index.byStart.size === 0) return (text) => text;
+  return (text) => maskText(text, index);
+}
+
+function listNeedles(values: Iterable<string>): ReadonlySet<string> {
   const needles = new Set<string>();
   for (const value of values) {
-    for (const part of [value, ...value.split('\n')]) {
-      const candidate = part.trim();
-      if (candidate.length >= MIN_MASKED_LENGTH) needles.add(candidate);
+    for (const part of new Set([
+      value,
+      value.trim(),
+      ...value.split('\n').map((line) => line.trim()),
+    ])) {
+      if (!canBeMasked(part)) continue;
+      needles.add(part.trim());
+      for (const form of writtenForms(part)) if (canBeMasked(form)) needles.add(form);
     }
   }
-  // Longest first, so that a value that contains another one is masked whole.
-  const ordered = [...needles].sort((a, b) => b.length - a.length);
-  return (text) =>
-    ordered.reduce((masked, needle) => masked.replaceAll(needle, '<redacted>'), text);
+  return needles;
+}
+
+interface NeedleIndex {
+  /** Of the first characters of any needle: most places of a text need no further look. */
+  readonly slots: Uint8Array;
+  /** Hashes of needles by their first characters, then by their length, the longest first. */
+  readonly byStart: ReadonlyMap<string, ReadonlyMap<number, ReadonlySet<number>>>;
+  /** BASE to the power of each length that a needle has. */
+  readonly powers: Int32Array;
+}
+
+function indexNeedles(needles: Iterable<string>): NeedleIndex {
+  const slots = new Uint8Array(SLOTS);
+  const byStart = new Map<string, Map<number, Set<number>>>();
+  const sorted = [...needles].sort((a, b) => b.length - a.length);
+  for (const needle of sorted) {
+    slots[slotAt(needle, 0)] = 1;
+    const byLength = ensure(
+      byStart,
+      needle.slice(0, MIN_MASKED_LENGTH),
+      () => new Map<number, Set<number>>(),
+    );
+    const hashes = ensure(byLength, needle.length, () => new Set<number>());
+    hashes.add(hashPrefixes(needle).at(-1) ?? 0);
+  }
+  const powers = new Int32Array((sorted[0]?.length ?? 0) + 1).fill(1);
+  for (let length = 1; length < powers.length; length += 1)
+    powers[length] = Math.imul(powers[length - 1] ?? 1, BASE);
+  return { slots, byStart, powers };
+}
+
+function ensure<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+/** A number of the characters that begin at a place. */
+function slotAt(text: string, at: number): number {
+  let slot = 0;
+  for (let next = at; next < at + MIN_MASKED_LENGTH; next += 1)
+    slot = Math.imul(slot, BASE) + text.charCodeAt(next);
+  return slot & (SLOTS - 1);
+}
+
+/** Hashes of the beginnings of a text, by their length. */
+function hashPrefixes(text: string): Int32Array {
+  const hashes = new Int32Array(text.length + 1);
+  for (let at = 0; at < text.length; at += 1)
+    hashes[at + 1] = Math.imul(hashes[at] ?? 0, BASE) + text.charCodeAt(at);
+  return hashes;
+}
+
+/**
+ * Whoever chooses a value may choose what is printed too, so that the time must not grow with what
+ * a value and the text have in common: hashes are compared, and two that are equal by chance hide
+ * a word too many.
+ */
+function maskText(text: string, { slots, byStart, powers }: NeedleIndex): string {
+  let prefixes: Int32Array | undefined;
+  const hasNeedle = (at: number, length: number, hashes: ReadonlySet<number>): boolean => {
+    if (at + length > text.length) return false;
+    prefixes ??= hashPrefixes(text);
+    const before = Math.imul(prefixes[at] ?? 0, powers[length] ?? 0);
+    return hashes.has(((prefixes[at + length] ?? 0) - before) | 0);
+  };
+  const longestAt = (at: number): number => {
+    const byLength = byStart.get(text.slice(at, at + MIN_MASKED_LENGTH));
+    for (const [length, hashes] of byLength ?? []) if (hasNeedle(at, length, hashes)) return length;
+    return 0;
+  };
+  let masked = '';
+  let keptUntil = 0;
+  // Of what is hidden at present.
+  let start = -1;
+  let end = -1;
+  const hide = (): void => {
+    if (start === -1) return;
+    masked += text.slice(keptUntil, start) + REDACTED;
+    keptUntil = end;
+  };
+  for (let at = 0; at <= text.length - MIN_MASKED_LENGTH; at += 1) {
+    if (slots[slotAt(text, at)] === 0) continue;
+    const length = longestAt(at);
+    if (length === 0) continue;
+    if (at >= end) {
+      hide();
+      start = at;
+    }
+    end = Math.max(end, at + length);
+  }
+  hide();
+  return start === -1 ? text : masked + text.slice(keptUntil);
 }

@@ -191,6 +191,20 @@ test('gnt-os modify sends switches and parameters, and refuses to change nothing
   );
 });
 
+test('a private value that is too short to be hidden in logs is named, and not shown', async () => {
+  const short = await gnt(
+    'os',
+    'modify',
+    '--os-parameters-private',
+    'pin=7h5,key=long enough',
+    'debian',
+  );
+  assert.match(short.stderr, /^warning: too short to be hidden in logs.*: pin; /m);
+  assert.doesNotMatch(short.stderr, /7h5|key/);
+  const long = await gnt('os', 'modify', '--os-parameters-private', 'key=long enough', 'debian');
+  assert.doesNotMatch(long.stderr, /too short/);
+});
+
 test('gnt-cluster init says that the cluster exists and sets what is given', async () => {
   const result = await gnt(
     'cluster',

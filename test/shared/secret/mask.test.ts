@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
-import { createMask } from '#shared/secret/mask.ts';
+import { canBeMasked, createMask } from '#shared/secret/mask.ts';
 
 test('replaces every occurrence of every value', () => {
   const mask = createMask(['hunter2', 'swordfish']);
@@ -46,4 +47,101 @@ test('no value of four characters or more, blanks around it aside, survives in a
       for (const one of values) assert.ok(!left.includes(one), `${one} in ${left}`);
     }),
   );
+});
+
+test('values that overlap are hidden as a whole', () => {
+  assert.equal(createMask(['abcd', 'bcdefgh'])('-abcdefgh-'), '-<redacted>-');
+});
+
+const SECRET = `p@ss'w"ord ö/\\$x`;
+
+test('masks a value as JSON, URLs, forms, shells, base64 and hex have it', () => {
+  const url = encodeURIComponent(SECRET);
+  const forms = {
+    json: JSON.stringify({ password: SECRET }).slice(13, -2),
+    'json in ASCII': String.raw`p@ss'w\"ord \u00f6/\\$x`,
+    'json with slashes': String.raw`p@ss'w\"ord ö\/\\$x`,
+    url,
+    'url in lower case': url.replaceAll(/%../g, (escape) => escape.toLowerCase()),
+    form: new URLSearchParams({ a: SECRET }).toString().slice(2),
+    'bash -x': String.raw`p@ss'\''w"ord ö/\$x`,
+    'dash -x': `p@ss'"'"'w"ord ö/\\$x`,
+    'printf %q': String.raw`p@ss\'w\"ord\ ö/\\\$x`,
+    hex: Buffer.from(SECRET).toString('hex'),
+  };
+  const mask = createMask([SECRET]);
+  for (const [what, form] of Object.entries(forms))
+    assert.equal(mask(`<${form}>`), '<<redacted>>', `${what}: ${form}`);
+});
+
+test('masks a value in base64 at any place of a longer text, down to the bits that others share', () => {
+  const mask = createMask([SECRET]);
+  for (const encoding of ['base64', 'base64url'] as const) {
+    for (const before of ['', 'u:', 'us:', 'usr:', 'user:']) {
+      const text = Buffer.from(`${before}${SECRET}, and more`).toString(encoding);
+      const left = mask(text);
+      const seen = Buffer.from(left.replace('<redacted>', ''), encoding).toString('latin1');
+      assert.match(left, /<redacted>/, `${encoding} after '${before}'`);
+      assert.doesNotMatch(seen, /ord|@ss/);
+    }
+  }
+});
+
+test('masks every line of a long value in base64, as base64(1) prints it', () => {
+  const key = 'k3y '.repeat(100) + SECRET;
+  const lines =
+    Buffer.from(`${key}\n`)
+      .toString('base64')
+      .match(/.{1,76}/g) ?? [];
+  const mask = createMask([key]);
+  assert.ok(lines.length > 5);
+  // The last one ends with bits of the line feed.
+  for (const line of lines.slice(0, -1)) assert.equal(mask(line), '<redacted>');
+});
+
+test('real shells show nothing of a value that they trace', { timeout: 20_000 }, () => {
+  const secrets = [SECRET, `it's`, `'quoted'`, 'tab\there', 'two\nlines', 'back\\slash', `a''b''`];
+  for (const shell of ['dash', 'bash']) {
+    for (const secret of secrets) {
+      const script = shell === 'bash' ? ': "$1"; [[ a == "$1" ]]; printf "%q" "$1"' : ': "$1"';
+      const { stderr, stdout } = spawnSync(shell, ['-xc', script, '-', secret], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        encoding: 'utf8',
+        env: { LC_ALL: 'C.UTF-8' },
+      });
+      const masked = createMask([secret])(stderr + stdout);
+      for (const word of secret.split(/[^a-zö]+/).filter((part) => part.length > 2))
+        assert.ok(!masked.includes(word), `${shell}: ${word} in ${masked}`);
+    }
+  }
+});
+
+test('a log of 8 MiB is masked within the time that reading it takes, whatever the values are', () => {
+  const key = Array.from({ length: 60 }, (_, line) => `MIIE${'x'.repeat(60)}${line}`).join('\n');
+  const line = 'setting up a package (1.2.3-4) ... MIIE and so on, as a script prints it\n';
+  const log = line.repeat(Math.ceil((8 * 2 ** 20) / line.length));
+  const mask = createMask([key, SECRET, 'hunter22']);
+  const measure = (work: () => unknown): number => {
+    const startMs = performance.now();
+    work();
+    return performance.now() - startMs;
+  };
+  const lines = log.split('\n');
+  // A ratio, so that a busy machine slows both.
+  const plainMs = measure(() => lines.forEach((each) => each.replaceAll(/[^ -~]/gu, '?')));
+  const maskedMs = measure(() => lines.forEach(mask));
+  assert.ok(maskedMs < 30 * plainMs, `${maskedMs} ms, a plain replacement ${plainMs} ms`);
+});
+
+test('a value that was chosen to be nearly printed everywhere costs no more than another', () => {
+  const mask = createMask([`${'a'.repeat(4000)}b`, `b${'a'.repeat(4000)}`, 'a'.repeat(3000)]);
+  const startMs = performance.now();
+  for (let line = 0; line < 100; line += 1) assert.equal(mask('a'.repeat(8192)), '<redacted>');
+  assert.equal(mask(`b${'a'.repeat(2999)}`).length, 3000);
+  // Comparing at every place would take 20 s.
+  assert.ok(performance.now() - startMs < 5000);
+});
+
+test('tells which values are too short to be masked', () => {
+  assert.deepEqual(['abcd', ' abc ', ''].map(canBeMasked), [true, false, false]);
 });
