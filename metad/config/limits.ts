@@ -81,7 +81,7 @@ export const FORGIVEN_AFTER_MS = 60_000;
  * its packets can make the parser do before anybody else has a turn, and what the kernel holds for
  * connections that nobody reads from.
  */
-export const RECEIVE_BUFFER_BYTES = 4 * 1024;
+export const RECEIVE_BUFFER_BYTES = 16 * 1024;
 /**
  * Requests that opening an image or a package costs as much as: the node opens a file for it, or
  * begins a download.

@@ -15,7 +15,7 @@ import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
 import type { Peer } from './peer.ts';
-import { HeldRefusals } from './held-refusals.ts';
+import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, sendText } from './reply.ts';
 import { guardRequest } from './request-guard.ts';
 import { parseRequestTarget } from './request-target.ts';
@@ -93,10 +93,14 @@ export class GuestHandler {
   ): Promise<void> | void {
     const { metrics } = this.#options;
     // First of all: whatever is refused below costs as much as what is answered.
-    const delayMs = instance.takeRequest(nowMs, costOf(request));
+    const cost = costOf(request);
+    const delayMs = instance.takeRequest(nowMs, cost);
     if (delayMs > 0) {
       metrics.refused('rate');
-      return this.#refusals.hold(response, delayMs);
+      if (cost === 1) return this.#refusals.hold(response, delayMs);
+      // To hold it would be to hold all its lines, and to have the next one of them at once.
+      instance.keepOut();
+      return refuseForRate(response, delayMs, ['Connection', 'close']);
     }
     if (!isGenuine) {
       metrics.refused('source');

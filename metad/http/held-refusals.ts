@@ -5,7 +5,7 @@ import { hasUnreadBody, sendText } from './reply.ts';
 
 interface Held {
   readonly response: ServerResponse;
-  readonly retryAfterS: number;
+  readonly delayMs: number;
   readonly dueAtMs: number;
 }
 
@@ -25,11 +25,10 @@ export class HeldRefusals {
 
   /** @param delayMs until the guest may ask again */
   hold(response: ServerResponse, delayMs: number): void {
-    const retryAfterS = Math.max(1, Math.ceil(delayMs / 1000));
     // A body that comes meanwhile would have to be held, too.
-    if (hasUnreadBody(response.req)) return refuse(response, retryAfterS);
+    if (hasUnreadBody(response.req)) return refuseForRate(response, delayMs);
     const dueAtMs = this.#clock.monotonicMs() + REFUSAL_DELAY_MS;
-    if (this.#held.push({ response, retryAfterS, dueAtMs }) === 1) this.#schedule(REFUSAL_DELAY_MS);
+    if (this.#held.push({ response, delayMs, dueAtMs }) === 1) this.#schedule(REFUSAL_DELAY_MS);
   }
 
   #schedule(delayMs: number): void {
@@ -42,13 +41,19 @@ export class HeldRefusals {
       const held = this.#held[0];
       if (!held || held.dueAtMs > nowMs) break;
       this.#held.shift();
-      if (!held.response.destroyed) refuse(held.response, held.retryAfterS);
+      if (!held.response.destroyed) refuseForRate(held.response, held.delayMs);
     }
     const next = this.#held[0];
     if (next) this.#schedule(Math.max(1, next.dueAtMs - nowMs));
   }
 }
 
-function refuse(response: ServerResponse, retryAfterS: number): void {
-  sendText(response, 429, 'too many requests', ['Retry-After', String(retryAfterS)]);
+/** @param delayMs until the guest may ask again */
+export function refuseForRate(
+  response: ServerResponse,
+  delayMs: number,
+  headers: readonly string[] = [],
+): void {
+  const retryAfterS = Math.max(1, Math.ceil(delayMs / 1000));
+  sendText(response, 429, 'too many requests', ['Retry-After', String(retryAfterS), ...headers]);
 }

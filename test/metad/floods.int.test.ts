@@ -221,7 +221,8 @@ test('header lines cost as requests do', async () => {
     many.repeat(2),
     (received) => received.split('HTTP/1.1').length > 2,
   );
-  assert.match(text, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 429 /);
+  assert.match(text, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 429 [^]*Connection: close/);
+  await assert.rejects(askFromGuest(guest.namespace, '/'), 'and nothing more for a while');
 });
 
 test('an instance has four images and packages at a time, and the node sees no more of its streams', async () => {
