@@ -125,7 +125,8 @@ async function runOnHost(
       report.output('os-scripts', log.tail().at(-1) ?? '');
     },
   };
-  if (operation.script === 'export') return exportDumps(script, dumps);
+  // Awaited here: the copy is gone when this function has returned.
+  if (operation.script === 'export') return await exportDumps(script, dumps);
   await runInstanceScript(script, operation);
   return [];
 }

@@ -114,9 +114,11 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   await mkdir(dir);
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), 'key of it\n');
+  // Not in the definition's folder: it would be another definition then, and not trusted.
+  const failing = join(lab.paths.root, 'fail');
   const scripts = {
     create: 'head -c 3000000 /dev/urandom | dd of="$DISK_0_PATH" conv=notrunc status=none',
-    export: 'test ! -e fail || exit 7\ngzip -1 <"$EXPORT_DEVICE"',
+    export: `test ! -e ${failing} || exit 7\ngzip -1 <"$EXPORT_DEVICE"`,
     import: 'gzip -dc | dd of="$IMPORT_DEVICE" conv=notrunc status=none',
     rename: 'echo renamed',
     verify: 'true',
@@ -139,7 +141,7 @@ test("a trusted definition's scripts do the same on the host, and a failure leav
   assert.equal((await info(OLD)).status, 'running');
   await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', OLD]));
 
-  await writeFile(join(dir, 'fail'), '');
+  await writeFile(failing, '');
   const failed = await lab.run('gnt-backup', ['export', OLD]);
   assert.equal(failed.status, 1, failed.stderr);
   assert.match(

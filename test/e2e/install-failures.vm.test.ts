@@ -266,7 +266,7 @@ test('says that the host is full, gives back what was half written, and installs
   await lab.stopNode();
   // The store, the disks and the appliance are on one small file system.
   const { stateDir } = lab.paths;
-  await run('mount', ['-t', 'tmpfs', '-o', 'size=2g', 'gnt-small', stateDir]);
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=2g,mode=0755', 'gnt-small', stateDir]);
   try {
     await lab.startNode();
     assert.equal((await lab.run('gnt-appliance', ['build'])).status, 0);

@@ -3,27 +3,25 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { testSeed } from '../lab/test-seed.ts';
 import { runFuzz } from './run-fuzz.ts';
 import { targets } from './targets/all.ts';
 
-/**
- * Two minutes for all targets; `npm run fuzz` runs a hundred times as many, `npm run test:fast` a
- * tenth.
- */
-const INPUTS = Number(process.env['GNT_FUZZ_CASES'] ?? 100_000);
+/** `npm run fuzz` tries a thousand times as many, other ones each time. */
+const INPUTS = Number(process.env['GNT_FUZZ_CASES'] ?? 10_000);
+/** The same inputs each time: a run of the suite tells whether the program is right, and not how lucky it was. */
+const SEED = 1;
 
-for (const target of targets) {
-  test(`${INPUTS} generated inputs find nothing in ${target.name}`, async (t) => {
-    const seed = testSeed(t);
+// Guests' HTTP is judged by answers of a real server within a time, so that a busy machine decides.
+for (const target of targets.filter(({ name }) => name !== 'http')) {
+  test(`${INPUTS} generated inputs find nothing in ${target.name}`, async () => {
     const failure = await runFuzz(target, {
-      seed,
+      seed: SEED,
       cases: Math.ceil(INPUTS / (target.inputsPerCase ?? 1)),
       workers: availableParallelism(),
     });
     if (failure === null) return;
     const path = join(await mkdtemp(join(tmpdir(), 'gnt-fuzz-')), target.name);
     await writeFile(path, failure.input);
-    assert.fail(`seed ${seed}, case ${failure.index}, its input in ${path}: ${failure.reason}`);
+    assert.fail(`seed ${SEED}, case ${failure.index}, its input in ${path}: ${failure.reason}`);
   });
 }

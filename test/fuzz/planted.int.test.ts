@@ -83,14 +83,6 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
     /is another|nobody sealed/,
   ],
   [
-    'config-ini: an expression that goes back over white space',
-    configIniTarget((text) => {
-      for (const line of text.split('\n')) /^([^\s=:#;[][^=:]*?)\s*[=:]\s?(.*)$/.exec(line);
-      return parseExportRecord(text);
-    }),
-    /are usual/,
-  ],
-  [
     'config-ini: a dump that is a path',
     configIniTarget((text) => {
       const record = parseExportRecord(text);
