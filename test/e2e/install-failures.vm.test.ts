@@ -275,7 +275,7 @@ test('says that the host is full, gives back what was half written, and installs
     await run('mount', ['-o', `remount,size=${usedMiB + 80}m`, stateDir]);
     const large = join(lab.paths.root, 'large.img');
     await writeFile(large, randomBytes(128 * 1024 ** 2));
-    const result = await add('--os-image', large, '-s', '128M');
+    const result = await add('--os-image', large, '--image-format', 'raw', '-s', '128M');
     assert.equal(result.status, 1, result.stderr);
     assert.match(result.stderr, /^error\[DISK_FULL\]: /m);
     assert.match(result.stderr, /^hint: free space below/m);
