@@ -103,7 +103,7 @@ stages:
     - optional: true
       downloads: [{url: 'http://someone:${text}@127.0.0.1/${text}', path: /run/x}]
     - optional: true
-      files: [{path: /proc/${text}/x, content: ${text}}]
+      files: [{path: /etc/passwd/${text}/x, content: ${text}}]
 `;
 
 async function instance(...words: string[]): Promise<ProgramResult> {
