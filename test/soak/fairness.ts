@@ -208,7 +208,7 @@ const MAX_METAD_MIB = 300;
  * waits for a processor, flood or not, for tens of milliseconds. What a flood did to it before it
  * was bounded were seconds.
  */
-const MAX_P50_MS = 5;
+const MAX_P50_MS = 20;
 const MAX_P50_RATIO = 2;
 const MAX_P99_MS = 500;
 const MAX_P99_RATIO = 4;
