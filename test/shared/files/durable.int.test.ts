@@ -5,6 +5,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { writeDurably } from '#shared/files/durable.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
@@ -17,7 +18,7 @@ after(() => rmSync(directory, { recursive: true }));
 function traceWrite(name: string, options: string): readonly string[] {
   const trace = join(directory, `${name}.trace`);
   const program = join(directory, `${name}.ts`);
-  const module = join(import.meta.dirname, '../../../shared/files/durable.ts');
+  const module = fileURLToPath(import.meta.resolve('#shared/files/durable.ts'));
   writeFileSync(
     program,
     `import { writeDurably } from ${JSON.stringify(module)};
