@@ -16,7 +16,7 @@ import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
-import { hasUnreadBody, sendText } from './reply.ts';
+import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
 import { guardRequest } from './request-guard.ts';
 import { parseRequestTarget } from './request-target.ts';
 import { isWaitForChange, serveAfterChange, serveContent } from './serve-content.ts';
@@ -125,9 +125,9 @@ export class GuestHandler {
     const address = resolveAddress(target.path);
     if (isTokenMissing(exchange, address)) {
       metrics.refused('token');
-      return sendText(response, 401, TOKEN_IS_REQUIRED);
+      return refuseAddress(response, address, 401, TOKEN_IS_REQUIRED);
     }
-    if (!address) return sendText(response, 404, 'not found');
+    if (!address) return refuseAddress(response, address, 404, 'not found');
     return this.#dispatch(exchange, address);
   }
 
@@ -140,7 +140,7 @@ export class GuestHandler {
     if (action && request.method === action.method) {
       return action.perform(exchange, this.#options.events);
     }
-    if (!resource && !action) return sendText(response, 404, 'not found');
+    if (!resource && !action) return refuseAddress(response, address, 404, 'not found');
     return refuseMethod(response, resource, action);
   }
 

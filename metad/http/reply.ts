@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Address } from '../dialects/address.ts';
 import { DRAIN_TIMEOUT_MS, MAX_BODY_PIECES, MAX_DRAINED_BYTES } from '../config/limits.ts';
 
 /** Whether there is a body that has not come to its end, as far as the headers tell. */
@@ -11,7 +12,10 @@ function isZero(contentLength: string | undefined): boolean {
   return contentLength === undefined || Number(contentLength) === 0;
 }
 
-/** A short answer in words; it ends the connection of a request whose body nobody has read. */
+/**
+ * A short answer in words, or with '' without a body; it ends the connection of a request whose
+ * body nobody has read.
+ */
 export function sendText(
   response: ServerResponse,
   status: number,
@@ -22,7 +26,7 @@ export function sendText(
     sendTextAndClose(response.req, response, status, text, headers);
     return;
   }
-  const body = Buffer.from(`${text}\n`);
+  const body = Buffer.from(text && `${text}\n`);
   response.writeHead(status, [
     'Content-Type',
     'text/plain; charset=utf-8',
@@ -32,6 +36,20 @@ export function sendText(
   ]);
   if (response.req.method === 'HEAD') response.end();
   else response.end(body);
+}
+
+/**
+ * systemd's client (`systemd-imdsd`) ends the import on a 401 or 404 that has a body, so in EC2's
+ * tree, and where no tree is known, they have none.
+ */
+export function refuseAddress(
+  response: ServerResponse,
+  address: Address | undefined,
+  status: 401 | 404,
+  text: string,
+): void {
+  const isEc2 = address === undefined || (address.kind === 'entry' && address.dialect === 'ec2');
+  sendText(response, status, isEc2 ? '' : text);
 }
 
 export function sendEmpty(
@@ -55,7 +73,7 @@ function sendTextAndClose(
   text: string,
   headers: readonly string[] = [],
 ): void {
-  const body = Buffer.from(`${text}\n`);
+  const body = Buffer.from(text && `${text}\n`);
   response.writeHead(status, [
     'Content-Type',
     'text/plain; charset=utf-8',

@@ -4,7 +4,7 @@ import { DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S } from '../config/limits.ts';
 import { queryInteger, waitingSignal } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';
-import { sendText } from './reply.ts';
+import { refuseAddress, sendText } from './reply.ts';
 
 /** Answers GET and HEAD of something whose bytes are known. */
 export function serveContent(exchange: Exchange, resource: ContentResource): void {
@@ -52,7 +52,7 @@ export async function serveAfterChange(
     }
     if (waiting.isGone()) return;
     if (resource?.kind === 'content') serveContent(exchange, resource);
-    else sendText(response, 404, 'not found');
+    else refuseAddress(response, address, 404, 'not found');
   } finally {
     waiting.dispose();
   }

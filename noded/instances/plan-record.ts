@@ -7,7 +7,7 @@ import {
 } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
-import { datasourceDialect } from './cloud-init-datasource.ts';
+import { datasourceDialect, withoutEc2Look } from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { givesLogin } from './needed-secrets.ts';
 import { sortHooks } from './hook-files.ts';
@@ -25,10 +25,11 @@ export interface RecordContext {
 
 /**
  * The instance id is DMI's UUID too; a stock cloud-init takes a machine for EC2's only if that
- * begins with `ec2`.
+ * begins with `ec2`, and then always.
  */
 export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[]): string {
-  return datasourceDialect(dialects) === 'ec2' ? `ec2${newUuid().slice(3)}` : newUuid();
+  const uuid = withoutEc2Look(newUuid());
+  return datasourceDialect(dialects) === 'ec2' ? `ec2${uuid.slice(3)}` : uuid;
 }
 
 /** The record of a new instance, from what was asked. Pure. */

@@ -107,3 +107,16 @@ test('an appliance needs no token', async () => {
   await serve(installingView({ metadataToken: 'required' }));
   assert.equal(await statusOf('/ganeti/latest/install/plan.json'), 200);
 });
+
+test('in EC2’s tree a refusal has no body: systemd’s client ends its import on one', async () => {
+  for (const [metadataToken, path, status] of [
+    ['required', '/latest/meta-data/', 401],
+    ['required', '/1999-01-01/meta-data/', 401],
+    ['optional', '/latest/meta-data/public-ipv4', 404],
+    ['optional', '/1999-01-01/meta-data/', 404],
+  ] as const) {
+    await serve(exampleView({ metadataToken }));
+    const answer = await askFromGuest(guest.namespace, path);
+    assert.deepEqual([answer.status, answer.body.length], [status, 0], path);
+  }
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instanceView } from '#shared/contract/view.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { planInstall } from '../../../noded/install/plan-install.ts';
 import { describeInstance } from '../../../noded/instances/describe-instance.ts';
@@ -10,6 +11,7 @@ import {
   osLayer,
   resolveParameters,
 } from '../../../noded/instances/os-parameters.ts';
+import { newInstanceId } from '../../../noded/instances/plan-record.ts';
 import { planView, type ViewInput } from '../../../noded/instances/plan-view.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
@@ -204,6 +206,38 @@ test('with a seed disk, or without the channel, DMI points nowhere', () => {
     const { product, serial } = planSmbios(instanceRecord({ communication: true, ...input }));
     assert.deepEqual([product, serial.includes('ds=')], ['KVM instance', false]);
   }
+});
+
+test('a UUID that looks like EC2’s is given only where DMI points at EC2', () => {
+  const looksLikeEc2 = /^(ec2|.{4}2.ec)/i;
+  const uuid = (input: Partial<InstanceRecord>) =>
+    planSmbios({
+      ...instanceRecord({ communication: true, seedDisk: false }),
+      dialects: ['ec2'],
+      ...input,
+    }).uuid;
+  for (const instanceId of [
+    'ec2a1b2c-0000-4000-8000-000000000001',
+    '45e12aec-dcd1-4213-94ed-01234abcdef0',
+  ]) {
+    for (const input of [
+      { communication: false },
+      { seedDisk: true },
+      { dialects: ['openstack' as const] },
+      { dialects: ['nocloud' as const] },
+      { dialects: ['ganeti' as const] },
+    ]) {
+      assert.doesNotMatch(uuid({ instanceId, ...input }), looksLikeEc2, JSON.stringify(input));
+    }
+    assert.doesNotMatch(
+      newInstanceId(() => instanceId, ['ganeti', 'openstack']),
+      looksLikeEc2,
+    );
+  }
+  assert.match(
+    newInstanceId(() => '45e12aec-dcd1-4213-94ed-01234abcdef0', ['ec2']),
+    /^ec2/,
+  );
 });
 
 test('info says which datasource a stock image will use, or why none', () => {
