@@ -13,6 +13,7 @@ import {
   tokenPolicy,
 } from './primitives.ts';
 import { redactSource } from './redact-source.ts';
+import { takeLoginsApart } from './source-login.ts';
 
 /**
  * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
@@ -283,21 +284,24 @@ export const clusterModify = z.strictObject({
   removeTags: tags.optional(),
 });
 
-export const opcode = z.discriminatedUnion('opcode', [
-  instanceCreate,
-  instanceReinstall,
-  instanceModify,
-  instanceQuery,
-  instanceRemove,
-  instanceRename,
-  instanceStartup,
-  instanceShutdown,
-  instanceReboot,
-  backupExport,
-  backupRemove,
-  osModify,
-  clusterModify,
-]);
+/** No URL of what it lets through has a login in it. */
+export const opcode = z
+  .discriminatedUnion('opcode', [
+    instanceCreate,
+    instanceReinstall,
+    instanceModify,
+    instanceQuery,
+    instanceRemove,
+    instanceRename,
+    instanceStartup,
+    instanceShutdown,
+    instanceReboot,
+    backupExport,
+    backupRemove,
+    osModify,
+    clusterModify,
+  ])
+  .check(takeLoginsApart);
 export type Opcode = z.infer<typeof opcode>;
 /** As a client writes it, before defaults. */
 export type OpcodeInput = z.input<typeof opcode>;

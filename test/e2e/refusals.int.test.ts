@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { findSecret } from '../../scripts/demo/find-secret.ts';
+import { askSocket } from '../lab/ask-socket.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 
 /**
@@ -146,6 +149,41 @@ test('fails an install whose checksum differs before the disk is touched', async
   ]); // prettier-ignore
   assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
   assert.equal((await lab.run('gnt-instance', ['remove', '--force', 'sum.example.com'])).status, 0);
+});
+
+test('a login in a URL is in no file, neither where it is taken nor where it is refused', async () => {
+  const password = randomBytes(20).toString('hex');
+  const login = `joe:${password}`;
+  const ask = async (...args: string[]): Promise<ProgramResult> => {
+    const result = await lab.run('gnt-instance', args);
+    assert.doesNotMatch(result.stdout + result.stderr, new RegExp(password));
+    return result;
+  };
+  const submit = async (opcode: object): Promise<number> => {
+    const answer = await askSocket(lab.paths.nodedSocket, '/v1/jobs', {
+      method: 'POST',
+      body: opcode,
+    });
+    assert.doesNotMatch(answer.body, new RegExp(password));
+    return answer.status;
+  };
+  const name = 'login.example.com';
+  const add = ['add', '--no-install', '-s', '8M', '--os-image', join(lab.paths.root, 'empty.img')];
+  const url = `http://${login}@127.0.0.1:9/x.tgz`;
+  const added = await ask(...add, '--personalization-package', url, name);
+  assert.equal(added.status, 0, added.stderr);
+  assert.match((await ask('info', name)).stdout, /http:\/\/127\.0\.0\.1:9\/x\.tgz/);
+  const changed = await ask('modify', '--personalization-package', url, name);
+  assertRefused(changed, 2, 'VALIDATION', /--personalization-user/);
+  const image = `http://${login}@127.0.0.1:9/x.raw`;
+  assertRefused(await ask('reinstall', '-f', '--os-image', image, name), 2, 'VALIDATION', /netrc/);
+  const create = { opcode: 'INSTANCE_CREATE', name: 'other.example.com', install: false };
+  for (const source of [image, ` ${image}`, `sftp+${image}`])
+    assert.equal(await submit({ ...create, osImage: source }), 400);
+  assert.equal(await submit({ ...create, hvparams: { kernel_path: image } }), 400);
+  const both = { ...create, osImage: join(lab.paths.root, 'empty.img') };
+  assert.equal(await submit({ ...both, personalizationPackage: url }), 202);
+  assert.deepEqual(await findSecret(password, lab.paths.root, () => false), []);
 });
 
 test('says with status 3 that the daemon is not there, and how to start it', async () => {

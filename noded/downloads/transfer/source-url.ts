@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
+import { readLogin, type SourceLogin } from '#shared/contract/source-login.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import type { Login } from './netrc.ts';
 
@@ -42,11 +44,22 @@ export function literalAddressOf(url: URL): string | undefined {
   return isIP(host) === 0 ? undefined : host;
 }
 
-/** The login that is written in a URL, or undefined. */
+/**
+ * The login that is written in a URL, or undefined. Opcodes have none; records of older versions
+ * may.
+ * @throws AppError DOWNLOAD_FAILED when it is not percent-encoded
+ */
 export function loginOf(url: URL): Login | undefined {
-  if (url.username === '') return undefined;
-  return {
-    user: decodeURIComponent(url.username),
-    password: new Secret(decodeURIComponent(url.password)),
-  };
+  let login: SourceLogin | undefined;
+  try {
+    login = readLogin(url);
+  } catch (error) {
+    const shown = formatUrl(url);
+    throw new AppError('DOWNLOAD_FAILED', `cannot download ${shown}: its login cannot be read`, {
+      details: { url: shown },
+      hint: "write a '%' of a user or password as %25",
+      cause: error,
+    });
+  }
+  return login && { user: login.user, password: new Secret(login.password) };
 }

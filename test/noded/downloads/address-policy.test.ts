@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 import { depthOf } from '../../../noded/downloads/transfer/address-policy.ts';
 import { Reach, refusalOf } from '../../../noded/downloads/transfer/reach.ts';
-import { formatUrl, parseSource } from '../../../noded/downloads/transfer/source-url.ts';
+import { formatUrl, loginOf, parseSource } from '../../../noded/downloads/transfer/source-url.ts';
 
 test('an address is told by whose it is, in each of its spellings', () => {
   const expected = {
@@ -71,6 +71,13 @@ test('a URL is shown without credentials, fragment and signatures', () => {
     shown,
     'https://h/x.qcow2?X-Amz-Signature=redacted&X-Amz-Credential=redacted&part=1',
   );
+});
+
+test('a login that is not percent-encoded is refused by name, without its words', () => {
+  assert.throws(() => loginOf(new URL('http://joe:hunter22%@h/x.raw')), {
+    code: 'DOWNLOAD_FAILED',
+    message: 'cannot download http://h/x.raw: its login cannot be read',
+  });
 });
 
 test('sources are absolute paths and http, https and ftp URLs', () => {

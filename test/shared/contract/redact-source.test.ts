@@ -32,7 +32,7 @@ test('a job record shows sources without their credentials', () => {
   const full = opcode.parse({
     opcode: 'INSTANCE_CREATE',
     name: 'web1',
-    osImage: 'http://me:HIDDEN@host/a.raw',
+    osImage: 'http://host/a.raw?sig=HIDDEN',
     personalizationPackage: 'http://host/a.tgz?token=HIDDEN',
   });
   const shown = JSON.stringify(redactOpcode(full));

@@ -1,0 +1,94 @@
+import type { z } from 'zod';
+
+/** User and password as they are meant: percent-encoding undone. */
+export interface SourceLogin {
+  readonly user: string;
+  readonly password: string;
+}
+
+/** What of an opcode may name a place that a login was written into. */
+interface NamesSources {
+  readonly opcode: string;
+  osImage?: string | null | undefined;
+  personalizationPackage?: string | null | undefined;
+  personalizationUser?: string | undefined;
+  personalizationPassword?: string | undefined;
+  importFrom?: string | undefined;
+  hvparams?: Readonly<Record<string, unknown>> | undefined;
+  installParameters?: Readonly<Record<string, unknown>> | undefined;
+}
+
+const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
+/** What takes a package with the login that it is to be fetched with. */
+const INSTALLING = ['INSTANCE_CREATE', 'INSTANCE_REINSTALL'];
+const PACKAGE_HINT =
+  'give it with --personalization-user and --personalization-password, when it is installed';
+
+/** The login that is written in a URL; undefined: none. @throws URIError on a lone `%` */
+export function readLogin(url: URL): SourceLogin | undefined {
+  if (url.username === '' && url.password === '') return undefined;
+  return {
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+  };
+}
+
+/**
+ * Takes logins out of the URLs of an opcode, so that no URL that is stored, logged or shown has one:
+ * a package's becomes its user and password, which are in the running job's memory only. Where
+ * there is no such way, the opcode is refused with the one that there is. For a schema's `check`.
+ */
+export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSources>): void {
+  const refuse = (path: readonly string[], message: string): void => {
+    // The input stays out of it: it has the password.
+    issues.push({ code: 'custom', input: undefined, path: [...path], message });
+  };
+  if (hasLogin(value.osImage)) {
+    refuse(
+      ['osImage'],
+      "a login has no place in an image's URL: write it into the file netrc of the node's settings, for the server's name",
+    );
+  }
+  if (hasLogin(value.importFrom)) refuse(['importFrom'], 'expected the name of an export');
+  for (const key of ['hvparams', 'installParameters'] as const) {
+    for (const name of FILE_PARAMETERS) {
+      if (!hasLogin(value[key]?.[name])) continue;
+      refuse([key, name], 'expected a path on the node, where a login has no place');
+    }
+  }
+  const refusal = takePackageLogin(value);
+  if (refusal !== undefined) refuse(['personalizationPackage'], refusal);
+}
+
+/** @returns why it cannot be */
+function takePackageLogin(value: NamesSources): string | undefined {
+  const { personalizationPackage: source } = value;
+  if (!hasLogin(source)) return undefined;
+  if (!INSTALLING.includes(value.opcode)) return `its login is not stored: ${PACKAGE_HINT}`;
+  const url = URL.parse(source);
+  if (url === null) return `expected a URL; its login: ${PACKAGE_HINT}`;
+  if (value.personalizationUser !== undefined || value.personalizationPassword !== undefined)
+    return 'it has a login, and another one is given beside it';
+  let login: SourceLogin | undefined;
+  try {
+    login = readLogin(url);
+  } catch {
+    return `the login in it is not percent-encoded (a '%' is written as %25): ${PACKAGE_HINT}`;
+  }
+  if (login === undefined || login.user === '') return `a login needs a user: ${PACKAGE_HINT}`;
+  url.username = '';
+  url.password = '';
+  value.personalizationPackage = url.href;
+  value.personalizationUser = login.user;
+  if (login.password !== '') value.personalizationPassword = login.password;
+  return undefined;
+}
+
+/** Also of what is almost a URL: it is refused later, but until then it lies in a job's record. */
+function hasLogin(source: unknown): source is string {
+  if (typeof source !== 'string' || source.startsWith('/')) return false;
+  const url = URL.parse(source);
+  if (url !== null && url.username + url.password !== '') return true;
+  // Without a scheme that has a host there is no login for the parser, as in `http:x:y@z`.
+  return (url === null || url.host === '') && source.includes('@') && source.includes(':');
+}
