@@ -6,6 +6,12 @@ const refusedSyntax = [
   { selector: 'ExportAllDeclaration', message: 'no barrels' },
   { selector: 'TSEnumDeclaration', message: 'use a union or as const' },
   {
+    // return-await looks at async functions only; a plain one may hand out a promise of what it has already disposed of.
+    selector:
+      ':function[async=false][returnType.typeAnnotation.typeName.name="Promise"] > BlockStatement > VariableDeclaration[kind=/using$/]',
+    message: 'make the function async, so that return-await sees what it returns',
+  },
+  {
     // preserve-caught-error knows JavaScript's own errors only.
     selector:
       'CatchClause[param] ThrowStatement > NewExpression[callee.name="AppError"]:not(:has(Property[key.name="cause"]))',
@@ -51,6 +57,8 @@ export default tseslint.config(
         'error',
         { allowNumber: true, allowBoolean: true },
       ],
+      // A promise that is returned without await outlives the "using", "finally" or "catch" around it.
+      '@typescript-eslint/return-await': ['error', 'error-handling-correctness-only'],
       'preserve-caught-error': 'error',
       'no-console': 'error',
       'no-restricted-exports': ['error', { restrictDefaultExports: { direct: true } }],
