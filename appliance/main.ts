@@ -67,7 +67,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
         type: 'error',
         code: error.code,
         message: error.message,
-        ...(error.hint !== undefined && { hint: error.hint }),
+        hint: error.hint,
       });
     throw error;
   }

@@ -46,7 +46,7 @@ function requireUsable(folder: string, hook: HookFile): void {
   } catch (error) {
     if (!isAppError(error, 'HOOK_FAILED')) throw error;
     throw new AppError('VALIDATION', error.message, {
-      ...(error.hint !== undefined && { hint: error.hint }),
+      hint: error.hint,
       cause: error,
     });
   }

@@ -69,8 +69,8 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
         const { offset, wait: waitS } = query;
         const read = await metad.readQueue(await find(params.name), {
           signal,
-          ...(offset !== undefined && { offset }),
-          ...(waitS !== undefined && { waitS }),
+          offset,
+          waitS,
         });
         if (read === null) return { status: 204 };
         const headers = { 'X-Gnt-Offset': String(read.nextOffset) };

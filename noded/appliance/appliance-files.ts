@@ -205,7 +205,7 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
         isErrorCode(progress.code) ? progress.code : 'APPLIANCE_BUILD',
         progress.message,
         {
-          ...(progress.hint !== undefined && { hint: progress.hint }),
+          hint: progress.hint,
         },
       );
     }

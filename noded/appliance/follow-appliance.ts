@@ -335,7 +335,7 @@ class Follower {
     const { log } = this.#input;
     return new ApplianceFailure(agentCode(outcome.code), log.mask(outcome.message), {
       stage: outcome.stage,
-      ...(outcome.hint !== undefined && { hint: log.mask(outcome.hint) }),
+      hint: outcome.hint === undefined ? undefined : log.mask(outcome.hint),
     });
   }
 }

@@ -37,7 +37,7 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
     method: 'POST',
     path: `/v1/jobs?${new URLSearchParams(query).toString()}`,
     body: { type: JSON_TYPE, bytes: Buffer.from(JSON.stringify(opcode)) },
-    ...(signal && { signal }),
+    signal,
   });
   return {
     submit: async (opcode, options) => {

@@ -22,16 +22,16 @@ import { parseSource, type Source } from './transfer/source-url.ts';
 import { transfer } from './transfer/transfer.ts';
 
 export interface PackageOptions {
-  readonly user?: string;
-  readonly password?: Secret;
+  readonly user?: string | undefined;
+  readonly password?: Secret | undefined;
   readonly signal: AbortSignal;
   readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
   /** How long a server is listened to before its rate is judged. */
-  readonly rateWindowMs?: number;
+  readonly rateWindowMs?: number | undefined;
   /** netrc-style file, for hosts without an explicit user. */
-  readonly netrcFile?: string;
+  readonly netrcFile?: string | undefined;
   /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
   readonly retryDelayMs?: number;
 }
 
@@ -129,11 +129,11 @@ async function openFile(path: string, signal: AbortSignal): Promise<OpenedPackag
 function createSource(url: URL, options: PackageOptions): ByteSource {
   const { user, password, certificateAuthority } = options;
   const login = user !== undefined && password !== undefined ? { user, password } : undefined;
-  const common = { url, netrc: readNetrc(options.netrcFile), ...(login && { login }) };
+  const common = { url, netrc: readNetrc(options.netrcFile), login };
   if (url.protocol === 'ftp:') return createFtpSource(common);
   return createHttpSource({
     ...common,
-    ...(certificateAuthority !== undefined && { certificateAuthority }),
+    certificateAuthority,
   });
 }
 
@@ -155,7 +155,7 @@ function openRemote(source: ByteSource, options: PackageOptions): Promise<Opened
       validators: null,
       signal: AbortSignal.any([options.signal, gone.signal]),
       limits: options.limits,
-      ...(options.rateWindowMs !== undefined && { rateWindowMs: options.rateWindowMs }),
+      rateWindowMs: options.rateWindowMs,
       retryDelayMs: options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
       onRetry: () => undefined,
       sink: {

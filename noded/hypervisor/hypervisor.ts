@@ -28,7 +28,7 @@ export interface AdoptedMachine {
 }
 
 export interface StartOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Kept in the run directory (root only) and given back by adopt(). Never a secret. */
   readonly meta?: Readonly<Record<string, string>>;
 }

@@ -51,9 +51,9 @@ export function launchQemu(
       qmp: inherit(listen(runDirectory.qmpSocket)),
       console: inherit(listen(runDirectory.consoleSocket)),
       consoleLog: inherit(closeLater(consoleLog.openForAppending())),
-      ...(files.kernel && { kernel: inherit(files.kernel.fd) }),
-      ...(files.initrd && { initrd: inherit(files.initrd.fd) }),
-      ...(files.cdrom && { cdrom: inherit(files.cdrom.fd) }),
+      kernel: files.kernel && inherit(files.kernel.fd),
+      initrd: files.initrd && inherit(files.initrd.fd),
+      cdrom: files.cdrom && inherit(files.cdrom.fd),
       disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
       taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
     });

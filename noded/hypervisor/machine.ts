@@ -61,18 +61,20 @@ export interface MachineSpec {
    * Direct kernel boot. Files must be readable by QEMU's user (their own mode; folders do not
    * matter).
    */
-  readonly kernel?: {
-    readonly kernelPath: string;
-    readonly initrdPath?: string;
-    readonly append?: string;
-  };
+  readonly kernel?:
+    | {
+        readonly kernelPath: string;
+        readonly initrdPath?: string | undefined;
+        readonly append?: string | undefined;
+      }
+    | undefined;
   /** Devices to boot from, first to last; default `['disk']`. Ignored with `kernel`. */
   readonly bootOrder?: readonly BootDevice[];
   /** In the guest's order: vda, vdb, … */
   readonly disks: readonly MachineDisk[];
   /** In the guest's order. */
   readonly nics: readonly MachineNic[];
-  readonly cdromPath?: string;
+  readonly cdromPath?: string | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
 }

@@ -7,10 +7,10 @@ export interface QemuDescriptors {
   readonly console: number;
   /** Opened for appending; gets what the guest's console says. */
   readonly consoleLog: number;
-  readonly kernel?: number;
-  readonly initrd?: number;
+  readonly kernel?: number | undefined;
+  readonly initrd?: number | undefined;
   readonly disks: readonly { readonly fd: number; readonly direct: boolean }[];
-  readonly cdrom?: number;
+  readonly cdrom?: number | undefined;
   /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
   readonly taps: readonly (number | null)[];
 }

@@ -126,7 +126,7 @@ export class QemuMachine implements Machine {
       socketPath: this.#parts.runDirectory.qmpSocket,
       onEvent: (event) => this.#note(event),
       timeoutMs,
-      ...(signal && { signal }),
+      signal,
     })
       .then((client) => {
         client.unref();

@@ -37,7 +37,7 @@ export interface QmpClientOptions {
   readonly onEvent: (event: QmpEvent) => void;
   /** Milliseconds from connecting to the end of the negotiation. */
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 interface Pending {

@@ -38,7 +38,7 @@ export async function digestFile(
   const file = await openHostFile(path);
   // Without an encoding the chunks are Buffers.
   for await (const chunk of file.createReadStream({
-    ...(signal && { signal }),
+    signal,
     highWaterMark: MIB,
   }) as AsyncIterable<Buffer>) {
     hash.update(chunk);

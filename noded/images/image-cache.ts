@@ -73,13 +73,13 @@ export interface ImageCacheOptions {
   /** Asked before each download. */
   readonly limits: () => Promise<DownloadLimits>;
   /** How long a server is listened to before its rate is judged. */
-  readonly rateWindowMs?: number;
+  readonly rateWindowMs?: number | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
   /** netrc-style file with basic auth by host. */
-  readonly netrcFile?: string;
+  readonly netrcFile?: string | undefined;
   /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
   /** First pause before a cut download is tried again; it doubles. */
   readonly retryDelayMs?: number;
 }
@@ -300,7 +300,7 @@ class FileImageCache implements ImageCache {
       validators: cached ?? partial.validators,
       signal,
       limits,
-      ...(rateWindowMs !== undefined && { rateWindowMs }),
+      rateWindowMs,
       retryDelayMs: this.#options.retryDelayMs ?? DEFAULT_RETRY_DELAY_MS,
       onRetry: (message) => {
         logger.warn('images.retry', { url: display, reason: message });
@@ -325,7 +325,7 @@ class FileImageCache implements ImageCache {
     return createHttpSource({
       url,
       netrc,
-      ...(certificateAuthority !== undefined && { certificateAuthority }),
+      certificateAuthority,
     });
   }
 

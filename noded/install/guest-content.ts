@@ -41,8 +41,8 @@ export function createGuestContent({
         signal,
         netrcFile,
         limits: downloadLimitsOf(await clusters.load()),
-        ...(packageUser !== undefined && { user: packageUser }),
-        ...(packagePassword !== undefined && { password: packagePassword }),
+        user: packageUser,
+        password: packagePassword,
       });
     },
   };

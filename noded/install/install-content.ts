@@ -20,7 +20,7 @@ export interface InstallContentInput {
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
   /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
-  readonly hookPoints?: readonly HookPoint[];
+  readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks: readonly HookDocument[];
   /** That an import reads or an export writes. */
   readonly dumps?: readonly DumpFile[];
@@ -48,7 +48,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
       hasPackage: input.hasPackage,
       script: script === null ? null : { ...planScript(input), path: script, environment },
       hooks: input.hooks,
-      ...(input.hookPoints && { hookPoints: input.hookPoints }),
+      hookPoints: input.hookPoints,
     }),
     scripts: new Map(Object.entries(packed?.scripts ?? {})),
     definitionTar: packed?.tar ?? null,

@@ -21,7 +21,7 @@ export function inStage(
     stage,
     logTail,
     details: maskDetails(error.details, mask),
-    ...(error.hint !== undefined && { hint: mask(error.hint) }),
+    hint: error.hint === undefined ? undefined : mask(error.hint),
     cause: error,
   });
 }

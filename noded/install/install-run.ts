@@ -249,7 +249,7 @@ export class InstallRun {
           : { script: 'import', diskIndex: 0 },
       installId,
       script: phase.script,
-      ...(phase.hooks && { hookPoints: phase.hooks }),
+      hookPoints: phase.hooks,
       imageSizeBytes: phase.image ? (this.#image?.sizeBytes ?? null) : null,
       hasPackage: phase.personalization && this.#request.instance.personalizationPackage !== null,
     });

@@ -20,7 +20,7 @@ export interface InstallPlanInput {
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
   readonly script: PlannedScript | null;
-  readonly hookPoints?: readonly HookPoint[];
+  readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks?: readonly HookDocument[];
 }
 

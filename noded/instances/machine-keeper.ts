@@ -175,7 +175,7 @@ class KeptMachines implements MachineKeeper {
       request.signal?.throwIfAborted();
       const machine = await hypervisor.start(spec, {
         meta: { kind: request.kind, instance: instance.name, device: channel?.device ?? '' },
-        ...(request.signal && { signal: request.signal }),
+        signal: request.signal,
       });
       const device = channel?.device ?? null;
       const origin = { kind: request.kind, instanceName: instance.name, device, isOrphan: false };
@@ -325,6 +325,6 @@ function channelGuestOf({ channel, hvparams }: InstanceRecord): ChannelGuest {
   return {
     ip: channel.ip,
     mac: channel.mac,
-    ...(rate !== undefined && { newConnectionsPerSecond: rate }),
+    newConnectionsPerSecond: rate,
   };
 }

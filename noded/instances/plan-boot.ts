@@ -16,14 +16,11 @@ export function planBoot(
     bootOrder: parseBootOrder(
       boot_order ?? (cdrom_image_path === undefined ? 'disk' : defaultOrder),
     ),
-    ...(cdrom_image_path !== undefined && { cdromPath: cdrom_image_path }),
-    ...(kernel_path !== undefined && {
-      kernel: {
-        kernelPath: kernel_path,
-        ...(initrd_path !== undefined && { initrdPath: initrd_path }),
-        ...(kernel_args !== undefined && { append: kernel_args }),
-      },
-    }),
+    cdromPath: cdrom_image_path,
+    kernel:
+      kernel_path === undefined
+        ? undefined
+        : { kernelPath: kernel_path, initrdPath: initrd_path, append: kernel_args },
   };
 }
 

@@ -27,7 +27,11 @@ export interface MetadCalls {
   /** Bytes that the guest wrote; null when there are none within `waitS`. */
   readQueue(
     uuid: string,
-    options?: { readonly offset?: number; readonly waitS?: number; readonly signal?: AbortSignal },
+    options?: {
+      readonly offset?: number | undefined;
+      readonly waitS?: number | undefined;
+      readonly signal?: AbortSignal | undefined;
+    },
   ): Promise<QueueRead | null>;
   /**
    * @throws AppError CHANNEL_FULL (429 and 413), INSTANCE_NOT_FOUND when metad has no view of it
@@ -81,7 +85,7 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         method: 'GET',
         path: `${instancePath(uuid)}/queue?${query.toString()}`,
         timeoutMs: STATUS_TIMEOUT_MS + (waitS ?? 0) * 1000,
-        ...(signal && { signal }),
+        signal,
       });
       if (answer.status === 204) return null;
       if (answer.status !== 200) throw failed(answer, uuid, 'the queue');

@@ -12,7 +12,7 @@ export interface ChannelGuest {
   /** The guest's MAC, lower case. */
   readonly mac: string;
   /** How many it may open; default 400. Twice as many may come at once. */
-  readonly newConnectionsPerSecond?: number;
+  readonly newConnectionsPerSecond?: number | undefined;
 }
 
 /**

@@ -5,9 +5,9 @@ export type JsonValue =
 
 export interface AppErrorOptions {
   /** Plain JSON for machines; never a private or secret value. */
-  readonly details?: { readonly [key: string]: JsonValue };
+  readonly details?: { readonly [key: string]: JsonValue } | undefined;
   /** The next step, as an imperative sentence. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
 

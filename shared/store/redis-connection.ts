@@ -36,7 +36,7 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     ...common,
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
-    ...(server.password !== undefined && { password: server.password }),
+    password: server.password,
     // Without it a client goes on writing to a deposed master for seconds.
     failoverDetector: true,
   });

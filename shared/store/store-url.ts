@@ -7,7 +7,7 @@ export type RedisServer =
   | {
       readonly sentinels: readonly { readonly host: string; readonly port: number }[];
       readonly name: string;
-      readonly password?: string;
+      readonly password?: string | undefined;
     };
 
 const MAX_URL_LENGTH = 2048;
@@ -63,7 +63,7 @@ function parseSentinels(text: string): RedisServer | undefined {
   return {
     sentinels: sentinels.filter((host) => host !== undefined),
     name,
-    ...(password !== undefined && { password: decodePassword(password) }),
+    password: password === undefined ? undefined : decodePassword(password),
   };
 }
 

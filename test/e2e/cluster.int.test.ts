@@ -177,7 +177,7 @@ test('the remote API of one node tells of both, and changes what is on the other
     const answer = await askRapi(rapi, path, {
       ...login,
       method,
-      ...(body !== undefined && { body }),
+      body,
     });
     assert.equal(answer.status, 200, JSON.stringify(answer));
     return answer.body;

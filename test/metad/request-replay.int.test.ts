@@ -48,7 +48,7 @@ async function ask(
   return await askFromGuest(guest.namespace, path, {
     method,
     headers: Object.fromEntries(filled) as Record<string, string>,
-    ...(body !== undefined && { body }),
+    body,
   });
 }
 

@@ -146,6 +146,6 @@ async function prepareRoot(stage: HookStage, world: HookWorld): Promise<StepRoot
 function named(message: string, error: AppError): AppError {
   return new AppError('HOOK_FAILED', message, {
     cause: error,
-    ...(error.hint !== undefined && { hint: error.hint }),
+    hint: error.hint,
   });
 }

@@ -40,7 +40,7 @@ export async function runStep(fields: StepFields, world: StepWorld): Promise<voi
     } catch (error) {
       throw new AppError('HOOK_FAILED', `${action.name}: ${reasonOf(error)}`, {
         cause: error,
-        ...(isAppError(error) && error.hint !== undefined && { hint: error.hint }),
+        hint: isAppError(error) ? error.hint : undefined,
       });
     }
   }

@@ -30,7 +30,7 @@ export async function runExport(
     {
       opcode: 'BACKUP_EXPORT',
       name,
-      ...(shutdownTimeout !== undefined && { shutdownTimeoutS: shutdownTimeout }),
+      shutdownTimeoutS: shutdownTimeout,
     },
     options,
   );

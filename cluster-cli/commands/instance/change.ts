@@ -194,7 +194,7 @@ export async function runShutdown(
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_SHUTDOWN',
     name,
-    ...(options.timeout !== undefined && { timeoutS: options.timeout }),
+    timeoutS: options.timeout,
   };
   await change(context, opcode, options, `instance ${name} is shut down`);
 }
@@ -210,8 +210,8 @@ export async function runReboot(
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_REBOOT',
     name,
-    ...(options.type !== undefined && { kind: options.type }),
-    ...(options.shutdownTimeout !== undefined && { timeoutS: options.shutdownTimeout }),
+    kind: options.type,
+    timeoutS: options.shutdownTimeout,
   };
   await change(context, opcode, options, `instance ${name} is rebooted`);
 }

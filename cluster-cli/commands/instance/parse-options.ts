@@ -116,7 +116,7 @@ export function parseBackendParameters(texts: readonly string[], source: ValueSo
   const [memoryMiB] = sizes;
   const vcpus = values.get('vcpus');
   return {
-    ...(memoryMiB !== undefined && { memoryMiB }),
+    memoryMiB,
     ...(vcpus !== undefined && {
       vcpus: vcpus === null ? null : parseCount(`${option} vcpus`, vcpus),
     }),

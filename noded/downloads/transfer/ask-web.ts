@@ -16,7 +16,7 @@ export interface WebRequest {
   readonly mayFollow?: (target: URL) => boolean;
   readonly signal: AbortSignal;
   /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
 }
 
 /** The server's answer, whatever its status, with nothing of its body read. */

@@ -11,7 +11,7 @@ import { formatUrl, loginOf } from './source-url.ts';
 
 export interface FtpSourceOptions {
   readonly url: URL;
-  readonly login?: Login;
+  readonly login?: Login | undefined;
   /** Text of a netrc file. */
   readonly netrc: string;
 }

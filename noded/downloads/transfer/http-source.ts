@@ -12,11 +12,11 @@ import { formatUrl, loginOf } from './source-url.ts';
 export interface HttpSourceOptions {
   readonly url: URL;
   /** For the origin of `url` only. */
-  readonly login?: Login;
+  readonly login?: Login | undefined;
   /** Text of a netrc file. */
   readonly netrc: string;
   /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
 }
 
 const MAX_REDIRECTS = 10;
@@ -44,9 +44,7 @@ export function createHttpSource(options: HttpSourceOptions): ByteSource {
         reach,
         maxRedirects: MAX_REDIRECTS,
         signal,
-        ...(options.certificateAuthority !== undefined && {
-          certificateAuthority: options.certificateAuthority,
-        }),
+        certificateAuthority: options.certificateAuthority,
       }).catch((error: unknown) => {
         throw classify(error, display, signal);
       });

@@ -32,7 +32,7 @@ export interface TransferOptions {
   readonly signal: AbortSignal;
   readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
   /** How long a server is listened to before its rate is judged. */
-  readonly rateWindowMs?: number;
+  readonly rateWindowMs?: number | undefined;
   /** First pause; it doubles up to sixteenfold. */
   readonly retryDelayMs: number;
   readonly onRetry: (message: string) => void;

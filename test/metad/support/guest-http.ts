@@ -17,7 +17,7 @@ export function connectFromGuest(namespace: string): Socket {
 export interface GuestRequest {
   readonly method?: string;
   readonly headers?: Record<string, string>;
-  readonly body?: string | Buffer;
+  readonly body?: string | Buffer | undefined;
   readonly signal?: AbortSignal;
 }
 

@@ -31,7 +31,7 @@ async function newCache(netrcFile?: string): Promise<ImageCache> {
     logger: silentLogger,
     clock: systemClock,
     retryDelayMs: 1,
-    ...(netrcFile !== undefined && { netrcFile }),
+    netrcFile,
   });
 }
 

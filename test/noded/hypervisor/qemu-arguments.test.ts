@@ -38,9 +38,9 @@ function plan(machine: MachineSpec): readonly string[] {
     qmp: 3,
     console: 4,
     consoleLog: 5,
-    ...(machine.kernel && { kernel: 6 }),
-    ...(machine.kernel?.initrdPath !== undefined && { initrd: 7 }),
-    ...(machine.cdromPath !== undefined && { cdrom: 8 }),
+    kernel: machine.kernel && 6,
+    initrd: machine.kernel?.initrdPath === undefined ? undefined : 7,
+    cdrom: machine.cdromPath === undefined ? undefined : 8,
     disks: machine.disks.map((_, index) => ({ fd: 10 + index, direct: index === 0 })),
     taps: machine.nics.map((nic, index) => (nic.kind === 'tap' ? 100 + index : null)),
   });

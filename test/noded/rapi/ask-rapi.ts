@@ -6,9 +6,9 @@ import { text } from 'node:stream/consumers';
 
 export interface Asking {
   readonly method?: string;
-  readonly user?: string;
-  readonly password?: string;
-  readonly body?: string;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  readonly body?: string | undefined;
   readonly type?: string;
   readonly from?: string;
 }
@@ -29,7 +29,7 @@ export async function askRapi(
       headers: { 'content-type': type, 'content-length': Buffer.byteLength(body) },
     }),
     ...(user !== undefined && { auth: `${user}:${password}` }),
-    ...(asking.from !== undefined && { localAddress: asking.from }),
+    localAddress: asking.from,
   };
   const outgoing = request(options);
   outgoing.end(body);
