@@ -21,6 +21,7 @@ const shared: Readonly<Record<string, unknown>> = {
 export function loadHooks(): HooksModule {
   const { compileFunction } = process.getBuiltinModule('node:vm');
   const module: { exports: unknown } = { exports: {} };
+  // A compiled function has the parameters that it was given, which its type does not say.
   const run = compileFunction(
     readFileSync(HOOKS_BUNDLE, 'utf8'),
     ['module', 'exports', 'require'],

@@ -34,7 +34,8 @@ export function createFindElsewhere(
         const { trust } = await askPeer(peers, node, { method: 'GET', path, signal }, osInfo);
         if (trust.digest !== null) return { node, digest: trust.digest };
       } catch (error) {
-        const isPassedOver = isAppError(error) || (error as Error).name === 'TimeoutError';
+        const isPassedOver =
+          isAppError(error) || (error instanceof Error && error.name === 'TimeoutError');
         if (!isPassedOver) throw error;
       }
     }

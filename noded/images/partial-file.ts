@@ -61,7 +61,6 @@ export class PartialFile implements TransferSink {
     this.#validators = validators;
     try {
       // Without an encoding the chunks are Buffers.
-      // Without an encoding the chunks are Buffers.
       for await (const chunk of createReadStream(this.#options.path, {
         signal,
       }) as AsyncIterable<Buffer>) {

@@ -142,6 +142,7 @@ async function demo(lab: Lab): Promise<void> {
     await proveSecretIsNowhere(lab, secret, secretFile);
 
     say(`8. A second instance, whose user data tries to be ${FIRST}`);
+    // The shape is that of the program under demonstration.
     const { channel } = JSON.parse(await must(lab, 'gnt-instance', ['info', '--json', FIRST])) as {
       channel: { ip: string };
     };

@@ -102,6 +102,7 @@ async function* walk(dir: string): AsyncGenerator<string> {
 async function contains(path: string, needles: readonly Buffer[]): Promise<boolean> {
   let tail = Buffer.alloc(0);
   try {
+    // Without an encoding the chunks are Buffers.
     for await (const chunk of createReadStream(path, {
       highWaterMark: MIB,
     }) as AsyncIterable<Buffer>) {

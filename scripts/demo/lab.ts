@@ -85,6 +85,7 @@ export async function createLab(name: string): Promise<Lab> {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     child.stdin?.on('error', () => undefined); // a program that refuses early does not read its input
     child.stdin?.end(options.input ?? '');
+    // The event's arguments, as documented.
     const [status] = (await once(child, 'close')) as [number | null];
     clearTimeout(timer);
     return { status, stdout, stderr };
@@ -98,6 +99,7 @@ export async function createLab(name: string): Promise<Lab> {
     const ended = once(running, 'exit');
     running.kill('SIGTERM');
     const timer = setTimeout(() => running.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    // The event's arguments, as documented.
     const [status] = (await ended) as [number | null];
     clearTimeout(timer);
     return status;

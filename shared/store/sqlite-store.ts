@@ -95,6 +95,7 @@ function createStore(database: DatabaseSync): Store {
     },
     async list(collection) {
       checkCollection(collection);
+      // As in get().
       return (selectAll.all(collection) as unknown as Row[]).map((row) =>
         decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
       );
@@ -128,6 +129,7 @@ function createWriter(
   );
   const remove = database.prepare('DELETE FROM records WHERE collection = ? AND id = ?');
   return ({ collection, id, expected, json }) => {
+    // Columns of a STRICT table have the types of Row.
     const row = selectOne.get(collection, id) as Row | undefined;
     const holds = expected === 'any' || expected === (row?.revision ?? 'absent');
     if (!holds) throw new StoreConflict(collection, id);

@@ -49,7 +49,7 @@ async function* inProcess(
   input.on('error', (error) => output.destroy(error));
   input.pipe(output);
   try {
-    for await (const chunk of output) yield chunk as Buffer;
+    for await (const chunk of output) yield chunk as Buffer; // no encoding is set
   } finally {
     input.destroy();
     output.destroy();
@@ -83,7 +83,7 @@ async function* byProgram(
   });
   ended.catch(() => undefined);
   try {
-    for await (const chunk of stdout) yield chunk as Buffer;
+    for await (const chunk of stdout) yield chunk as Buffer; // no encoding is set
     const status = await ended;
     if (status !== 0) throw new Error(complaint.trim().split('\n').at(-1) ?? `status ${status}`);
   } finally {

@@ -182,6 +182,7 @@ async function virtualSize(jail: ImageJail, format: ContainerFormat): Promise<nu
       `the ${format} image cannot be opened: ${lastLine(result.stderr)}`,
     );
   }
+  // qemu-img prints an object; both of its values are judged below.
   const info = JSON.parse(result.stdout) as {
     'virtual-size'?: unknown;
     'backing-filename'?: unknown;

@@ -25,6 +25,7 @@ export async function overlayPackage(input: Readable, rootPath: string): Promise
   });
   input.pipe(gunzip);
   try {
+    // Without an encoding the chunks are Buffers.
     return await extractTar(gunzip as AsyncIterable<Buffer>, rootPath);
   } catch (error) {
     if (inputError !== null)

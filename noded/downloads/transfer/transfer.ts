@@ -163,6 +163,7 @@ async function* paced(
   const chunks = body[Symbol.asyncIterator]();
   try {
     for (;;) {
+      // An AsyncIterable does not say what its iterator returns at the end: any.
       const next = await pace.of(chunks.next() as Promise<IteratorResult<Buffer, void>>);
       if (next.done) return;
       yield next.value;
