@@ -9,15 +9,13 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
-import { buildAppliance } from '../../appliance/image/build.ts';
 import { AgentWord } from '../../noded/appliance/agent-word.ts';
 import { type ApplianceRun, bootAppliance } from './support/boot-appliance.ts';
+import { buildTestAppliance } from './support/build-test-appliance.ts';
 
 /** What only a machine can prove of hostile scripts: the kernel's own barriers, and limits. */
 const DISK_BYTES = 64 * 1024 * 1024;
@@ -27,16 +25,7 @@ let run: ApplianceRun;
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), 'gnt-confinement-test-'));
-  applianceDir = join(directory, 'appliance');
-  await buildAppliance({
-    applianceDir,
-    cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
-    mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
-    nodePath: process.execPath,
-    force: false,
-    step: () => undefined,
-    signal: new AbortController().signal,
-  });
+  applianceDir = await buildTestAppliance(directory);
   run = await bootHostile();
 });
 after(() => rmSync(directory, { recursive: true }));

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
-import { buildAppliance } from '../../appliance/image/build.ts';
 import { type ApplianceRun, bootAppliance } from './support/boot-appliance.ts';
+import { buildTestAppliance } from './support/build-test-appliance.ts';
 
 const MIB = 1024 * 1024;
 /** MiB. mkfs.xfs makes nothing smaller than 300; the kernel resizes no btrfs to less than 256. */
@@ -19,16 +17,7 @@ let applianceDir = '';
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), 'gnt-file-systems-test-'));
-  applianceDir = join(directory, 'appliance');
-  await buildAppliance({
-    applianceDir,
-    cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
-    mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
-    nodePath: process.execPath,
-    force: false,
-    step: () => undefined,
-    signal: new AbortController().signal,
-  });
+  applianceDir = await buildTestAppliance(directory);
   shell(`truncate -s ${SIZES.xfs.disk}M disk-xfs; truncate -s ${SIZES.btrfs.disk}M disk-btrfs; truncate -s ${SIZES.lvm}M disk-lvm
     truncate -s ${SIZES.xfs.image - 2}M part-xfs && mkfs.xfs -q -L data part-xfs
     truncate -s ${SIZES.btrfs.image - 2}M part-btrfs && mkfs.btrfs -q -L system part-btrfs`);

@@ -9,17 +9,15 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstallEvent } from '#shared/contract/install-event.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import { hookPoint } from '#shared/contract/primitives.ts';
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
-import { buildAppliance } from '../../appliance/image/build.ts';
 import { bootAppliance } from './support/boot-appliance.ts';
+import { buildTestAppliance } from './support/build-test-appliance.ts';
 
 const DISK_BYTES = 128 * 1024 * 1024;
 const SECOND_DISK_BYTES = 32 * 1024 * 1024;
@@ -29,16 +27,7 @@ let applianceDir = '';
 
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), 'gnt-appliance-test-'));
-  applianceDir = join(directory, 'appliance');
-  await buildAppliance({
-    applianceDir,
-    cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
-    mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
-    nodePath: process.execPath,
-    force: false,
-    step: () => undefined,
-    signal: new AbortController().signal,
-  });
+  applianceDir = await buildTestAppliance(directory);
 });
 after(() => rmSync(directory, { recursive: true }));
 

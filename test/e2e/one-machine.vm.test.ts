@@ -12,6 +12,7 @@ import { type PackageMirror, startPackageMirror } from './support/package-mirror
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
+import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
  * The main job on one real guest, in the order in which an operator sees it: each test goes on
@@ -22,6 +23,7 @@ const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
 let lab: Lab;
 let packages: Server;
+let packagesPort: number;
 let mirror: PackageMirror;
 let secretFile: string;
 let imagePath: string;
@@ -54,7 +56,7 @@ before(async () => {
     response.writeHead(isAllowed ? 200 : 401);
     response.end(isAllowed ? archiveBytes : 'who are you?');
   });
-  await new Promise<void>((resolve) => packages.listen(0, '127.0.0.1', resolve));
+  packagesPort = await listenOnLoopback(packages);
   mirror = await startPackageMirror('local-1');
   await writeFile(join(lab.paths.root, 'mirror.yaml'), mirror.hook);
   await lab.startNode();
@@ -80,13 +82,11 @@ async function info(): Promise<InstanceInfo> {
 test('installs a Debian image with script, parameters of each visibility, a package behind a password and a hook', async () => {
   const allowed = ['--package-mirror', `local-1=${mirror.url}`];
   assert.equal((await lab.run('gnt-cluster', ['modify', ...allowed])).status, 0);
-  const address = packages.address();
-  assert.ok(address !== null && typeof address === 'object');
   const result = await lab.run('gnt-instance', [
     'add', '--os-image', imagePath, '-o', 'personal-debian', '--communication=yes',
     '-O', 'greeting=good morning', '--os-parameters-private', 'licence=LIC-PRIVATE-1',
     '--os-parameters-secret', `root_password=@${secretFile}`,
-    '--personalization-package', `http://127.0.0.1:${address.port}/x.tar.gz`,
+    '--personalization-package', `http://127.0.0.1:${packagesPort}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
     '--user-data', join(fixtures, 'user-data.sh'), '-s', '2G', '-B', 'memory=512,vcpus=2',
     '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,

@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
  * What can be refused without a machine: each with its exit status, its code, the offending value,
@@ -111,11 +112,9 @@ test('fails an install whose download is cut short, and starts nothing', async (
     response.write(Buffer.alloc(1000));
     setTimeout(() => response.destroy(), 50);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  assert.ok(address !== null && typeof address === 'object');
+  const port = await listenOnLoopback(server);
   try {
-    const url = `http://127.0.0.1:${address.port}/cut.img`;
+    const url = `http://127.0.0.1:${port}/cut.img`;
     const result = await lab.run('gnt-instance', [
       'add',
       '--os-image',

@@ -14,6 +14,7 @@ import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
+import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
  * One instance through failure, crashes, success and change, in this order, with values that are
@@ -70,11 +71,7 @@ before(async () => {
     const isKnown = request.headers.authorization === login;
     response.writeHead(isKnown ? 200 : 401).end(isKnown ? bytes : 'who are you?');
   });
-  packages.listen(0, '127.0.0.1');
-  await once(packages, 'listening');
-  const address = packages.address();
-  assert.ok(address !== null && typeof address === 'object');
-  packageUrl = `http://127.0.0.1:${address.port}/x.tar.gz`;
+  packageUrl = `http://127.0.0.1:${await listenOnLoopback(packages)}/x.tar.gz`;
   await lab.startNode();
 });
 

@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { access, cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { run, type RunResult } from '#shared/process/run.ts';
-import { readAptSources } from '../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { debianTree } from '../lab/cached-tree.ts';
 
 const top = join(import.meta.dirname, '../..');
-const SUITE = 'bookworm';
 const PACKAGES = ['bash-completion', 'libatomic1', 'logrotate', 'systemd'];
 const BUILD_TIMEOUT_MS = 15 * 60_000;
 const START_LIMIT_MS = 60_000;
@@ -33,41 +30,12 @@ before(async () => {
   assert.ok(made);
   root = join(work, 'root');
   // cp(1): of a whole root, with its owners, links and modes.
-  await run('cp', ['-a', await debianTree(), root]);
+  await run('cp', ['-a', await debianTree('debian-minimal', PACKAGES), root]);
   deb = join(root, made);
   await rename(join(work, made), deb);
   clean = await listFiles();
 });
 after(() => rm(work, { recursive: true, force: true }));
-
-/** A minimal Debian, made once and kept in the build cache; nothing is written below it. */
-async function debianTree(): Promise<string> {
-  const inputs = JSON.stringify([SUITE, PACKAGES]);
-  const hash = createHash('sha256').update(inputs).digest('hex').slice(0, 16);
-  const cache = join(homedir(), '.cache/gnt');
-  const tree = join(cache, `debian-minimal-${hash}`);
-  const isThere = await access(tree).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return tree;
-  await mkdir(cache, { recursive: true });
-  const unfinished = await mkdtemp(`${tree}.`);
-  await run(
-    'mmdebstrap',
-    [
-      ...['--mode=root', '--variant=minbase', '--format=directory'],
-      `--include=${PACKAGES.join(',')}`,
-      '--aptopt=APT::Install-Recommends "false"',
-      ...[SUITE, join(unfinished, 'root'), ...chooseAptSources(readAptSources())],
-    ],
-    { timeoutMs: BUILD_TIMEOUT_MS },
-  );
-  // Another process may have been faster; its tree is as good.
-  await rename(join(unfinished, 'root'), tree).catch(() => undefined);
-  await rm(unfinished, { recursive: true, force: true });
-  return tree;
-}
 
 /** In the root, in namespaces of their own: no process and no mount is left. */
 function inRoot(...command: readonly string[]): Promise<RunResult> {

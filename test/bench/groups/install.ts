@@ -8,6 +8,7 @@ import { run } from '#shared/process/run.ts';
 import { buildGuestImage } from '../../../scripts/guest-image/build.ts';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import type { Report } from '../support/measurement.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const fixtures = join(import.meta.dirname, '../../../fixtures');
 const MEGA = 1e6;
@@ -26,13 +27,11 @@ interface InstallTiming {
 export async function measure(report: Report): Promise<void> {
   const image = await buildGuestImage({ log: () => undefined });
   const lab = await createLab('gnt-bench');
-  const server = await servePackage(lab);
+  const { server, port } = await servePackage(lab);
   try {
     await must(lab, 'gnt-appliance', ['build']);
     await installDefinition(lab);
     await lab.startNode();
-    const address = server.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
     const overlay = ['--personalization-package', `http://127.0.0.1:${port}/package.tar.gz`];
     // The first run fills the page cache and writes the disk's blocks for the first time, as every
     // first install does.
@@ -266,7 +265,7 @@ async function virtualBytes(image: string): Promise<number> {
   return (JSON.parse(stdout) as { 'virtual-size': number })['virtual-size'];
 }
 
-async function servePackage(lab: Lab): Promise<Server> {
+async function servePackage(lab: Lab): Promise<{ server: Server; port: number }> {
   const archive = join(lab.paths.root, 'package.tar.gz');
   await run('tar', [
     '-C',
@@ -283,8 +282,7 @@ async function servePackage(lab: Lab): Promise<Server> {
     response.writeHead(request.url === '/package.tar.gz' ? 200 : 404, { 'content-length': size });
     response.end(bytes);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return server;
+  return { server, port: await listenOnLoopback(server) };
 }
 
 async function must(lab: Lab, ...command: Parameters<Lab['run']>): Promise<string> {

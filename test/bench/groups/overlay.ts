@@ -1,12 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { InstallPlan } from '#shared/contract/plan.ts';
-import { readAptSources } from '../../../appliance/image/apt-source-files.ts';
-import { chooseAptSources } from '../../../appliance/image/apt-sources.ts';
-import { buildAppliance } from '../../../appliance/image/build.ts';
 import { bootAppliance } from '../../appliance/support/boot-appliance.ts';
+import { buildTestAppliance } from '../../appliance/support/build-test-appliance.ts';
 import type { Report } from '../support/measurement.ts';
 
 /** What packages are made of, as a shell script that fills the present directory. */
@@ -49,16 +47,7 @@ umount /mnt/t; sync`;
 export async function measure(report: Report): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'gnt-bench-overlay-'));
   try {
-    const applianceDir = join(directory, 'appliance');
-    await buildAppliance({
-      applianceDir,
-      cacheDir: process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'),
-      mirror: { sources: chooseAptSources(readAptSources()), proxyEnvironment: {} },
-      nodePath: process.execPath,
-      force: false,
-      step: () => undefined,
-      signal: new AbortController().signal,
-    });
+    const applianceDir = await buildTestAppliance(directory);
     for (const [name, fill] of Object.entries(contents)) {
       const shell = (command: string): void =>
         void execFileSync('bash', ['-euc', command], { cwd: directory, stdio: 'ignore' });

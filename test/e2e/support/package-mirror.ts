@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const repository = join(import.meta.dirname, '../../../fixtures/debian-repository');
 
@@ -37,12 +37,9 @@ export async function startPackageMirror(name: string): Promise<PackageMirror> {
       () => response.writeHead(path === '/outside' ? 200 : 404).end(),
     );
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
+  const port = await listenOnLoopback(server);
   return {
-    url: `http://127.0.0.1:${address.port}/debian`,
+    url: `http://127.0.0.1:${port}/debian`,
     hook: composeHook(name, await readFile(join(repository, 'keyring.gpg'), 'base64')),
     told: [
       `random ${createHash('sha256').update(random).digest('hex')}`,

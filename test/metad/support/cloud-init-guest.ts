@@ -1,12 +1,9 @@
-import { createHash } from 'node:crypto';
-import { access, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
-import { chooseAptSources } from '../../../appliance/image/apt-sources.ts';
-import { readAptSources } from '../../../appliance/image/apt-source-files.ts';
+import { debianTree } from '../../lab/cached-tree.ts';
 
-const SUITE = 'bookworm';
 const PACKAGES = [
   'ca-certificates',
   'cloud-init',
@@ -16,41 +13,17 @@ const PACKAGES = [
   'isc-dhcp-client',
   'netbase',
 ];
-const BUILD_TIMEOUT_MS = 15 * 60_000;
 const BOOT_TIMEOUT_MS = 180_000;
 
 /**
  * A Debian root with the unmodified cloud-init, made once and kept in the build cache.
  * @returns its path; nothing may be written below it
  */
-export async function cloudInitTree(): Promise<string> {
-  const inputs = JSON.stringify([SUITE, PACKAGES]);
-  const hash = createHash('sha256').update(inputs).digest('hex').slice(0, 16);
-  const cache = join(homedir(), '.cache/gnt');
-  const tree = join(cache, `cloud-init-guest-${hash}`);
-  const isThere = await access(tree).then(
-    () => true,
-    () => false,
+export function cloudInitTree(): Promise<string> {
+  const left = ['man', 'doc', 'locale'].map(
+    (name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`,
   );
-  if (isThere) return tree;
-  await mkdir(cache, { recursive: true });
-  const unfinished = await mkdtemp(`${tree}.`);
-  const root = join(unfinished, 'root');
-  await run(
-    'mmdebstrap',
-    [
-      ...['--mode=root', '--variant=minbase', '--format=directory'],
-      `--include=${PACKAGES.join(',')}`,
-      '--aptopt=APT::Install-Recommends "false"',
-      ...['man', 'doc', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
-      ...[SUITE, root, ...chooseAptSources(readAptSources())],
-    ],
-    { timeoutMs: BUILD_TIMEOUT_MS },
-  );
-  // Another process may have been faster; its tree is as good.
-  await rename(root, tree).catch(() => undefined);
-  await rm(unfinished, { recursive: true, force: true });
-  return tree;
+  return debianTree('cloud-init-guest', PACKAGES, left);
 }
 
 export interface Boot {

@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
+import { cachedTree } from '../../lab/cached-tree.ts';
 import type { Guest } from './channel-lab.ts';
 
 /** Clients of metadata services, and the Python modules that they load. */
@@ -32,21 +31,11 @@ export function foreignClients(): Promise<string> {
  * Debian packages, unpacked and not installed; fetched once and kept in the build cache.
  * @returns the folder that stands for `/`; nothing may be written below it
  */
-export async function unpackPackages(name: string, packages: readonly string[]): Promise<string> {
-  const hash = createHash('sha256').update(packages.join()).digest('hex').slice(0, 16);
-  const cache = join(homedir(), '.cache/gnt');
-  const tree = join(cache, `${name}-${hash}`);
-  const isThere = await access(tree).then(
-    () => true,
-    () => false,
-  );
-  if (isThere) return tree;
-  await mkdir(cache, { recursive: true });
-  const unfinished = await mkdtemp(`${tree}.`);
-  try {
+export function unpackPackages(name: string, packages: readonly string[]): Promise<string> {
+  return cachedTree(name, packages, async (root, scratch) => {
     const download = async (): Promise<unknown> =>
       await run('apt-get', ['download', '-qq', ...packages], {
-        cwd: unfinished,
+        cwd: scratch,
         timeoutMs: DOWNLOAD_TIMEOUT_MS,
       });
     // The lists may be older than what the mirror has.
@@ -54,16 +43,10 @@ export async function unpackPackages(name: string, packages: readonly string[]):
       await run('apt-get', ['update', '-qq'], { timeoutMs: DOWNLOAD_TIMEOUT_MS });
       await download();
     });
-    const root = join(unfinished, 'root');
-    for (const file of await readdir(unfinished)) {
-      if (file.endsWith('.deb')) await run('dpkg-deb', ['-x', join(unfinished, file), root]);
+    for (const file of await readdir(scratch)) {
+      if (file.endsWith('.deb')) await run('dpkg-deb', ['-x', join(scratch, file), root]);
     }
-    // Another process may have been faster; its tree is as good.
-    await rename(root, tree).catch(() => undefined);
-  } finally {
-    await rm(unfinished, { recursive: true, force: true });
-  }
-  return tree;
+  });
 }
 
 /** A Python program for `runPython`: what botocore asks of a metadata service. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 export interface FtpServerOptions {
   content: Buffer;
@@ -29,9 +30,7 @@ export async function startFtpServer(options: FtpServerOptions): Promise<FtpServ
     socket.on('error', () => undefined);
     serve(socket, options, commands, sockets);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `ftp://127.0.0.1:${port}/image.raw`,
     port,

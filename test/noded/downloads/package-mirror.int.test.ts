@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
@@ -25,6 +24,7 @@ import {
   type GuestRequest,
 } from '../../metad/support/guest-http.ts';
 import { exampleView, installingView } from '../../metad/support/view-fixture.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const NOBODY = 65_534;
 const FOLDER = '/ganeti/latest/mirror';
@@ -83,6 +83,7 @@ const SPECIAL: Record<string, (response: ServerResponse, request: IncomingMessag
     pipeline(pour, response).catch(() => undefined);
   },
 };
+let port: number;
 let pouredBytes = 0;
 const chunk = Buffer.alloc(256 * 1024);
 
@@ -92,8 +93,7 @@ function* pour(): Generator<Buffer> {
 
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-mirror-'));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  port = await listenOnLoopback(server);
   lab = await ChannelLab.create();
   content = await startContentServer({
     clock: systemClock,
@@ -118,7 +118,6 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 beforeEach(async () => {
-  const { port } = server.address() as AddressInfo;
   mirrors = { debian: `http://127.0.0.1:${port}/debian` };
   await put(allowing('debian'));
   asked.length = 0;

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -12,6 +11,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { openPackage } from '../../../noded/downloads/package-source.ts';
 import { fails, newCache, signal } from './image-cache-lab.ts';
 import { startImageServer } from './image-server.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const chunk = Buffer.alloc(64 * 1024, 'x');
 
@@ -22,9 +22,7 @@ async function startServer(listener: RequestListener) {
     response.on('error', () => undefined);
     listener(request, response);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `http://127.0.0.1:${port}/image`,
     [Symbol.asyncDispose]: async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 export interface ImageServerOptions {
   content: Buffer;
@@ -38,9 +38,7 @@ export async function startImageServer(options: ImageServerOptions): Promise<Ima
     void answer(request, response, options);
   };
   const server = options.tls ? createTlsServer(options.tls, handler) : createServer(handler);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   return {
     url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}/image`,
     port,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { chmod, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo, Socket } from 'node:net';
+import { createServer, Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +17,7 @@ import { proxyHeader } from '../../../noded/metad-link/proxy-header.ts';
 import type { ServiceTarget } from '../../../noded/metad-link/service-relay.ts';
 import { ChannelLab, type Guest } from '../../metad/support/channel-lab.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const PORT = 3142;
 const NOBODY = 65_534;
@@ -24,6 +25,7 @@ let lab: ChannelLab;
 let guest: Guest;
 let content: ContentServer;
 let view: InstanceView;
+let hostPort: number;
 let revision = 1;
 /** What the node's record says. */
 const targets = new Map<string, ServiceTarget>();
@@ -42,8 +44,7 @@ const server = createServer({ allowHalfOpen: true }, (socket) => {
 const opened: Socket[] = [];
 
 before(async () => {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  hostPort = await listenOnLoopback(server);
   lab = await ChannelLab.create();
   content = await startContentServer({
     clock: systemClock,
@@ -71,7 +72,6 @@ beforeEach(async () => {
   for (const socket of opened.splice(0)) socket.destroy();
   for (const { socket } of accepted.splice(0)) socket.destroy();
   const { uuid, name, channel } = view;
-  const hostPort = (server.address() as AddressInfo).port;
   targets.set(`${uuid}/apt`, {
     instance: { name, uuid, ip: channel.ip },
     port: PORT,

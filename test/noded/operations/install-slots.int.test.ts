@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -23,6 +22,7 @@ import type { OperationDependencies } from '../../../noded/operations/operation-
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const report: JobReporter = {
   log: () => undefined,
@@ -40,8 +40,8 @@ test('installations whose images come at a byte a second hold no place of those 
     response.write('x');
     const timer = setInterval(() => response.write('x'), 1000);
     response.on('close', () => clearInterval(timer));
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  const port = await listenOnLoopback(server);
   const clock = systemClock;
   const store = createSqliteStore({ path: join(directory, 'store.sqlite'), clock });
   const clusters = createClusterRepository(store, clock);
@@ -87,7 +87,6 @@ test('installations whose images come at a byte a second hold no place of those 
     return execute({ jobId, signal: ends.signal, report });
   };
   try {
-    const { port } = server.address() as AddressInfo;
     const slow = [1, 2].map((n) => create(`http://127.0.0.1:${port}/${n}.raw`));
     const reason = new AppError('JOB_CANCELED', 'enough');
     const outcomes = Promise.allSettled(slow);

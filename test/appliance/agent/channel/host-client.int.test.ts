@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createHostClient } from '../../../../appliance/agent/channel/host-client.ts';
+import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 
 test('asks again when the service is down for a moment, as it is when it is started again', async () => {
   const server = createServer((_, response) => response.end('{"colour": ["blue", "public"]}'));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   server.close();
   await once(server, 'close');
   const client = createHostClient({ host: '127.0.0.1', port });

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { hookDocument, TempRoot } from './support/temp-root.ts';
 import { listScenarios, readScenario } from './support/scenarios.ts';
+import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 
 const STAGES: readonly HookStage[] = [
   'after-install-chroot.before',
@@ -250,10 +249,9 @@ test("yip's scenario download puts a file where it is told, by its own name into
   const server = createServer((request, response) => {
     response.statusCode = request.url === '/fruit.txt' ? 200 : 404;
     response.end('apple');
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  });
+  const port = await listenOnLoopback(server);
   try {
-    const { port } = server.address() as AddressInfo;
     const [document] = readScenario('download');
     assert.ok(document);
     const text = Buffer.from(document.content, 'base64').toString();

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -13,6 +11,7 @@ import { ScriptWorld } from '../../../../appliance/agent/scripts/script-world.ts
 import { createHooksStage, hasHooks } from '../../../../appliance/agent/stages/hooks.ts';
 import type { StageReporter } from '../../../../appliance/agent/report/stage.ts';
 import { hookDocument } from '../hooks/support/temp-root.ts';
+import { listenOnLoopback } from '../../../lab/listen-on-loopback.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'gnt-own-hooks-'));
 const nowhere = join(folder, 'nowhere');
@@ -22,9 +21,10 @@ const server = createServer((request, response) => {
   // The client would wait for more.
   response.setHeader('connection', 'close');
   response.end(JSON.stringify(served));
-}).listen(0, '127.0.0.1');
+});
+let port: number;
 before(async () => {
-  if (!server.listening) await once(server, 'listening');
+  port = await listenOnLoopback(server);
   writeFileSync(join(folder, 'z.yaml'), 'stages: {install.pre: [{}], boot: [{}]}');
   writeFileSync(join(folder, 'README'), 'no hooks');
 });
@@ -54,7 +54,7 @@ function open(of: InstallPlan, ownFolder: string) {
   const books: HookBook[] = [];
   const stages = createHooksStage({
     plan: of,
-    host: createHostClient({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }),
+    host: createHostClient({ host: '127.0.0.1', port }),
     parameters: async () => ({}),
     world: new ScriptWorld(),
     load: () => ({ openHooks }),
