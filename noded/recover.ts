@@ -2,9 +2,8 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
-import type { InstanceRunner } from './instances/instance-runner.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
-import type { Views } from './instances/views.ts';
+import type { Orphans } from './instances/orphans.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobRepository } from './jobs/job-repository.ts';
 import type { MetadLink } from './metad-link/metad-link.ts';
@@ -15,8 +14,7 @@ export interface RecoverDependencies {
   readonly network: ChannelNetwork;
   readonly metad: MetadLink;
   readonly keeper: MachineKeeper;
-  readonly runner: InstanceRunner;
-  readonly views: Views;
+  readonly orphans: Orphans;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
   /** Whether what a record names as its node is this one. */
@@ -35,7 +33,7 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * reason to cut the power of a guest.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
-  const { metad, keeper, logger } = dependencies;
+  const { metad, keeper, orphans, logger } = dependencies;
   await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
   const { instances: views } = await metad.status();
   for (const view of views) keeper.continueRevisions(view.revision);
@@ -54,37 +52,11 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
     await machine.kill();
     if (device !== null) await dependencies.network.releaseTap(device);
   }
-  await adoptOrphans(dependencies);
-  for (const { machine, instanceName, isOrphan } of keeper.list())
-    if (isOrphan) logger.error('machine.orphan', { machine: machine.uuid, instance: instanceName });
+  await orphans.takeOverAll('warn');
+  for (const { uuid, name } of orphans.list())
+    logger.error('machine.orphan', { machine: uuid, instance: name });
   await failInterruptedInstalls(dependencies);
   await dropStaleViews(dependencies);
-}
-
-/** Takes over the orphans whose records are there by now */
-export async function adoptOrphans(
-  dependencies: Pick<
-    RecoverDependencies,
-    'instances' | 'keeper' | 'runner' | 'views' | 'owns' | 'logger'
-  >,
-  level: 'warn' | 'debug' = 'warn',
-): Promise<void> {
-  const { instances, keeper, runner, views, owns, logger } = dependencies;
-  const orphans = keeper.list().filter(({ isOrphan }) => isOrphan);
-  for (const { machine } of orphans) {
-    const { uuid } = machine;
-    try {
-      const instance = await instances.findByUuid(uuid);
-      if (instance === undefined || !owns(instance.primaryNode)) continue;
-      await keeper.adopt(instance, (tap, revision) => views.forRun(uuid, tap, revision));
-      runner.watchReady(uuid);
-      logger.info('machine.adopted', { instance: instance.name, machine: machine.pid });
-    } catch (error) {
-      // One machine that cannot be taken over must not keep the others, and the daemon, from
-      // working.
-      logger[level]('machine.not-taken-over', { machine: uuid, err: error });
-    }
-  }
 }
 
 async function failInterruptedInstalls({

@@ -8,10 +8,11 @@ import { createExposedServices, type ExposedServices } from './instances/exposed
 import { createGuestEvents, followGuests, type GuestEvents } from './instances/guest-events.ts';
 import { createInstanceRunner, type InstanceRunner } from './instances/instance-runner.ts';
 import { createMachineKeeper, type MachineKeeper } from './instances/machine-keeper.ts';
+import { createOrphans, type Orphans } from './instances/orphans.ts';
 import { createViews, type Views } from './instances/views.ts';
 import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
 import { programCommand } from './program-command.ts';
-import { adoptOrphans, recover } from './recover.ts';
+import { recover } from './recover.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
 
@@ -24,6 +25,7 @@ export interface NodeGuests extends AsyncDisposable {
   readonly views: Views;
   readonly services: ExposedServices;
   readonly runner: InstanceRunner;
+  readonly orphans: Orphans;
   readonly guestEvents: GuestEvents;
   /**
    * Installations that are under way, by instance: whoever installs keeps it, and guests get their
@@ -57,6 +59,9 @@ export async function startGuests(
     ...{ instances, keeper, views, metad, disks, guestEvents, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
+  const orphans = createOrphans({
+    ...{ instances, keeper, runner, views, owns: records.owns, logger, clock },
+  });
   const activeInstalls = new Map<string, ActiveInstall>();
 
   await using undo = new AsyncDisposableStack();
@@ -81,14 +86,14 @@ export async function startGuests(
     await following;
   });
   await recover({
-    ...{ hypervisor, network, metad, keeper, runner, views, instances, logger, clock },
+    ...{ hypervisor, network, metad, keeper, orphans, instances, logger, clock },
     ...{ jobs: records.jobs, owns: records.owns },
   });
   isRecovered = true;
-  undo.use(followOrphans({ instances, keeper, runner, views, owns: records.owns, logger }));
+  undo.use(followOrphans(orphans));
   const all = undo.move();
   return {
-    ...{ metad, keeper, views, services, runner, guestEvents, activeInstalls },
+    ...{ metad, keeper, views, services, runner, orphans, guestEvents, activeInstalls },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
@@ -97,10 +102,10 @@ export async function startGuests(
  * Looks again for the records of orphans: a store that was away comes back, a lost record is
  * restored.
  */
-function followOrphans(dependencies: Parameters<typeof adoptOrphans>[0]): Disposable {
+function followOrphans(orphans: Orphans): Disposable {
   let looking: Promise<void> | undefined;
   const look = (): void => {
-    looking ??= adoptOrphans(dependencies, 'debug').finally(() => (looking = undefined));
+    looking ??= orphans.takeOverAll('debug').finally(() => (looking = undefined));
   };
   const timer = setInterval(look, ORPHAN_INTERVAL_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };

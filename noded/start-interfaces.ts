@@ -11,7 +11,7 @@ import {
 } from './cluster/overview.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import type { NodedConfig } from './config.ts';
-import { describeNode, listOrphans } from './doctor/describe-node.ts';
+import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
@@ -44,13 +44,16 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const { instances, nodes, owns, peers } = records;
   const sources = ownSources(parts);
   const own = ownDependencies(parts, sources);
+  const overview =
+    peers === null
+      ? own.overview
+      : createClusterOverview(own.overview, { ...sources, nodes, peers });
   const served =
     peers === null
       ? own
       : {
-          ...own,
-          jobs: createClusterJobs({ nodeName, own: jobs, peers, nodes, instances }),
-          overview: createClusterOverview(own.overview, { ...sources, nodes, peers }),
+          ...{ ...own, overview },
+          jobs: createClusterJobs({ nodeName, own: jobs, peers, nodes, instances, overview }),
         };
   await using undo = new AsyncDisposableStack();
   if (peers !== null) answerPeers(peers, own, logger);
@@ -79,13 +82,13 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, applianceFiles } = host;
-  const { metad, keeper, runner } = guests;
+  const { metad, keeper, runner, orphans } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
-      applianceFiles,
+      ...{ applianceFiles, orphans },
     });
-  return { instances, owns, clusters, runner, describeNode: describe };
+  return { nodeName, instances, owns, clusters, runner, orphans, describeNode: describe };
 }
 
 /** What this node answers from, without asking others. */
@@ -93,7 +96,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
   const { version, config, records, host, guests, osRegistry, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, applianceFiles, accelerators } = host;
-  const { keeper, metad } = guests;
+  const { keeper, metad, orphans } = guests;
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
@@ -104,7 +107,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
         ...{ paths: config.paths, applianceFiles },
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
-        orphans: () => listOrphans(keeper),
+        orphans: () => orphans.list(),
         store: {
           description: storeDescription,
           ask: () => clusters.load(),

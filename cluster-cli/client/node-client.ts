@@ -9,12 +9,14 @@ import {
   exportInfo,
   jobSubmitted,
   listedNode,
+  listedOrphan,
   nodeInfo,
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
   type DoctorReport,
   type ListedNode,
+  type ListedOrphan,
   type ExportInfo,
   type NodeInfo,
   type OsInfo,
@@ -61,6 +63,8 @@ export interface NodeClient {
   cluster(): Promise<ClusterInfo>;
   instances(): Promise<InstanceInfo[]>;
   instance(name: string): Promise<InstanceInfo>;
+  /** Machines that run without a record. */
+  orphans(): Promise<ListedOrphan[]>;
   operatingSystems(): Promise<OsInfo[]>;
   operatingSystem(name: string): Promise<OsInfo>;
   exports(): Promise<ExportInfo[]>;
@@ -111,6 +115,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     cluster: () => get('/v1/cluster', clusterInfo),
     instances: () => get('/v1/instances', instanceInfo.array()),
     instance: (name) => get(instancePath(name), instanceInfo),
+    orphans: () => get('/v1/orphans', listedOrphan.array()),
     operatingSystems: () => get('/v1/os', osInfo.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
     exports: () => get('/v1/exports', exportInfo.array()),

@@ -1,23 +1,38 @@
+import type { ListedOrphan } from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
-const { text, number, size, time, boolean, list } = fieldsOf<InstanceInfo>();
-const running = fieldsOfPart((i: InstanceInfo) => (i.running ? { ...i, ...i.running } : undefined));
+/**
+ * A row of the list: an instance, or a machine that runs without a record. Ganeti's status for what
+ * runs where it should not is ERROR_wrongnode; what belongs to no node at all it calls an orphan.
+ */
+export type InstanceRow = InstanceInfo | (ListedOrphan & { readonly status: 'ERROR_orphan' });
+
+const recordOf = (row: InstanceRow): InstanceInfo | undefined =>
+  row.status === 'ERROR_orphan' ? undefined : row;
+const any = fieldsOf<InstanceRow>();
+const { text, number, size, time, boolean, list } = fieldsOfPart(recordOf);
+const running = fieldsOfPart((row: InstanceRow) => {
+  const instance = recordOf(row);
+  return instance?.running ? { ...instance, ...instance.running } : undefined;
+});
 
 const sizesMiB = (instance: InstanceInfo): readonly number[] =>
   instance.disks.map((disk) => disk.sizeBytes / MIB);
 
 /** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
-export const instanceFields: FieldTable<InstanceInfo> = {
+export const instanceFields: FieldTable<InstanceRow> = {
   defaults: ['name', 'hypervisor', 'os', 'pnode', 'status', 'oper_ram'],
   fields: [
-    text('name', 'Instance', 'Instance name', (i) => i.name),
-    text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
+    any.text('name', 'Instance', 'Instance name', (i) => i.name),
+    any.text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
     text('os', 'OS', 'OS definition and variant', (i) => i.osType),
-    text('pnode', 'Primary_node', 'Primary node', (i) => i.primaryNode),
-    text('status', 'Status', 'State of the instance', (i) => i.status),
+    any.text('pnode', 'Primary_node', 'Primary node', (i) =>
+      i.status === 'ERROR_orphan' ? i.node : i.primaryNode,
+    ),
+    any.text('status', 'Status', 'State of the instance', (i) => i.status),
     running.size(
       'oper_ram',
       'Memory',
@@ -30,7 +45,12 @@ export const instanceFields: FieldTable<InstanceInfo> = {
       'Virtual CPUs of the running instance',
       (i) => i.beparams.vcpus,
     ),
-    boolean('oper_state', 'Running', 'Whether it runs', (i) => i.running !== null),
+    any.boolean(
+      'oper_state',
+      'Running',
+      'Whether it runs',
+      (i) => i.status === 'ERROR_orphan' || i.running !== null,
+    ),
     text('admin_state', 'InstanceState', 'What it should be: up or down', (i) => i.adminState),
     text(
       'install_state',
@@ -51,7 +71,9 @@ export const instanceFields: FieldTable<InstanceInfo> = {
       (i) => i.readyAtMs !== null,
     ),
     running.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
-    running.number('pid', 'PID', 'Process of the virtual machine', (i) => i.pid),
+    any.number('pid', 'PID', 'Process of the virtual machine', (i) =>
+      i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
+    ),
     size('be/memory', 'ConfigMemory', 'Configured memory', (i) => i.beparams.memoryMiB),
     size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
     size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
@@ -103,7 +125,7 @@ export const instanceFields: FieldTable<InstanceInfo> = {
     text('os_image', 'OS_image', 'Image of the last installation', (i) => i.osImage),
     list('secrets', 'Secrets', 'Names of the secret OS parameters', (i) => i.secretNames),
     list('tags', 'Tags', 'Tags', (i) => i.tags),
-    text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
+    any.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
     text(
       'instance_id',
       'InstanceID',

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { activeDisk } from '#shared/contract/api.ts';
+import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
@@ -10,7 +10,7 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface InstanceRoutesDependencies {
-  readonly overview: Pick<Overview, 'instances' | 'instance'>;
+  readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid'>;
   readonly disks: Pick<InstanceDisks, 'activate'>;
   readonly logDir: string;
@@ -22,6 +22,12 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
     question('/v1/instances', 'All instances', instanceInfo.array(), async () => [
       ...(await overview.instances()),
     ]),
+    question(
+      '/v1/orphans',
+      'Machines that run without a record of the cluster; INSTANCE_ADOPT and INSTANCE_REMOVE decide',
+      listedOrphan.array(),
+      async () => [...(await overview.orphans())],
+    ),
     question(
       '/v1/instances/{name}',
       'An instance; private values are replaced, secrets are told by name',

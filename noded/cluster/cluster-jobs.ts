@@ -7,6 +7,7 @@ import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import type { Overview } from './overview.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 
@@ -17,6 +18,7 @@ export interface ClusterJobsDependencies {
   readonly peers: Peers;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
+  readonly overview: Pick<Overview, 'orphans'>;
 }
 
 const JSON_TYPE = 'application/json';
@@ -81,10 +83,13 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
   };
 }
 
+/** What may be said of a machine without a record. */
+const OF_ORPHANS = new Set<string>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
+
 /** Where an operation belongs. An instance that is not found is refused by this node's own job. */
 async function nodeFor(
   opcode: Opcode,
-  { nodeName, nodes, instances }: ClusterJobsDependencies,
+  { nodeName, nodes, instances, overview }: ClusterJobsDependencies,
 ): Promise<string> {
   if (opcode.opcode === 'INSTANCE_CREATE') {
     const wanted = opcode.node ?? nodeName;
@@ -96,12 +101,16 @@ async function nodeFor(
     });
   }
   if (!('name' in opcode) || ANYWHERE.has(opcode.opcode)) return nodeName;
+  const { opcode: operation, name } = opcode;
   try {
-    return (await instances.findByName(opcode.name)).primaryNode;
+    // An orphan may have the name of an instance that is somewhere else by now.
+    if (operation !== 'INSTANCE_ADOPT') return (await instances.findByName(name)).primaryNode;
   } catch (error) {
-    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return nodeName;
-    throw error;
+    if (!isAppError(error, 'INSTANCE_NOT_FOUND')) throw error;
   }
+  if (!OF_ORPHANS.has(operation)) return nodeName;
+  const meant = (await overview.orphans()).filter((one) => one.uuid === name || one.name === name);
+  return (meant.find(({ node }) => node === nodeName) ?? meant[0])?.node ?? nodeName;
 }
 
 async function* watchPeer(

@@ -1,8 +1,16 @@
 import type { z } from 'zod';
-import { listedNode, nodeInfo, type ListedNode, type NodeInfo } from '#shared/contract/api.ts';
+import {
+  listedNode,
+  listedOrphan,
+  nodeInfo,
+  type ListedNode,
+  type ListedOrphan,
+  type NodeInfo,
+} from '#shared/contract/api.ts';
 import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
 import { toError, isAppError } from '#shared/errors/app-error.ts';
 import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
+import type { Orphans } from '../instances/orphans.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { askPeer, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
@@ -14,12 +22,16 @@ export interface Overview {
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
+  /** Of the nodes that answer. */
+  orphans(): Promise<readonly ListedOrphan[]>;
 }
 
 export interface OverviewSources extends InstanceInfoSources {
   readonly instances: InstanceRepository;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
+  readonly nodeName: string;
+  readonly orphans: Pick<Orphans, 'list'>;
   readonly describeNode: () => Promise<NodeInfo>;
 }
 
@@ -36,6 +48,8 @@ export function createOwnOverview(sources: OverviewSources): Overview {
     },
     instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
     nodes: async () => [await describeNode()],
+    orphans: () =>
+      Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: sources.nodeName }))),
   };
 }
 
@@ -53,6 +67,8 @@ export function createClusterOverview(
       return toError(error);
     }
   };
+  const otherNodes = async (): Promise<readonly string[]> =>
+    (await nodes.names()).filter((name) => !owns(name));
   const describeSilent = (record: InstanceRecord): Promise<InstanceInfo> =>
     loadInstanceInfo(record, sources, 'ERROR_nodedown');
   return {
@@ -91,9 +107,15 @@ export function createClusterOverview(
         const primary = records.filter(({ primaryNode }) => primaryNode === name);
         return listedNode.parse({ name, silent: answer.message, instances: primary.length });
       };
-      const others = (await nodes.names()).filter((name) => !owns(name));
-      const all = await Promise.all([own.nodes(), ...others.map(describe)]);
+      const all = await Promise.all([own.nodes(), ...(await otherNodes()).map(describe)]);
       return all.flat().sort((a, b) => a.name.localeCompare(b.name));
+    },
+    orphans: async () => {
+      const answers = await Promise.all([
+        own.orphans(),
+        ...(await otherNodes()).map((node) => ask(node, '/v1/orphans', listedOrphan.array())),
+      ]);
+      return answers.flatMap((answer) => (answer instanceof Error ? [] : answer));
     },
   };
 }

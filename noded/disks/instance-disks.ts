@@ -19,11 +19,11 @@ export interface InstanceDisks {
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
   /** Idempotent. */
-  remove(instance: InstanceRecord): Promise<void>;
+  remove(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
 }
 
 export function createInstanceDisks(disksDir: string): InstanceDisks {
-  const dirOf = (instance: InstanceRecord): string => join(disksDir, instance.uuid);
+  const dirOf = (instance: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, instance.uuid);
   const pathOf = (instance: InstanceRecord, index: number): string =>
     join(dirOf(instance), `disk${index}.raw`);
   const freeBytes = async (): Promise<number> => {

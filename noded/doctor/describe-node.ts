@@ -7,6 +7,7 @@ import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { Orphans } from '../instances/orphans.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 
 export interface DescribeNodeInput {
@@ -19,6 +20,7 @@ export interface DescribeNodeInput {
   readonly instances: InstanceRepository;
   readonly owns: (node: string) => boolean;
   readonly keeper: MachineKeeper;
+  readonly orphans: Pick<Orphans, 'list'>;
   readonly applianceFiles: ApplianceFiles;
 }
 
@@ -39,19 +41,9 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     instances: (await input.instances.list()).filter(({ primaryNode }) => input.owns(primaryNode))
       .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
-    orphans: listOrphans(keeper),
+    orphans: [...input.orphans.list()],
     appliance: await describeAppliance(input.applianceFiles),
   };
-}
-
-export function listOrphans(keeper: Pick<MachineKeeper, 'list'>): NodeInfo['orphans'] {
-  const orphans = keeper.list().filter(({ isOrphan }) => isOrphan);
-  return orphans.map(({ machine, instanceName, device }) => ({
-    uuid: machine.uuid,
-    name: instanceName,
-    pid: machine.pid,
-    tap: device,
-  }));
 }
 
 /** What this host has, and what of it is free. */

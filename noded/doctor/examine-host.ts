@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
-import type { DoctorFinding, DoctorReport, NodeInfo } from '#shared/contract/api.ts';
+import type { DoctorFinding, DoctorReport, Orphan } from '#shared/contract/api.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
@@ -43,7 +43,7 @@ export interface DoctorDependencies {
   readonly applianceFiles: ApplianceFiles;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly metadPid: () => number | null;
-  readonly orphans: () => NodeInfo['orphans'];
+  readonly orphans: () => readonly Orphan[];
   /** The store as people know it, and a question that it answers when it is there. */
   readonly store: {
     readonly description: string;
@@ -219,14 +219,14 @@ async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
   };
 }
 
-function checkOrphans(orphans: NodeInfo['orphans']): DoctorFinding {
+function checkOrphans(orphans: readonly Orphan[]): DoctorFinding {
   if (orphans.length === 0) return ok('orphans', 'every machine that runs has its record');
   const named = orphans.map(({ name, uuid, pid }) => `${name} (${uuid}, pid ${pid})`);
   return {
     check: 'orphans',
     level: 'warning',
     message: `machines without a record run on, untouched: ${named.join(', ')}`,
-    hint: 'restore the record with a backup of the store, they are taken over within seconds; or end them: kill PID',
+    hint: 'gnt-instance adopt NAME makes one an instance again; a record that comes back with a backup of the store is found within seconds; gnt-instance remove NAME ends it, its disks go too',
   };
 }
 

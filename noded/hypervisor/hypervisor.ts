@@ -31,6 +31,8 @@ export interface StartOptions {
   readonly signal?: AbortSignal | undefined;
   /** Kept in the run directory (root only) and given back by adopt(). Never a secret. */
   readonly meta?: Readonly<Record<string, string>>;
+  /** The machine's first one. @see Machine.writeNote */
+  readonly note?: string;
 }
 
 export interface Hypervisor {
@@ -121,7 +123,7 @@ class QemuHypervisor implements Hypervisor {
   async #start(
     spec: MachineSpec,
     runDirectory: RunDirectory,
-    { signal, meta = {} }: StartOptions,
+    { signal, meta = {}, note }: StartOptions,
   ): Promise<Machine> {
     const user = await this.#ensureUser();
     if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
@@ -144,6 +146,7 @@ class QemuHypervisor implements Hypervisor {
     const consoleLog = ConsoleLog.create();
     try {
       await runDirectory.create(record);
+      if (note !== undefined) await runDirectory.writeNote(note);
       signal?.throwIfAborted();
       launched = launchQemu(spec, runDirectory, files, user, consoleLog);
       return await this.#meet(record, runDirectory, launched, consoleLog, signal);

@@ -118,6 +118,13 @@ export interface Machine {
   /** Never rejects. The run directory is gone when it resolves. */
   readonly exited: Promise<MachineExit>;
   isRunning(): boolean;
+  /**
+   * Keeps a text in the run directory, which is root's alone, in place of the one before: for
+   * whoever finds the machine and nothing else of it. Never a secret.
+   */
+  writeNote(note: string): Promise<void>;
+  /** Undefined when there is none. */
+  readNote(): Promise<string | undefined>;
   /** Presses the power button (ACPI). @throws AppError QMP */
   powerdown(): Promise<void>;
   /** Presses reset. @throws AppError QMP */

@@ -85,6 +85,14 @@ export class QemuMachine implements Machine {
     return !this.#hasEnded && isAlive(this.#parts.identity);
   }
 
+  writeNote(note: string): Promise<void> {
+    return this.#parts.runDirectory.writeNote(note);
+  }
+
+  readNote(): Promise<string | undefined> {
+    return this.#parts.runDirectory.readNote();
+  }
+
   /** Opens the conversation with QEMU. @throws AppError QMP, or the signal's reason */
   async connect(timeoutMs: number, signal?: AbortSignal): Promise<void> {
     await this.#connect(timeoutMs, signal);

@@ -2,8 +2,10 @@ import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { MAX_UNIX_PATH_BYTES } from '#shared/sys/libc.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { parseProcessStat } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 
@@ -19,6 +21,9 @@ const machineRecord = z.strictObject({
   meta: z.record(z.string(), z.string()),
 });
 export type MachineRecord = z.infer<typeof machineRecord>;
+
+/** Of a note: more than the documents and parameters of an instance can have. */
+const MAX_NOTE_BYTES = 64 * MIB;
 
 const UUID_PATTERN = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -57,15 +62,28 @@ export class RunDirectory {
 
   async create(record: MachineRecord): Promise<void> {
     await mkdir(this.path, { recursive: true, mode: 0o700 });
-    const temporary = join(this.path, 'machine.json.new');
-    await writeFile(temporary, JSON.stringify(record), { mode: 0o600 });
-    await rename(temporary, join(this.path, 'machine.json'));
+    await this.#write('machine.json', JSON.stringify(record));
   }
 
   /** Undefined when there is none, or it is not readable as one. */
   async readRecord(): Promise<MachineRecord | undefined> {
     const text = await readText(join(this.path, 'machine.json'));
     return text === undefined ? undefined : machineRecord.safeParse(parseJson(text)).data;
+  }
+
+  /** A file of its own: a machine's description stays what every release can read. */
+  async writeNote(note: string): Promise<void> {
+    await this.#write('note', note);
+  }
+
+  /** Undefined when there is none. */
+  async readNote(): Promise<string | undefined> {
+    try {
+      return (await readBounded(join(this.path, 'note'), MAX_NOTE_BYTES)).toString('utf8');
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
   }
 
   /** The process that was launched, alive or not. */
@@ -75,6 +93,12 @@ export class RunDirectory {
 
   async remove(): Promise<void> {
     await rm(this.path, { recursive: true, force: true });
+  }
+
+  async #write(name: string, text: string): Promise<void> {
+    const temporary = join(this.path, `${name}.new`);
+    await writeFile(temporary, text, { mode: 0o600 });
+    await rename(temporary, join(this.path, name));
   }
 }
 

@@ -1,6 +1,5 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -17,10 +16,9 @@ import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 import { planSmbios } from './cloud-init-datasource.ts';
 import { planBoot } from './plan-boot.ts';
+import { powerOff } from './power-off.ts';
 import { readableByAll } from './readable-by-all.ts';
 import type { Views } from './views.ts';
-
-const POLL_MS = 100;
 
 export interface InstanceRunnerDependencies {
   readonly instances: InstanceRepository;
@@ -137,26 +135,11 @@ class KeeperRunner implements InstanceRunner {
   }
 
   async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
-    const { keeper, clock, instances } = this.#dependencies;
+    const { keeper, instances } = this.#dependencies;
     await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;
-    const deadlineMs = clock.monotonicMs() + timeoutS * 1000;
-    if (timeoutS > 0 && kept.kind === 'run') {
-      await kept.machine.powerdown().catch(() => undefined); // a guest that cannot be asked is ended below
-      while (kept.machine.isRunning() && clock.monotonicMs() < deadlineMs) {
-        await sleep(POLL_MS, undefined, { signal: context.signal });
-      }
-    }
-    if (kept.machine.isRunning()) {
-      if (timeoutS > 0)
-        context.report.log(
-          `${instance.name} did not obey within ${timeoutS} s, cutting the power`,
-          'warn',
-        );
-      await keeper.kill(instance.uuid);
-    }
-    await keeper.whenGone(instance.uuid);
+    await powerOff(kept, timeoutS, this.#dependencies, context);
   }
 
   async reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
@@ -179,6 +162,7 @@ class KeeperRunner implements InstanceRunner {
   async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {
     const { keeper, views } = this.#dependencies;
     const { uuid } = instance;
+    await keeper.keepRecord(instance);
     try {
       await keeper.republish(uuid, (device, revision) =>
         views.forRun(uuid, device, revision, secrets),

@@ -4,7 +4,7 @@ import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
-import type { Hypervisor } from '../hypervisor/hypervisor.ts';
+import type { Hypervisor, StartOptions } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { openBridgedTap } from '../network/bridged-tap.ts';
@@ -86,6 +86,11 @@ export interface MachineKeeper {
    * view told again.
    */
   adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void>;
+  /**
+   * Keeps the record beside the machine, so that the instance is not lost with its record: see
+   * orphans.ts. Nothing where no machine runs.
+   */
+  keepRecord(instance: InstanceRecord): Promise<void>;
   /**
    * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
    * restarted metad is told.
@@ -174,7 +179,7 @@ class KeptMachines implements MachineKeeper {
       const spec = await request.makeSpec(nics);
       request.signal?.throwIfAborted();
       const machine = await hypervisor.start(spec, {
-        meta: { kind: request.kind, instance: instance.name, device: channel?.device ?? '' },
+        ...describeMachine(request, channel?.device ?? ''),
         signal: request.signal,
       });
       const device = channel?.device ?? null;
@@ -216,6 +221,19 @@ class KeptMachines implements MachineKeeper {
       await this.#publish(entry.device, makeView);
     }
     Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
+    await this.keepRecord(instance);
+  }
+
+  async keepRecord(instance: InstanceRecord): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry?.kind !== 'run') return;
+    try {
+      await entry.machine.writeNote(JSON.stringify(instance));
+    } catch (error) {
+      // The machine runs all the same; one that has just ended has no run directory any more.
+      const level = entry.machine.isRunning() ? 'error' : 'debug';
+      this.#dependencies.logger[level]('record.not-kept', { uuid: instance.uuid, err: error });
+    }
   }
 
   async republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
@@ -327,4 +345,13 @@ function channelGuestOf({ channel, hvparams }: InstanceRecord): ChannelGuest {
     mac: channel.mac,
     newConnectionsPerSecond: rate,
   };
+}
+
+/** What is kept with a machine for the daemon after this one. */
+function describeMachine(
+  { instance, kind }: MachineRequest,
+  device: string,
+): Pick<StartOptions, 'meta' | 'note'> {
+  const meta = { kind, instance: instance.name, device };
+  return kind === 'run' ? { meta, note: JSON.stringify(instance) } : { meta };
 }

@@ -21,7 +21,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
       authorizeCreate(opcode, user, scope);
       return;
     }
-    if (!opcode.opcode.startsWith('INSTANCE_') || !('name' in opcode)) {
+    if (!isAboutInstance(opcode)) {
       throw notAllowed(user, `${opcode.opcode} is for users that are bound to no instances`);
     }
     const instance = await instances.findByName(opcode.name);
@@ -41,6 +41,12 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
         throw notAllowed(user, `the name '${opcode.newName}' is not one of theirs`);
     }
   };
+}
+
+/** A machine without a record is nobody's, whatever it was called. */
+function isAboutInstance(opcode: Opcode): opcode is Extract<Opcode, { name: string }> {
+  const isOfInstances = opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode;
+  return isOfInstances && opcode.opcode !== 'INSTANCE_ADOPT';
 }
 
 function authorizeCreate(

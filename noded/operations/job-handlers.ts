@@ -10,6 +10,7 @@ import {
 } from './change-instance.ts';
 import { createInstanceHandler } from './create-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
+import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
@@ -23,7 +24,8 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_REINSTALL: here(reinstallInstanceHandler(dependencies)),
     INSTANCE_SET_PARAMS: here(modifyInstanceHandler(dependencies)),
     INSTANCE_QUERY_DATA: here(queryInstanceHandler(dependencies)),
-    INSTANCE_REMOVE: here(removeInstanceHandler(dependencies)),
+    INSTANCE_REMOVE: orRemoveOrphan(here(removeInstanceHandler(dependencies)), dependencies),
+    INSTANCE_ADOPT: adoptInstanceHandler(dependencies),
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),

@@ -8,6 +8,7 @@ import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { Orphans } from '../instances/orphans.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
@@ -26,6 +27,7 @@ export interface OperationDependencies {
   readonly findElsewhere: FindElsewhere;
   readonly installer: Installer;
   readonly runner: InstanceRunner;
+  readonly orphans: Orphans;
   readonly services: ExposedServices;
   readonly exports: ExportStore;
   readonly logDir: string;

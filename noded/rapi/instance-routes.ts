@@ -47,6 +47,8 @@ export function instanceRoutes({
       const names = (await visible.instanceNames(user)).toSorted();
       return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
     }),
+    // Ours, not Ganeti's: machines that run without a record, for `adopt` and DELETE.
+    get('/2/orphans', ({ user }) => visible.orphans(user)),
     get(ONE, async (request) => pickFields(instanceFields, await find(request))),
     get(`${ONE}/tags`, async (request) => (await find(request)).tags),
     get(`${ONE}/console`, async (request) => describeConsole(await find(request))),
@@ -63,6 +65,7 @@ export function instanceRoutes({
       parseReboot(name, query.get('type'), body),
     ),
     submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
+    submit('PUT', `${ONE}/adopt`, (name) => ({ opcode: 'INSTANCE_ADOPT', name })),
     submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
     submit('PUT', `${ONE}/tags`, (name, { query }) => {
       return { opcode: 'INSTANCE_SET_PARAMS', name, addTags: query.getAll('tag') };

@@ -1,3 +1,4 @@
+import type { ListedOrphan } from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { isWithin, nameSubmitter } from '#shared/contract/submitter.ts';
@@ -8,7 +9,7 @@ import { noInstance, type InstanceRepository } from '../records/instance-reposit
 import type { RapiUser } from './users-file.ts';
 
 export interface VisibleSources {
-  readonly overview: Pick<Overview, 'instances' | 'instance'>;
+  readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
   readonly instances: Pick<InstanceRepository, 'list'>;
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
@@ -19,6 +20,8 @@ export interface Visible {
   instanceNames(user: RapiUser): Promise<readonly string[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(user: RapiUser, name: string): Promise<InstanceInfo>;
+  /** Nobody's: what is bound to instances sees none. */
+  orphans(user: RapiUser): Promise<readonly ListedOrphan[]>;
   jobs(user: RapiUser): Promise<readonly JobRecord[]>;
   /** @throws AppError JOB_NOT_FOUND */
   job(user: RapiUser, id: number): Promise<JobRecord>;
@@ -47,6 +50,7 @@ export function createVisible({ overview, instances, jobs }: VisibleSources): Vi
       if (!isWithin(scope, found)) throw noInstance(name);
       return found;
     },
+    orphans: async ({ scope }) => (scope === null ? overview.orphans() : []),
     jobs: async (user) => filterJobs(user, await jobs.list()),
     job: async (user, id) => {
       const [job] = await filterJobs(user, [await jobs.get(id)]);

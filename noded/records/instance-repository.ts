@@ -38,6 +38,16 @@ export interface InstanceRepository {
   /** @throws AppError INSTANCE_EXISTS */
   rename(uuid: string, newName: string): Promise<InstanceRecord>;
   remove(uuid: string): Promise<void>;
+  /** @throws AppError what `restore` would refuse */
+  checkRestorable(instance: InstanceRecord): Promise<void>;
+  /**
+   * Puts back a record that the store lost. What it claims is claimed again, or still its own; one
+   * that cannot be read is replaced.
+   * @throws AppError INSTANCE_EXISTS, CONFLICT: what another instance has by now
+   */
+  restore(instance: InstanceRecord): Promise<InstanceRecord>;
+  /** Drops what an instance without a record still claims. */
+  dropClaims(uuid: string): Promise<void>;
 }
 
 export function noInstance(name: string): AppError {
@@ -96,9 +106,58 @@ export function createInstanceRepository(
     }
   };
 
+  /** The claims of a record that is not there, each expected as it was found. */
+  const planClaims = async (record: InstanceRecord): Promise<readonly Write[]> => {
+    const writes: Write[] = [];
+    for (const { collection, id } of claimsOf(record)) {
+      const owner = await store.get(collection, id);
+      if (owner !== undefined && owner.value !== record.uuid) {
+        const other = await findByUuid(String(owner.value)).catch(() => undefined);
+        throw takenMeanwhile(record, collection, id, other?.name ?? String(owner.value));
+      }
+      writes.push({ collection, id, expected: owner?.revision ?? 'absent', value: record.uuid });
+    }
+    return writes;
+  };
+
+  const planRestore = async (instance: InstanceRecord): Promise<readonly Write[]> => {
+    const { uuid, name } = instance;
+    const stored = await store.get(INSTANCES, uuid);
+    if (stored !== undefined && instanceRecord.safeParse(stored.value).success)
+      throw new AppError('INSTANCE_EXISTS', `instance '${name}' (${uuid}) has its record`);
+    const expected = stored?.revision ?? 'absent';
+    return [
+      ...(await planClaims(instance)),
+      { collection: INSTANCES, id: uuid, expected, value: instance },
+    ];
+  };
+
   return {
     findByName,
     findByUuid,
+    checkRestorable: async (instance) => void (await planRestore(instance)),
+    restore: async (instance) => {
+      const { serialNo } = instance;
+      const record = { ...instance, modifiedAtMs: clock.now(), serialNo: serialNo + 1 };
+      for (;;) {
+        try {
+          await store.commit(await planRestore(record));
+          return record;
+        } catch (error) {
+          // Somebody came between: what is taken by now is told by name.
+          if (!(error instanceof StoreConflict)) throw error;
+        }
+      }
+    },
+    dropClaims: async (uuid) => {
+      if ((await store.get(INSTANCES, uuid)) !== undefined) return;
+      const writes: Write[] = [];
+      for (const collection of [NAMES, IPS, MACS]) {
+        for (const { id, revision, value } of await store.list(collection))
+          if (value === uuid) writes.push({ collection, id, expected: revision, value: undefined });
+      }
+      if (writes.length > 0) await store.commit(writes);
+    },
     list: async () => {
       const records = await listRecords(store, INSTANCES, instanceRecord, problems);
       return records.toSorted((a, b) => a.name.localeCompare(b.name));
@@ -119,18 +178,14 @@ export function createInstanceRepository(
           modifiedAtMs: now,
           serialNo: 1,
         };
-        const claim = (collection: string, id: string): Write => ({
-          collection,
-          id,
+        const claim = (claimed: Pick<Write, 'collection' | 'id'>): Write => ({
+          ...claimed,
           expected: 'absent',
           value: record.uuid,
         });
         try {
           await store.commit([
-            claim(NAMES, record.name),
-            claim(IPS, ip),
-            claim(MACS, mac),
-            ...record.nics.map((nic) => claim(MACS, nic.mac)),
+            ...claimsOf(record).map(claim),
             { collection: INSTANCES, id: record.uuid, expected: 'absent', value: record },
             { collection: COUNTERS, id: LAST_IP, expected: 'any', value: ip },
           ]);
@@ -183,6 +238,35 @@ export function createInstanceRepository(
       ]);
     },
   };
+}
+
+/** What an instance has for itself in the whole cluster. */
+function claimsOf(record: InstanceRecord): readonly Pick<Write, 'collection' | 'id'>[] {
+  const macs = [record.channel.mac, ...record.nics.map(({ mac }) => mac)];
+  return [
+    { collection: NAMES, id: record.name },
+    { collection: IPS, id: record.channel.ip },
+    ...macs.map((id) => ({ collection: MACS, id })),
+  ];
+}
+
+function takenMeanwhile(
+  { name }: InstanceRecord,
+  collection: string,
+  id: string,
+  owner: string,
+): AppError {
+  if (collection === NAMES) {
+    return new AppError('INSTANCE_EXISTS', `there is another instance '${name}' by now`, {
+      details: { name },
+      hint: `give that one another name: gnt-instance rename ${name} NEWNAME`,
+    });
+  }
+  const what = collection === IPS ? 'channel address' : 'MAC address';
+  return new AppError('CONFLICT', `the ${what} ${id} of '${name}' is that of '${owner}' by now`, {
+    details: { owner },
+    hint: `one of the two has to go: gnt-instance remove`,
+  });
 }
 
 function refuseTakenName(error: unknown, name: string): void {

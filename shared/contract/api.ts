@@ -39,6 +39,19 @@ export const exportInfo = z.object({
 });
 export type ExportInfo = z.infer<typeof exportInfo>;
 
+/** A machine that runs without a record of the cluster: it was lost, or is another node's by now. */
+const orphan = z.object({
+  uuid,
+  /** As the machine was called when it was started; its UUID when that is not known. */
+  name: z.string(),
+  pid: z.number().int(),
+  tap: z.string().nullable(),
+});
+export type Orphan = z.infer<typeof orphan>;
+/** GET /v1/orphans. */
+export const listedOrphan = orphan.extend({ node: z.string() });
+export type ListedOrphan = z.infer<typeof listedOrphan>;
+
 export const nodeInfo = z.object({
   name: z.string(),
   version: z.string(),
@@ -53,20 +66,7 @@ export const nodeInfo = z.object({
   diskFreeBytes: z.number(),
   instances: z.number().int(),
   instancesRunning: z.number().int(),
-  /**
-   * Machines that run without a record of the cluster: it was lost, or is another node's by now.
-   */
-  orphans: z
-    .array(
-      z.object({
-        uuid,
-        /** As the machine was called when it was started; its UUID when that is not known. */
-        name: z.string(),
-        pid: z.number().int(),
-        tap: z.string().nullable(),
-      }),
-    )
-    .default([]),
+  orphans: z.array(orphan).default([]),
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
 });
 export type NodeInfo = z.infer<typeof nodeInfo>;

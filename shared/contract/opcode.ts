@@ -189,6 +189,12 @@ export const instanceRemove = z.strictObject({
   name: instanceName,
   shutdownTimeoutS: z.number().nonnegative().default(120),
 });
+/** Of a machine that runs without a record: it is an instance again, and runs on untouched. */
+export const instanceAdopt = z.strictObject({
+  opcode: z.literal('INSTANCE_ADOPT'),
+  /** As it was called, or its UUID, which is a name that no two have. */
+  name: instanceName,
+});
 export const instanceRename = z.strictObject({
   opcode: z.literal('INSTANCE_RENAME'),
   name: instanceName,
@@ -292,6 +298,7 @@ export const opcode = z
     instanceModify,
     instanceQuery,
     instanceRemove,
+    instanceAdopt,
     instanceRename,
     instanceStartup,
     instanceShutdown,

@@ -17,8 +17,8 @@ import { createMachineKeeper } from '../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createViews } from '../../noded/instances/views.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
-import { listOrphans } from '../../noded/doctor/describe-node.ts';
-import { adoptOrphans, recover } from '../../noded/recover.ts';
+import { createOrphans } from '../../noded/instances/orphans.ts';
+import { recover } from '../../noded/recover.ts';
 import { FakeMachine } from './support/fake-machine.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
 import { ManualClock } from './support/manual-clock.ts';
@@ -69,6 +69,8 @@ async function createNode(t: TestContext) {
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
+  const owns = (node: string | undefined): boolean =>
+    node === undefined || node === 'node1.example.com';
   return {
     store,
     hypervisor,
@@ -77,9 +79,10 @@ async function createNode(t: TestContext) {
     views,
     keeper,
     runner,
+    orphans: createOrphans({ instances, keeper, runner, views, owns, logger, clock }),
     instances,
     jobs,
-    owns: (node: string | undefined) => node === undefined || node === 'node1.example.com',
+    owns,
     logger,
     clock,
     create: (name: string) =>
@@ -187,15 +190,15 @@ test('a machine without a record runs on as an orphan, with its view, and is tak
   node.hypervisor.survivors = [{ machine, meta }];
   await recover(node);
   assert.equal(machine.isRunning(), true);
-  assert.deepEqual(listOrphans(node.keeper), [
+  assert.deepEqual(node.orphans.list(), [
     { uuid: web1.uuid, name: 'web1', pid: machine.pid, tap: 'gnt.com.3' },
   ]);
   assert.equal(node.metad.views.get(web1.uuid)?.revision, 1, 'its guest is shown what it was');
   assert.ok(node.network.taps.has('gnt.com.3'));
 
   await node.store.commit([{ ...remove, value: lost?.value }]);
-  await adoptOrphans(node);
-  assert.deepEqual(listOrphans(node.keeper), []);
+  await node.orphans.takeOverAll('warn');
+  assert.deepEqual(node.orphans.list(), []);
   assert.deepEqual(node.network.repaired, ['gnt.com.3']);
   assert.ok((node.metad.views.get(web1.uuid)?.revision ?? 0) > 1);
 });
@@ -214,7 +217,7 @@ test('a machine whose record cannot be read, or is of another node, is no reason
     machines.map((machine) => machine.isRunning()),
     [true, true],
   );
-  assert.equal(listOrphans(node.keeper).length, 2);
+  assert.equal(node.orphans.list().length, 2);
 });
 
 test('a store that is away while machines are found again leaves none of them free to be overwritten', async (t) => {
@@ -230,11 +233,12 @@ test('a store that is away while machines are found again leaves none of them fr
         ? Promise.reject(new AppError('STORE_UNAVAILABLE', 'the store does not answer'))
         : node.instances.findByUuid(uuid),
   };
-  await recover({ ...node, instances });
+  const orphans = createOrphans({ ...node, instances });
+  await recover({ ...node, instances, orphans });
   assert.equal(node.runner.isRunning(web1.uuid), true, 'a reinstallation sees that it runs');
   isAway = false;
-  await adoptOrphans({ ...node, instances });
-  assert.deepEqual(listOrphans(node.keeper), []);
+  await orphans.takeOverAll('warn');
+  assert.deepEqual(node.orphans.list(), []);
 });
 
 test('a machine whose own description is gone is told from an installation by what metad serves it', async (t) => {

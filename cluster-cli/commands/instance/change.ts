@@ -161,6 +161,15 @@ export async function runRemove(
   await change(context, opcode, options, `instance ${name} is removed`);
 }
 
+export async function runAdopt(
+  context: Context,
+  name: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_ADOPT', name };
+  await change(context, opcode, options, `${name} is an instance again`);
+}
+
 export async function runRename(
   context: Context,
   name: string,

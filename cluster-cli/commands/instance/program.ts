@@ -53,6 +53,17 @@ function addLifecycle(program: Command, context: Context): void {
     await (await load.change()).runRemove(context, name, options);
   });
   addCommand(program, {
+    usage: 'adopt <name>',
+    arguments: { name: 'name or UUID of a machine that list shows as ERROR_orphan' },
+    summary: 'make a machine that runs without a record an instance again',
+    description:
+      'A store that was moved away, restored from an older backup or that lost something does not know machines that run. They run on, untouched. The record that the node kept beside the machine is put back; its name, addresses and MACs are claimed anew, and refused where another instance has them by now. `gnt-instance remove` ends such a machine instead, with its disks.',
+    options: job,
+    examples: ['gnt-instance list -F \'status == "ERROR_orphan"\'', 'gnt-instance adopt web1'],
+  }).action(async (name: string, options: SubmitOptions) => {
+    await (await load.change()).runAdopt(context, name, options);
+  });
+  addCommand(program, {
     ...ONE,
     usage: 'rename <name> <newname>',
     arguments: { ...NAME, newname: 'its new name' },

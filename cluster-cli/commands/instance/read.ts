@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
-import { instanceFields } from '../../fields/instance-fields.ts';
+import { type InstanceRow, instanceFields } from '../../fields/instance-fields.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '../../render/suggest.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
@@ -12,7 +12,11 @@ export async function runList(
   options: ListOptions,
 ): Promise<void> {
   const client = await context.client();
-  const items = await client.instances();
+  const [instances, orphans] = await Promise.all([client.instances(), client.orphans()]);
+  const items: readonly InstanceRow[] = [
+    ...instances,
+    ...orphans.map((orphan) => ({ ...orphan, status: 'ERROR_orphan' as const })),
+  ];
   printList(
     context,
     {

@@ -3,7 +3,13 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { ApiError, ClusterInfo, DoctorReport, OsInfo } from '#shared/contract/api.ts';
+import type {
+  ApiError,
+  ClusterInfo,
+  DoctorReport,
+  ListedOrphan,
+  OsInfo,
+} from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -24,6 +30,7 @@ export interface DaemonStandIn {
   /** Instances whose session tokens were ended. */
   readonly tokensReplaced: string[];
   readonly instances: InstanceInfo[];
+  readonly orphans: ListedOrphan[];
   readonly jobs: JobRecord[];
   readonly operatingSystems: OsInfo[];
   /** Bytes that were sent to a guest. */
@@ -58,6 +65,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     canceled: [],
     tokensReplaced: [],
     instances: [],
+    orphans: [],
     jobs: [],
     operatingSystems: [],
     sent: [],
@@ -125,6 +133,8 @@ async function answer(
       return json(200, sampleNode());
     case 'GET nodes':
       return json(200, [sampleNode()]);
+    case 'GET orphans':
+      return json(200, standIn.orphans);
     case 'GET doctor':
       return json(200, standIn.report);
     case 'GET cluster':

@@ -266,6 +266,9 @@ describe('the hypervisor', () => {
       { uuid: machine.uuid, pid: machine.pid, meta },
       { uuid: spec.uuid, pid: Number(String(pid)), meta: { role: 'instance' } },
     );
+    assert.equal(await machine.readNote(), 'first');
+    await machine.writeNote('second');
+    assert.equal(await machine.readNote(), 'second');
     assert.deepEqual(readdirSync(vmDir), [spec.uuid]);
     assert.deepEqual(await successor.adopt(), []);
     {

@@ -11,6 +11,7 @@ const [vmDir = '', spec = ''] = process.argv.slice(2);
 const hypervisor = createHypervisor({ vmDir, logger: silentLogger, clock: systemClock });
 const machine = await hypervisor.start(JSON.parse(spec) as MachineSpec, {
   meta: { role: 'instance' },
+  note: 'first',
 });
 process.stdout.write(`${machine.pid}\n`);
 setInterval(() => undefined, 60_000);

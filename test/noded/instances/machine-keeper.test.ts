@@ -238,3 +238,23 @@ test('a keeper that begins anew goes on from the revisions that metad has', asyn
   await keeper.start(request());
   assert.equal(metad.views.get(record.uuid)?.revision, 5_000_001);
 });
+
+test('the record is kept beside a machine in a normal run, and anew when it changes or is taken over', async () => {
+  const { keeper, hypervisor } = createKeeper();
+  await keeper.start(request());
+  const [machine] = hypervisor.machines;
+  assert.deepEqual(JSON.parse(machine?.note ?? ''), record);
+  assert.doesNotMatch(machine?.note ?? '', /s3cret/);
+  const changed = { ...record, tags: ['new'] };
+  await keeper.keepRecord(changed);
+  assert.deepEqual(JSON.parse(machine?.note ?? ''), changed);
+  await keeper.adopt(record, viewOf(record));
+  assert.deepEqual(JSON.parse(machine?.note ?? ''), record);
+});
+
+test('no record is kept beside an appliance', async () => {
+  const { keeper, hypervisor } = createKeeper();
+  await keeper.start(request({ kind: 'appliance' }));
+  await keeper.keepRecord(record);
+  assert.equal(hypervisor.machines[0]?.note, undefined);
+});

@@ -51,6 +51,7 @@ test('who is bound changes neither tags nor what belongs to all', async () => {
     { opcode: 'INSTANCE_SET_PARAMS', name: 'tagged', tags: [] },
     { opcode: 'CLUSTER_SET_PARAMS', addTags: ['x'] },
     { opcode: 'OS_SET_PARAMS', name: 'debian', trusted: true },
+    { opcode: 'INSTANCE_ADOPT', name: 'a-web' },
     { opcode: 'BACKUP_EXPORT', name: 'a-web' },
     { opcode: 'BACKUP_REMOVE', name: 'a-web' },
   ]) {

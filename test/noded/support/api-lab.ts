@@ -22,6 +22,7 @@ import { createInstanceRepository } from '../../../noded/records/instance-reposi
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { createOrphans } from '../../../noded/instances/orphans.ts';
 import { createViews } from '../../../noded/instances/views.ts';
 import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
@@ -133,7 +134,12 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     examine: () => Promise.resolve({ ok: true, findings: [] }),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
-    overview: createOwnOverview({ instances, owns: () => true, clusters, runner, describeNode }),
+    overview: createOwnOverview({
+      ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, describeNode },
+      orphans: createOrphans({
+        ...{ instances, keeper, runner, views, owns: () => true, logger, clock },
+      }),
+    }),
     removeNode: () => Promise.resolve(),
   } satisfies ApiDependencies;
   const served: ServedApi = {

@@ -11,6 +11,7 @@ export class FakeMachine implements Machine {
   readonly #exited = Promise.withResolvers<MachineExit>();
   #isRunning = true;
   kills = 0;
+  note: string | undefined = undefined;
   /** What its console says when it ends. */
   consoleTail = '';
 
@@ -36,6 +37,15 @@ export class FakeMachine implements Machine {
       consoleTail: this.consoleTail,
       ...details,
     });
+  }
+
+  writeNote(note: string): Promise<void> {
+    this.note = note;
+    return Promise.resolve();
+  }
+
+  readNote(): Promise<string | undefined> {
+    return Promise.resolve(this.note);
   }
 
   isRunning(): boolean {

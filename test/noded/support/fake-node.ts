@@ -25,6 +25,7 @@ export class FakeHypervisor implements Hypervisor {
   start(spec: MachineSpec, options: StartOptions = {}): Promise<FakeMachine> {
     if (this.failure !== undefined) throw this.failure;
     const machine = new FakeMachine(spec.uuid, this.consoleSocket);
+    machine.note = options.note;
     this.machines.push(machine);
     this.specs.push(spec);
     this.metas.push(options.meta);
