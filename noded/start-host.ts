@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { LaunchProgram } from '#shared/process/run-in-group.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance-files.ts';
 import { createExportStore, type ExportStore } from './backup/export-store.ts';
@@ -27,13 +28,19 @@ export interface NodeHost extends AsyncDisposable {
   readonly applianceFiles: ApplianceFiles;
 }
 
-export async function startHost(
-  { paths, imageCacheBytes }: NodedConfig,
-  records: Pick<NodeRecords, 'clusters'>,
-  clock: Clock,
-  logger: Logger,
-  environment: NodeJS.ProcessEnv,
-): Promise<NodeHost> {
+export interface HostParts {
+  readonly config: NodedConfig;
+  readonly records: Pick<NodeRecords, 'clusters'>;
+  /** How programs are started that write for the node. */
+  readonly launch: LaunchProgram;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+export async function startHost(parts: HostParts): Promise<NodeHost> {
+  const { config, records, launch, clock, logger, environment } = parts;
+  const { paths, imageCacheBytes } = config;
   await using undo = new AsyncDisposableStack();
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
   undo.defer(() => network.close());
@@ -57,6 +64,7 @@ export async function startHost(
   const applianceFiles = createApplianceFiles({
     dir: paths.applianceDir,
     builder: { command, args },
+    launch,
     builderEnvironment: {
       PATH: SYSTEM_PATH,
       HOME: environment['HOME'] ?? '/root',

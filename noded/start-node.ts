@@ -3,6 +3,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import type { NodedConfig } from './config.ts';
+import { createKeptChildren } from './host/kept-children.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { createHostCopies } from './os/host-copies.ts';
@@ -29,12 +30,17 @@ export async function startNode(
   const clock = systemClock;
   const startedAtMs = clock.now();
   await makeDirectories(paths);
+  const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
+  // Before anything looks at what they were writing, or calls it failed.
+  await children.endPredecessors();
   await using undo = new AsyncDisposableStack();
   const records = undo.use(await startRecords(config, clock, logger));
-  const host = undo.use(await startHost(config, records, clock, logger, environment));
+  const host = undo.use(
+    await startHost({ config, records, launch: children.launch, clock, logger, environment }),
+  );
   const guests = undo.use(await startGuests(config, records, host, clock, logger));
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
-  const hostCopies = createHostCopies(config.paths.hostCopiesDir);
+  const hostCopies = createHostCopies(config.paths.hostCopiesDir, children.launch);
   await hostCopies.sweep();
   const metrics = createNodeMetrics(startedAtMs);
   const jobs = startJobs({

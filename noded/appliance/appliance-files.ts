@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import {
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import type { LaunchProgram } from '#shared/process/run-in-group.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 
@@ -28,6 +29,8 @@ export interface ApplianceFilesOptions {
   readonly dir: string;
   /** Command line of `gnt-appliance`; `build --progress-json` is added. */
   readonly builder: { readonly command: string; readonly args: readonly string[] };
+  /** How the builder is started. */
+  readonly launch: LaunchProgram;
   /** Environment of the builder: GNT_ROOT, HOME, cache directory. */
   readonly builderEnvironment: Readonly<Record<string, string>>;
 }
@@ -167,37 +170,34 @@ const BUILDER_GRACE_MS = 30_000;
  * Runs the builder to its end; cancelling the job that started it ends it, and waits until it has.
  */
 async function build(options: ApplianceFilesOptions, context: JobContext): Promise<void> {
-  const child = spawn(
-    options.builder.command,
-    [...options.builder.args, 'build', '--progress-json'],
-    {
+  context.signal.throwIfAborted();
+  const { builder, builderEnvironment } = options;
+  const program = await options
+    .launch(builder.command, [...builder.args, 'build', '--progress-json'], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...options.builderEnvironment },
-    },
-  );
+      env: { ...builderEnvironment },
+    })
+    .catch((error: unknown) => {
+      const message = `the appliance builder did not start: ${messageOf(error)}`;
+      throw new AppError('APPLIANCE_BUILD', message, { cause: error });
+    });
+  const { child } = program;
   let failure: AppError | undefined;
   let stderrTail = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderrTail = (stderrTail + text).slice(-2000);
   });
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', resolve);
-    // A tool that it started may hold its output open: once it is being ended, its own exit is
-    // enough.
-    child.once('exit', (status) => {
-      if (context.signal.aborted) resolve(status);
-    });
-  });
+  // With it all of its tools have ended, and closed its output.
+  const ended = Promise.all([program.exit, once(child, 'close')]);
   let killTimer: NodeJS.Timeout | undefined;
   const stop = (): void => {
-    child.kill('SIGTERM');
-    killTimer = setTimeout(() => child.kill('SIGKILL'), BUILDER_GRACE_MS);
+    program.kill('SIGTERM');
+    killTimer = setTimeout(() => program.kill(), BUILDER_GRACE_MS);
   };
   context.signal.addEventListener('abort', stop, { once: true });
   if (context.signal.aborted) stop();
-  const lines = createInterface({ input: child.stdout });
-  lines.on('line', (line) => {
+  if (child.stdout === null) throw new Error('its output is a pipe');
+  createInterface({ input: child.stdout }).on('line', (line) => {
     const progress = parseProgress(line);
     if (progress?.type === 'step') context.report.log(`appliance: ${progress.text}`);
     if (progress?.type === 'error') {
@@ -210,20 +210,9 @@ async function build(options: ApplianceFilesOptions, context: JobContext): Promi
       );
     }
   });
-  let status: number | null;
-  try {
-    status = await ended;
-  } catch (error) {
-    context.signal.throwIfAborted();
-    throw new AppError(
-      'APPLIANCE_BUILD',
-      `the appliance builder did not start: ${messageOf(error)}`,
-      { cause: error },
-    );
-  } finally {
-    context.signal.removeEventListener('abort', stop);
-    clearTimeout(killTimer);
-  }
+  const [[status]] = await ended;
+  context.signal.removeEventListener('abort', stop);
+  clearTimeout(killTimer);
   context.signal.throwIfAborted();
   if (status !== 0) {
     throw (

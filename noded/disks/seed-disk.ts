@@ -1,6 +1,7 @@
 import { open, rm } from 'node:fs/promises';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { run } from '#shared/process/run.ts';
+import { planMortal } from '../host/mortal-command.ts';
 
 /** A FAT12 floppy's worth: the documents are a few KiB. */
 const SEED_BYTES = 1440 * 1024;
@@ -28,9 +29,11 @@ export async function writeSeedDisk(path: string, documents: SeedDocuments): Pro
   }
   // Serial number and dates fixed: the same documents make the same disk.
   const environment = { MTOOLS_SKIP_CHECK: '1', SOURCE_DATE_EPOCH: '0' };
-  await run('mformat', ['-i', path, '-f', '1440', '-v', LABEL, '-N', '67696400', '::'], {
-    env: environment,
-  });
+  const mtool = (name: string, args: readonly string[], input = ''): Promise<unknown> => {
+    const mortal = planMortal(name, ['-i', path, ...args]);
+    return run(mortal.command, mortal.args, { input, env: environment });
+  };
+  await mtool('mformat', ['-f', '1440', '-v', LABEL, '-N', '67696400', '::']);
   const files = {
     'meta-data': documents.metaData,
     'network-config': documents.networkConfig,
@@ -38,6 +41,6 @@ export async function writeSeedDisk(path: string, documents: SeedDocuments): Pro
     'vendor-data': INCLUDE_VENDOR_DATA,
   };
   for (const [name, content] of Object.entries(files)) {
-    await run('mcopy', ['-i', path, '-', `::${name}`], { input: content, env: environment });
+    await mtool('mcopy', ['-', `::${name}`], content);
   }
 }

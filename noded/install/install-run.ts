@@ -217,6 +217,7 @@ export class InstallRun {
         instance,
         os: { ...os, definition: copy.definition },
         path: copy.pathOf(path),
+        launch: copy.launch,
         parameters,
         disks,
         signal,

@@ -117,6 +117,7 @@ async function runOnHost(
     instance,
     os: { ...os, definition: copy.definition },
     path: copy.pathOf(path),
+    launch: copy.launch,
     disks,
     signal,
     parameters,

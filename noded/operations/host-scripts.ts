@@ -62,6 +62,7 @@ export async function checkParametersByOs(
   try {
     await runHostScript({
       path: copy.pathOf(path),
+      launch: copy.launch,
       args: ['parameters'],
       cwd: copy.definition.path,
       environment: {

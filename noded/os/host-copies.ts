@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { LaunchProgram } from '#shared/process/run-in-group.ts';
 import { copyDefinition } from './definition-content.ts';
 import { loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';
@@ -13,6 +14,8 @@ export interface HostCopy extends AsyncDisposable {
   readonly definition: OsDefinition;
   /** Where a script of the original is in the copy. */
   pathOf(script: string): string;
+  /** How its scripts are started. */
+  readonly launch: LaunchProgram;
 }
 
 /**
@@ -28,8 +31,11 @@ export interface HostCopies {
   sweep(): Promise<void>;
 }
 
-/** @param dir of its own, on a file system where programs may run (which /run is often not) */
-export function createHostCopies(dir: string): HostCopies {
+/**
+ * @param dir of its own, on a file system where programs may run (which /run is often not)
+ * @param launch how scripts of copies are started
+ */
+export function createHostCopies(dir: string, launch: LaunchProgram): HostCopies {
   return {
     make: async (definition, digest) => {
       await mkdir(dir, { recursive: true, mode: 0o700 });
@@ -44,6 +50,7 @@ export function createHostCopies(dir: string): HostCopies {
       const held = undo.move();
       return {
         definition: copied,
+        launch,
         pathOf: (script) => join(path, relative(definition.path, script)),
         [Symbol.asyncDispose]: () => held.disposeAsync(),
       };

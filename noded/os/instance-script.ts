@@ -11,7 +11,7 @@ import { planInstanceEnvironment } from './instance-environment.ts';
 
 export interface InstanceScript extends Pick<
   HostScriptOptions,
-  'path' | 'extraPath' | 'onLine' | 'signal'
+  'path' | 'extraPath' | 'onLine' | 'signal' | 'launch'
 > {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;

@@ -5,10 +5,14 @@ import {
   messageOf,
   systemCodeOf,
 } from '#shared/errors/app-error.ts';
+import { isStartersWord } from '../host/kept-children.ts';
 import { type GroupOptions, type ProgramEnd, runInGroup } from '#shared/process/run-in-group.ts';
 
 /** With `stdin` for an import, which is the dump, and `stdout` for an export, which takes it. */
-export interface HostScriptOptions extends Pick<GroupOptions, 'stdin' | 'stdout' | 'onLine'> {
+export interface HostScriptOptions extends Pick<
+  GroupOptions,
+  'stdin' | 'stdout' | 'onLine' | 'launch'
+> {
   /** Absolute path of the script. */
   readonly path: string;
   readonly args?: readonly string[];
@@ -18,7 +22,7 @@ export interface HostScriptOptions extends Pick<GroupOptions, 'stdin' | 'stdout'
   readonly extraPath?: readonly string[];
   /** Working directory; Ganeti runs scripts in the definition's. */
   readonly cwd: string;
-  /** Kills the script and all of its process group. */
+  /** Kills the script and what it started. */
   readonly signal: AbortSignal;
 }
 
@@ -39,7 +43,7 @@ export class ScriptFailed extends AppError {
 }
 
 /**
- * Runs a trusted OS script on the host, in a process group of its own.
+ * Runs a trusted OS script on the host.
  * @throws ScriptFailed with the status and the last lines, AppError SCRIPT_FAILED, or the signal's
  * reason
  */
@@ -54,6 +58,7 @@ export async function runHostScript(options: HostScriptOptions): Promise<void> {
   }).catch((error: unknown) => {
     throw isAboutStart(error) ? cannotBeRun(path, error) : error;
   });
+  if (isStartersWord(end.lastLines.at(-1))) throw cannotBeRun(path, end.lastLines.at(-1));
   if (!end.isSuccess) throw scriptFailed(path, end);
 }
 
@@ -68,7 +73,8 @@ function isAboutStart(error: unknown): boolean {
 }
 
 function cannotBeRun(path: string, error: unknown): AppError {
-  return new AppError('SCRIPT_FAILED', `${path} cannot be run: ${messageOf(error)}`, {
+  const reason = typeof error === 'string' ? error : messageOf(error);
+  return new AppError('SCRIPT_FAILED', `${path} cannot be run: ${reason}`, {
     details: { script: path },
     cause: error,
     hint: 'check its first line (#!) and its mode',

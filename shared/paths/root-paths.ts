@@ -33,6 +33,8 @@ export interface RootPaths {
   readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
+  /** Which processes write for the daemon, for the one after it; for root only. */
+  readonly childrenDir: string;
   readonly logDir: string;
   /** Basic auth for image and package servers, by host, in netrc's format. May be missing. */
   readonly netrcFile: string;
@@ -71,6 +73,7 @@ export function createRootPaths(root: string): RootPaths {
     metadRecordFile: join(runDir, 'metad.json'),
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
+    childrenDir: join(runDir, 'children'),
     logDir: join(root, 'var/log/gnt'),
     netrcFile: join(root, 'etc/gnt/netrc'),
     hooksDir: join(root, 'etc/gnt/hooks'),

@@ -1,9 +1,25 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError, systemCodeOf } from '../errors/app-error.ts';
 import { cleanLine, LineSplitter } from '../stream/lines.ts';
+
+/** A program that runs, with all that it starts. */
+export interface LaunchedProgram {
+  readonly child: ChildProcess;
+  /** Its exit status, or the signal that ended it. */
+  readonly exit: Promise<readonly [number | null, NodeJS.Signals | null]>;
+  /** Ends it and what belongs to it, or asks both to end; harmless when nothing of that is left. */
+  kill(signal?: 'SIGTERM' | 'SIGKILL'): void;
+}
+
+/** How a program is started. @throws the system's error when it cannot be */
+export type LaunchProgram = (
+  command: string,
+  args: readonly string[],
+  options: Pick<SpawnOptions, 'cwd' | 'env' | 'stdio'>,
+) => Promise<LaunchedProgram>;
 
 export interface GroupOptions {
   readonly command: string;
@@ -24,6 +40,8 @@ export interface GroupOptions {
   readonly signal?: AbortSignal | undefined;
   /** For how long after the end the rest of the log is waited for. */
   readonly drainMs: number;
+  /** Other than in a process group of its own. */
+  readonly launch?: LaunchProgram | undefined;
 }
 
 export interface ProgramEnd {
@@ -52,32 +70,50 @@ const STDOUT_DRAIN_MS = 30_000;
 export async function runInGroup(options: GroupOptions): Promise<ProgramEnd> {
   options.signal?.throwIfAborted();
   const lastLines: string[] = [];
-  const child = spawn(options.command, options.args, {
+  const { launch = launchInGroup } = options;
+  const program = await launch(options.command, options.args, {
     cwd: options.cwd,
     env: options.environment,
-    detached: true,
     stdio: [options.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
-  const abort = (): void => killGroup(child);
+  const { child } = program;
+  const abort = (): void => program.kill();
   options.signal?.addEventListener('abort', abort);
+  if (options.signal?.aborted) abort();
   try {
     const flows = connectStreams(child, options, (line, stream) => {
       lastLines.push(line);
       if (lastLines.length > LAST_LINES) lastLines.shift();
       options.onLine(line, stream);
     });
-    // The event's arguments, as documented.
-    const exit = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
-    const [status, signal] = exit;
+    const [status, signal] = await program.exit;
     options.signal?.removeEventListener('abort', abort);
     // What the program left in the background would keep its output open, and must not outlive it.
-    killGroup(child);
+    program.kill();
     await drain(child, flows, options);
     const how = signal ? `was killed by ${signal}` : `exited with status ${status}`;
     return { isSuccess: status === 0, status, signal, how, lastLines };
   } finally {
     options.signal?.removeEventListener('abort', abort);
   }
+}
+
+const launchInGroup: LaunchProgram = (command, args, options) => {
+  const child = spawn(command, args, { ...options, detached: true });
+  return Promise.resolve({
+    child,
+    exit: exitOf(child),
+    kill: (signal) => killGroup(child, signal),
+  });
+};
+
+/** To be called at once; the error of a program that cannot be started is the promise's. */
+export function exitOf(child: ChildProcess): LaunchedProgram['exit'] {
+  // The event's arguments, as documented.
+  const exit = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  // It is awaited later; until then a failure must not count as unhandled.
+  exit.catch(() => undefined);
+  return exit;
 }
 
 function connectStreams(
@@ -147,10 +183,11 @@ function heldOpen(): AppError {
   return new AppError('SCRIPT_FAILED', 'a program that it left running holds its output open');
 }
 
-function killGroup({ pid }: ChildProcess): void {
+/** Ends the process group that a detached child leads, or asks it to end. */
+export function killGroup({ pid }: ChildProcess, signal: 'SIGTERM' | 'SIGKILL' = 'SIGKILL'): void {
   if (pid === undefined) return;
   try {
-    process.kill(-pid, 'SIGKILL');
+    process.kill(-pid, signal);
   } catch (error) {
     // Nothing of the group is left, which is what we want.
     if (systemCodeOf(error) !== 'ESRCH') throw error;

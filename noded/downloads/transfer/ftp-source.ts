@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { type ByteSource, isSameVersion, type Opened, TruncatedError } from './byte-source.ts';
+import { planMortal } from '../../host/mortal-command.ts';
 import { findLogin, type Login } from './netrc.ts';
 import { ForbiddenAddressError, Reach } from './reach.ts';
 import { formatUrl, loginOf } from './source-url.ts';
@@ -121,28 +122,17 @@ async function* readBody(
   }
 }
 
+const CURL_OPTIONS = [
+  ...['--disable', '--silent', '--proto', '=ftp', '--noproxy', '*', '--ftp-skip-pasv-ip'],
+  ...['--connect-timeout', '30', '--speed-limit', '1', '--speed-time', '60'],
+];
+
 function startCurl(config: readonly string[], signal: AbortSignal) {
-  const child = spawn(
-    'curl',
-    [
-      '--disable',
-      '--silent',
-      '--proto',
-      '=ftp',
-      '--noproxy',
-      '*',
-      '--ftp-skip-pasv-ip',
-      '--connect-timeout',
-      '30',
-      '--speed-limit',
-      '1',
-      '--speed-time',
-      '60',
-      '--config',
-      '-',
-    ],
-    { env: { PATH: SYSTEM_PATH }, stdio: ['pipe', 'pipe', 'ignore'] },
-  );
+  const mortal = planMortal('curl', [...CURL_OPTIONS, '--config', '-']);
+  const child = spawn(mortal.command, mortal.args, {
+    env: { PATH: SYSTEM_PATH },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
   const stop = (): void => void child.kill('SIGKILL');
   signal.addEventListener('abort', stop);
   child.once('close', () => signal.removeEventListener('abort', stop));

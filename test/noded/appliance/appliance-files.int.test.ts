@@ -6,12 +6,16 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createApplianceFiles } from '../../../noded/appliance/appliance-files.ts';
+import type { KeptChildren } from '../../../noded/host/kept-children.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
+import { createTestChildren } from '../support/test-children.ts';
 
 let top = '';
 let count = 0;
+let children: KeptChildren;
 before(async () => {
   top = await mkdtemp(join(tmpdir(), 'gnt-appliance-files-'));
+  children = createTestChildren(join(top, 'children'));
 });
 after(() => rm(top, { recursive: true, force: true }));
 
@@ -55,6 +59,7 @@ async function createLab(builderScript = 'exit 1') {
   await makeAppliance(ready);
   const files = createApplianceFiles({
     dir,
+    launch: children.launch,
     builder: { command: '/bin/sh', args: ['-c', builderScript, 'builder'] },
     builderEnvironment: { PATH: '/usr/bin:/bin', APPLIANCE: dir, READY: ready, TOP: top },
   });
@@ -166,6 +171,7 @@ test('a builder that dies without a word is told with the last it said', async (
 test('a builder that cannot be started is told', async () => {
   const files = createApplianceFiles({
     dir: join(top, 'never'),
+    launch: children.launch,
     builder: { command: join(top, 'no-such-program'), args: [] },
     builderEnvironment: {},
   });

@@ -12,6 +12,7 @@ import { createViews } from '../../../noded/instances/views.ts';
 import { modifyInstanceHandler } from '../../../noded/operations/change-instance.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
 import { digestDefinition } from '../../../noded/os/definition-content.ts';
+import { createTestChildren } from '../support/test-children.ts';
 import { createHostCopies } from '../../../noded/os/host-copies.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
@@ -79,7 +80,10 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   // What else operations work with, a modification's prerequisites do not ask.
   const dependencies = {
     ...{ instances, clusters, osRegistry, runner },
-    hostCopies: createHostCopies(join(dir, 'copies')),
+    hostCopies: createHostCopies(
+      join(dir, 'copies'),
+      createTestChildren(join(dir, 'children')).launch,
+    ),
   } as OperationDependencies;
   await modifyInstanceHandler(dependencies).prepare(
     modifyOpcode({ name: web1.name, osParameters: { own: 'instance' } }),

@@ -17,6 +17,7 @@ import { beforeEach, afterEach, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import { copyDefinition, digestDefinition } from '../../../noded/os/definition-content.ts';
+import { createTestChildren } from '../support/test-children.ts';
 import { createHostCopies } from '../../../noded/os/host-copies.ts';
 import { loadDefinition } from '../../../noded/os/load-definition.ts';
 
@@ -116,7 +117,10 @@ test('what is no file, folder or link is refused at once, and so is what has no 
 });
 
 test('what runs is a copy that only root can enter, and that a change of the original does not reach', async () => {
-  const copies = createHostCopies(join(dir, 'copies'));
+  const copies = createHostCopies(
+    join(dir, 'copies'),
+    createTestChildren(join(dir, 'children')).launch,
+  );
   const definition = await loadDefinition(os);
   const digest = await digestDefinition(os);
   {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
@@ -8,6 +7,8 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
+import { createTestChildren } from '../support/test-children.ts';
+import type { KeptChildren } from '../../../noded/host/kept-children.ts';
 import { InstallLog } from '../../../noded/host/install-log.ts';
 import {
   type HostScriptOptions,
@@ -17,8 +18,10 @@ import {
 
 let directory = '';
 let count = 0;
+let children: KeptChildren;
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-script-'));
+  children = createTestChildren(join(directory, 'children'));
 });
 after(() => rm(directory, { recursive: true }));
 
@@ -35,6 +38,7 @@ async function runScript(
     cwd: directory,
     onLine: (line, stream) => lines[stream].push(line),
     signal: new AbortController().signal,
+    launch: children.launch,
     ...options,
   });
   return lines;
@@ -75,6 +79,7 @@ test('a failing script is named with its status and last lines', async () => {
       cwd: directory,
       onLine: () => undefined,
       signal: new AbortController().signal,
+      launch: children.launch,
     }),
     (error) => isAppError(error, 'SCRIPT_FAILED') && error.message.includes('cannot be run'),
   );
@@ -83,28 +88,38 @@ test('a failing script is named with its status and last lines', async () => {
 test('aborting kills the script and its children', async () => {
   const controller = new AbortController();
   const reason = new Error('canceled');
-  const pids: number[] = [];
-  const running = runScript('sleep 300 & echo $!; echo $$; wait', {
+  const running = runScript('sleep 300.1 & setsid sleep 300.1 & sleep 0.2; echo began; wait', {
     signal: controller.signal,
-    onLine: (line) => {
-      pids.push(Number(line));
-      if (pids.length === 2) controller.abort(reason);
-    },
+    onLine: () => controller.abort(reason),
   });
   await assert.rejects(running, reason);
-  for (const pid of pids) assert.equal(await isAlive(pid), false, `process ${pid} lives`);
+  assert.deepEqual(await pidsOf('sleep\x00300.1'), []);
 });
 
 test('what a script leaves in the background does not outlive it or hold it open', async () => {
-  const { stdout } = await runScript('sleep 300 & echo $!; exit 0');
-  assert.equal(await isAlive(Number(stdout[0])), false);
+  const { stdout } = await runScript('sleep 300.2 & echo began; exit 0');
+  assert.deepEqual(stdout, ['began']);
+  assert.deepEqual(await pidsOf('sleep\x00300.2'), []);
 });
 
-test('a daemon that left the group does not hold the job', async () => {
-  const { stdout } = await runScript('setsid sh -c "echo \\$\\$; exec sleep 300" & sleep 1');
-  const pid = Number(stdout[0]);
-  assert.ok(await isAlive(pid));
-  process.kill(pid, 'SIGKILL');
+test('a daemon that left the group does not outlive the script', async () => {
+  await runScript('setsid sh -c "echo began; exec sleep 300.5" & sleep 1');
+  assert.deepEqual(await pidsOf('sleep\x00300.5'), []);
+});
+
+test('names made of the number of a script are not those of another', async () => {
+  const [one, two] = await Promise.all([
+    runScript('echo $$; sleep 1'),
+    runScript('echo $$; sleep 1'),
+  ]);
+  assert.notEqual(one.stdout[0], two.stdout[0]);
+});
+
+test('what a script mounts is its own, and goes with it', async () => {
+  await runScript(
+    `mount -t tmpfs gnt-test ${directory}; grep -q gnt-test /proc/mounts; kill -9 $$`,
+  ).catch(() => undefined);
+  assert.doesNotMatch(await readFile('/proc/mounts', 'utf8'), /gnt-test/);
 });
 
 test('a line without end is cut, not kept', async () => {
@@ -136,13 +151,12 @@ test('import reads the dump on stdin, export writes it on stdout', async () => {
   await runScript('exit 0', { stdin: Readable.from([Buffer.alloc(10_000_000)]) });
 });
 
-/** Waits for the reaper: a killed process is a zombie for a moment. */
-async function isAlive(pid: number): Promise<boolean> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    if (!existsSync(`/proc/${pid}/stat`)) return false;
-    const state = (await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ') Z')).split(') ')[1];
-    if (state?.startsWith('Z')) return false;
-    await new Promise((resolve) => setTimeout(resolve, 10));
+/** Of this host, by their command line with zero bytes between the words. */
+async function pidsOf(command: string): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (line.startsWith(command)) found.push(pid);
   }
-  return true;
+  return found;
 }
