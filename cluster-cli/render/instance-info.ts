@@ -1,4 +1,5 @@
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
+import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
 import { type OutlineEntry, renderOutline } from './outline.ts';
@@ -133,12 +134,26 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
             `mode ${nic.mode}`,
             ...(nic.link === null ? [] : [`link ${nic.link}`]),
             ...(nic.ip === null ? [] : [`IP ${nic.ip}`]),
+            ...describeNetwork(nic.network),
             ...(nic.name === null ? [] : [`name ${nic.name}`]),
           ].join(', '),
         })),
       },
     ],
   };
+}
+
+function describeNetwork(network: NicNetwork | null): readonly string[] {
+  if (network === null) return ['DHCP'];
+  const { addresses, gateways, nameservers, search, routes, mtu } = network;
+  return [
+    addresses.length === 0 ? 'DHCP' : `addresses ${addresses.join(' ')}`,
+    ...(gateways.length > 0 ? [`gateway ${gateways.join(' ')}`] : []),
+    ...(nameservers.length > 0 ? [`DNS ${nameservers.join(' ')}`] : []),
+    ...(search.length > 0 ? [`search ${search.join(' ')}`] : []),
+    ...routes.map(({ to, via }) => `route ${to} via ${via}`),
+    ...(mtu === null ? [] : [`MTU ${mtu}`]),
+  ];
 }
 
 function describeInstall(install: InstallRecord): OutlineEntry {

@@ -1,3 +1,5 @@
+import { isIPv4 } from 'node:net';
+import { addressOf, familyOf, subnetOf } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { bytesLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
@@ -56,7 +58,7 @@ function topLevel(view: ServedView): Record<string, string> {
     'instance-id': view.instanceId,
     'instance-type': instanceType(view),
     'local-hostname': view.name,
-    'local-ipv4': first?.ip ?? view.channel.ip,
+    'local-ipv4': firstIpv4(view),
     mac: first?.mac ?? view.channel.mac,
     'placement/availability-zone': view.primaryNode,
     'placement/region': view.clusterName,
@@ -64,6 +66,11 @@ function topLevel(view: ServedView): Record<string, string> {
     'reservation-id': `r-${view.instanceId.slice(0, 8)}`,
     'security-groups': 'default',
   };
+}
+
+function firstIpv4(view: ServedView): string {
+  const ip = describedNics(view)[0]?.ip;
+  return ip !== undefined && isIPv4(ip) ? ip : view.channel.ip;
 }
 
 function instanceType(view: ServedView): string {
@@ -103,8 +110,19 @@ function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<s
     // Without it cloud-init takes the instance for one of EC2 Classic: it crawls everything again,
     // with DHCP, in its network stage.
     'vpc-id': 'vpc-gnt',
-    ...(ip !== undefined && { 'local-ipv4s': ip }),
+    ...addressFacts(nic, ip),
     ...(nic.communication && { 'subnet-ipv4-cidr-block': '169.254.0.0/16' }),
+  };
+}
+
+/** All that EC2 can say of fixed addresses; its guests ask by DHCP all the same. */
+function addressFacts({ network }: ViewNic, ip: string | undefined): Record<string, string> {
+  const given = (network?.addresses ?? []).filter((address) => familyOf(address) === 'ipv4');
+  const [first] = given;
+  if (first === undefined) return ip !== undefined && isIPv4(ip) ? { 'local-ipv4s': ip } : {};
+  return {
+    'local-ipv4s': given.map(addressOf).join('\n'),
+    'subnet-ipv4-cidr-block': subnetOf(first),
   };
 }
 
@@ -120,7 +138,7 @@ function identityDocument(view: ServedView): object {
     instanceType: instanceType(view),
     kernelId: null,
     pendingTime: new Date(view.createdAtMs).toISOString().replace(/\.\d{3}Z$/, 'Z'),
-    privateIp: describedNics(view)[0]?.ip ?? view.channel.ip,
+    privateIp: firstIpv4(view),
     ramdiskId: null,
     region: view.clusterName,
     version: '2017-09-30',

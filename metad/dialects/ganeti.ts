@@ -58,6 +58,7 @@ function metaData(view: ServedView): object {
       uuid: nic.uuid,
       name: nic.name,
       ip: nic.communication ? view.channel.ip : nic.ip,
+      network: nic.network,
       mode: nic.mode,
       link: nic.link,
       communication: nic.communication,

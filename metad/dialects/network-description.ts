@@ -1,5 +1,7 @@
 import { isMap, isSeq, parseDocument, stringify } from 'yaml';
 import type { Document } from 'yaml';
+import { z } from 'zod';
+import { addressOf, familyOf, prefixOf, type NicNetwork } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
 
@@ -23,18 +25,81 @@ export function networkConfig(view: ServedView): Buffer {
   return withChannel(given, view) ?? given;
 }
 
+/**
+ * Version 2 while every card asks by DHCP. Version 1 with static addresses: in version 2 there is
+ * no spelling of a default gateway that all releases of cloud-init and netplan render without a
+ * fault or a warning (22.4 makes a `/64` of `::/0`; `gateway4` is deprecated).
+ */
 function generated(view: ServedView): string {
-  const ethernets = Object.fromEntries(
-    describedNics(view).map((nic, index) => [`eth${index}`, ethernet(nic.mac, `eth${index}`)]),
-  );
-  return stringify({ version: 2, ethernets }, { version: '1.1', lineWidth: 0 });
+  const nics = describedNics(view);
+  const isStatic = nics.some(({ network }) => network !== undefined && hasAddresses(network));
+  const document = isStatic
+    ? { version: 1, config: nics.map((nic, index) => physical(nic, `eth${index}`)) }
+    : {
+        version: 2,
+        ethernets: Object.fromEntries(
+          nics.map((nic, index) => [`eth${index}`, ethernet(nic, `eth${index}`)]),
+        ),
+      };
+  return stringify(document, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+function hasAddresses(network: NicNetwork): boolean {
+  return network.addresses.length > 0;
 }
 
 /**
  * ifupdown's renderer needs names, so the guest's NICs are named in the order of the instance's.
  */
-function ethernet(mac: string, name: string): object {
-  return { match: { macaddress: mac }, 'set-name': name, dhcp4: true };
+function ethernet({ mac, network }: ViewNic, name: string): object {
+  return {
+    match: { macaddress: mac },
+    'set-name': name,
+    ...(network?.mtu && { mtu: network.mtu }),
+    dhcp4: true,
+  };
+}
+
+function physical({ mac, network }: ViewNic, name: string): object {
+  const isStatic = network !== undefined && hasAddresses(network);
+  return {
+    ...{ type: 'physical', name, mac_address: mac },
+    ...(network?.mtu && { mtu: network.mtu }),
+    subnets: isStatic ? network.addresses.map((one) => subnet(network, one)) : [{ type: 'dhcp4' }],
+  };
+}
+
+function subnet(network: NicNetwork, address: string): object {
+  const family = familyOf(address);
+  const { gateway, routes } = routesOf(network, address);
+  const isFirst = network.addresses[0] === address;
+  return {
+    type: family === 'ipv4' ? 'static' : 'static6',
+    address,
+    ...(gateway !== undefined && { gateway }),
+    ...(routes.length > 0 && { routes: routes.map(openstackRoute) }),
+    ...(isFirst && network.nameservers.length > 0 && { dns_nameservers: network.nameservers }),
+    ...(isFirst && network.search.length > 0 && { dns_search: network.search }),
+  };
+}
+
+/** What goes with an address: gateway and routes of a family go with its first address. */
+function routesOf(
+  { addresses, gateways, routes }: NicNetwork,
+  address: string,
+): { readonly gateway: string | undefined; readonly routes: NicNetwork['routes'] } {
+  const family = familyOf(address);
+  if (addresses.find((one) => familyOf(one) === family) !== address)
+    return { gateway: undefined, routes: [] };
+  return {
+    gateway: gateways.find((one) => familyOf(one) === family),
+    routes: routes.filter(({ to }) => familyOf(to) === family),
+  };
+}
+
+/** The spelling that OpenStack and cloud-init's version 1 share. */
+function openstackRoute({ to, via }: NicNetwork['routes'][number]): object {
+  return { network: addressOf(to), netmask: netmaskOf(to), gateway: via };
 }
 
 /**
@@ -71,7 +136,7 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   if (config !== undefined && config !== null && !isSeq(config)) return false;
   const channel = {
     type: 'physical',
-    name: `eth${Math.max(0, describedNics(view).length - 1)}`,
+    name: freeName(isSeq(config) ? config.toJSON() : []),
     mac_address: view.channel.mac,
     subnets: [{ type: 'dhcp4' }],
   };
@@ -80,16 +145,49 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   return true;
 }
 
+/** cloud-init renames a card to what a version 1 document calls it: no other may have the name. */
+function freeName(entries: unknown): string {
+  const taken = new Set(
+    z
+      .array(z.looseObject({ name: z.string() }).nullable().catch(null))
+      .parse(entries)
+      .map((entry) => entry?.name),
+  );
+  let index = 0;
+  while (taken.has(`eth${index}`)) index++;
+  return `eth${index}`;
+}
+
 /**
  * Debian's `/etc/network/interfaces`, bound to the NICs by MAC: what Nova serves as the content of
  * `network_config`.
  */
 export function debianInterfaces(view: ServedView): string {
-  const stanzas = describedNics(view).map(
-    ({ mac }, index) =>
-      `auto eth${index}\niface eth${index} inet dhcp\n    hwaddress ether ${mac}\n`,
+  const cards = describedNics(view).map(
+    (nic, index) => `auto eth${index}\n${stanzas(nic, `eth${index}`).join('')}`,
   );
-  return ['auto lo\niface lo inet loopback\n', ...stanzas].join('\n');
+  return ['auto lo\niface lo inet loopback\n', ...cards].join('\n');
+}
+
+function stanzas({ mac, network }: ViewNic, name: string): readonly string[] {
+  const first = [`hwaddress ether ${mac}`, ...(network?.mtu ? [`mtu ${network.mtu}`] : [])];
+  if (!network || !hasAddresses(network)) return [stanza(name, 'inet dhcp', first)];
+  const { addresses, nameservers, search } = network;
+  if (nameservers.length > 0) first.push(`dns-nameservers ${nameservers.join(' ')}`);
+  if (search.length > 0) first.push(`dns-search ${search.join(' ')}`);
+  return addresses.map((address, index) => {
+    const { gateway, routes } = routesOf(network, address);
+    return stanza(name, `${familyOf(address) === 'ipv4' ? 'inet' : 'inet6'} static`, [
+      `address ${address}`,
+      ...(index === 0 ? first : []),
+      ...(gateway === undefined ? [] : [`gateway ${gateway}`]),
+      ...routes.map(({ to, via }) => `post-up ip route add ${to} via ${via} dev ${name}`),
+    ]);
+  });
+}
+
+function stanza(name: string, method: string, lines: readonly string[]): string {
+  return [`iface ${name} ${method}`, ...lines.map((line) => `    ${line}`), ''].join('\n');
 }
 
 /**
@@ -103,13 +201,50 @@ export function networkData(view: ServedView): object {
       type: 'phy',
       ethernet_mac_address: nic.mac,
       vif_id: nic.uuid ?? `nic${index}`,
+      ...(nic.network?.mtu && { mtu: nic.network.mtu }),
     })),
-    networks: nics.map((_nic, index) => ({
-      id: `network${index}`,
-      type: 'ipv4_dhcp',
-      link: `nic${index}`,
-      network_id: `network${index}`,
-    })),
-    services: [],
+    networks: nics
+      .flatMap(({ network }, index) => openstackNetworks(network, `nic${index}`))
+      .map((network, index) => ({
+        id: `network${index}`,
+        network_id: `network${index}`,
+        ...network,
+      })),
+    services: nics.flatMap(({ network }) => (network ? dnsServices(network) : [])),
   };
+}
+
+/** One of Nova's networks for each address. */
+function openstackNetworks(network: NicNetwork | undefined, link: string): readonly object[] {
+  if (!network || !hasAddresses(network)) return [{ type: 'ipv4_dhcp', link }];
+  return network.addresses.map((address) => {
+    const family = familyOf(address);
+    const { gateway, routes } = routesOf(network, address);
+    const everywhere = family === 'ipv4' ? '0.0.0.0/0' : '::/0';
+    return {
+      type: family,
+      link,
+      ip_address: addressOf(address),
+      netmask: netmaskOf(address),
+      routes: [...(gateway === undefined ? [] : [{ to: everywhere, via: gateway }]), ...routes].map(
+        openstackRoute,
+      ),
+      services: dnsServices(network),
+    };
+  });
+}
+
+function dnsServices({ nameservers }: NicNetwork): readonly object[] {
+  return nameservers.map((address) => ({ type: 'dns', address }));
+}
+
+/** `255.255.255.0`, `ffff:ffff:ffff:ffff:0:0:0:0`. */
+function netmaskOf(prefixed: string): string {
+  const isV4 = familyOf(prefixed) === 'ipv4';
+  const groupBits = isV4 ? 8 : 16;
+  return Array.from({ length: isV4 ? 4 : 8 }, (_, group) => {
+    const ones = Math.min(groupBits, Math.max(0, prefixOf(prefixed) - group * groupBits));
+    const mask = 2 ** groupBits - 2 ** (groupBits - ones);
+    return isV4 ? String(mask) : mask.toString(16);
+  }).join(isV4 ? '.' : ':');
 }

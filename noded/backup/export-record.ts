@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { beParameters } from '#shared/contract/opcode.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
+import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatIni, parseIni, type Ini } from './ini.ts';
@@ -35,6 +36,7 @@ export interface ExportRecord {
     readonly link: string | null;
     readonly name: string | null;
     readonly ip: string | null;
+    readonly network: NicNetwork | null;
   }[];
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
@@ -64,7 +66,13 @@ export function formatExportRecord(record: ExportRecord): string {
       hypervisor: 'kvm',
       tags: record.tags.join(' '),
       nic_count: String(record.nics.length),
-      ...numbered('nic', record.nics),
+      ...numbered(
+        'nic',
+        record.nics.map(({ network, ...nic }) => ({
+          ...nic,
+          network: network && JSON.stringify(network),
+        })),
+      ),
       disk_count: String(record.disks.length),
       ...numbered(
         'disk',
@@ -141,6 +149,9 @@ const nicSection = z.object({
   link: optional,
   name: optional,
   ip: optional,
+  network: optional.transform((text) =>
+    text === null ? null : nicNetwork.parse(JSON.parse(text)),
+  ),
 });
 const parameters = z.record(osParameterName, z.string()).default({});
 const parameterSections = z.object({ os: parameters, os_private: parameters });

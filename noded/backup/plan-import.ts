@@ -67,5 +67,6 @@ function planNic(
     ...(nic.link !== null && { link: nic.link }),
     ...(nic.name !== null && { name: nic.name }),
     ...(nic.ip !== null && { ip: nic.ip }),
+    ...(nic.network !== null && { network: nic.network }),
   };
 }

@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Dialect } from '#shared/contract/primitives.ts';
 import { SERVICE_URL } from '#shared/contract/service-address.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 
 /**
  * What a stock cloud-init looks at before any network: its ds-identify reads DMI and file system
@@ -12,6 +13,12 @@ export interface Smbios {
   readonly serial: string;
   readonly uuid: string;
 }
+
+/** What decides where a guest reads its data from. */
+type Described = Pick<
+  InstanceRecord,
+  'communication' | 'seedDisk' | 'dialects' | 'nics' | 'instanceId' | 'networkConfig'
+>;
 
 const MANUFACTURER = 'gnt';
 const PRODUCT = 'KVM instance';
@@ -61,7 +68,7 @@ export function planSmbios(instance: InstanceRecord): Smbios {
 /**
  * Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`.
  */
-export function explainDatasource(instance: InstanceRecord): {
+export function explainDatasource(instance: Described): {
   datasource: string | null;
   reason: string;
 } {
@@ -97,4 +104,30 @@ export function explainDatasource(instance: InstanceRecord): {
     case undefined:
       return { datasource: null, reason: 'no dialect of --dialects is one that cloud-init speaks' };
   }
+}
+
+/**
+ * EC2's and OpenStack's trees have no place for a cloud-init network configuration.
+ * @throws AppError VALIDATION with the datasource's name
+ */
+export function refuseUnservedNetworkConfig(instance: Described): void {
+  if (instance.networkConfig === null) return;
+  const { datasource } = explainDatasource(instance);
+  if (datasource !== 'Ec2' && datasource !== 'OpenStack') return;
+  throw new AppError(
+    'VALIDATION',
+    `--network-config: a guest whose datasource is ${datasource} never sees it`,
+    { hint: 'give --seed-disk yes, or --dialects with nocloud first' },
+  );
+}
+
+/** What of the given addresses the guest will not hear, in words; null when it hears all. */
+export function unheardAddresses(instance: Described): string | null {
+  const isStatic = instance.nics.some(({ network }) => (network?.addresses.length ?? 0) > 0);
+  if (!isStatic) return null;
+  const { datasource, reason } = explainDatasource(instance);
+  if (datasource === 'NoCloud' || datasource === 'OpenStack') return null;
+  return datasource === null
+    ? `nobody tells the guest the addresses of --net: ${reason}`
+    : 'an EC2 guest asks by DHCP whatever address --net gives: choose --seed-disk yes to have it configured';
 }

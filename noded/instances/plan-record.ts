@@ -7,7 +7,11 @@ import {
 } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
-import { datasourceDialect, withoutEc2Look } from './cloud-init-datasource.ts';
+import {
+  datasourceDialect,
+  refuseUnservedNetworkConfig,
+  withoutEc2Look,
+} from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { givesLogin } from './needed-secrets.ts';
 import { sortHooks } from './hook-files.ts';
@@ -48,7 +52,7 @@ export function planNewInstance(
           sizeBytes: disk.sizeBytes,
         }),
       );
-  return {
+  const record: NewInstance = {
     schema: 1,
     name: opcode.name,
     uuid: context.newUuid(),
@@ -87,6 +91,7 @@ export function planNewInstance(
       link: nic.link ?? (nic.mode === 'bridged' ? 'br0' : null),
       name: nic.name ?? null,
       ip: nic.ip ?? null,
+      network: nic.network ?? null,
     })),
     beparams: mergeSettings(DEFAULT_BACKEND_PARAMETERS, opcode.beparams),
     hvparams: opcode.hvparams,
@@ -94,6 +99,8 @@ export function planNewInstance(
     installState: 'created',
     install: null,
   };
+  refuseUnservedNetworkConfig(record);
+  return record;
 }
 
 /** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */

@@ -50,6 +50,7 @@ export function planView(input: ViewInput): InstanceView {
         communication: false,
         ...(nic.name !== null && { name: nic.name }),
         ...(nic.ip !== null && { ip: nic.ip }),
+        ...(nic.network !== null && { network: nic.network }),
         ...(nic.link !== null && { link: nic.link }),
       })),
       {

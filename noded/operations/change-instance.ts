@@ -2,6 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
+import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
@@ -89,6 +90,7 @@ export function modifyInstanceHandler(
           hint: 'add nocloud to --dialects, or give --seed-disk no',
         });
       }
+      if (changesDatasource(opcode)) refuseUnservedNetworkConfig(planned);
       return async (context) => {
         const changed = await instances.update(instance.uuid, (current) =>
           applyChanges(current, opcode),
@@ -112,6 +114,11 @@ function changesFiles({
 }: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const isChanged = Object.keys({ ...hvparams, ...installParameters }).length > 0;
   return isChanged || personalizationPackage != null;
+}
+
+function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
+  const { networkConfig, seedDisk, dialects, communication } = opcode;
+  return [networkConfig, seedDisk, dialects, communication].some((value) => value !== undefined);
 }
 
 function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {

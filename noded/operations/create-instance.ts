@@ -4,6 +4,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
 import { beginInstall } from '../install/begin-install.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
+import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -63,6 +64,8 @@ export function createInstanceHandler(
           ...planned,
           ...(opcode.install && beginInstall(context.jobId, clock.now())),
         });
+        const unheard = unheardAddresses(created);
+        if (unheard !== null) context.report.log(unheard, 'warn');
         context.report.log(
           `instance ${created.name} has the channel address ${created.channel.ip}`,
         );

@@ -51,6 +51,11 @@ const nic = z.strictObject({
   bridge: z.string().optional(),
   name: z.string().nullish(),
   ip: z.string().nullish(),
+  gateway: z.string().optional(),
+  dns: z.string().optional(),
+  search: z.string().optional(),
+  routes: z.string().optional(),
+  mtu: z.union([z.number(), z.string()]).optional(),
   network: z.null().optional(),
 });
 const disk = z.strictObject({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../api/http-errors.ts';
 import {
@@ -151,13 +152,13 @@ function documents(given: MetadataRequest): Record<string, unknown> {
   };
 }
 
-function planNic({ mac, mode, link, bridge, name, ip }: NicRequest): object {
+function planNic({ mac, mode, link, bridge, name, ...texts }: NicRequest): object {
   return {
     mac: mac === 'generate' ? 'auto' : mac,
     mode,
     link: link ?? bridge,
     name: name ?? undefined,
-    ip: ip ?? undefined,
+    ...readNicNetwork({ ...texts, ip: texts.ip ?? undefined }),
   };
 }
 

@@ -12,6 +12,7 @@ import {
   uuid,
   visibility,
 } from './primitives.ts';
+import { nicNetwork } from './static-network.ts';
 
 const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
 export type StageTiming = z.infer<typeof stageTiming>;
@@ -38,6 +39,8 @@ export const instanceNic = z.object({
   link: z.string().nullable(),
   name: z.string().nullable(),
   ip: z.string().nullable(),
+  /** Null: the guest asks by DHCP. */
+  network: nicNetwork.nullable().default(null),
 });
 
 export const instanceDisk = z.object({

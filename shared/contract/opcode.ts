@@ -14,6 +14,7 @@ import {
 } from './primitives.ts';
 import { redactSource } from './redact-source.ts';
 import { takeLoginsApart } from './source-login.ts';
+import { nicNetwork } from './static-network.ts';
 
 /**
  * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
@@ -42,7 +43,9 @@ export const nicSpec = z.strictObject({
   /** Bridge on the host, for `bridged`. */
   link: z.string().max(15).optional(),
   name: z.string().max(255).optional(),
+  /** For those who read the metadata; what the guest configures is `network`. */
   ip: z.string().max(64).optional(),
+  network: nicNetwork.optional(),
 });
 export const diskSpec = z.strictObject({
   sizeBytes: z.number().int().positive(),

@@ -17,6 +17,7 @@ import {
   uuid,
   visibility,
 } from './primitives.ts';
+import { nicNetwork } from './static-network.ts';
 
 /**
  * Largest user-data, vendor-data or network-config document, in bytes of base64 (1 MiB of content).
@@ -32,6 +33,8 @@ export const viewNic = z.strictObject({
   uuid: uuid.optional(),
   name: z.string().max(255).optional(),
   ip: z.string().max(64).optional(),
+  /** Without it the guest asks by DHCP. */
+  network: nicNetwork.optional(),
   mode: z.string().max(32).optional(),
   link: z.string().max(64).optional(),
   /** Exactly the channel's NIC has this; it is always the last one. */

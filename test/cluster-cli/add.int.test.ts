@@ -100,6 +100,33 @@ test('every option of add arrives in the opcode as it was meant', async () => {
   });
 });
 
+test('a static address arrives with all that belongs to it, and a wrong one is refused by name', async () => {
+  const net = '0:mode=user,ip=10.0.0.5/24;2001:db8::5/64,gateway=10.0.0.1,dns=9.9.9.9\\,1.1.1.1';
+  await add(['--os-image', '/i', '--net', net, 'web1']);
+  assert.deepEqual(submitted().nics?.[0], {
+    mac: 'auto',
+    mode: 'user',
+    ip: '10.0.0.5',
+    network: {
+      addresses: ['10.0.0.5/24', '2001:db8::5/64'],
+      gateways: ['10.0.0.1'],
+      nameservers: ['9.9.9.9', '1.1.1.1'],
+      search: [],
+      routes: [],
+      mtu: null,
+    },
+  });
+  const wrong = await add([
+    '--os-image',
+    '/i',
+    '--net',
+    '0:ip=10.0.0.5/24,gateway=10.1.0.1',
+    'web1',
+  ]);
+  assert.equal(wrong.status, 2);
+  assert.match(wrong.stderr, /--net 0 network: gateway 10\.1\.0\.1 is in none of 10\.0\.0\.5\/24/);
+});
+
 test('two files of user data arrive as one multi-part document', async () => {
   const args = ['--user-data', `${folder}/config.yaml`, '--user-data', `${folder}/script.sh`];
   await add([...args, '--os-image', '/i', 'web1']);

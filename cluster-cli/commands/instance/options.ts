@@ -170,7 +170,7 @@ export function diskOptions(): readonly Option[] {
     }),
     option(
       '--net <n:list>',
-      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,ip=IP; repeatable, N from 0',
+      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,mtu=BYTES; repeatable, N from 0. By DHCP, or ip=ADDRESS/PREFIX with gateway=, dns=, search=, routes=NETWORK/PREFIX@GATEWAY; several values have ; between them',
       { group, isRepeatable: true },
     ),
     option('--no-nics', 'no network cards but the channel', { group }),

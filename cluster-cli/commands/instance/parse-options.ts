@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { diskSpec, instanceCreate, instanceModify, nicSpec } from '#shared/contract/opcode.ts';
+import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { arrangeByIndex, parseIdentified } from '../../values/identified.ts';
@@ -234,7 +235,7 @@ export function parseNics(texts: readonly string[], source: ValueSource): readon
     const known = readKnown(
       `--net ${ident}`,
       values,
-      ['mac', 'mode', 'link', 'name', 'ip', 'bridge'],
+      ['mac', 'mode', 'link', 'name', 'bridge', ...NETWORK_KEYS],
       source,
     );
     return { ident, item: composeNic(known) };
@@ -242,15 +243,20 @@ export function parseNics(texts: readonly string[], source: ValueSource): readon
   return arrangeByIndex('--net', given, {});
 }
 
+const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] as const;
+
 function composeNic(known: ReadonlyMap<string, string | null>): NicInput {
   const nic: Record<string, string> = {};
+  const network: Partial<Record<(typeof NETWORK_KEYS)[number], string>> = {};
   for (const [key, value] of known) {
     if (value === null || value === 'none') continue;
-    if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
+    const networkKey = NETWORK_KEYS.find((name) => name === key);
+    if (networkKey !== undefined) network[networkKey] = value;
+    else if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
     else nic[key === 'bridge' ? 'link' : key] = value;
   }
   // Values are checked with the opcode.
-  return nic;
+  return { ...nic, ...readNicNetwork(network) };
 }
 
 type Dialects = NonNullable<z.input<typeof instanceCreate>['dialects']>;

@@ -14,7 +14,9 @@ const OURS = formatExportRecord({
     { name: 'root', sizeBytes: 10 * 1024 ** 3, dump: 'disk0.snap' },
     { name: null, sizeBytes: 1024 ** 3, dump: null },
   ],
-  nics: [{ mac: '02:00:00:12:34:56', mode: 'bridged', link: 'br0', name: null, ip: null }],
+  nics: [
+    { mac: '02:00:00:12:34:56', mode: 'bridged', link: 'br0', name: null, ip: null, network: null },
+  ],
   osParameters: { motd: 'one\n  two: [x]\n\n four = 4 ', empty: '' },
   osParametersPrivate: { key: '100% [sure]; #1' },
   tags: ['db', 'prod'],

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { networkConfig, networkData } from '../../../metad/dialects/network-description.ts';
+import type { NicNetwork } from '#shared/contract/static-network.ts';
+import {
+  debianInterfaces,
+  networkConfig,
+  networkData,
+} from '../../../metad/dialects/network-description.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
 
@@ -65,4 +70,128 @@ test('OpenStack’s description has every NIC and no route', () => {
     ['aa:00:00:85:84:fd', CHANNEL_MAC],
   );
   assert.doesNotMatch(JSON.stringify(value), /route|gateway/);
+});
+
+const STATIC: NicNetwork = {
+  addresses: ['10.0.0.5/24', '10.0.0.6/24', '2001:db8::5/64'],
+  gateways: ['10.0.0.1', '2001:db8::1'],
+  nameservers: ['9.9.9.9'],
+  search: ['example.org'],
+  routes: [{ to: '10.9.0.0/16', via: '10.0.0.9' }],
+  mtu: 1400,
+};
+
+function staticView(network: NicNetwork = STATIC) {
+  const { nics } = exampleView();
+  return parseView(
+    exampleView({ nics: nics.map((nic) => (nic.communication ? nic : { ...nic, network })) }),
+  );
+}
+
+test('static addresses are a version 1 document, the channel last', () => {
+  const { version, config } = parse(networkConfig(staticView()).toString()) as {
+    version: number;
+    config: { name: string; mac_address: string; mtu?: number; subnets: object[] }[];
+  };
+  assert.equal(version, 1);
+  assert.deepEqual(
+    config.map(({ name, mac_address, mtu }) => [name, mac_address, mtu]),
+    [
+      ['eth0', 'aa:00:00:85:84:fd', 1400],
+      ['eth1', CHANNEL_MAC, undefined],
+    ],
+  );
+  assert.deepEqual(config[0]?.subnets, [
+    {
+      type: 'static',
+      address: '10.0.0.5/24',
+      gateway: '10.0.0.1',
+      routes: [{ network: '10.9.0.0', netmask: '255.255.0.0', gateway: '10.0.0.9' }],
+      dns_nameservers: ['9.9.9.9'],
+      dns_search: ['example.org'],
+    },
+    { type: 'static', address: '10.0.0.6/24' },
+    { type: 'static6', address: '2001:db8::5/64', gateway: '2001:db8::1' },
+  ]);
+  assert.deepEqual(config[1]?.subnets, [{ type: 'dhcp4' }]);
+});
+
+test('an MTU alone goes with DHCP', () => {
+  const value = parse(
+    networkConfig(
+      staticView({
+        ...STATIC,
+        addresses: [],
+        gateways: [],
+        nameservers: [],
+        search: [],
+        routes: [],
+      }),
+    ).toString(),
+  ) as { version: number; ethernets: { eth0: object } };
+  assert.deepEqual(value.ethernets.eth0, {
+    match: { macaddress: 'aa:00:00:85:84:fd' },
+    'set-name': 'eth0',
+    mtu: 1400,
+    dhcp4: true,
+  });
+});
+
+test('OpenStack’s description has a network for each address', () => {
+  const { links, networks, services } = networkData(staticView()) as {
+    links: { mtu?: number }[];
+    networks: { type: string; ip_address?: string; netmask?: string; routes?: object[] }[];
+    services: object[];
+  };
+  assert.equal(links[0]?.mtu, 1400);
+  assert.deepEqual(
+    networks.map(({ type, ip_address, netmask }) => [type, ip_address, netmask]),
+    [
+      ['ipv4', '10.0.0.5', '255.255.255.0'],
+      ['ipv4', '10.0.0.6', '255.255.255.0'],
+      ['ipv6', '2001:db8::5', 'ffff:ffff:ffff:ffff:0:0:0:0'],
+      ['ipv4_dhcp', undefined, undefined],
+    ],
+  );
+  assert.deepEqual(networks[0]?.routes, [
+    { network: '0.0.0.0', netmask: '0.0.0.0', gateway: '10.0.0.1' },
+    { network: '10.9.0.0', netmask: '255.255.0.0', gateway: '10.0.0.9' },
+  ]);
+  assert.deepEqual(services, [{ type: 'dns', address: '9.9.9.9' }]);
+});
+
+test('Debian’s interfaces file has a stanza for each address', () => {
+  assert.equal(
+    debianInterfaces(staticView()),
+    `auto lo
+iface lo inet loopback
+
+auto eth0
+iface eth0 inet static
+    address 10.0.0.5/24
+    hwaddress ether aa:00:00:85:84:fd
+    mtu 1400
+    dns-nameservers 9.9.9.9
+    dns-search example.org
+    gateway 10.0.0.1
+    post-up ip route add 10.9.0.0/16 via 10.0.0.9 dev eth0
+iface eth0 inet static
+    address 10.0.0.6/24
+iface eth0 inet6 static
+    address 2001:db8::5/64
+    gateway 2001:db8::1
+
+auto eth1
+iface eth1 inet dhcp
+    hwaddress ether ${CHANNEL_MAC}
+`,
+  );
+});
+
+test('in an operator’s version 1 document the channel takes a name that is free', () => {
+  const value = configFor(
+    'version: 1\nconfig:\n- {type: physical, name: eth0}\n- {type: physical, name: eth1}\n- nonsense\n',
+  ) as { config: { name?: string; mac_address?: string }[] };
+  const channel = value.config.find((entry) => entry.mac_address === CHANNEL_MAC);
+  assert.equal(channel?.name, 'eth2');
 });

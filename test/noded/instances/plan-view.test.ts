@@ -2,10 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instanceView } from '#shared/contract/view.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { nicNetwork } from '#shared/contract/static-network.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { planInstall } from '../../../noded/install/plan-install.ts';
 import { describeInstance } from '../../../noded/instances/describe-instance.ts';
-import { explainDatasource, planSmbios } from '../../../noded/instances/cloud-init-datasource.ts';
+import {
+  explainDatasource,
+  planSmbios,
+  refuseUnservedNetworkConfig,
+  unheardAddresses,
+} from '../../../noded/instances/cloud-init-datasource.ts';
 import {
   instanceLayer,
   osLayer,
@@ -238,6 +244,34 @@ test('a UUID that looks like EC2’s is given only where DMI points at EC2', () 
     newInstanceId(() => '45e12aec-dcd1-4213-94ed-01234abcdef0', ['ec2']),
     /^ec2/,
   );
+});
+
+test('a network configuration is refused where the guest’s datasource has no place for it', () => {
+  const record = (input: Partial<InstanceRecord>): InstanceRecord => ({
+    ...instanceRecord({ communication: true, seedDisk: false }),
+    networkConfig: 'dmVyc2lvbjogMgo=',
+    ...input,
+  });
+  for (const dialects of [['ec2' as const], ['openstack' as const]])
+    assert.throws(() => refuseUnservedNetworkConfig(record({ dialects })), /Ec2|OpenStack/);
+  refuseUnservedNetworkConfig(record({ dialects: ['nocloud'] }));
+  refuseUnservedNetworkConfig(record({ dialects: ['ec2', 'nocloud'], seedDisk: true }));
+  refuseUnservedNetworkConfig(record({ dialects: ['ec2'], networkConfig: null }));
+});
+
+test('addresses that nobody will tell the guest are named', () => {
+  const [nic] = instanceRecord({ communication: true, nics: [{ mode: 'user' }] }).nics;
+  const network = nicNetwork.parse({ addresses: ['10.0.0.5/24'] });
+  const unheard = (input: Partial<InstanceRecord>): string | null =>
+    unheardAddresses({
+      ...instanceRecord({ communication: true, seedDisk: false }),
+      nics: nic === undefined ? [] : [{ ...nic, network }],
+      ...input,
+    });
+  assert.match(unheard({ dialects: ['ec2'] }) ?? '', /asks by DHCP/);
+  assert.match(unheard({ communication: false }) ?? '', /communication is off/);
+  assert.equal(unheard({ dialects: ['openstack'] }), null);
+  assert.equal(unheard({ seedDisk: true }), null);
 });
 
 test('info says which datasource a stock image will use, or why none', () => {

@@ -1,0 +1,152 @@
+import { BlockList, isIPv4 } from 'node:net';
+import { z } from 'zod';
+
+const ipAddress = z.union([z.ipv4(), z.ipv6()], { error: 'expected an IPv4 or IPv6 address' });
+const prefixed = z.union([z.cidrv4(), z.cidrv6()], { error: 'expected ADDRESS/PREFIX' });
+const searchDomain = z
+  .string()
+  .max(253)
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain');
+
+/**
+ * What the guest configures on a card by itself. Without addresses the card asks by DHCP, and only
+ * `mtu` may be given.
+ */
+export const nicNetwork = z
+  .strictObject({
+    /** `ADDRESS/PREFIX`, both families. */
+    addresses: z.array(prefixed).max(8).default([]),
+    /** Default gateway, at most one of each family. */
+    gateways: z.array(ipAddress).max(2).default([]),
+    nameservers: z.array(ipAddress).max(8).default([]),
+    search: z.array(searchDomain).max(8).default([]),
+    routes: z
+      .array(z.strictObject({ to: prefixed, via: ipAddress }))
+      .max(32)
+      .default([]),
+    /** In bytes. */
+    mtu: z.number().int().min(576).max(65_535).nullable().default(null),
+  })
+  .check((context) => {
+    for (const message of faultsOf(context.value)) {
+      context.issues.push({ code: 'custom', message, input: context.value });
+    }
+  });
+export type NicNetwork = z.infer<typeof nicNetwork>;
+
+function faultsOf(network: NicNetwork): readonly string[] {
+  const { addresses, gateways, nameservers, search, routes } = network;
+  if (addresses.length === 0) {
+    const isAlone = [gateways, nameservers, search, routes].every((list) => list.length === 0);
+    return isAlone ? [] : ['gateway, dns, search and routes need ip=ADDRESS/PREFIX'];
+  }
+  const reachable = addressList(addresses);
+  const via = [...gateways, ...routes.map((route) => route.via)];
+  return [
+    ...addresses
+      .filter((address) => isUnusable(addressOf(address)))
+      .map((address) => `${address} cannot be the address of a card`),
+    ...via
+      .filter((gateway) => !reachable.check(gateway, familyOf(gateway)))
+      .map((gateway) => `gateway ${gateway} is in none of ${addresses.join(', ')}`),
+    ...routes
+      .filter(({ to, via }) => familyOf(to) !== familyOf(via))
+      .map(({ to, via }) => `route ${to} cannot go by ${via}`),
+    ...(['ipv4', 'ipv6'] as const)
+      .filter((family) => gateways.filter((one) => familyOf(one) === family).length > 1)
+      .map((family) => `there are two default gateways for ${family}`),
+  ];
+}
+
+/** Link-local IPv4 is the channel's; the rest is nobody's. */
+const NO_CARDS_ADDRESS = addressList([
+  ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3'],
+  ...['::/128', '::1/128', 'fe80::/10', 'ff00::/8'],
+]);
+
+function isUnusable(address: string): boolean {
+  return NO_CARDS_ADDRESS.check(address, familyOf(address));
+}
+
+function addressList(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    list.addSubnet(addressOf(network), prefixOf(network), familyOf(network));
+  }
+  return list;
+}
+
+/** @param text an address, with or without `/PREFIX` */
+export function familyOf(text: string): 'ipv4' | 'ipv6' {
+  return isIPv4(addressOf(text)) ? 'ipv4' : 'ipv6';
+}
+
+export function addressOf(prefixedAddress: string): string {
+  return prefixedAddress.split('/', 1)[0] ?? '';
+}
+
+/** @returns the prefix' length in bits */
+export function prefixOf(prefixedAddress: string): number {
+  return Number(prefixedAddress.split('/')[1]);
+}
+
+/** @returns `10.0.0.0/24` for `10.0.0.5/24`; IPv4 only */
+export function subnetOf(address: string): string {
+  const prefix = prefixOf(address);
+  const groups = addressOf(address)
+    .split('.')
+    .map((group, index) => {
+      const hostBits = Math.min(8, Math.max(0, (index + 1) * 8 - prefix));
+      return Number(group) - (Number(group) % 2 ** hostBits);
+    });
+  return `${groups.join('.')}/${prefix}`;
+}
+
+/** The words of Ganeti's `--net` and RAPI's NICs; a list has `,` or `;` between its items. */
+export interface NicNetworkTexts {
+  readonly ip?: string | undefined;
+  readonly gateway?: string | undefined;
+  readonly dns?: string | undefined;
+  readonly search?: string | undefined;
+  /** `DESTINATION/PREFIX@GATEWAY`. */
+  readonly routes?: string | undefined;
+  readonly mtu?: string | number | undefined;
+}
+
+/**
+ * Takes the words of a card apart; the values are checked with {@link nicNetwork}.
+ * @returns `ip`: the first address without its prefix. An address that is given without a prefix
+ *   stays a remark for those who read the metadata, as in Ganeti: its card asks by DHCP.
+ */
+export function readNicNetwork(texts: NicNetworkTexts): {
+  readonly ip?: string | undefined;
+  readonly network?: z.input<typeof nicNetwork>;
+} {
+  const { gateway, dns, search, routes, mtu } = texts;
+  const addresses = listOf(texts.ip);
+  const hasPrefix = addresses.some((address) => address.includes('/'));
+  const isPlain = [gateway, dns, search, routes, mtu].every((text) => text === undefined);
+  if (isPlain && !hasPrefix) return { ip: texts.ip };
+  return {
+    ip: addresses[0] === undefined ? undefined : addressOf(addresses[0]),
+    network: {
+      addresses,
+      gateways: listOf(gateway),
+      nameservers: listOf(dns),
+      search: listOf(search),
+      routes: listOf(routes).map((route) => {
+        const [to = '', via = ''] = route.split('@');
+        return { to, via };
+      }),
+      mtu: mtu === undefined ? null : Number(mtu),
+    },
+  };
+}
+
+function listOf(text: string | undefined): string[] {
+  if (text === undefined) return [];
+  return text
+    .split(/[,;]/)
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
