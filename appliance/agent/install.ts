@@ -71,6 +71,7 @@ export async function install(options: InstallOptions): Promise<void> {
     const opening = createHooksStage({
       plan,
       host,
+      signPath: signer.signPath,
       parameters,
       world,
       load: options.loadHooks,

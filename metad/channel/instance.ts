@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
+import type { InstallReport } from '#shared/contract/install-event.ts';
+import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site, type SiteState } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
@@ -38,6 +40,8 @@ export class Instance {
   #sockets: Set<Socket> | undefined;
   #changeListeners: Set<() => void> | undefined;
   #exclusion: Exclusion | undefined;
+  /** Of the installation that it was introduced in. */
+  #agent: { readonly installId: string; readonly keyHex: string } | undefined;
   #isEnded = false;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
@@ -119,6 +123,30 @@ export class Instance {
    */
   get maxUnanswered(): number {
     return this.#view.limits.connections + UNANSWERED_BEYOND_CONNECTIONS;
+  }
+
+  /**
+   * Takes the key of an installation's agent from its first event: until that was acknowledged,
+   * nothing runs in the appliance but the agent.
+   */
+  hearAgent(installId: string, reports: readonly InstallReport[]): void {
+    if (this.#agentKeyOf(installId) !== undefined) return;
+    const [first] = reports;
+    const introduced = first && 'body' in first ? readIntroduction(first) : null;
+    if (introduced !== null) this.#agent = { installId, keyHex: introduced.keyHex };
+  }
+
+  /** @param proof what a request for the path says of itself */
+  isOfAgent(path: string, proof: unknown): boolean {
+    const installId = this.#view.install?.plan.installId;
+    const keyHex = installId === undefined ? undefined : this.#agentKeyOf(installId);
+    return keyHex !== undefined && typeof proof === 'string' && isPathSigned(keyHex, path, proof);
+  }
+
+  #agentKeyOf(installId: string): string | undefined {
+    const { install } = this.#view;
+    const told = install?.plan.installId === installId ? install.agentKey : undefined;
+    return told ?? (this.#agent?.installId === installId ? this.#agent.keyHex : undefined);
   }
 
   /** Whether the guest gets no new connection now. */

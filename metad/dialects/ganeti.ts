@@ -1,7 +1,7 @@
 import { reveal } from '#shared/secret/secret.ts';
 import type { ViewInstall } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { bytesLeaf, goneLeaf, jsonLeaf } from '../view/leaf.ts';
+import { agentLeaf, bytesLeaf, goneLeaf, jsonLeaf } from '../view/leaf.ts';
 import type { Leaf, Leaves } from '../view/leaf.ts';
 
 /** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
@@ -17,8 +17,7 @@ export function renderGaneti(view: ServedView): Leaves {
 
 function addInstall(leaves: Leaves, install: ViewInstall): void {
   leaves.set('install/plan.json', jsonLeaf(install.plan));
-  if (install.hooks)
-    leaves.set('install/hooks.json', jsonLeaf(install.hooks, { isSecretBearing: true }));
+  if (install.hooks) leaves.set('install/hooks.json', agentLeaf(install.hooks));
   for (const [name, script] of Object.entries(install.scripts)) {
     leaves.set(`os/scripts/${name}`, bytesLeaf(Buffer.from(script, 'base64')));
   }

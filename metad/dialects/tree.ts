@@ -16,6 +16,8 @@ export interface ContentResource {
   readonly etag: string;
   readonly headers: readonly string[];
   readonly isFolder: boolean;
+  /** Needs the proof of an installation's agent. */
+  readonly isForAgent?: boolean;
 }
 
 export interface ListingStyle {
@@ -91,7 +93,8 @@ function byNumberThenText(a: string, b: string): number {
 
 function contentOf(leaf: Exclude<Leaf, LiveLeaf>): ContentResource {
   const status = leaf.goneReason === null ? 200 : 410;
-  return content(status, leaf.body, leaf.contentType, leaf.isSecretBearing, false);
+  const resource = content(status, leaf.body, leaf.contentType, leaf.isSecretBearing, false);
+  return leaf.isForAgent === true ? { ...resource, isForAgent: true } : resource;
 }
 
 function content(

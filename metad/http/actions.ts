@@ -110,6 +110,7 @@ async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
   if (!batch.success) return sendText(response, 400, describeIssue(batch.error));
   const eventsCost = Math.floor(batch.data.length / EVENTS_PER_REQUEST_TOKEN);
   if (instance.charge(eventsCost) > 0) return refuseBatch(exchange, 'too many events');
+  instance.hearAgent(installId, batch.data);
   for (const event of batch.data) {
     events.append(instance.view.uuid, { type: 'install', installId, event });
   }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock/clock.ts';
+import { AGENT_PROOF_HEADER } from '#shared/contract/install-event.ts';
 import { assertNever, messageOf } from '#shared/errors/app-error.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { resolveAddress } from '../dialects/address.ts';
@@ -30,6 +31,8 @@ export interface GuestHandlerOptions {
   readonly clock: Clock;
 }
 
+const AGENT_ONLY =
+  'only the agent of this installation reads this, and proves by x-gnt-agent-proof that it is; an appliance of another version has to be built anew';
 const TOKEN_IS_REQUIRED =
   'a session token is required: PUT /latest/api/token with X-aws-ec2-metadata-token-ttl-seconds: 1 to 21600 gives one, ' +
   'which every other request has to have as X-aws-ec2-metadata-token; this one had none, a wrong one, or one that has expired';
@@ -148,6 +151,8 @@ export class GuestHandler {
     if (hasUnreadBody(exchange.request)) {
       return sendText(exchange.response, 400, 'GET and HEAD have no body here');
     }
+    if (resource.kind === 'content' && resource.isForAgent === true && !isAgents(exchange, address))
+      return sendText(exchange.response, 403, AGENT_ONLY);
     return this.#serve(exchange, address, resource);
   }
 
@@ -180,6 +185,12 @@ export class GuestHandler {
     if (response.headersSent) response.destroy();
     else sendText(response, 500, 'the service could not answer this request');
   }
+}
+
+/** Whether a request comes from the agent of the installation, and not from a script beside it. */
+function isAgents({ instance, request }: Exchange, address: Address): boolean {
+  const proof = request.headers[AGENT_PROOF_HEADER];
+  return address.kind === 'entry' && instance.isOfAgent(address.path, proof);
 }
 
 /** Each header line is taken apart, and looked at. */

@@ -10,6 +10,8 @@ export interface FixedLeaf {
   readonly contentType: string;
   /** Answers carry `Cache-Control: no-store`. */
   readonly isSecretBearing: boolean;
+  /** Read by the agent of an installation, and not by the scripts beside it. */
+  readonly isForAgent?: boolean;
   /** Why there is nothing any more: 410 with this text instead of the body. */
   readonly goneReason: string | null;
 }
@@ -50,6 +52,11 @@ export function bytesLeaf(
     options.contentType ?? 'application/octet-stream',
     options.isSecretBearing ?? false,
   );
+}
+
+/** What is the agent's alone to read. */
+export function agentLeaf(value: unknown): FixedLeaf {
+  return { ...jsonLeaf(value, { isSecretBearing: true }), isForAgent: true };
 }
 
 export function goneLeaf(reason: string): FixedLeaf {

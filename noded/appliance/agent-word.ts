@@ -1,11 +1,9 @@
-import { timingSafeEqual } from 'node:crypto';
-import {
-  installEvent,
-  type InstallEvent,
-  type InstallReport,
-  type SignedInstallEvent,
+import type {
+  InstallEvent,
+  InstallReport,
+  SignedInstallEvent,
 } from '#shared/contract/install-event.ts';
-import { signEvent } from '#shared/secret/event-signature.ts';
+import { isEventSigned, parseEvent, readIntroduction } from '#shared/secret/event-signature.ts';
 
 /**
  * Tells what the agent of one appliance says from what others post in its name: its scripts are
@@ -20,8 +18,9 @@ export class AgentWord {
   #forged = 0;
   #lost = 0;
 
-  get hasKey(): boolean {
-    return this.#keyHex !== null;
+  /** Null before its first word. */
+  get keyHex(): string | null {
+    return this.#keyHex;
   }
 
   /** Reports that the agent did not sign. */
@@ -51,24 +50,9 @@ export class AgentWord {
   #open(report: SignedInstallEvent): InstallEvent | null {
     // What a script makes up is not even read once there is a key.
     if (this.#keyHex !== null)
-      return isSigned(report, this.#keyHex) ? parseBody(report.body) : null;
-    const event = parseBody(report.body);
-    if (event?.type !== 'agent-started' || event.key === undefined) return null;
-    if (!isSigned(report, event.key)) return null;
-    this.#keyHex = event.key;
-    return event;
-  }
-}
-
-function isSigned({ sequence, body, mac }: SignedInstallEvent, keyHex: string): boolean {
-  const expected = Buffer.from(signEvent(keyHex, sequence, body), 'hex');
-  return timingSafeEqual(expected, Buffer.from(mac, 'hex'));
-}
-
-function parseBody(body: string): InstallEvent | null {
-  try {
-    return installEvent.safeParse(JSON.parse(body)).data ?? null;
-  } catch {
-    return null;
+      return isEventSigned(report, this.#keyHex) ? parseEvent(report.body) : null;
+    const introduced = readIntroduction(report);
+    this.#keyHex = introduced?.keyHex ?? null;
+    return introduced?.event ?? null;
   }
 }

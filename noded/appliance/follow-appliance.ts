@@ -49,6 +49,8 @@ export interface ApplianceRunInput {
   readonly bootTimeoutMs: number;
   /** Subscribes to what this instance's guest reports. */
   readonly subscribe: (listener: (event: MetadEvent['event']) => void) => () => void;
+  /** Told the key that the agent signs with. */
+  readonly onAgentKey?: (keyHex: string) => void;
   readonly onStage: (stage: InstallStage) => void;
   readonly onTiming: (timing: StageTiming) => void;
 }
@@ -201,7 +203,7 @@ class Follower {
 
   /** metad kept as much as it may: what the first event was, nobody knows any more. */
   #takeGap(lost: number): void {
-    if (this.#word.hasKey) return;
+    if (this.#word.keyHex !== null) return;
     this.#failed.reject(
       new AppError(
         'APPLIANCE_NO_RESULT',
@@ -224,21 +226,26 @@ class Follower {
     );
   }
 
+  #takeIntroduction(report: Extract<InstallEvent, { type: 'agent-started' }>): void {
+    const { clock, onAgentKey } = this.#input;
+    if (this.#finished.has('boot-appliance')) return;
+    if (report.key !== undefined) onAgentKey?.(report.key);
+    this.#finishStage(
+      'boot-appliance',
+      clock.monotonicMs(),
+      describeBoot(report),
+      this.#startedAtMs,
+    );
+    this.#agentStarted.resolve();
+  }
+
   #takeReport(posted: InstallReport): void {
     const { context, log } = this.#input;
     const report = this.#word.take(posted);
     if (report === null) return;
     switch (report.type) {
       case 'agent-started':
-        if (this.#finished.has('boot-appliance')) return;
-        this.#finishStage(
-          'boot-appliance',
-          this.#input.clock.monotonicMs(),
-          describeBoot(report),
-          this.#startedAtMs,
-        );
-        this.#agentStarted.resolve();
-        return;
+        return this.#takeIntroduction(report);
       case 'stage-started':
         if (!agentStages.has(report.stage) || this.#started.has(report.stage)) return;
         log.append(`== ${report.stage}`);

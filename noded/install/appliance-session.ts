@@ -74,7 +74,7 @@ async function bootAppliance(
 ): Promise<readonly number[]> {
   const { instance, parameters, context, stages, contentDisks } = session;
   const installId = randomUUID();
-  const content = await session.makeContent(installId);
+  let content = await session.makeContent(installId);
   await session.beforeBoot?.();
   const alongside = session.createAlongside?.();
   const heard = guestEvents.listenEarly(instance.uuid);
@@ -104,6 +104,10 @@ async function bootAppliance(
       bootTimeoutMs,
       context: { ...context, signal: alongside?.signal ?? context.signal },
       subscribe: heard.handOver,
+      // A metad that is started anew must not believe a script that speaks before the agent.
+      onAgentKey: (agentKey) => {
+        content = { ...content, agentKey };
+      },
       onStage: (stage) => {
         stages.enter(stage);
         if (stage === 'os-scripts') alongside?.start();

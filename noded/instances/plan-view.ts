@@ -18,6 +18,8 @@ export interface InstallContent {
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
   readonly hooks?: readonly HookDocument[];
+  /** Once it was heard. */
+  readonly agentKey?: string;
 }
 
 export interface ViewInput {
@@ -126,5 +128,6 @@ function encodeInstall(
     imageSizeBytes: install.imageSizeBytes,
     hasPackage: install.hasPackage,
     ...(install.hooks && { hooks: [...install.hooks] }),
+    ...(install.agentKey !== undefined && { agentKey: install.agentKey }),
   };
 }

@@ -3,6 +3,10 @@ import { installStage, sha256Hex } from './primitives.ts';
 
 /** Longest line that is kept of a script's output, in characters. */
 export const MAX_LOG_LINE_LENGTH = 4096;
+/**
+ * Of a request for what is the agent's alone to read: `signPath` of the path, in hex.
+ */
+export const AGENT_PROOF_HEADER = 'x-gnt-agent-proof';
 /** Events in one POST of install/events. */
 export const MAX_EVENTS_PER_BATCH = 256;
 /** Bytes of one POST of install/events; more is refused whole. */

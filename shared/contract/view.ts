@@ -11,6 +11,7 @@ import {
   macAddress,
   nodeName,
   osParameterName,
+  sha256Hex,
   socketPath,
   timestampMs,
   tokenPolicy,
@@ -86,6 +87,11 @@ export const viewInstall = z.strictObject({
   hasPackage: z.boolean(),
   /** install/hooks.json; absent when there are none. */
   hooks: hookDocuments.optional(),
+  /**
+   * Of the agent that reads them, once noded has heard it: for a metad that was started anew.
+   * Absent: metad takes it from the first event that brings one.
+   */
+  agentKey: sha256Hex.optional(),
 });
 
 /**

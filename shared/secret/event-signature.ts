@@ -1,4 +1,13 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import {
+  installEvent,
+  type InstallEvent,
+  type SignedInstallEvent,
+} from '../contract/install-event.ts';
+import { parseJson } from '../json/parse-json.ts';
+
+/** No event has it: what is signed under it can be no event's. */
+const NO_SEQUENCE = 0;
 
 /**
  * Proof that whoever has the key said this, and when in the order of what it says.
@@ -9,4 +18,43 @@ export function signEvent(keyHex: string, sequence: number, body: string): strin
   return createHmac('sha256', Buffer.from(keyHex, 'hex'))
     .update(`${sequence}\n${body}`)
     .digest('hex');
+}
+
+/** Proof that whoever has the key may read a path, below `/ganeti/<v>/`, that is its own to read. */
+export function signPath(keyHex: string, path: string): string {
+  return signEvent(keyHex, NO_SEQUENCE, path);
+}
+
+export function isPathSigned(keyHex: string, path: string, mac: string): boolean {
+  return isSame(signPath(keyHex, path), mac);
+}
+
+export function isEventSigned(
+  { sequence, body, mac }: SignedInstallEvent,
+  keyHex: string,
+): boolean {
+  return isSame(signEvent(keyHex, sequence, body), mac);
+}
+
+export interface Introduction {
+  readonly event: InstallEvent;
+  readonly keyHex: string;
+}
+
+/** The event by which an agent says its key, signed with it; null for any other report. */
+export function readIntroduction(report: SignedInstallEvent): Introduction | null {
+  const event = parseEvent(report.body);
+  if (event?.type !== 'agent-started' || event.key === undefined) return null;
+  return isEventSigned(report, event.key) ? { event, keyHex: event.key } : null;
+}
+
+/** Null when it is none. */
+export function parseEvent(body: string): InstallEvent | null {
+  return installEvent.safeParse(parseJson(body)).data ?? null;
+}
+
+function isSame(expectedHex: string, givenHex: string): boolean {
+  const expected = Buffer.from(expectedHex, 'hex');
+  const given = Buffer.from(givenHex, 'hex');
+  return given.length === expected.length && timingSafeEqual(expected, given);
 }

@@ -55,7 +55,10 @@ before(async () => {
     recursive: true,
   });
   // As indiscreet as a script can be.
-  const tell = 'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n';
+  const hooks = 'curl -s http://169.254.169.254/ganeti/latest/install/hooks.json';
+  const tell =
+    `${hooks}\n` +
+    'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n';
   for (const [name, end] of [
     ['failing', 'exit 9'],
     ['sleeping', 'exec sleep 600'],
@@ -226,6 +229,7 @@ test('keeps secrets through an installation whose hook and script print them all
   const log = await instance('log');
   assert.match(log.stdout, /^OSP_API_KEY=<redacted>$/m);
   assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);
+  assert.match(log.stdout, /only the agent of this installation reads this/);
   assert.match(log.stdout, /^hook has <redacted>\n<redacted> <redacted>$/m);
   for (const failed of ['commands 1: exited with status 3', 'downloads 1: ', 'files 1: '])
     assert.ok(log.stdout.includes(`of instance/hooks.yaml: ${failed}`), log.stdout);

@@ -3,6 +3,8 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import { after, before, test } from 'node:test';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { signEvent, signPath } from '#shared/secret/event-signature.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Answer, Guest } from './support/channel-lab.ts';
 import { eventsAfter } from './support/control-events.ts';
@@ -63,12 +65,68 @@ test('the appliance reads its plan, the scripts and the definition', async () =>
     JSON.parse((await ask('install/plan.json')).body.toString()),
     view.install?.plan,
   );
-  const hooks = await ask('install/hooks.json');
-  assert.deepEqual(JSON.parse(hooks.body.toString()), view.install?.hooks);
-  assert.equal(hooks.headers['cache-control'], 'no-store');
   assert.equal((await ask('os/scripts/create')).body.toString(), '#!/bin/sh\nexit 0\n');
   assert.equal((await ask('os/scripts/none')).status, 404);
   assert.equal((await ask('os/definition.tar')).body.length, 1024);
+});
+
+const KEY = 'ab'.repeat(32);
+const OTHER_KEY = 'cd'.repeat(32);
+const askHooks = (proof?: string): Promise<Answer> =>
+  ask('install/hooks.json', proof === undefined ? {} : { headers: { 'x-gnt-agent-proof': proof } });
+
+async function introduce(key: string, signedWith = key): Promise<void> {
+  const body = JSON.stringify({
+    ...{ type: 'agent-started', atMs: 1, userSpaceAtMs: null },
+    ...{ agentVersion: '1', key },
+  });
+  const batch = [{ sequence: 1, body, mac: signEvent(signedWith, 1, body) }];
+  const posted = await ask('install/events', { method: 'POST', body: JSON.stringify(batch) });
+  assert.equal(posted.status, 204);
+}
+
+test('hooks are for the agent alone: a script beside it has no key, and comes too late with one', async () => {
+  const proof = signPath(KEY, 'install/hooks.json');
+  assert.equal((await askHooks(proof)).status, 403);
+  await introduce(KEY, OTHER_KEY);
+  assert.equal((await askHooks(proof)).status, 403);
+  await introduce(KEY);
+  await introduce(OTHER_KEY);
+  const refused = [undefined, '', 'x', proof.slice(2), signPath(OTHER_KEY, 'install/hooks.json')];
+  const others = [signPath(KEY, 'install/plan.json'), signEvent(KEY, 1, 'install/hooks.json')];
+  for (const given of [...refused, ...others]) {
+    const answer = await askHooks(given);
+    assert.equal(answer.status, 403);
+    assert.match(answer.body.toString(), /only the agent/);
+  }
+  for (const path of [
+    'install/hooks.json?wait_for_change=true&timeout_sec=0',
+    'install//hooks.json',
+  ])
+    assert.notEqual((await ask(path)).status, 200, path);
+  const hooks = await askHooks(proof);
+  assert.deepEqual(JSON.parse(hooks.body.toString()), view.install?.hooks);
+  assert.equal(hooks.headers['cache-control'], 'no-store');
+});
+
+test('a key that the node tells is the one that counts, and another installation has another', async () => {
+  const install = view.install;
+  assert.ok(install);
+  const plan = { ...install.plan, installId: '0f312383-0843-4d64-b900-bcda02f9f77c' };
+  const proof = signPath(KEY, 'install/hooks.json');
+  const show = async (shown: InstanceView['install']): Promise<void> => {
+    const answer = await lab.put({ ...view, install: shown });
+    assert.equal(answer.status, 204);
+  };
+  await show({ ...install, plan });
+  assert.equal((await askHooks(proof)).status, 403);
+  await show({ ...install, plan, agentKey: KEY });
+  await introduce(OTHER_KEY);
+  assert.equal((await askHooks(signPath(OTHER_KEY, 'install/hooks.json'))).status, 403);
+  assert.equal((await askHooks(proof)).status, 200);
+  await show({ ...install, plan });
+  assert.equal((await askHooks(proof)).status, 403);
+  await show(install);
 });
 
 test('the image is streamed whole and in ranges, with its validators', async () => {
@@ -104,7 +162,7 @@ test('a signed report is forwarded as it is: whether it is genuine is for the no
   const signed = { sequence: 3, body: 'anything at all', mac: 'ab'.repeat(32) };
   const answer = await ask('install/events', { method: 'POST', body: JSON.stringify([signed]) });
   assert.equal(answer.status, 204);
-  const events = await eventsAfter(lab, 0, 3);
+  const events = await eventsAfter(lab, 0, 7);
   assert.deepEqual(events.at(-1)?.event, {
     type: 'install',
     installId: view.install?.plan.installId,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type HookDocument, hookDocuments } from '#shared/contract/hooks.ts';
-import type { SignedInstallEvent } from '#shared/contract/install-event.ts';
+import { AGENT_PROOF_HEADER, type SignedInstallEvent } from '#shared/contract/install-event.ts';
 import { type InstallPlan, installPlan } from '#shared/contract/plan.ts';
 import { visibility } from '#shared/contract/primitives.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
@@ -40,8 +40,11 @@ export interface HostClient {
   /** @throws AppError SECRET_LOST when the host no longer has a secret that the scripts need */
   fetchOsParameters(): Promise<OsParameters>;
   fetchDefinition(): Promise<Buffer>;
-  /** Documents of hooks in their order. */
-  fetchHooks(): Promise<HookDocument[]>;
+  /**
+   * Documents of hooks in their order.
+   * @param signPath since scripts may not read them: the host has heard the agent by now
+   */
+  fetchHooks(signPath: (path: string) => string): Promise<HookDocument[]>;
   /** @throws AppError PACKAGE_DOWNLOAD with the host's reason */
   openPackage(): Promise<Readable>;
   /** @returns the HTTP status */
@@ -58,7 +61,12 @@ export function createHostClient(address: HostAddress): HostClient {
   const { Agent, request } = process.getBuiltinModule('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
 
-  function send(method: string, path: string, body?: string): Promise<IncomingMessage> {
+  function send(
+    method: string,
+    path: string,
+    body?: string,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const outgoing = request(
         {
@@ -68,7 +76,7 @@ export function createHostClient(address: HostAddress): HostClient {
           path: `${BASE_PATH}/${path}`,
           headers:
             body === undefined
-              ? {}
+              ? more
               : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) },
         },
         (response) => {
@@ -87,8 +95,12 @@ export function createHostClient(address: HostAddress): HostClient {
     });
   }
 
-  async function get(path: string, limitBytes: number): Promise<Buffer> {
-    const response = await send('GET', path);
+  async function get(
+    path: string,
+    limitBytes: number,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<Buffer> {
+    const response = await send('GET', path, undefined, more);
     if (response.statusCode !== 200) throw await refusal(path, response);
     return await readAll(response, limitBytes);
   }
@@ -107,8 +119,10 @@ export function createHostClient(address: HostAddress): HostClient {
       return osParameters.parse(JSON.parse(bytes.toString()));
     },
     fetchDefinition: () => untilAnswered(() => get('os/definition.tar', MAX_DEFINITION_BYTES)),
-    async fetchHooks() {
-      const bytes = await untilAnswered(() => get('install/hooks.json', MAX_JSON_BYTES));
+    async fetchHooks(signPath) {
+      const path = 'install/hooks.json';
+      const proof = { [AGENT_PROOF_HEADER]: signPath(path) };
+      const bytes = await untilAnswered(() => get(path, MAX_JSON_BYTES, proof));
       return hookDocuments.parse(JSON.parse(bytes.toString()));
     },
     async openPackage() {

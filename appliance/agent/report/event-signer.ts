@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { InstallEvent, SignedInstallEvent } from '#shared/contract/install-event.ts';
-import { signEvent } from '#shared/secret/event-signature.ts';
+import { signEvent, signPath } from '#shared/secret/event-signature.ts';
 
 const KEY_BYTES = 32;
 
@@ -13,6 +13,8 @@ export interface EventSigner {
   readonly keyHex: string;
   /** Numbers and signs one event; to be called once for each, in order. */
   readonly sign: (event: InstallEvent) => SignedInstallEvent;
+  /** Proof for a path of the host that is the agent's alone to read. */
+  readonly signPath: (path: string) => string;
 }
 
 /**
@@ -29,5 +31,6 @@ export function createEventSigner(): EventSigner {
       const body = JSON.stringify(event);
       return { sequence, body, mac: signEvent(keyHex, sequence, body) };
     },
+    signPath: (path) => signPath(keyHex, path),
   };
 }

@@ -17,6 +17,8 @@ export const OWN_HOOKS = '/opt/gnt/hooks';
 export interface HooksStageOptions {
   readonly plan: InstallPlan;
   readonly host: HostClient;
+  /** The agent's proof. */
+  readonly signPath: (path: string) => string;
   readonly parameters: () => Promise<OsParameters>;
   readonly world: ScriptWorld;
   /** Loads what reads and runs hooks: most installations have none, and boot without it. */
@@ -37,7 +39,7 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
   const stage: Stage = {
     name: 'hooks',
     async run(reporter) {
-      const fetched = hooks.hasDocuments ? await host.fetchHooks() : [];
+      const fetched = hooks.hasDocuments ? await host.fetchHooks(options.signPath) : [];
       const book = options.load().openHooks([...own, ...fetched], hooks.points, {
         instancePath: TARGET_PATH,
         openAppliance: async () => {

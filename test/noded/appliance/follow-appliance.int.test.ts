@@ -75,6 +75,7 @@ function follow(options: { signal?: AbortSignal; plan?: Partial<InstallPlan> } =
   const clock = new ManualClock();
   const reported: string[] = [];
   const stages: InstallStage[] = [];
+  const keys: string[] = [];
   const timings: StageTiming[] = [];
   let listener: ((event: MetadEvent['event']) => void) | undefined;
   const running = followAppliance({
@@ -100,6 +101,7 @@ function follow(options: { signal?: AbortSignal; plan?: Partial<InstallPlan> } =
       listener = subscriber;
       return () => (listener = undefined);
     },
+    onAgentKey: (keyHex) => keys.push(keyHex),
     onStage: (stage) => stages.push(stage),
     onTiming: (timing) => timings.push(timing),
   });
@@ -128,6 +130,7 @@ function follow(options: { signal?: AbortSignal; plan?: Partial<InstallPlan> } =
     machine,
     clock,
     running,
+    keys,
     say,
     reported,
     stages,
@@ -394,6 +397,7 @@ test('before the agent spoke nobody is believed, and what it repeats counts once
   await settle();
   run.machine.end('guest-shutdown');
   await run.running;
+  assert.deepEqual(run.keys, [KEY]);
   assert.ok(run.reported.includes('2 events that the agent did not sign were not believed'));
 });
 

@@ -17,7 +17,9 @@ const folder = mkdtempSync(join(tmpdir(), 'gnt-own-hooks-'));
 const nowhere = join(folder, 'nowhere');
 const served = [hookDocument('stages: {install.post: [{name: own}]}', { name: 'a.yaml' })];
 const server = createServer((request, response) => {
-  response.statusCode = request.url === '/ganeti/latest/install/hooks.json' ? 200 : 404;
+  const isProven = request.headers['x-gnt-agent-proof'] === 'proof of install/hooks.json';
+  const isHooks = request.url === '/ganeti/latest/install/hooks.json';
+  response.statusCode = isHooks && isProven ? 200 : 404;
   // The client would wait for more.
   response.setHeader('connection', 'close');
   response.end(JSON.stringify(served));
@@ -57,6 +59,7 @@ function open(of: InstallPlan, ownFolder: string) {
     host: createHostClient({ host: '127.0.0.1', port }),
     parameters: async () => ({}),
     world: new ScriptWorld(),
+    signPath: (path) => `proof of ${path}`,
     load: () => ({ openHooks }),
     ownFolder,
     onOpened: (book) => books.push(book),
