@@ -48,7 +48,7 @@ function publicKeyEntry(index: string): string {
 }
 
 function topLevel(view: ServedView): Record<string, string> {
-  const first = describedNics(view)[0];
+  const { mac, ip } = primaryNic(view);
   return {
     'ami-id': view.os === '' ? 'none' : view.os,
     'ami-launch-index': '0',
@@ -58,8 +58,8 @@ function topLevel(view: ServedView): Record<string, string> {
     'instance-id': view.instanceId,
     'instance-type': instanceType(view),
     'local-hostname': view.name,
-    'local-ipv4': firstIpv4(view),
-    mac: first?.mac ?? view.channel.mac,
+    'local-ipv4': ip,
+    mac,
     'placement/availability-zone': view.primaryNode,
     'placement/region': view.clusterName,
     'public-hostname': view.name,
@@ -68,9 +68,12 @@ function topLevel(view: ServedView): Record<string, string> {
   };
 }
 
-function firstIpv4(view: ServedView): string {
-  const ip = describedNics(view)[0]?.ip;
-  return ip !== undefined && isIPv4(ip) ? ip : view.channel.ip;
+/** `mac` and `local-ipv4` name one card: the first, if its address is known, else the channel's. */
+function primaryNic(view: ServedView): { readonly mac: string; readonly ip: string } {
+  const [first] = describedNics(view);
+  return first?.ip !== undefined && isIPv4(first.ip)
+    ? { mac: first.mac, ip: first.ip }
+    : { mac: view.channel.mac, ip: view.channel.ip };
 }
 
 function instanceType(view: ServedView): string {
@@ -84,10 +87,19 @@ function blockDevices(view: ServedView): readonly (readonly [string, string])[] 
   return [
     ['ami', '/dev/vda'],
     ['root', '/dev/vda'],
-    ...view.disks
-      .slice(1)
-      .map((_disk, index) => [`ebs${index + 1}`, `/dev/vd${diskLetters(index + 1)}`] as const),
+    ...view.disks.slice(1).map((_disk, index) => [`ebs${index + 1}`, device(index + 1)] as const),
+    // `mounts: [[data, /srv]]` finds a disk by the operator's name for it.
+    ...view.disks.flatMap(({ name }, index) =>
+      name !== undefined && DEVICE_NAME.test(name) ? [[name, device(index)] as const] : [],
+    ),
   ];
+}
+
+/** A name that is a path's last part, and none of Amazon's. */
+const DEVICE_NAME = /^(?!(ami|root|swap|ebs\d+|ephemeral\d+)$)[A-Za-z0-9_-]{1,64}$/;
+
+function device(index: number): string {
+  return `/dev/vd${diskLetters(index)}`;
 }
 
 function diskLetters(index: number): string {
@@ -117,13 +129,10 @@ function interfaceFacts(view: ServedView, nic: ViewNic, index: number): Record<s
 
 /** All that EC2 can say of fixed addresses; its guests ask by DHCP all the same. */
 function addressFacts({ network }: ViewNic, ip: string | undefined): Record<string, string> {
-  const given = (network?.addresses ?? []).filter((address) => familyOf(address) === 'ipv4');
-  const [first] = given;
+  const first = network?.addresses.find((address) => familyOf(address) === 'ipv4');
   if (first === undefined) return ip !== undefined && isIPv4(ip) ? { 'local-ipv4s': ip } : {};
-  return {
-    'local-ipv4s': given.map(addressOf).join('\n'),
-    'subnet-ipv4-cidr-block': subnetOf(first),
-  };
+  // One only: a client takes a leaf with a line break for a list of folders.
+  return { 'local-ipv4s': addressOf(first), 'subnet-ipv4-cidr-block': subnetOf(first) };
 }
 
 function identityDocument(view: ServedView): object {
@@ -138,7 +147,7 @@ function identityDocument(view: ServedView): object {
     instanceType: instanceType(view),
     kernelId: null,
     pendingTime: new Date(view.createdAtMs).toISOString().replace(/\.\d{3}Z$/, 'Z'),
-    privateIp: firstIpv4(view),
+    privateIp: primaryNic(view).ip,
     ramdiskId: null,
     region: view.clusterName,
     version: '2017-09-30',

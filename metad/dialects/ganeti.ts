@@ -48,6 +48,7 @@ function metaData(view: ServedView): object {
       index,
       uuid: disk.uuid,
       name: disk.name,
+      serial: disk.serial,
       // Ganeti does not tell its own daemon how large the disks are.
       size_bytes: disk.sizeBytes === 0 ? null : disk.sizeBytes,
     })),

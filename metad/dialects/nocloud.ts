@@ -19,10 +19,19 @@ export function renderNocloud(view: ServedView): Leaves {
   ]);
 }
 
+/** Keys of meta-data that are no facts: cloud-init does what they say. */
+const INSTRUCTIONS = new Set(['dsmode', 'network-interfaces', 'seedfrom']);
+
 function metaData(view: ServedView): string {
   const value = {
+    // Where templates find it: `{{ ds.meta_data.role }}`. Our own keys win.
+    ...Object.fromEntries(
+      Object.entries(view.metadata).filter(([name]) => !INSTRUCTIONS.has(name)),
+    ),
     'instance-id': view.instanceId,
     'local-hostname': view.name,
+    'availability-zone': view.primaryNode,
+    region: view.clusterName,
     ...(view.sshKeys.length > 0 && { 'public-keys': view.sshKeys }),
   };
   // PyYAML reads YAML 1.1: without this, `yes` or `1:30` would change its type on the way.

@@ -24,11 +24,16 @@ function metaData(view: ServedView): object {
     name: view.name,
     hostname: view.name,
     availability_zone: view.primaryNode,
+    // Not Nova's: where cloud-init looks for it.
+    region: view.clusterName,
     launch_index: 0,
     meta: view.metadata,
     keys,
     public_keys: Object.fromEntries(keys.map(({ name, data }) => [name, data])),
-    devices: [],
+    devices: view.disks.map(({ serial, name }) => ({
+      ...{ type: 'disk', bus: 'virtio', serial },
+      ...(name !== undefined && { tags: [name] }),
+    })),
     network_config: { name: 'network_config', content_path: '/content/0000' },
   };
 }

@@ -8,6 +8,7 @@ import {
   type ViewLimits,
   type ViewOsParameter,
 } from '#shared/contract/view.ts';
+import { diskSerial } from '../disks/disk-serials.ts';
 import { type OsParameters, revealValue } from './os-parameters.ts';
 
 /** Everything that makes up one installation's part of the view. */
@@ -65,8 +66,9 @@ export function planView(input: ViewInput): InstanceView {
         communication: true,
       },
     ],
-    disks: instance.disks.map((disk) => ({
+    disks: instance.disks.map((disk, index) => ({
       uuid: disk.uuid,
+      serial: diskSerial(index),
       sizeBytes: disk.sizeBytes,
       ...(disk.name !== null && { name: disk.name }),
     })),

@@ -45,6 +45,8 @@ export const viewNic = z.strictObject({
 export const viewDisk = z.strictObject({
   uuid: uuid.optional(),
   name: z.string().max(255).optional(),
+  /** As the guest sees it: `/dev/disk/by-id/virtio-SERIAL`. */
+  serial: z.string().max(20).optional(),
   sizeBytes: z.number().int().nonnegative(),
 });
 

@@ -51,6 +51,19 @@ afterEach(async () => {
   await lab[Symbol.asyncDispose]();
 });
 
+/** `cloud-init query`'s own names: zone, region, and metadata of the operator. */
+async function assertQueries(role: readonly string[]): Promise<void> {
+  const text = await cloudInit.file('var/instance-data.json');
+  const data = JSON.parse(text ?? '{}') as { v1?: Record<string, unknown>; ds?: unknown };
+  assert.equal(data.v1?.['availability_zone'], view.primaryNode);
+  assert.equal(data.v1['region'], view.clusterName);
+  const found = role.reduce<unknown>(
+    (value, key) => (value as Record<string, unknown> | undefined)?.[key],
+    data.ds,
+  );
+  assert.equal(found, view.metadata['role'], role.join('.'));
+}
+
 async function assertFirstBoot(boot: Boot, datasource: RegExp): Promise<void> {
   const { result } = await cloudInit.boot(boot);
   assert.match(result.datasource, datasource);
@@ -82,6 +95,7 @@ async function assertLaterBoots(boot: Boot): Promise<void> {
 
 test('stock cloud-init completes all stages with NoCloud, and again only after a reinstall', async () => {
   await assertFirstBoot(NOCLOUD, /^DataSourceNoCloudNet/);
+  await assertQueries(['meta_data', 'role']);
   const ready = await eventsAfter(lab, 0, 2);
   assert.ok(ready.some(({ event }) => event.type === 'ready' && event.source === 'cloud-init'));
   await assertLaterBoots(NOCLOUD);
@@ -89,6 +103,7 @@ test('stock cloud-init completes all stages with NoCloud, and again only after a
 
 test('stock cloud-init completes all stages with OpenStack, and again only after a reinstall', async () => {
   await assertFirstBoot(OPENSTACK, /^DataSourceOpenStack/);
+  await assertQueries(['meta_data', 'meta', 'role']);
   const ready = await eventsAfter(lab, 0, 2);
   assert.ok(ready.some(({ event }) => event.type === 'ready' && event.source === 'cloud-init'));
   await assertLaterBoots(OPENSTACK);
@@ -103,4 +118,5 @@ test('stock cloud-init completes all stages with EC2 where tokens are required',
   view = { ...view, revision: 2, metadataToken: 'required', instanceId: AWS_UUID };
   await lab.put(view);
   await assertFirstBoot(AWS, /^DataSourceEc2/);
+  await assertQueries(['meta-data', 'tags', 'instance', 'role']);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { nicNetwork } from '#shared/contract/static-network.ts';
 import { renderEc2 } from '../../../metad/dialects/ec2.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
 import { exampleView } from '../support/view-fixture.ts';
@@ -58,4 +59,32 @@ test('no leaf of meta-data has a line break, which a client would take for a lis
     if (!path.startsWith('meta-data/')) continue;
     assert.ok(leaf.kind === 'fixed' && !leaf.body.includes('\n'), path);
   }
+});
+
+test('mac and local-ipv4 name one and the same card', () => {
+  assert.equal(textAt('meta-data/mac'), '52:54:00:e1:a3:45');
+  assert.equal(textAt('meta-data/local-ipv4'), '169.254.0.1');
+  const [nic, channel] = exampleView().nics;
+  assert.ok(nic && channel);
+  const view = exampleView({ nics: [{ ...nic, ip: '10.0.0.5' }, channel] });
+  assert.equal(textAt('meta-data/mac', view), nic.mac);
+  assert.equal(textAt('meta-data/local-ipv4', view), '10.0.0.5');
+});
+
+test('a static address is told as far as EC2 can say it', () => {
+  const [nic, channel] = exampleView().nics;
+  assert.ok(nic && channel);
+  const network = nicNetwork.parse({ addresses: ['10.0.0.5/20', '10.0.0.6/20', 'fd00::5/64'] });
+  const view = exampleView({ nics: [{ ...nic, ip: '10.0.0.5', network }, channel] });
+  const base = `meta-data/network/interfaces/macs/${nic.mac}`;
+  assert.equal(textAt(`${base}/local-ipv4s`, view), '10.0.0.5');
+  assert.equal(textAt(`${base}/subnet-ipv4-cidr-block`, view), '10.0.0.0/20');
+});
+
+test('a disk is found by the operator’s name for it', () => {
+  const disks = [{ sizeBytes: 1 }, { sizeBytes: 1, name: 'data' }, { sizeBytes: 1, name: 'a/b' }];
+  const view = exampleView({ disks });
+  assert.equal(textAt('meta-data/block-device-mapping/ebs1', view), '/dev/vdb');
+  assert.equal(textAt('meta-data/block-device-mapping/data', view), '/dev/vdb');
+  assert.equal(textAt('meta-data/block-device-mapping', view), undefined);
 });

@@ -42,3 +42,19 @@ test('content/ belongs to no version, and has nothing that it does not list', ()
     assert.equal(textAt(path), undefined, path);
   }
 });
+
+test('devices have serial and name of each disk', () => {
+  const disks = [
+    { sizeBytes: 1, serial: 'disk0' },
+    { sizeBytes: 1, serial: 'disk1', name: 'data' },
+  ];
+  const own = new Site(parseView(exampleView({ disks })), { password: '' });
+  const address = resolveAddress('openstack/latest/meta_data.json');
+  const resource = address && own.find(address);
+  assert.ok(resource?.kind === 'content');
+  const { devices } = JSON.parse(resource.body.toString()) as { devices: object[] };
+  assert.deepEqual(devices, [
+    { type: 'disk', bus: 'virtio', serial: 'disk0' },
+    { type: 'disk', bus: 'virtio', serial: 'disk1', tags: ['data'] },
+  ]);
+});

@@ -143,6 +143,7 @@ dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0
 cloud-init init
 cloud-init modules --mode=config
 cloud-init modules --mode=final
+cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
 kill "$(cat /run/dhclient.pid)"
 exit 0
 `;
