@@ -9,7 +9,7 @@ import { makeSnapshot } from './agent-snapshot.ts';
 import { provideBase } from './base.ts';
 import { KERNEL_ARGUMENTS, MEMORY_MIB } from './contents.ts';
 import { buildInitramfs } from './initramfs.ts';
-import type { MirrorOptions } from './debian-root.ts';
+import type { MirrorOptions } from './debian-tree.ts';
 import { hashBaseInputs, hashInputs } from './inputs.ts';
 import { installAppliance } from './install.ts';
 import { acquireLock } from './lock.ts';

@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
-import { SUITE } from './apt-sources.ts';
 import {
   EXCLUDED_PATHS,
   INITRAMFS_MODULES,
@@ -12,18 +11,11 @@ import {
   REMOVED_PATHS,
   ROOT_MODULES,
 } from './contents.ts';
+import { makeDebianTree, type MirrorOptions } from './debian-tree.ts';
 import { type ModuleTable, parseModulesDep, withDependencies } from './modules.ts';
 
-const DEBOOTSTRAP_TIMEOUT_MS = 30 * 60_000;
 /** Makes what the package scripts generate independent of the day: bookworm's release. */
 const SOURCE_DATE_EPOCH = '1686355200';
-
-export interface MirrorOptions {
-  /** Lines for sources.list. */
-  readonly sources: readonly string[];
-  /** `http_proxy` and its like, for apt. */
-  readonly proxyEnvironment: Readonly<Record<string, string>>;
-}
 
 export interface DebianRoot {
   readonly kernelVersion: string;
@@ -43,29 +35,13 @@ export async function makeDebianRoot(
   mirror: MirrorOptions,
   signal: AbortSignal,
 ): Promise<DebianRoot> {
-  const options = [
-    '--mode=root',
-    '--variant=essential',
-    '--format=directory',
-    `--include=${PACKAGES.join(',')}`,
-    '--aptopt=APT::Install-Recommends "false"',
-    ...EXCLUDED_PATHS.map((excluded) => `--dpkgopt=path-exclude=${excluded}`),
-  ];
-  // In namespaces of its own, which end with us however we end: no mount and no process is left
-  // behind.
-  const contained = [
-    '--pdeathsig',
-    'KILL',
-    'unshare',
-    '--mount',
-    '--pid',
-    '--fork',
-    '--kill-child=KILL',
-  ];
-  await run('setpriv', [...contained, 'mmdebstrap', ...options, SUITE, path, ...mirror.sources], {
-    timeoutMs: DEBOOTSTRAP_TIMEOUT_MS,
+  await makeDebianTree(path, {
+    ...mirror,
+    variant: 'essential',
+    packages: PACKAGES,
+    excludedPaths: EXCLUDED_PATHS,
+    environment: { SOURCE_DATE_EPOCH },
     signal,
-    env: { ...mirror.proxyEnvironment, SOURCE_DATE_EPOCH, DEBIAN_FRONTEND: 'noninteractive' },
   });
   const described = await describe(path);
   await trim(path, described);

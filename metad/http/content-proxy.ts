@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
+import {
+  FILE_ANSWER_HEADERS,
+  FILE_REQUEST_HEADERS,
+  pickHeaders,
+} from '#shared/http/file-headers.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
@@ -15,16 +20,6 @@ import { sendText } from './reply.ts';
  */
 export type ServeStream = (exchange: Exchange, name: StreamName | 'mirror', path?: string) => void;
 
-/** Headers that pass from the node daemon to the appliance. */
-const PASSED_HEADERS = [
-  'content-length',
-  'content-range',
-  'content-type',
-  'accept-ranges',
-  'etag',
-  'last-modified',
-] as const;
-const PASSED_REQUEST_HEADERS = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const;
 const PASSED_STATUSES = [200, 206, 304, 416];
 /** Package managers ask for files that need not be there. */
 const REFUSING_STATUSES = [400, 404];
@@ -37,18 +32,13 @@ const IDLE_TIMEOUT_MS = 60_000;
 export function createContentProxy(socketPath: string): ServeStream {
   return (exchange, name, path = name) => {
     const { request, response, instance } = exchange;
-    const headers: Record<string, string> = {};
-    for (const header of PASSED_REQUEST_HEADERS) {
-      const value = request.headers[header];
-      if (typeof value === 'string') headers[header] = value;
-    }
     const gone = new AbortController();
     response.on('close', () => gone.abort());
     const asked = requestOverSocket({
       on: socketPath,
       path: `/v1/instances/${instance.view.uuid}/${path}`,
       method: request.method,
-      headers,
+      headers: pickHeaders(request.headers, FILE_REQUEST_HEADERS),
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       signal: gone.signal,
     });
@@ -70,11 +60,7 @@ function pass(exchange: Exchange, name: StreamName | 'mirror', incoming: Incomin
     void sendReason(exchange, name, incoming, isRefusal ? status : 502);
     return;
   }
-  const headers: string[] = [];
-  for (const header of PASSED_HEADERS) {
-    const value = incoming.headers[header];
-    if (typeof value === 'string') headers.push(header, value);
-  }
+  const headers = Object.entries(pickHeaders(incoming.headers, FILE_ANSWER_HEADERS)).flat();
   if (name !== 'mirror' && incoming.headers.etag === undefined && status !== 416) {
     headers.push('ETag', `"${instance.view.instanceId}-${name}"`);
   }

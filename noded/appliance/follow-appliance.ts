@@ -6,7 +6,7 @@ import type { InstallEvent, InstallReport } from '#shared/contract/install-event
 import type { StageTiming } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
-import { hookStages, type InstallStage } from '#shared/contract/primitives.ts';
+import { agentStages, type InstallStage } from '#shared/contract/primitives.ts';
 import { AppError, type AppErrorOptions, isAppError } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -22,21 +22,6 @@ const SHUTDOWN_TIMEOUT_MS = 60_000;
 const LATE_RESULT_MS = 3_000;
 /** What of its console is kept with a failure that the appliance did not explain. */
 const CONSOLE_LINES = 30;
-
-/** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
-const agentStages: ReadonlySet<InstallStage> = new Set([
-  ...hookStages,
-  'hooks',
-  'wait-disks',
-  'verify',
-  'image',
-  'grow',
-  'mount',
-  'os-scripts',
-  'personalize',
-  'unmount',
-  'sync',
-]);
 
 export interface ApplianceRunInput {
   /** What this machine was told to do. */

@@ -1,6 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
+import {
+  FILE_ANSWER_HEADERS,
+  FILE_REQUEST_HEADERS,
+  pickHeaders,
+} from '#shared/http/file-headers.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { isBelow, mirrorUrl } from './mirror-url.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
@@ -11,7 +16,7 @@ export interface MirrorRequest {
   readonly method: 'GET' | 'HEAD';
   /** Percent-encoded, below the mirror's URL. */
   readonly path: string;
-  /** Of the reader; only {@link PASSED} are passed on. */
+  /** Of the reader; only {@link FILE_REQUEST_HEADERS} are passed on. */
   readonly headers: IncomingHttpHeaders;
   readonly signal: AbortSignal;
 }
@@ -25,15 +30,6 @@ export type MirrorAnswer =
     }
   | { readonly kind: 'refusal'; readonly status: 400 | 404 | 502; readonly reason: string };
 
-const PASSED = ['range', 'if-range', 'if-none-match', 'if-modified-since'] as const;
-const RETURNED = [
-  'content-length',
-  'content-range',
-  'content-type',
-  'accept-ranges',
-  'etag',
-  'last-modified',
-] as const;
 const MAX_REDIRECTS = 5;
 /** No package comes near it; it bounds what one request costs. */
 export const MAX_FILE_BYTES = 8 * GIB;
@@ -48,9 +44,7 @@ const MAX_TRANSFER_MS = 3_600_000;
 export async function askMirror(base: string, request: MirrorRequest): Promise<MirrorAnswer> {
   const url = mirrorUrl(base, request.path);
   if (url === null) return refusal(400, 'this path could lead out of the mirror');
-  const passed = PASSED.map((name) => [name, request.headers[name]]).filter(([, value]) => value);
-  // Those without a value are filtered out, and no header of these comes as a list.
-  const headers = Object.fromEntries(passed) as Record<string, string>;
+  const headers = pickHeaders(request.headers, FILE_REQUEST_HEADERS);
   try {
     const { response, body } = await askWeb({
       url,
@@ -80,13 +74,10 @@ function interpret(response: IncomingMessage, body: Readable): MirrorAnswer {
     body.destroy();
     return refusal(502, `the file has more than ${MAX_FILE_BYTES} bytes`);
   }
-  const found = RETURNED.map((name) => [name, response.headers[name]]).filter(([, value]) => value);
-  // As above.
-  const headers = Object.fromEntries(found) as Record<string, string>;
   return {
     kind: 'answer',
     status,
-    headers,
+    headers: pickHeaders(response.headers, FILE_ANSWER_HEADERS),
     body: Readable.from(limitSilence(body, MAX_SILENCE_MS), { objectMode: false }),
   };
 }

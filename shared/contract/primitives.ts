@@ -126,11 +126,7 @@ export const hookStages: readonly HookStage[] = hookPoint.options.flatMap((point
   `${point}.after`,
 ]);
 
-const builtInStages = [
-  'create-disks',
-  'fetch-image',
-  'prepare-appliance',
-  'boot-appliance',
+const ownAgentStages = [
   'hooks',
   'wait-disks',
   'verify',
@@ -141,8 +137,16 @@ const builtInStages = [
   'personalize',
   'unmount',
   'sync',
+] as const;
+const hostStages = [
+  'create-disks',
+  'fetch-image',
+  'prepare-appliance',
+  'boot-appliance',
   'shutdown-appliance',
 ] as const;
 /** Stages of an installation. Host stages and agent stages share one list. */
-export const installStage = z.enum([...new Set([...builtInStages, ...hookStages])]);
+export const installStage = z.enum([...new Set([...hostStages, ...ownAgentStages, ...hookStages])]);
 export type InstallStage = z.infer<typeof installStage>;
+/** Stages that happen in the appliance; the others are the host's, and no guest can report them. */
+export const agentStages: ReadonlySet<InstallStage> = new Set([...ownAgentStages, ...hookStages]);

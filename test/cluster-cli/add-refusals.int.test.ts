@@ -1,33 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
-import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { type ProgramEnd, type ProgramOptions, runProgram } from './support/run-program.ts';
+import { test } from 'node:test';
+import { createAddLab, SECRET } from './support/add-lab.ts';
 
-let daemon: DaemonStandIn;
-let folder: string;
-const SECRET = 'correct-horse-battery';
+const lab = createAddLab();
+const { add } = lab;
 
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gnt-cli-files-'));
-  await writeFile(join(folder, 'secret'), `${SECRET}\n`);
-  await writeFile(join(folder, 'key.pub'), 'ssh-ed25519 AAAA me@host\n');
-  await writeFile(join(folder, 'config.yaml'), '#cloud-config\nruncmd: [ls]\n');
-  await writeFile(join(folder, 'script.sh'), '#!/bin/sh\necho hi\n');
-  await writeFile(join(folder, 'binary'), Buffer.from([0, 255, 1, 254]));
-});
-after(() => rm(folder, { recursive: true }));
-beforeEach(async (context) => {
-  daemon = await startDaemonStandIn();
-  // Registered on the test, so that it closes when the test is over.
-  (context as { after: (fn: () => Promise<void>) => void }).after(() => daemon.close());
-});
-
-function add(args: readonly string[], options: Partial<ProgramOptions> = {}): Promise<ProgramEnd> {
-  return runProgram('gnt-instance', ['add', ...args], { root: daemon.root, ...options });
-}
 const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'a missing file',
@@ -149,12 +128,12 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
 ];
 for (const [what, args, expected] of refusals) {
   test(`add refuses ${what} with exit status 2 and submits nothing`, async () => {
-    await writeFile(join(folder, 'key'), '-----BEGIN OPENSSH PRIVATE KEY-----\n');
-    const result = await add(args.map((arg) => arg.replace('@KEY@', `${folder}/key`)));
+    await writeFile(join(lab.folder, 'key'), '-----BEGIN OPENSSH PRIVATE KEY-----\n');
+    const result = await add(args.map((arg) => arg.replace('@KEY@', `${lab.folder}/key`)));
     assert.match(result.stderr, expected);
     assert.equal(result.status, 2);
     assert.equal(result.stdout, '');
-    assert.equal(daemon.submitted.length, 0);
+    assert.equal(lab.daemon.submitted.length, 0);
   });
 }
 
@@ -167,7 +146,7 @@ test('a misspelled secret option does not print its value', async () => {
 });
 
 test('a file that is not text is refused by name, and its content is not shown', async () => {
-  const result = await add(['--os-parameters-secret', `pw=@${folder}/binary`, 'web1']);
+  const result = await add(['--os-parameters-secret', `pw=@${lab.folder}/binary`, 'web1']);
   assert.match(
     result.stderr,
     /^error\[VALIDATION\]: option --os-parameters-secret pw: .*binary is not UTF-8 text$/m,
@@ -176,10 +155,10 @@ test('a file that is not text is refused by name, and its content is not shown',
 });
 
 test('a secret without its name is refused and not shown', async () => {
-  for (const value of ['hunter2', 'no_hunter2', `@${folder}/secret`]) {
+  for (const value of ['hunter2', 'no_hunter2', `@${lab.folder}/secret`]) {
     const result = await add(['--os-image', '/i', '--os-parameters-secret', value, 'web1']);
     assert.equal(result.status, 2, value);
     assert.equal(/hunter2|correct-horse/.test(result.stderr), false, result.stderr);
   }
-  assert.equal(daemon.submitted.length, 0);
+  assert.equal(lab.daemon.submitted.length, 0);
 });

@@ -1,37 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
+import { end } from './support/daemon-stand-in.ts';
+import { createAddLab, SECRET } from './support/add-lab.ts';
 import { sampleInstance } from './support/samples.ts';
-import { type ProgramEnd, type ProgramOptions, runProgram } from './support/run-program.ts';
 
-let daemon: DaemonStandIn;
-let folder: string;
-const SECRET = 'correct-horse-battery';
+const lab = createAddLab();
+const { add } = lab;
 
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'gnt-cli-files-'));
-  await writeFile(join(folder, 'secret'), `${SECRET}\n`);
-  await writeFile(join(folder, 'key.pub'), 'ssh-ed25519 AAAA me@host\n');
-  await writeFile(join(folder, 'config.yaml'), '#cloud-config\nruncmd: [ls]\n');
-  await writeFile(join(folder, 'script.sh'), '#!/bin/sh\necho hi\n');
-  await writeFile(join(folder, 'binary'), Buffer.from([0, 255, 1, 254]));
-});
-after(() => rm(folder, { recursive: true }));
-beforeEach(async (context) => {
-  daemon = await startDaemonStandIn();
-  // Registered on the test, so that it closes when the test is over.
-  (context as { after: (fn: () => Promise<void>) => void }).after(() => daemon.close());
-});
-
-function add(args: readonly string[], options: Partial<ProgramOptions> = {}): Promise<ProgramEnd> {
-  return runProgram('gnt-instance', ['add', ...args], { root: daemon.root, ...options });
-}
 function submitted(): OpcodeOf<'INSTANCE_CREATE'> {
-  const [opcode] = daemon.submitted;
+  const [opcode] = lab.daemon.submitted;
   assert.equal(opcode?.opcode, 'INSTANCE_CREATE');
   return opcode;
 }
@@ -41,13 +19,13 @@ test('every option of add arrives in the opcode as it was meant', async () => {
     ...['-o', 'debian+bookworm', '--os-image', '/img/disk.qcow2'],
     ...['--os-image-checksum', `sha256:${'A'.repeat(64)}`, '--os-image-grow=no'],
     ...['-O', 'a=1,b=x\\,y,no_c', '-O', 'd', '--os-parameters-private', 'p=private'],
-    ...['--os-parameters-secret', `s=@${folder}/secret`, '-c', 'yes'],
+    ...['--os-parameters-secret', `s=@${lab.folder}/secret`, '-c', 'yes'],
     ...['--personalization-package', 'http://h/x.tar.gz', '--personalization-user', 'u'],
-    ...['--personalization-password', `@${folder}/secret`, '--enable-safe-install=yes'],
+    ...['--personalization-password', `@${lab.folder}/secret`, '--enable-safe-install=yes'],
     ...['--install-parameters', 'cdrom_image_path=/iso,boot_order=cdrom'],
-    ...['--hooks', `${folder}/config.yaml`, '--hooks', `@${folder}/binary`],
-    ...['--user-data', `${folder}/binary`, '--vendor-data', `${folder}/script.sh`],
-    ...['--network-config', `${folder}/config.yaml`, '--ssh-key', `${folder}/key.pub`],
+    ...['--hooks', `${lab.folder}/config.yaml`, '--hooks', `@${lab.folder}/binary`],
+    ...['--user-data', `${lab.folder}/binary`, '--vendor-data', `${lab.folder}/script.sh`],
+    ...['--network-config', `${lab.folder}/config.yaml`, '--ssh-key', `${lab.folder}/key.pub`],
     ...['--metadata', 'role=web,zone=z', '--seed-disk=no', '--dialects', 'ganeti,ec2'],
     ...['--metadata-token', 'required', '--disk', '1:size=1G', '--disk', '0:size=512,name=root'],
     ...['-B', 'memory=1G,vcpus=2', '-H', 'kvm:accel=tcg,kernel_path=/k'],
@@ -128,7 +106,12 @@ test('a static address arrives with all that belongs to it, and a wrong one is r
 });
 
 test('two files of user data arrive as one multi-part document', async () => {
-  const args = ['--user-data', `${folder}/config.yaml`, '--user-data', `${folder}/script.sh`];
+  const args = [
+    '--user-data',
+    `${lab.folder}/config.yaml`,
+    '--user-data',
+    `${lab.folder}/script.sh`,
+  ];
   await add([...args, '--os-image', '/i', 'web1']);
   const text = Buffer.from(submitted().userData ?? '', 'base64').toString();
   assert.match(text, /^Content-Type: multipart\/mixed; boundary="MIMEBOUNDARY"\n/);
@@ -146,7 +129,7 @@ test('a secret from stdin arrives without its last newline, and is never printed
 
 test('a secret in the command line works with a warning, and is wiped from the process title', async () => {
   let seen = '';
-  daemon.script = async function* (job) {
+  lab.daemon.script = async function* (job) {
     const { readFile, readdir } = await import('node:fs/promises');
     for (const pid of await readdir('/proc')) {
       if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
@@ -179,7 +162,7 @@ test('hooks may come from stdin, and a file that is not there is told', async ()
 });
 
 test('--submit prints the job id and does not wait', async () => {
-  daemon.script = async function* () {
+  lab.daemon.script = async function* () {
     await new Promise(() => undefined);
     yield* [];
   };
@@ -192,12 +175,12 @@ test('--submit prints the job id and does not wait', async () => {
 test('--dry-run submits nothing', async () => {
   const result = await add(['--dry-run', '--os-image', '/i', 'web1']);
   assert.equal(result.status, 0);
-  assert.equal(daemon.dryRuns.length, 1);
-  assert.equal(daemon.submitted.length, 0);
+  assert.equal(lab.daemon.dryRuns.length, 1);
+  assert.equal(lab.daemon.submitted.length, 0);
 });
 
 test('--wait-ready before the name waits until the guest says that it is up', async () => {
-  daemon.instances.push(sampleInstance({ name: 'web1' }));
+  lab.daemon.instances.push(sampleInstance({ name: 'web1' }));
   const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
   assert.equal(result.status, 0);
   assert.equal(submitted().name, 'web1');
@@ -213,8 +196,8 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     [{ dialects: ['nocloud'] }, /dialect ganeti is not served/],
   ];
   for (const [fields, reason] of cases) {
-    daemon.instances.length = 0;
-    daemon.instances.push(sampleInstance({ name: 'web1', running, ...fields }));
+    lab.daemon.instances.length = 0;
+    lab.daemon.instances.push(sampleInstance({ name: 'web1', running, ...fields }));
     const startedAtMs = performance.now();
     const result = await add(['--os-image', '/i', '--wait-ready=600', 'web1']);
     assert.equal(result.status, 1);
@@ -227,7 +210,7 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
   const running = sampleInstance().running;
   assert.ok(running);
-  daemon.instances.push(
+  lab.daemon.instances.push(
     sampleInstance({
       name: 'web1',
       running: { ...running, readyAtMs: null },

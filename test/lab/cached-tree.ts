@@ -2,11 +2,9 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '#shared/process/run.ts';
 import { readAptSources } from '../../appliance/image/apt-source-files.ts';
 import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
-
-const BUILD_TIMEOUT_MS = 15 * 60_000;
+import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 
 /**
  * A folder that is made once and kept in the build cache.
@@ -43,20 +41,15 @@ export async function cachedTree(
 export function debianTree(
   name: string,
   packages: readonly string[],
-  options: readonly string[] = [],
+  excludedPaths: readonly string[] = [],
 ): Promise<string> {
-  const suite = 'bookworm';
-  return cachedTree(name, [suite, ...packages, ...options], (root) =>
-    run(
-      'mmdebstrap',
-      [
-        ...['--mode=root', '--variant=minbase', '--format=directory'],
-        `--include=${packages.join(',')}`,
-        '--aptopt=APT::Install-Recommends "false"',
-        ...options,
-        ...[suite, root, ...chooseAptSources(readAptSources())],
-      ],
-      { timeoutMs: BUILD_TIMEOUT_MS },
-    ),
+  return cachedTree(name, [...packages, ...excludedPaths], (root) =>
+    makeDebianTree(root, {
+      variant: 'minbase',
+      packages,
+      excludedPaths,
+      sources: chooseAptSources(readAptSources()),
+      proxyEnvironment: {},
+    }),
   );
 }

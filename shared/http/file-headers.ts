@@ -1,0 +1,31 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What a reader may ask of a file that comes through a daemon: a part of it, or nothing new. */
+export const FILE_REQUEST_HEADERS = [
+  'range',
+  'if-range',
+  'if-none-match',
+  'if-modified-since',
+] as const;
+/** What an answer says of the file, and a daemon passes on. */
+export const FILE_ANSWER_HEADERS = [
+  'content-length',
+  'content-range',
+  'content-type',
+  'accept-ranges',
+  'etag',
+  'last-modified',
+] as const;
+
+/** Those headers that have one value. */
+export function pickHeaders(
+  headers: IncomingHttpHeaders,
+  names: readonly string[],
+): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const name of names) {
+    const value = headers[name];
+    if (typeof value === 'string') picked[name] = value;
+  }
+  return picked;
+}

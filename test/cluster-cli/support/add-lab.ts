@@ -1,0 +1,46 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach } from 'node:test';
+import { type DaemonStandIn, startDaemonStandIn } from './daemon-stand-in.ts';
+import { type ProgramEnd, type ProgramOptions, runProgram } from './run-program.ts';
+
+export const SECRET = 'correct-horse-battery';
+
+export interface AddLab {
+  /** A new one for each test. */
+  readonly daemon: DaemonStandIn;
+  /** With files to name on the command line: secret, key.pub, config.yaml, script.sh, binary. */
+  readonly folder: string;
+  add(args: readonly string[], options?: Partial<ProgramOptions>): Promise<ProgramEnd>;
+}
+
+/** Registers its own hooks. Its fields can be read in tests only. */
+export function createAddLab(): AddLab {
+  let daemon: DaemonStandIn;
+  let folder: string;
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'gnt-cli-files-'));
+    await writeFile(join(folder, 'secret'), `${SECRET}\n`);
+    await writeFile(join(folder, 'key.pub'), 'ssh-ed25519 AAAA me@host\n');
+    await writeFile(join(folder, 'config.yaml'), '#cloud-config\nruncmd: [ls]\n');
+    await writeFile(join(folder, 'script.sh'), '#!/bin/sh\necho hi\n');
+    await writeFile(join(folder, 'binary'), Buffer.from([0, 255, 1, 254]));
+  });
+  after(() => rm(folder, { recursive: true }));
+  beforeEach(async (context) => {
+    daemon = await startDaemonStandIn();
+    // Registered on the test, so that it closes when the test is over.
+    (context as { after: (fn: () => Promise<void>) => void }).after(() => daemon.close());
+  });
+  return {
+    get daemon() {
+      return daemon;
+    },
+    get folder() {
+      return folder;
+    },
+    add: (args, options = {}) =>
+      runProgram('gnt-instance', ['add', ...args], { root: daemon.root, ...options }),
+  };
+}
