@@ -27,13 +27,7 @@ export function sendText(
     return;
   }
   const body = Buffer.from(text && `${text}\n`);
-  response.writeHead(status, [
-    'Content-Type',
-    'text/plain; charset=utf-8',
-    'Content-Length',
-    String(body.length),
-    ...headers,
-  ]);
+  response.writeHead(status, [...plainText(body), ...headers]);
   if (response.req.method === 'HEAD') response.end();
   else response.end(body);
 }
@@ -50,6 +44,10 @@ export function refuseAddress(
 ): void {
   const isEc2 = address === undefined || (address.kind === 'entry' && address.dialect === 'ec2');
   sendText(response, status, isEc2 ? '' : text);
+}
+
+function plainText(body: Buffer): readonly string[] {
+  return ['Content-Type', 'text/plain; charset=utf-8', 'Content-Length', String(body.length)];
 }
 
 export function sendEmpty(
@@ -75,10 +73,7 @@ function sendTextAndClose(
 ): void {
   const body = Buffer.from(text && `${text}\n`);
   response.writeHead(status, [
-    'Content-Type',
-    'text/plain; charset=utf-8',
-    'Content-Length',
-    String(body.length),
+    ...plainText(body),
     ...(headers.includes('Connection') ? [] : ['Connection', 'close']),
     ...headers,
   ]);

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { sampleInstance, sampleJob, sampleOs } from './support/samples.ts';
+import { sampleJob } from '../lab/sample-job.ts';
+import { sampleInstance, sampleOs } from './support/samples.ts';
 import { runProgram } from './support/run-program.ts';
 
 const bin = join(import.meta.dirname, '../../node_modules/.bin');

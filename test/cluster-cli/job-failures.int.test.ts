@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import type { JobError, JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { sampleJob } from './support/samples.ts';
+import { sampleJob } from '../lab/sample-job.ts';
 import { type ProgramEnd, runProgram } from './support/run-program.ts';
 
 let daemon: DaemonStandIn;

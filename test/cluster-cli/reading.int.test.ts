@@ -4,7 +4,8 @@ import { activeDisk, clusterInfo, doctorReport, nodeInfo, osInfo } from '#shared
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
-import { sampleInstance, sampleJob, sampleOs } from './support/samples.ts';
+import { sampleJob } from '../lab/sample-job.ts';
+import { sampleInstance, sampleOs } from './support/samples.ts';
 import { runProgram } from './support/run-program.ts';
 
 let daemon: DaemonStandIn;

@@ -25,6 +25,7 @@ import { ManualClock } from './support/manual-clock.ts';
 import { createOpcode } from './support/opcodes.ts';
 import { randomUUID } from 'node:crypto';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { sampleJob } from '../lab/sample-job.ts';
 
 let dir = '';
 let stores = 0;
@@ -96,21 +97,7 @@ async function createNode(t: TestContext) {
   };
 }
 
-const runningJob: JobRecord = {
-  id: 1,
-  status: 'running',
-  opcode: 'INSTANCE_CREATE',
-  summary: 'INSTANCE_CREATE(web1)',
-  input: {},
-  instance: 'web1',
-  waitsFor: [],
-  receivedAtMs: 1,
-  startedAtMs: 2,
-  endedAtMs: null,
-  log: [],
-  result: null,
-  error: null,
-};
+const runningJob = sampleJob();
 
 test('jobs that were running are told as interrupted, ended ones stay as they are', async (t) => {
   const node = await createNode(t);

@@ -14,7 +14,7 @@ import {
   type JobProgress,
   startProgress,
 } from '../../../cluster-cli/progress/state.ts';
-import { sampleJob } from '../support/samples.ts';
+import { sampleJob } from '../../lab/sample-job.ts';
 
 const MIB = 1024 * 1024;
 const plainPaint = (_style: string, text: string): string => text;

@@ -14,7 +14,8 @@ import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
-import { NOW_MS, sampleCluster, sampleJob, sampleNode } from './samples.ts';
+import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
+import { sampleCluster, sampleNode } from './samples.ts';
 
 /**
  * The node's API with nothing behind it, so that what a command sends and prints can be seen. It

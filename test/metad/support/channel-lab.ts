@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { run } from '#shared/process/run.ts';
@@ -17,6 +18,12 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+}
+
+/** A whole answer, whatever its length. */
+export async function readAnswer(incoming: IncomingMessage): Promise<Answer> {
+  const { statusCode: status = 0, headers } = incoming;
+  return { status, headers, body: await buffer(incoming) };
 }
 
 export interface Guest {
@@ -205,13 +212,7 @@ export class ChannelLab implements AsyncDisposable {
       const outgoing = request(
         { socketPath: this.controlSocket, method, path, headers, agent: false },
         (incoming) => {
-          const chunks: Buffer[] = [];
-          incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-          incoming.on('error', reject);
-          incoming.on('end', () => {
-            const status = incoming.statusCode ?? 0;
-            resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks) });
-          });
+          resolve(readAnswer(incoming));
         },
       );
       outgoing.on('error', reject);

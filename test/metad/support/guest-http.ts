@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { ClientRequest } from 'node:http';
 import { Socket } from 'node:net';
 import { inNetworkNamespace, openDeviceClientSocket } from '#shared/sys/libc.ts';
-import type { Answer } from './channel-lab.ts';
+import { type Answer, readAnswer } from './channel-lab.ts';
 
 const SERVICE = '169.254.169.254';
 
@@ -38,13 +38,7 @@ export async function askFromGuest(
         ...(options.signal && { signal: options.signal }),
       },
       (incoming) => {
-        const chunks: Buffer[] = [];
-        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-        incoming.on('error', reject);
-        incoming.on('end', () => {
-          const status = incoming.statusCode ?? 0;
-          resolve({ status, headers: incoming.headers, body: Buffer.concat(chunks) });
-        });
+        resolve(readAnswer(incoming));
       },
     );
     outgoing.on('error', reject);

@@ -3,27 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { JobRecord } from '#shared/contract/job.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
+import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
-const example: Omit<JobRecord, 'id'> = {
-  status: 'success',
-  opcode: 'INSTANCE_SHUTDOWN',
-  summary: 'INSTANCE_SHUTDOWN(web1)',
-  input: {},
-  instance: 'web1',
-  waitsFor: [],
-  receivedAtMs: 0,
-  startedAtMs: 0,
-  endedAtMs: 0,
-  log: [],
-  result: null,
-  error: null,
-};
+const example = sampleJob({ status: 'success', endedAtMs: NOW_MS });
 
 test('one user of the remote API pushes nobody else out of the history', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));

@@ -2,24 +2,11 @@ import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { test } from 'node:test';
 import { leastGrowth } from '../../lab/least-growth.ts';
-import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
+import type { JobEvent } from '#shared/contract/job.ts';
+import { sampleJob } from '../../lab/sample-job.ts';
 import { JobStream } from '../../../noded/jobs/job-stream.ts';
 
-const job: JobRecord = {
-  id: 1,
-  status: 'success',
-  opcode: 'INSTANCE_CREATE',
-  summary: 'INSTANCE_CREATE(web1)',
-  input: {},
-  instance: 'web1',
-  waitsFor: [],
-  receivedAtMs: 0,
-  startedAtMs: 0,
-  endedAtMs: 0,
-  log: [],
-  result: null,
-  error: null,
-};
+const job = sampleJob({ status: 'success' });
 const end: JobEvent = { type: 'end', atMs: 9, job };
 const log = (message: string): JobEvent => ({ type: 'log', atMs: 1, message, level: 'info' });
 const output = (line: string): JobEvent => ({ type: 'output', atMs: 1, stage: 'os-scripts', line });
