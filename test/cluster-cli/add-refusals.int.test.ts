@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { createAddLab, SECRET } from './support/add-lab.ts';
 
 const lab = createAddLab();
-const { add } = lab;
+const add = lab.add;
 
 const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [

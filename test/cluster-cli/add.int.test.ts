@@ -6,7 +6,7 @@ import { createAddLab, SECRET } from './support/add-lab.ts';
 import { sampleInstance } from './support/samples.ts';
 
 const lab = createAddLab();
-const { add } = lab;
+const add = lab.add;
 
 function submitted(): OpcodeOf<'INSTANCE_CREATE'> {
   const [opcode] = lab.daemon.submitted;

@@ -12,7 +12,7 @@ export interface AddLab {
   readonly daemon: DaemonStandIn;
   /** With files to name on the command line: secret, key.pub, config.yaml, script.sh, binary. */
   readonly folder: string;
-  add(args: readonly string[], options?: Partial<ProgramOptions>): Promise<ProgramEnd>;
+  readonly add: (args: readonly string[], options?: Partial<ProgramOptions>) => Promise<ProgramEnd>;
 }
 
 /** Registers its own hooks. Its fields can be read in tests only. */
