@@ -19,7 +19,7 @@ import { importDumps, runInstanceScript } from '../os/instance-script.ts';
 import { buildInstallContent } from './install-content.ts';
 import { InstallLog, installLogPath } from '../host/install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
-import { followMedium } from './medium-run.ts';
+import { followMedium } from './follow-medium.ts';
 import { dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
 import { planPhases, type InstallPhase } from './plan-phases.ts';
 import { StageRecorder } from './stage-recorder.ts';

@@ -8,7 +8,7 @@ import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
-import { runHelperScript, type ScriptRequest } from './script-run.ts';
+import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
 import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
 
 /** As these an I/O error of a full host may show itself inside the guest. */

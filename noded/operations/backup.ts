@@ -5,7 +5,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
-import type { ScriptRequest } from '../install/script-run.ts';
+import type { ScriptRequest } from '../install/run-helper-script.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';

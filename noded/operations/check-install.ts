@@ -10,7 +10,7 @@ import type { JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
-import { checkParametersByOs } from './host-scripts.ts';
+import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
 
