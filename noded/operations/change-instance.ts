@@ -14,7 +14,8 @@ import {
 } from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { checkParametersByOs, runRenameScript } from './check-parameters-by-os.ts';
+import { checkParametersByOs } from './check-parameters-by-os.ts';
+import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';

@@ -1,23 +1,18 @@
 import { startDeadline } from '#shared/abort/deadline.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { createMask } from '#shared/secret/mask.ts';
-import { chooseHelper, digestForHost } from '../os/choose-scripts.ts';
+import { digestForHost } from '../os/choose-scripts.ts';
 import type { HostCopies } from '../os/host-copies.ts';
-import { explainMistrust } from '../os/os-trust.ts';
-import { loadParameters, type ParameterOwner } from '../instances/load-parameters.ts';
+import type { ParameterOwner } from '../instances/load-parameters.ts';
 import {
   listHiddenValues,
   type OsParameters,
   revealParameters,
 } from '../instances/os-parameters.ts';
-import type { JobContext } from '../jobs/job-handler.ts';
-import { StageFailure } from '../jobs/stage-failure.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
 import { runHostScript, ScriptFailed } from '../os/run-host-script.ts';
 import { planCoreEnvironment, planOspVariables } from '../os/script-environment.ts';
-import type { OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy, type OsPolicy } from './os-policy.ts';
+import type { OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */
 const VERIFY_TIMEOUT_MS = 60_000;
@@ -87,52 +82,7 @@ export async function checkParametersByOs(
   }
 }
 
-/**
- * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance
- * has its name by then, whatever the script says: what goes wrong is a warning.
- */
-export async function runRenameScript(
-  renamed: InstanceRecord,
-  oldName: string,
-  { clusters, osRegistry, installer }: OperationDependencies,
-  context: JobContext,
-): Promise<void> {
-  if (renamed.osType === null || renamed.installState !== 'installed') return;
-  try {
-    const os = await osRegistry.find(renamed.osType);
-    const policy = await loadOsPolicy(renamed.osType, os, clusters);
-    const script = chooseHelper(os.definition, 'rename', policy);
-    if (script === undefined) {
-      const { trust } = policy;
-      const isLost = trust.state === 'changed' || trust.state === 'by-name';
-      const why = isLost ? `, ${explainMistrust(trust)}` : '';
-      context.report.log(
-        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run${why}`,
-      );
-      return;
-    }
-    using held = new DisposableStack();
-    if ('appliance' in script) held.use(await installer.enterRoom(renamed, false, context));
-    const request = {
-      instance: renamed,
-      os,
-      script,
-      operation: { script: 'rename', oldName } as const,
-      parameters: await loadParameters(renamed, clusters),
-      dumps: [],
-    };
-    await installer.runScript(request, context);
-  } catch (error) {
-    if (context.signal.aborted) throw error;
-    const output = error instanceof StageFailure ? error.logTail : [];
-    context.report.log(
-      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${formatOutput(output)}`,
-      'warn',
-    );
-  }
-}
-
 /** `, output: ` and the last lines of a script that failed. */
-function formatOutput(lines: readonly string[]): string {
+export function formatOutput(lines: readonly string[]): string {
   return lines.length === 0 ? '' : `, output: ${lines.join('\n')}`;
 }

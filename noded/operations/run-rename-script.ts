@@ -1,0 +1,55 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import { chooseHelper } from '../os/choose-scripts.ts';
+import { explainMistrust } from '../os/os-trust.ts';
+import { loadParameters } from '../instances/load-parameters.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import { StageFailure } from '../jobs/stage-failure.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy } from './os-policy.ts';
+import { formatOutput } from './check-parameters-by-os.ts';
+
+/**
+ * Tells an installed system its new name by the definition's `rename`. As in Ganeti the instance
+ * has its name by then, whatever the script says: what goes wrong is a warning.
+ */
+export async function runRenameScript(
+  renamed: InstanceRecord,
+  oldName: string,
+  { clusters, osRegistry, installer }: OperationDependencies,
+  context: JobContext,
+): Promise<void> {
+  if (renamed.osType === null || renamed.installState !== 'installed') return;
+  try {
+    const os = await osRegistry.find(renamed.osType);
+    const policy = await loadOsPolicy(renamed.osType, os, clusters);
+    const script = chooseHelper(os.definition, 'rename', policy);
+    if (script === undefined) {
+      const { trust } = policy;
+      const isLost = trust.state === 'changed' || trust.state === 'by-name';
+      const why = isLost ? `, ${explainMistrust(trust)}` : '';
+      context.report.log(
+        `the system inside keeps its name: OS '${renamed.osType}' has no rename script that may run${why}`,
+      );
+      return;
+    }
+    using held = new DisposableStack();
+    if ('appliance' in script) held.use(await installer.enterRoom(renamed, false, context));
+    const request = {
+      instance: renamed,
+      os,
+      script,
+      operation: { script: 'rename', oldName } as const,
+      parameters: await loadParameters(renamed, clusters),
+      dumps: [],
+    };
+    await installer.runScript(request, context);
+  } catch (error) {
+    if (context.signal.aborted) throw error;
+    const output = error instanceof StageFailure ? error.logTail : [];
+    context.report.log(
+      `Could not run OS rename script for instance ${renamed.name} (but the instance has been renamed): ${messageOf(error)}${formatOutput(output)}`,
+      'warn',
+    );
+  }
+}
