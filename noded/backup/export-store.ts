@@ -6,6 +6,7 @@ import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { refuseWritten } from '../disks/hold-images.ts';
 import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 import { type ExportRecord, formatExportRecord, parseExportRecord } from './export-record.ts';
 
@@ -63,7 +64,10 @@ export interface UnfinishedExport extends AsyncDisposable {
  */
 export interface ExportStore {
   list(): Promise<readonly ExportInfo[]>;
-  /** @param source name or absolute directory. @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID */
+  /**
+   * @param source name or absolute directory
+   * @throws AppError EXPORT_NOT_FOUND, EXPORT_INVALID, DISK_IN_USE while a dump is being written
+   */
   load(source: string): Promise<LoadedExport>;
   begin(name: string): Promise<UnfinishedExport>;
   /** Whether there is one, importable or not. @throws AppError EXPORT_NOT_FOUND */
@@ -260,16 +264,23 @@ async function readRecordFile(folder: PinnedFile, path: string): Promise<string>
 
 /** A file proper of the folder: what came from elsewhere must not make root read another one. */
 async function openDump(folder: PinnedFile, path: string, name: string): Promise<PinnedFile> {
+  const shown = join(path, name);
+  let file: PinnedFile;
   try {
-    const file = await pinFile(join(folder.path, name), 'refused');
-    const isForeign = file.found.nlink > 1n && file.found.uid !== folder.found.uid;
-    if (!isForeign) return file;
-    await file.handle.close();
-    throw new Error("it is a hard link to another user's file");
+    file = await pinFile(join(folder.path, name), 'refused');
   } catch (error) {
     const isLink = systemCodeOf(error) === 'ELOOP';
     const reason = isLink ? new Error('it is a link, not a regular file', { cause: error }) : error;
-    throw unreadableDump(join(path, name), reason);
+    throw unreadableDump(shown, reason);
+  }
+  try {
+    if (file.found.nlink > 1n && file.found.uid !== folder.found.uid)
+      throw unreadableDump(shown, new Error("it is a hard link to another user's file"));
+    await refuseWritten(shown, file.handle);
+    return file;
+  } catch (error) {
+    await file.handle.close();
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@ import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { holdImages } from './hold-images.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
 const MIN_FREE_BYTES = 64 * MIB;
@@ -14,11 +15,19 @@ export interface InstanceDisks {
   /** @throws AppError DISK_SPACE */
   checkSpace(): Promise<void>;
   freeBytes(): Promise<number>;
-  /** Makes what is missing and empties what is there: an installation starts from zeros. */
+  /**
+   * Whether nobody has them open, a machine that this daemon knows nothing of included.
+   * @throws AppError DISK_IN_USE
+   */
+  checkUnused(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
+  /**
+   * Makes what is missing and empties what is there: an installation starts from zeros.
+   * @throws AppError DISK_IN_USE, DISK_FULL
+   */
   createEmpty(instance: InstanceRecord): Promise<void>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
-  /** Idempotent. */
+  /** Idempotent. @throws AppError DISK_IN_USE */
   remove(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
 }
 
@@ -44,7 +53,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         },
       );
     },
+    checkUnused: async (instance) => (await holdImages(dirOf(instance)))[Symbol.asyncDispose](),
     createEmpty: async (instance) => {
+      await using held = new AsyncDisposableStack();
+      held.use(await holdImages(dirOf(instance)));
       await mkdir(dirOf(instance), { recursive: true, mode: 0o700 });
       await chmod(dirOf(instance), 0o700);
       for (const [index, disk] of instance.disks.entries()) {
@@ -59,7 +71,11 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
           return { index, name, sizeBytes, path };
         }),
       ),
-    remove: (instance) => rm(dirOf(instance), { recursive: true, force: true }),
+    remove: async (instance) => {
+      await using held = new AsyncDisposableStack();
+      held.use(await holdImages(dirOf(instance)));
+      await rm(dirOf(instance), { recursive: true, force: true });
+    },
   };
 }
 

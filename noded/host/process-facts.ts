@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 
 /** The process has ended, before or while its file was read. */
@@ -26,6 +26,28 @@ export function isInNetworkNamespace(pid: number, path: string): boolean {
   const theirs = unless([...GONE, 'EACCES'], () => statSync(`/proc/${pid}/ns/net`));
   const wanted = unless(GONE, () => statSync(path));
   return theirs !== undefined && theirs.ino === wanted?.ino && theirs.dev === wanted.dev;
+}
+
+export interface OpenFile {
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+/** Other processes that have a file open, as `4711 (qemu-system-x86)`. Looks at all there are. */
+export function listHolders({ dev, ino }: OpenFile): readonly string[] {
+  const holders: string[] = [];
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    if (Number(pid) === process.pid) continue;
+    const fds = unless([...GONE, 'EACCES'], () => readdirSync(`/proc/${pid}/fd`)) ?? [];
+    const hasIt = fds.some((fd) => {
+      const found = unless([...GONE, 'EACCES'], () =>
+        statSync(`/proc/${pid}/fd/${fd}`, { bigint: true }),
+      );
+      return found?.dev === dev && found.ino === ino;
+    });
+    if (hasIt) holders.push(`${pid} (${readProcFile(Number(pid), 'comm')?.trim() ?? '?'})`);
+  }
+  return holders;
 }
 
 function unless<T>(codes: readonly string[], read: () => T): T | undefined {

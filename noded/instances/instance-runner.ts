@@ -41,6 +41,11 @@ export interface InstanceRunner {
   isRunning(uuid: string): boolean;
   /** When the guest of the present run said that it is up. */
   readyAtMs(uuid: string): number | null;
+  /**
+   * Whether an instance that does not run has its disks for itself.
+   * @throws AppError DISK_IN_USE: a machine that this daemon knows nothing of has them
+   */
+  checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void>;
   /** Everything about a start that can be refused beforehand. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
   start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
@@ -81,7 +86,12 @@ class KeeperRunner implements InstanceRunner {
     return this.#readyAtMs.get(uuid) ?? null;
   }
 
+  async checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void> {
+    if (!this.isRunning(instance.uuid)) await this.#dependencies.disks.checkUnused(instance);
+  }
+
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
+    await this.checkDisksUnused(instance);
     for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
     if (instance.hvparams.accel === 'kvm') {
       await this.#dependencies.chooseAccelerator('kvm', undefined);
@@ -136,6 +146,8 @@ class KeeperRunner implements InstanceRunner {
 
   async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
     const { keeper, instances } = this.#dependencies;
+    // It would be called stopped while its guest runs on.
+    await this.checkDisksUnused(instance);
     await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;

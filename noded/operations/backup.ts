@@ -28,6 +28,7 @@ export function exportInstanceHandler(
       const instance = await instances.findByName(opcode.name);
       const script = await chooseExport(instance, dependencies);
       await dependencies.disks.checkSpace();
+      await runner.checkDisksUnused(instance);
       return async (context) => {
         const wasRunning = runner.isRunning(instance.uuid);
         if (wasRunning) await runner.stop(instance, opcode.shutdownTimeoutS, context);

@@ -28,6 +28,7 @@ export function removeInstanceHandler(
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
+      await runner.checkDisksUnused(instance);
       return async (context) => {
         await runner.stop(instance, opcode.shutdownTimeoutS, context);
         await disks.remove(instance);
@@ -56,6 +57,7 @@ export function renameInstanceHandler(
           },
         );
       }
+      await runner.checkDisksUnused(instance);
       const isTaken = await instances.findByName(opcode.newName).then(
         () => true,
         (error: unknown) => {

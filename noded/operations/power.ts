@@ -50,6 +50,7 @@ export function stopInstanceHandler(
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
+      await runner.checkDisksUnused(instance);
       return async (context) => {
         await runner.stop(instance, opcode.timeoutS, context);
         return { name: instance.name };

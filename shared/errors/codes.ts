@@ -33,6 +33,7 @@ export const errorCodes = {
   HOST_PREREQUISITE: 2,
   NO_FREE_ADDRESS: 2,
   DISK_SPACE: 2,
+  DISK_IN_USE: 2,
   STORE_VERSION: 2,
   STORE_KEY: 2,
   RECORD_UNREADABLE: 2,

@@ -23,6 +23,9 @@ const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)'
 
 const LOCK_EX_NB = 2 | 4;
 const F_SETLK = 6;
+const F_OFD_GETLK = 36;
+const F_OFD_SETLK = 37;
+const F_UNLCK = 2;
 /**
  * F_WRLCK of the whole file, in the 32 bytes of a `struct flock` of 64-bit Linux: l_type, l_whence,
  * l_start, l_len, l_pid.
@@ -100,6 +103,32 @@ export function tryLockRecord(fd: number): boolean {
   if (code === 'EAGAIN' || code === 'EACCES') return false;
   checked('fcntl F_SETLK', result);
   return true;
+}
+
+/**
+ * Locks an open file as QEMU's block layer locks the images that it has open: a record lock that
+ * belongs to the open file, not to this process. No machine has the file then, or gets it, until
+ * the descriptor is closed.
+ * @param fd open for writing
+ * @returns false when somebody has it
+ */
+export function tryLockImage(fd: number): boolean {
+  const result = numberOf(cFcntl(fd, F_OFD_SETLK, WHOLE_FILE_WRITE_LOCK));
+  const code = result < 0 ? getSystemErrorName(-koffi.errno()) : '';
+  if (code === 'EAGAIN' || code === 'EACCES') return false;
+  checked('fcntl F_OFD_SETLK', result);
+  return true;
+}
+
+/**
+ * Whether a byte of an open file is locked the same way by somebody else, for reading or writing.
+ */
+export function isByteLocked(fd: number, offset: number): boolean {
+  const lock = Buffer.from(WHOLE_FILE_WRITE_LOCK);
+  lock.writeBigInt64LE(BigInt(offset), 8);
+  lock.writeBigInt64LE(1n, 16);
+  checked('fcntl F_OFD_GETLK', cFcntl(fd, F_OFD_GETLK, lock));
+  return lock.readInt16LE(0) !== F_UNLCK;
 }
 
 /**

@@ -1,0 +1,62 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { isByteLocked, tryLockImage } from '#shared/sys/libc.ts';
+import { listHolders } from '../host/process-facts.ts';
+
+/** RAW_LOCK_PERM_BASE and BLK_PERM_WRITE of QEMU's block/file-posix.c: who may write locks it. */
+const WRITER_BYTE = 100 + 1;
+
+/**
+ * Takes all files of a directory for this process alone, before they are emptied, renamed or
+ * removed. QEMU locks every image that it has open, so a machine is seen that this daemon knows
+ * nothing of, and none can start on these files until the answer is disposed of. Nothing where
+ * there is no such directory.
+ * @throws AppError DISK_IN_USE that names the file and who has it
+ */
+export async function holdImages(dir: string): Promise<AsyncDisposable> {
+  await using held = new AsyncDisposableStack();
+  for (const name of await listFiles(dir)) {
+    const path = join(dir, name);
+    const image = await openImage(path);
+    if (image === undefined) continue;
+    held.use(image);
+    if (!tryLockImage(image.fd)) throw await inUse(path, image);
+  }
+  const all = held.move();
+  return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/** @param image open for reading. @throws AppError DISK_IN_USE while a machine may write to it */
+export async function refuseWritten(path: string, image: FileHandle): Promise<void> {
+  if (isByteLocked(image.fd, WRITER_BYTE)) throw await inUse(path, image);
+}
+
+async function listFiles(dir: string): Promise<readonly string[]> {
+  try {
+    const entries = await readdir(dir, { withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function openImage(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function inUse(path: string, image: FileHandle): Promise<AppError> {
+  const holders = listHolders(await image.stat({ bigint: true }));
+  const by = holders.length === 0 ? '' : ` by process ${holders.join(', ')}`;
+  return new AppError('DISK_IN_USE', `${path} is in use${by}`, {
+    details: { path, holders },
+    hint: 'no job of this node has it: see what that process is (ps -fp PID), and end it or let it end',
+  });
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { holdImages } from '../../../noded/disks/hold-images.ts';
+import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
+import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import type { Orphans } from '../../../noded/instances/orphans.ts';
+import type { Views } from '../../../noded/instances/views.ts';
+import type { JobContext } from '../../../noded/jobs/job-handler.ts';
+import { handlerOf } from '../../../noded/jobs/job-handler.ts';
+import { createJobHandlers } from '../../../noded/operations/job-handlers.ts';
+import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
+import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
+import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { parseOpcode } from '../support/opcodes.ts';
+import { clusterRecord, instanceRecord } from '../support/records.ts';
+
+/** web1 does not run as far as this node knows; `changes` counts what the store was asked for. */
+async function createNode(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-disks-in-use-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const web1 = instanceRecord(
+    { name: 'web1', disks: [{ sizeBytes: 65_536 }] },
+    { installState: 'installed' },
+  );
+  const changes: string[] = [];
+  const instances = {
+    findByName: (name: string) =>
+      name === 'web1' ? Promise.resolve(web1) : Promise.reject(new Error(`no ${name}`)),
+    update: () => Promise.resolve(web1).finally(() => changes.push('update')),
+    rename: () => Promise.resolve(web1).finally(() => changes.push('rename')),
+    remove: () => Promise.resolve().finally(() => changes.push('remove')),
+    // The rest of a repository no refusal asks for.
+  } as unknown as InstanceRepository;
+  const clock = new ManualClock();
+  const metad = new FakeMetad();
+  const hypervisor = new FakeHypervisor();
+  const keeper = createMachineKeeper({
+    ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
+    onExit: () => undefined,
+  });
+  const disks = createInstanceDisks(dir);
+  await disks.createEmpty(web1);
+  const path = disks.pathOf(web1, 0);
+  await writeFile(path, 'data of a guest', { flag: 'r+' });
+  const runner = createInstanceRunner({
+    ...{ instances, keeper, metad, disks, guestEvents: createGuestEvents(), clock },
+    views: {} as Views,
+    chooseAccelerator: () => Promise.resolve('tcg'),
+  });
+  const clusters = { load: () => Promise.resolve(clusterRecord) } as unknown as ClusterRepository;
+  const orphans = { list: () => [], find: () => undefined } as unknown as Orphans;
+  const handlers = createJobHandlers({
+    ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir },
+    // No installation comes so far.
+  } as unknown as OperationDependencies);
+  const signal = AbortSignal.timeout(60_000);
+  const context = { jobId: 1, signal, report: { log: () => undefined } } as unknown as JobContext;
+  const prepare = (input: OpcodeInput) => {
+    const opcode = parseOpcode(input);
+    return handlerOf(handlers, opcode).prepare(opcode, signal);
+  };
+  return { path, changes, hypervisor, prepare, context };
+}
+
+for (const opcode of [
+  { opcode: 'INSTANCE_REMOVE', name: 'web1' },
+  { opcode: 'INSTANCE_SHUTDOWN', name: 'web1' },
+  { opcode: 'INSTANCE_STARTUP', name: 'web1' },
+  { opcode: 'INSTANCE_RENAME', name: 'web1', newName: 'web2' },
+] as const satisfies readonly OpcodeInput[]) {
+  test(`${opcode.opcode} is refused while a machine that this node does not know has the disks`, async (t) => {
+    const { path, changes, hypervisor, prepare, context } = await createNode(t);
+    {
+      await using held = new AsyncDisposableStack();
+      held.use(await holdImages(dirname(path)));
+      await assert.rejects(prepare(opcode), { code: 'DISK_IN_USE', message: new RegExp(path) });
+    }
+    assert.deepEqual(changes, []);
+    assert.deepEqual(hypervisor.machines, []);
+    assert.match(await readFile(path, 'latin1'), /^data of a guest/);
+    if (opcode.opcode !== 'INSTANCE_SHUTDOWN') return;
+    await (
+      await prepare(opcode)
+    )(context);
+    assert.deepEqual(changes, ['update']);
+  });
+}
+
+test('a machine that gets the disks between check and work keeps them, and the instance its record', async (t) => {
+  const { path, changes, prepare, context } = await createNode(t);
+  const execute = await prepare({ opcode: 'INSTANCE_REMOVE', name: 'web1' });
+  await using held = new AsyncDisposableStack();
+  held.use(await holdImages(dirname(path)));
+  await assert.rejects(execute(context), { code: 'DISK_IN_USE' });
+  assert.deepEqual(changes, []);
+  assert.match(await readFile(path, 'latin1'), /^data of a guest/);
+});
