@@ -27,13 +27,13 @@ export interface NodedConfig {
   readonly osSearchPath: readonly string[];
   readonly logLevel: LogLevel;
   readonly imageCacheBytes: number;
-  /** Installations at the same time. */
+  /** How many installations may run at the same time. */
   readonly maxInstalls: number;
   /** Memory of the node that installations leave alone. */
   readonly installReserveMiB: number;
   /** From power-on of an appliance to its agent's first word. */
   readonly applianceBootTimeoutMs: number;
-  /** Null without the remote API. */
+  /** Null when the remote API is off. */
   readonly rapi: RapiSettings | null;
 }
 

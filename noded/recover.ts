@@ -44,7 +44,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
     const kind = meta['kind'] ?? (view?.mode === 'install' ? 'appliance' : 'run');
     const device = meta['device'] || view?.device || null;
     if (kind === 'run') {
-      // First of all, so that nothing takes its disks for free.
+      // It comes first, so that nothing takes the disks of such a machine for free.
       keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
       continue;
     }

@@ -17,9 +17,9 @@ import { openStore } from './records/open-store.ts';
 /** What the cluster knows, and this node's place in it. */
 export interface NodeRecords extends AsyncDisposable {
   readonly store: Store;
-  /** For people, without a password. */
+  /** Where the records are, in words for people; never with a password. */
   readonly storeDescription: string;
-  /** Records that cannot be read. */
+  /** The records that cannot be read. */
   readonly problems: RecordProblems;
   readonly clusters: ClusterRepository;
   readonly nodes: NodeRegistry;

@@ -6,7 +6,7 @@ import type { RootPaths } from '#shared/paths/root-paths.ts';
 const WRITABLE_BY_GROUP = 0o020;
 const WRITABLE_BY_ALL = 0o002;
 const STICKY = 0o1000;
-/** As many as the kernel follows. */
+/** The kernel follows as many links in one path. */
 const MAX_LINKS = 40;
 
 /** Before anything below the root is opened. @throws AppError HOST_PREREQUISITE */

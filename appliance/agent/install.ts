@@ -15,7 +15,7 @@ import { runStages, type StageFailure } from './report/stage.ts';
 
 /** The result is repeated for this long; the host has its own, longer deadline. */
 const RESULT_TIMEOUT_MS = 120_000;
-/** As long as the plan is asked for. */
+/** The agent introduces itself for as long as it asks for its plan. */
 const INTRODUCTION_TIMEOUT_MS = 60_000;
 
 export interface InstallOptions {

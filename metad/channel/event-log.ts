@@ -25,7 +25,7 @@ interface Ring {
 export interface EventLogLimits {
   readonly maxEvents: number;
   readonly maxBytes: number;
-  /** Of all instances together. */
+  /** How much the logs of all instances may hold together. */
   readonly maxBytesOfAll: number;
 }
 
@@ -47,7 +47,7 @@ export class EventLog {
   readonly #listeners = new Set<(record: EventRecord) => void>();
   readonly #limits: EventLogLimits;
   #sequence: number;
-  /** Of all rings. */
+  /** What the rings of all instances hold together. */
   #bytes = 0;
 
   /**

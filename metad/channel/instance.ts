@@ -40,7 +40,7 @@ export class Instance {
   #sockets: Set<Socket> | undefined;
   #changeListeners: Set<() => void> | undefined;
   #exclusion: Exclusion | undefined;
-  /** Of the installation that it was introduced in. */
+  /** The agent's key, of the installation in which the agent introduced itself. */
   #agent: { readonly installId: string; readonly keyHex: string } | undefined;
   #isEnded = false;
   /**

@@ -40,7 +40,7 @@ interface Entry {
 export class Registry implements InstanceDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #owners = new Map<string, Instance>();
-  /** Changes of each instance. */
+  /** Changes of an instance wait for each other; those of two instances do not. */
   readonly #changes = new SerialQueue<string>();
   readonly #open: OpenBinding;
   readonly #events: EventLog;

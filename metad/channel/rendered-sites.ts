@@ -9,7 +9,7 @@ export interface Forgetful {
  */
 export class RenderedSites {
   readonly #limit: number;
-  /** In the order of rendering. */
+  /** Who holds a rendered site, the oldest first. */
   readonly #owners = new Set<Forgetful>();
 
   constructor(limit: number) {

@@ -10,7 +10,7 @@ interface NodeConfig {
   readonly contentSocket: string;
 }
 
-/** In the place of Ganeti's own daemon. */
+/** How it runs in the place of Ganeti's own metadata daemon. */
 export interface GanetiConfig {
   readonly kind: 'ganeti';
   readonly ganetiSocket: string;

@@ -1,4 +1,4 @@
-/** Status codes are below this. */
+/** Every status code of HTTP is below it. */
 const STATUSES = 600;
 
 /**

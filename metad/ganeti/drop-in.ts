@@ -30,7 +30,7 @@ export interface DropInOptions {
 export class GanetiDropIn implements InstanceDirectory {
   readonly #instances = new Map<string, Instance>();
   readonly #byIp = new Map<string, Instance>();
-  /** The reverse. */
+  /** Each instance's addresses: the reverse of the map above. */
   readonly #ips = new Map<Instance, readonly string[]>();
   readonly #options: DropInOptions;
   readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);

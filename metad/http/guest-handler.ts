@@ -198,7 +198,7 @@ function costOf({ rawHeaders }: IncomingMessage): number {
   return 1 + Math.floor(rawHeaders.length / 2 / HEADERS_PER_REQUEST_TOKEN);
 }
 
-/** As the node daemon is asked for it. */
+/** The mirror's name and the path in it, as the node daemon is asked for them. */
 function mirrorPath(address: Address): string {
   const path = address.kind === 'entry' ? address.path : '';
   return path.split('/').map(encodeURIComponent).join('/');

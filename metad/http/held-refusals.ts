@@ -16,7 +16,7 @@ interface Held {
  */
 export class HeldRefusals {
   readonly #clock: Clock;
-  /** In the order in which they are due. */
+  /** Refusals that are not sent yet, in the order in which they are due. */
   readonly #held: Held[] = [];
 
   constructor(clock: Clock) {

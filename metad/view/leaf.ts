@@ -42,7 +42,7 @@ export function jsonLeaf(value: unknown, options: { isSecretBearing?: boolean } 
   );
 }
 
-/** Bytes that are passed on as they are. */
+/** Makes a document of bytes that are passed on as they are. */
 export function bytesLeaf(
   body: Buffer,
   options: { contentType?: string; isSecretBearing?: boolean } = {},
@@ -54,7 +54,7 @@ export function bytesLeaf(
   );
 }
 
-/** What is the agent's alone to read. */
+/** Makes a document that only the appliance's agent may read. */
 export function agentLeaf(value: unknown): FixedLeaf {
   return { ...jsonLeaf(value, { isSecretBearing: true }), isForAgent: true };
 }

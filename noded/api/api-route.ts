@@ -33,7 +33,7 @@ export interface Reply {
   readonly status: number;
   /** What the table's schema describes, or bytes. */
   readonly body?: unknown;
-  /** In place of the table's. */
+  /** The media type, where it is another one than the table says. */
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }

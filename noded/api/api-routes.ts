@@ -8,7 +8,7 @@ import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
 import { describeApi } from './openapi.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 
-/** What each group of routes needs. */
+/** The parts that each group of routes works on. */
 export type ApiDependencies = NodeRoutesDependencies &
   ClusterRoutesDependencies &
   InstanceRoutesDependencies &

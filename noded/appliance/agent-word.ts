@@ -18,7 +18,7 @@ export class AgentWord {
   #forged = 0;
   #lost = 0;
 
-  /** Null before its first word. */
+  /** The agent's key; null before its first word. */
   get keyHex(): string | null {
     return this.#keyHex;
   }

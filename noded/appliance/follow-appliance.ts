@@ -77,7 +77,7 @@ export function hasNeverComeUp(error: unknown): boolean {
   return error instanceof ApplianceFailure && error.neverCameUp;
 }
 
-/** An appliance that failed. */
+/** A run of the appliance that failed, with the stage that it was in. */
 export class ApplianceFailure extends AppError {
   /** As its agent names it; by the time it reports, it has unmounted and synced already. */
   readonly stage: InstallStage | null;

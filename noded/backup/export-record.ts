@@ -6,7 +6,7 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatIni, parseIni, type Ini } from './ini.ts';
 
-/** Of Ganeti's file format. */
+/** The version of Ganeti's file format. */
 const EXPORT_VERSION = '0';
 const MAX_DISKS = 16;
 const MAX_NICS = 8;

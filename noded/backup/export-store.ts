@@ -26,7 +26,7 @@ const MAX_RECORD_BYTES = MIB;
 export interface DumpFile {
   readonly disk: number;
   readonly path: string;
-  /** Of one that is to be made: what it may have. */
+  /** The bytes of the dump; of one that is to be made, how many it may have at most. */
   readonly sizeBytes: number;
 }
 

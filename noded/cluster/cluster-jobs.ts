@@ -13,7 +13,7 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 
 export interface ClusterJobsDependencies {
   readonly nodeName: string;
-  /** Of this node. */
+  /** The jobs of this node alone. */
   readonly own: JobService;
   readonly peers: Peers;
   readonly nodes: NodeRegistry;

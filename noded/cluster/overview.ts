@@ -17,12 +17,12 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {
-  /** In the order of their names. */
+  /** All instances, in the order of their names. */
   instances(): Promise<readonly InstanceInfo[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
-  /** Of the nodes that answer. */
+  /** Machines that no record accounts for, on the nodes that answer. */
   orphans(): Promise<readonly ListedOrphan[]>;
 }
 
@@ -38,7 +38,7 @@ export interface OverviewSources extends InstanceInfoSources {
 /** For all nodes together: one that says nothing for so long is shown as silent. */
 const ANSWER_TIMEOUT_MS = 3000;
 
-/** Of what this node has. */
+/** Lists what this node has. */
 export function createOwnOverview(sources: OverviewSources): Overview {
   const { instances, owns, describeNode } = sources;
   return {

@@ -27,7 +27,10 @@ export interface InstanceDisks {
   createEmpty(instance: InstanceRecord): Promise<void>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
-  /** Idempotent. @throws AppError DISK_IN_USE */
+  /**
+   * Removes the instance's disks; it is no error when there are none.
+   * @throws AppError DISK_IN_USE
+   */
   remove(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
 }
 

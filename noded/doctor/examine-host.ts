@@ -23,7 +23,7 @@ const neededCommands = {
   nsenter: 'util-linux',
   mcopy: 'mtools',
 } as const;
-/** Only for building the appliance. */
+/** Commands that only the appliance's builder needs. */
 const buildCommands = {
   mmdebstrap: 'mmdebstrap',
   mksquashfs: 'squashfs-tools',
@@ -105,7 +105,7 @@ async function isInPath(command: string): Promise<boolean> {
       await access(join(dir, command), constants.X_OK);
       return true;
     } catch {
-      // Not in this one.
+      // It is not in this folder.
     }
   }
   return false;

@@ -41,7 +41,7 @@ export class ConsoleLog {
     return openSync(`/proc/self/fd/${this.#fd}`, constants.O_WRONLY | constants.O_APPEND);
   }
 
-  /** The last `maxBytes`. */
+  /** @returns the last `maxBytes` of the log */
   readTail(maxBytes: number): string {
     return this.#isOpen ? readTail(this.#fd, maxBytes) : '';
   }

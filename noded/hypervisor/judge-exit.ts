@@ -5,7 +5,7 @@ export interface ExitEvidence {
   readonly end: { readonly exitStatus: number | null; readonly signal: string | null } | undefined;
   /** `reason` of QMP's SHUTDOWN event (ShutdownCause in QEMU's qapi/run-state.json). */
   readonly shutdownReason: string | undefined;
-  /** We sent it signals. */
+  /** Whether the daemon itself has sent it signals. */
   readonly isKilled: boolean;
 }
 

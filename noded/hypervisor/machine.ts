@@ -1,7 +1,7 @@
 export type Accelerator = 'kvm' | 'tcg';
 export interface AcceleratorChoice {
   readonly accelerator: Accelerator;
-  /** In words, for an operator. */
+  /** Why it is so, in words for an operator. */
   readonly reason: string;
 }
 
@@ -72,7 +72,7 @@ export interface MachineSpec {
   readonly bootOrder?: readonly BootDevice[];
   /** In the guest's order: vda, vdb, … */
   readonly disks: readonly MachineDisk[];
-  /** In the guest's order. */
+  /** The machine's NICs, in the order in which the guest finds them. */
   readonly nics: readonly MachineNic[];
   readonly cdromPath?: string | undefined;
   /** The machine ends when the guest reboots. */

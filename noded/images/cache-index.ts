@@ -15,7 +15,7 @@ const content = z.object({
   lastUsedMs: z.number(),
 });
 const location = z.object({
-  /** Without credentials, for people. */
+  /** The URL without credentials, to show to people. */
   url: z.string(),
   sha256: sha256Hex,
   etag: z.string().nullable(),
@@ -23,9 +23,9 @@ const location = z.object({
 });
 const indexFile = z.object({
   schema: z.literal(1),
-  /** By SHA-256 of the content. */
+  /** What is in the cache, by the SHA-256 of the content. */
   contents: z.record(sha256Hex, content),
-  /** By `keyOfUrl`. */
+  /** Where contents came from, by `keyOfUrl`. */
   locations: z.record(sha256Hex, location),
 });
 
@@ -52,7 +52,7 @@ export async function loadIndex(dir: string, logger: Logger): Promise<CacheIndex
   }
 }
 
-/** Whole or not at all. */
+/** Writes the index, whole or not at all. */
 export async function saveIndex(dir: string, index: CacheIndex): Promise<void> {
   await writeDurably(join(dir, INDEX_NAME), JSON.stringify(index), { mode: 0o600 });
 }

@@ -26,7 +26,7 @@ export interface ContentStoreOptions {
   readonly isDownloading: (key: string) => boolean;
 }
 
-/** A content in use. */
+/** A content that is not removed while it is held. */
 export interface HeldContent {
   readonly path: string;
   readonly sizeBytes: number;

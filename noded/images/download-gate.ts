@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 
-/** Of all servers. */
+/** How many downloads from all servers may run at a time. */
 const MAX_DOWNLOADS = 16;
 /** Of one server: a slow one holds back only those who want something of it. */
 const MAX_DOWNLOADS_OF_HOST = 4;
@@ -8,7 +8,7 @@ const MAX_DOWNLOADS_OF_HOST = 4;
 /** Lets so many downloads run at a time; the others wait in the order in which they came. */
 export class DownloadGate {
   readonly #all = new PQueue({ concurrency: MAX_DOWNLOADS });
-  /** By host and port. */
+  /** A queue for each server, by host and port. */
   readonly #hosts = new Map<string, PQueue>();
 
   /**

@@ -62,7 +62,7 @@ export interface ImageCache {
    */
   check(source: string): Promise<void>;
   stats(): Promise<ImageCacheStats>;
-  /** Stops the downloads. */
+  /** Ends every download; what it has got stays for the next one. */
   close(): Promise<void>;
 }
 
@@ -70,7 +70,7 @@ export interface ImageCacheOptions {
   readonly dir: string;
   /** Unused images are dropped, least recently used first, until the rest fits. */
   readonly maxBytes: number;
-  /** Asked before each download. */
+  /** The cluster's limits, asked for before each download. */
   readonly limits: () => Promise<DownloadLimits>;
   /** How long a server is listened to before its rate is judged. */
   readonly rateWindowMs?: number | undefined;

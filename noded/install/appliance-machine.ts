@@ -13,7 +13,7 @@ export interface ApplianceMachineInput {
   readonly appliance: Appliance;
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
-  /** The image and dumps. */
+  /** Disks that carry content: the image, and dumps. */
   readonly contentDisks: readonly MachineDisk[];
   readonly diskPath: (index: number) => string;
 }

@@ -75,6 +75,6 @@ export interface InstallerDependencies {
   readonly logDir: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** For metrics. */
+  /** Tells the metrics how long a stage took. */
   readonly onStageEnded: (stage: InstallStage, durationMs: number) => void;
 }

@@ -10,7 +10,7 @@ const OVERHEAD_MIB = 192;
 const POLL_MS = 2000;
 
 export interface InstallRoomOptions {
-  /** Installations at the same time. */
+  /** How many installations may run at the same time. */
   readonly maxInstalls: number;
   /** Memory of the node that no installation may take. */
   readonly reserveMiB: number;
@@ -23,7 +23,7 @@ export interface InstallRoomOptions {
 export interface InstallDemand {
   /** Instance whose machine installs. */
   readonly uuid: string;
-  /** Memory of that machine. */
+  /** How much memory that machine takes. */
   readonly memoryMiB: number;
 }
 

@@ -33,7 +33,7 @@ export interface InstallSteps {
   readonly enterRoom: () => Promise<void>;
 }
 
-/** One installation. */
+/** One installation, from its disks to the machine that is off again. */
 export class InstallRun {
   readonly #dependencies: InstallerDependencies;
   readonly #request: InstallRequest;

@@ -6,9 +6,9 @@ import { diskSerial, dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
 
 export interface PlannedScript {
   readonly name: 'create' | 'import' | 'export' | 'rename';
-  /** Within the packed definition. */
+  /** Where the script is within the packed definition. */
   readonly path: string;
-  /** Without OSP_*. */
+  /** The script's environment but for OS parameters (OSP_*), which the agent fetches. */
   readonly environment: Readonly<Record<string, string>>;
   readonly verify?: string;
   readonly dumps?: readonly { readonly disk: number; readonly sizeBytes: number }[];

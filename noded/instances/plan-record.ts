@@ -154,7 +154,7 @@ export function planReinstall(
     osImageChecksum:
       opcode.osImageChecksum ?? (opcode.osImage === undefined ? instance.osImageChecksum : null),
     osImageGrow: opcode.osImageGrow ?? instance.osImageGrow,
-    // As with the checksum.
+    // A format that was given belongs to its image, as the checksum does.
     osImageFormat:
       opcode.osImageFormat === undefined && opcode.osImage === undefined
         ? instance.osImageFormat

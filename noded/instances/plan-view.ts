@@ -19,7 +19,7 @@ export interface InstallContent {
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
   readonly hooks?: readonly HookDocument[];
-  /** Once it was heard. */
+  /** The key that the agent signs with, once it has introduced itself. */
   readonly agentKey?: string;
 }
 

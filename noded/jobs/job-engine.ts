@@ -24,7 +24,7 @@ const MAX_UNENDED_JOBS = 50;
 const DRY_RUN = 0;
 
 export interface JobEngineDependencies {
-  /** Of the node that runs these jobs. */
+  /** The name of the node that runs these jobs. */
   readonly nodeName: string;
   readonly repository: JobRepository;
   readonly handlers: JobHandlers;
@@ -50,7 +50,7 @@ interface ActiveJob {
 
 /** Runs operations as jobs: check → lock → prerequisites → execute. */
 export interface JobEngine extends JobService {
-  /** Of the jobs that have not ended. */
+  /** The statuses of all jobs that have not ended. */
   activeStatuses(): readonly JobStatus[];
   /** Cancels what runs and waits for it. */
   stop(): Promise<void>;
@@ -179,7 +179,7 @@ class LockingJobEngine implements JobEngine {
     }
   }
 
-  /** What the store has not got yet. */
+  /** A job in a state that the store need not have yet. */
   #known(id: number): JobRecord | undefined {
     return this.#active.get(id)?.record ?? this.#unsaved.get(id);
   }

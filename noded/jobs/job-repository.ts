@@ -11,7 +11,7 @@ const COUNTER = 'job-id';
  * place of the oldest of the same.
  */
 const RINGS = 'job-rings';
-/** Jobs of root that are kept. */
+/** How many of root's ended jobs are kept. */
 const MAX_KEPT_JOBS = 5000;
 /** Of each user of the remote API, so that nobody pushes out what others did. */
 const MAX_KEPT_JOBS_OF_USER = 1000;
@@ -21,7 +21,7 @@ export interface JobRepository {
   nextId(submitter?: string): Promise<number>;
   save(job: JobRecord): Promise<void>;
   load(id: number): Promise<JobRecord | undefined>;
-  /** Oldest first. */
+  /** All jobs, the oldest first. */
   list(): Promise<readonly JobRecord[]>;
 }
 
@@ -56,7 +56,7 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
   };
 }
 
-/** Ordered by id as text. */
+/** The key of a job: keys in the order of text are jobs in the order of their ids. */
 function keyOf(id: number): string {
   return String(id).padStart(10, '0');
 }

@@ -42,7 +42,7 @@ export interface MetadLink extends MetadCalls {
    * @throws AppError METAD_UNAVAILABLE with metad's last words, HOST_PREREQUISITE
    */
   start(content: ContentProvider): Promise<void>;
-  /** Null while it is down. */
+  /** Null while the metadata daemon is down. */
   readonly pid: number | null;
   /** Starts after the first one. */
   readonly restarts: number;

@@ -1,12 +1,12 @@
 import type { SystemUser } from '../host/system-user.ts';
 
 export interface SandboxOptions {
-  /** Name below /run/netns. */
+  /** The namespace's name below /run/netns. */
   readonly networkNamespace: string;
   readonly user: SystemUser;
   /** Folder of the programs, seen read-only by metad wherever it lies. */
   readonly programDir: string;
-  /** Folder of the sockets. */
+  /** The folder that holds metad's sockets. */
   readonly socketDir: string;
   readonly command: string;
   readonly args: readonly string[];

@@ -39,7 +39,7 @@ const HALF_CLOSED_IDLE_MS = 60_000;
 
 export interface ServiceRelayOptions {
   readonly findService: FindService;
-  /** Of one instance, at a time. */
+  /** How many connections one instance may have at a time. */
   readonly maxConnections: number;
   readonly failures: GuestFailures;
 }

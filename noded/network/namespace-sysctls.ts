@@ -38,7 +38,7 @@ const IPV6_DEVICE: Settings = {
   dad_transmits: '0',
   proxy_ndp: '0',
   use_tempaddr: '0',
-  // No address but ours.
+  // No interface may get an address that is not given here.
   addr_gen_mode: '1',
   disable_ipv6: '0',
 };

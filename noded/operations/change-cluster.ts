@@ -128,7 +128,7 @@ function removalsOf(changes: Record<string, string | null>): Record<string, null
   return Object.fromEntries(given.map(([name]) => [name, null]));
 }
 
-/** As many as a view holds. */
+/** A view holds as many services. */
 const MAX_SERVICES = 32;
 const HTTP_PORT = 80;
 

@@ -9,7 +9,7 @@ import { judgeTrust } from '../os/os-trust.ts';
 export interface OsPolicy {
   /** The OS by name, then with its variant. */
   readonly layers: readonly OsSettings[];
-  /** In the definition as it is now. */
+  /** The administrator's trust in the definition as it is now. */
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;

@@ -4,7 +4,7 @@ import type { OsDefinition } from './os-definition.ts';
 import { refuseMistrusted } from './os-trust.ts';
 
 export interface ScriptPolicy {
-  /** Of the administrator in the definition as it is now. */
+  /** The administrator's trust in the definition as it is now. */
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
@@ -12,11 +12,11 @@ export interface ScriptPolicy {
   readonly isSafeInstall: boolean;
 }
 
-/** A trusted script. */
+/** A trusted script that runs on the host. */
 export interface HostScript {
   /** On the host, in the definition. */
   readonly path: string;
-  /** Of the definition that is trusted. */
+  /** The digest of the definition as it is trusted. */
   readonly digest: string;
 }
 

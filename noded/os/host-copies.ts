@@ -14,7 +14,7 @@ export interface HostCopy extends AsyncDisposable {
   readonly definition: OsDefinition;
   /** Where a script of the original is in the copy. */
   pathOf(script: string): string;
-  /** How its scripts are started. */
+  /** Starts the copy's scripts. */
   readonly launch: LaunchProgram;
 }
 

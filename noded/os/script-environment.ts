@@ -39,7 +39,7 @@ export interface ScriptEnvironmentInput {
     readonly createdAtMs: number;
     readonly modifiedAtMs: number;
     readonly primaryNode: string;
-    /** As given: `name+variant`. */
+    /** The OS as it was given: `name+variant`. */
     readonly osType: string;
     readonly hypervisor: string;
     readonly beparams: Readonly<Record<string, string | number | boolean>>;
@@ -106,7 +106,7 @@ export function planScriptEnvironment(input: ScriptEnvironmentInput): Record<str
   };
 }
 
-/** OSP_<NAME> of each. */
+/** Names and values of the variables OSP_<NAME>, one for each parameter. */
 export function planOspVariables(
   parameters: Readonly<Record<string, string>>,
 ): Record<string, string> {

@@ -13,7 +13,7 @@ const greeting = z.strictObject({
   to: z.string(),
   /** Public half of the key that is made for this stream, in base64. */
   key: z.string(),
-  /** In a welcome: the key of the hello that it answers. */
+  /** A welcome names the key of the hello that it answers. */
   answers: z.string().nullable(),
 });
 export type Greeting = z.infer<typeof greeting>;

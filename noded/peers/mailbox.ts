@@ -6,7 +6,7 @@ import type { RedisServer } from '#shared/store/store-url.ts';
 
 export interface MailboxOptions {
   readonly server: RedisServer;
-  /** Whose mail is taken. */
+  /** The node whose messages are taken. */
   readonly node: string;
   readonly onMessage: (bytes: Buffer) => void;
   /** Messages may have been lost from here on: a connection to Redis ended. */
@@ -79,7 +79,7 @@ export class Mailbox implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriber.disconnect();
-    // What was sent goes out first.
+    // Messages that were sent before go out first.
     await this.#publisher.quit().catch(() => this.#publisher.disconnect());
   }
 }

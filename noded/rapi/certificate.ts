@@ -6,7 +6,7 @@ import { writeDurably } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 
-/** As long as Ganeti's own. */
+/** Ganeti's own certificates are valid as long. */
 const VALID_DAYS = 5 * 365;
 
 /**

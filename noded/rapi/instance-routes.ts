@@ -76,7 +76,7 @@ export function instanceRoutes({
   ];
 }
 
-/** How old clients ask. */
+/** Old clients ask for a reinstallation in the query instead of a body. */
 function legacyReinstall({ query }: RapiRequest): unknown {
   return { os: query.get('os'), start: !isSet(query, 'nostartup') };
 }

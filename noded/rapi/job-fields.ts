@@ -62,7 +62,7 @@ function describeError({ code, message, hint, phase }: JobError): unknown {
 
 type LogEntry = readonly [number, readonly [number, number] | null, 'message', string];
 
-/** Entries after a serial number. */
+/** The entries of a job's log after a serial number. */
 export function logEntries(job: JobRecord, afterSerial = -1): readonly LogEntry[] {
   return job.log
     .filter(({ sequence }) => sequence > afterSerial)

@@ -10,7 +10,7 @@ import { RapiFailure } from './rapi-failure.ts';
 import type { Visible } from './visible.ts';
 import { isSet, type RapiRequest, type RapiRoute } from './rapi-route.ts';
 
-/** Ganeti's; its client asks again. */
+/** As long as Ganeti's own waits; its client then asks again. */
 const WAIT_MS = 10_000;
 
 const waitRequest = z.object({

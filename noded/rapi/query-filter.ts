@@ -66,7 +66,7 @@ function parseComparison(
   };
 }
 
-/** As Python has it. */
+/** Whether Python would take the value for true. */
 function isTrue(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }

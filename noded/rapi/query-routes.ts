@@ -53,7 +53,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
     {
       method: 'PUT',
       path: '/2/query/:resource',
-      // A question, although it is put.
+      // It reads only, although its method is PUT.
       role: 'read',
       handle: (request) => {
         const { fields, qfilter, filter } = parseInput(queryRequest, request.body ?? {});
@@ -77,7 +77,7 @@ export function queryRoutes(dependencies: RapiQueryDependencies): readonly RapiR
 const queryRequest = z.object({
   fields: z.array(z.string().max(100)).max(MAX_FIELDS).optional(),
   qfilter: z.unknown().optional(),
-  /** The older name. */
+  /** The name that older clients use. */
   filter: z.unknown().optional(),
 });
 

@@ -32,7 +32,7 @@ export interface RapiRoute {
   readonly handle: (request: RapiRequest) => unknown;
 }
 
-/** Who asks for what is public. */
+/** Stands for whoever asks for what is public. */
 const NOBODY: RapiUser = { name: '', role: 'read', scope: { tags: [], names: [] } };
 
 export interface RapiState {

@@ -51,7 +51,7 @@ export interface RapiServing {
   readonly nodeName: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** For metrics. */
+  /** Counts the answer in the metrics. */
   readonly onAnswered: (method: string, status: number) => void;
 }
 

@@ -11,7 +11,7 @@ import type { Store } from '#shared/store/store.ts';
 
 export interface OpenedStore {
   readonly store: Store;
-  /** For people, without a password. */
+  /** Where the records are, in words for people; never with a password. */
   readonly description: string;
   /** Where the nodes of the cluster meet; null for a node that is a cluster by itself. */
   readonly common: RedisServer | null;

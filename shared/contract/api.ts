@@ -32,7 +32,7 @@ export const exportInfo = z.object({
   path: z.string(),
   createdAtMs: z.number(),
   osType: z.string().nullable(),
-  /** Of all dumps together, in bytes. */
+  /** The bytes of all dumps together. */
   sizeBytes: z.number().nonnegative(),
   /** Why it cannot be imported. */
   problem: z.string().nullable(),

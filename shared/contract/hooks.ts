@@ -10,7 +10,7 @@ export type HookSource = z.infer<typeof hookSource>;
 const MAX_CONTENT_BASE64 = 1_400_000;
 /** Of all documents of one installation, in bytes of content: what the agent reads at once. */
 export const MAX_HOOKS_BYTES = 4 * MIB;
-/** Of one source. */
+/** How many hook documents one source may give. */
 export const MAX_HOOK_DOCUMENTS = 64;
 
 /**

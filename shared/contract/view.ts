@@ -34,7 +34,7 @@ export const viewNic = z.strictObject({
   uuid: uuid.optional(),
   name: z.string().max(255).optional(),
   ip: z.string().max(64).optional(),
-  /** Without it the guest asks by DHCP. */
+  /** Addresses of the NIC; a guest that is given none asks by DHCP. */
   network: nicNetwork.optional(),
   mode: z.string().max(32).optional(),
   link: z.string().max(64).optional(),

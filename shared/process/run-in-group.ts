@@ -54,7 +54,7 @@ export interface ProgramEnd {
   readonly lastLines: readonly string[];
 }
 
-/** In characters. */
+/** A longer line is cut to this many characters. */
 const MAX_LINE_LENGTH = 65_536;
 /** How many lines of the output a failure repeats. */
 const LAST_LINES = 10;

@@ -26,7 +26,7 @@ const MAX_OUTPUT_BYTES = 16 * MIB;
 export class CommandFailed extends AppError {
   /** Null when it could not be started, or was killed. */
   readonly exitStatus: number | null;
-  /** The end of it. */
+  /** The end of what the command wrote to its standard error. */
   readonly stderr: string;
 
   constructor(message: string, { command, args, exitStatus, stderr, cause }: CommandFailedFields) {

@@ -48,7 +48,7 @@ export function readIntroduction(report: SignedInstallEvent): Introduction | nul
   return isEventSigned(report, event.key) ? { event, keyHex: event.key } : null;
 }
 
-/** Null when it is none. */
+/** @returns the event that a signed body holds, or null when it holds none */
 export function parseEvent(body: string): InstallEvent | null {
   return installEvent.safeParse(parseJson(body)).data ?? null;
 }

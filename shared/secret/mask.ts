@@ -5,7 +5,7 @@ const MIN_MASKED_LENGTH = 4;
 const REDACTED = '<redacted>';
 /** Slots of the table that tells at which places of a text to look; a power of two. */
 const SLOTS = 65_536;
-/** Of the hashes: odd, and larger than a byte. */
+/** The base of the rolling hashes: odd, and larger than a byte. */
 const BASE = 16_777_619;
 
 /** Whether a value is long enough to be hidden where it is printed. */
@@ -113,7 +113,7 @@ function maskText(text: string, { slots, byStart, powers }: NeedleIndex): string
   };
   let masked = '';
   let keptUntil = 0;
-  // Of what is hidden at present.
+  // Where the stretch begins and ends that is hidden at present.
   let start = -1;
   let end = -1;
   const hide = (): void => {

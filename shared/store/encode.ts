@@ -17,7 +17,7 @@ export interface EncodedWrite {
   readonly collection: string;
   readonly id: string;
   readonly expected: number | 'absent' | 'any';
-  /** Null deletes. */
+  /** The value as JSON; null deletes the record. */
   readonly json: string | null;
 }
 

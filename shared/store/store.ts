@@ -33,7 +33,7 @@ export interface Write {
 export interface Store {
   /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
   get(collection: string, id: string): Promise<StoredRecord | undefined>;
-  /** Ordered by id. */
+  /** All records of a collection, ordered by id. */
   list(collection: string): Promise<readonly ListedRecord[]>;
   /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a

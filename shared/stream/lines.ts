@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 
 export interface LineLimit {
-  /** In characters. */
+  /** How many characters a line may have. */
   readonly maxLength: number;
   /**
    * What becomes of a longer line: its rest is dropped, or the stream is not believed any further.

@@ -12,7 +12,7 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 /** linux/fcntl.h; a descriptor that stands for the directory itself. Node has no name for it. */
 const O_PATH = 0o10000000;
 const DIRECTORY_FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** As the kernel (path_resolution(7)). */
+/** The kernel follows as many links in one path (path_resolution(7)). */
 const MAX_SYMLINKS = 40;
 const NEW_DIRECTORY_MODE = 0o755;
 

@@ -36,7 +36,7 @@ export interface HookWorld {
 
 /** The hooks of an installation, read and put in order. */
 export interface HookBook {
-  /** A sentence for the reader. */
+  /** What the stage's hooks did, in words for the install log. */
   readonly summary: string;
   /** What documents say that no stage of an installation has; a line each. */
   readonly remarks: readonly string[];

@@ -4,7 +4,7 @@ import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type Confinement, type ProgramRoot, runConfined } from '../scripts/confine.ts';
 
-/** Where a step works. */
+/** The root directory that a step works in. */
 export interface StepRoot {
   /** Root directory of its files. */
   readonly path: string;

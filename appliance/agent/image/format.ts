@@ -28,7 +28,7 @@ export const HEADER_BYTES = 128 * 1024;
 
 const SPARSE_VMDK = 'KDMV';
 const QCOW2_EXTERNAL_DATA_BIT = 2;
-/** By the number in the header. */
+/** QCOW2's kinds of encryption, by their number in the header. */
 const QCOW2_CIPHERS = ['none', 'AES', 'LUKS'];
 const QCOW2_DATA_FILE_EXTENSION = 0x44415441;
 const VDI_SIGNATURE = 0xbeda107f;
@@ -88,7 +88,7 @@ export function recognizeImage(head: Buffer): ImageFormat {
   return { kind: 'raw' };
 }
 
-/** A name for messages. */
+/** The format's name as messages have it. */
 export function describeFormat(format: ImageFormat): string {
   switch (format.kind) {
     case 'raw':

@@ -5,7 +5,7 @@ import { TarGate } from './tar-gate.ts';
 
 export interface ExtractResult {
   readonly entries: number;
-  /** Of files, as they are stored in the archive. */
+  /** The bytes of all files, as they are stored in the archive. */
   readonly bytes: number;
 }
 

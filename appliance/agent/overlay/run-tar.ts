@@ -44,7 +44,7 @@ export interface RunningTar {
   readonly input: Writable;
   /** Resolves when it has ended, with what it complained of first, a warning included, or null. */
   readonly ended: Promise<string | null>;
-  /** Ends it at once. */
+  /** Ends tar at once. */
   kill(): void;
 }
 

@@ -13,7 +13,7 @@ export interface CommandResult {
 const MAX_KEPT_BYTES = MIB;
 
 export interface CommandOptions {
-  /** Fed to stdin. */
+  /** What the command reads on its standard input. */
   readonly input?: string;
   /** Sees stdout as it comes. */
   readonly onStdout?: (text: string) => void;

@@ -13,7 +13,7 @@ export interface StageReporter {
  */
 export interface Stage {
   readonly name: InstallStage;
-  /** Of cleanup: not run when something failed. */
+  /** Stages that clean up run after a failure too, unless this says otherwise. */
   readonly isOnlyAfterSuccess?: boolean;
   run(reporter: StageReporter): Promise<string>;
 }

@@ -13,7 +13,7 @@ export interface Confinement {
    * copy.
    */
   readonly holderPid: number | null;
-  /** Null where there are none. */
+  /** Null where nothing is limited, as in tests. */
   readonly limits: Limits | null;
 }
 

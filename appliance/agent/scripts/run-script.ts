@@ -11,7 +11,7 @@ export interface ScriptOptions {
   /** Relative to `directory`. */
   readonly path: string;
   readonly args?: readonly string[];
-  /** An import's dump. */
+  /** The dump that an import script reads. */
   readonly stdin?: Readable;
   /** Takes what an export prints, instead of the log. */
   readonly stdout?: Writable;

@@ -85,7 +85,7 @@ export class ScriptWorld {
   }
 }
 
-/** A world that is there. */
+/** A world whose namespaces and mounts are there. */
 export class OpenWorld implements Confinement {
   readonly #namespace: HeldNamespace;
   readonly limits: Limits | null;

@@ -17,7 +17,7 @@ export const OWN_HOOKS = '/opt/gnt/hooks';
 export interface HooksStageOptions {
   readonly plan: InstallPlan;
   readonly host: HostClient;
-  /** The agent's proof. */
+  /** What proves to metad that the agent asks. */
   readonly signPath: (path: string) => string;
   readonly parameters: () => Promise<OsParameters>;
   readonly world: ScriptWorld;

@@ -30,7 +30,7 @@ export interface WebAnswer {
 /** What is not asked for, however often it is tried; the message says of what server, and why. */
 export class WebRefusal extends Error {}
 
-/** In milliseconds. */
+/** How long each part of a request may take, in milliseconds. */
 const timeouts = {
   lookup: 15_000,
   connect: 30_000,

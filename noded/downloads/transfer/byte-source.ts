@@ -5,7 +5,7 @@ export interface Validators {
 }
 
 export interface OpenRequest {
-  /** First byte wanted. */
+  /** The first byte that is wanted. */
   readonly offset: number;
   /**
    * With offset 0: asks only for a newer version. Beyond: asks for the rest of this version, or

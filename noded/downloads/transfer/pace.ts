@@ -6,7 +6,7 @@ export interface PaceOptions {
   readonly minBytesPerSecond: number;
   /** Time spent waiting that is judged as a whole. */
   readonly windowMs: number;
-  /** Ends what is waited for. */
+  /** Ends the download that is too slow. */
   readonly stop: (reason: TooSlowError) => void;
 }
 

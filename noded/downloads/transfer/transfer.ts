@@ -42,7 +42,7 @@ export interface TransferOptions {
 const MAX_IDLE_ATTEMPTS = 5;
 /** A server that gives a few bytes an attempt is no server. */
 const MAX_ATTEMPTS = 200;
-/** As long as a server may be silent. */
+/** The rate is judged over this span; a server may be silent for as long. */
 const RATE_WINDOW_MS = 60_000;
 
 const MS_PER_SECOND = 1000;
