@@ -2,10 +2,11 @@ import { availableParallelism, hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { instanceName } from '#shared/contract/primitives.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { LogLevel } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { GIB } from '#shared/units/bytes.ts';
+import { type MachineUsers, planMachineUsers } from './host/machine-users.ts';
 import { parseRapiOptions, type RapiOptions, type RapiSettings } from './rapi/rapi-settings.ts';
 
 /** Names of unix sockets have at most 107 bytes; the longest of ours below the root has 62. */
@@ -19,6 +20,8 @@ export interface NodedOptions extends RapiOptions {
   readonly maxInstalls?: string | undefined;
   readonly installReserveMib: string;
   readonly applianceBootTimeout: string;
+  readonly machineUids: string;
+  readonly userNicsReachHost?: boolean | undefined;
 }
 
 export interface NodedConfig {
@@ -33,6 +36,9 @@ export interface NodedConfig {
   readonly installReserveMiB: number;
   /** From power-on of an appliance to its agent's first word. */
   readonly applianceBootTimeoutMs: number;
+  readonly machineUsers: MachineUsers;
+  /** Guests with a user-mode NIC may reach this host and its cloud's metadata service. */
+  readonly userNicsReachHost: boolean;
   /** Null when the remote API is off. */
   readonly rapi: RapiSettings | null;
 }
@@ -78,8 +84,20 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
     applianceBootTimeoutMs:
       parseCount('--appliance-boot-timeout', options.applianceBootTimeout, 1) * 1000,
+    machineUsers: parseMachineUsers(options.machineUids),
+    userNicsReachHost: options.userNicsReachHost === true,
     rapi: parseRapiOptions(options, paths),
   };
+}
+
+function parseMachineUsers(text: string): MachineUsers {
+  try {
+    return planMachineUsers(/^\d{1,10}$/.test(text) ? Number(text) : NaN);
+  } catch (error) {
+    throw new AppError('USAGE', `--machine-uids: '${text}' is ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
 }
 
 function parseCount(option: string, text: string, minimum: number): number {

@@ -4,6 +4,7 @@ import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import { claimRoot } from './claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
+import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';
 import { requireTrustedRoot } from './trust-root.ts';
 import { startNode, VERSION } from './start-node.ts';
@@ -25,6 +26,15 @@ async function main(): Promise<number> {
       '--appliance-boot-timeout <seconds>',
       'for an appliance to report; one that does not is booted once more',
       '120',
+    )
+    .option(
+      '--machine-uids <first>',
+      'first of 4194304 numbers of users and groups that nobody else has; each machine runs as one of them',
+      String(DEFAULT_FIRST_MACHINE_UID),
+    )
+    .option(
+      '--user-nics-reach-host',
+      "let guests with a NIC of mode=user reach this host's addresses and its cloud's metadata service",
     )
     .option('--log-level <level>', 'debug, info, warn or error', 'info')
     .version(VERSION)

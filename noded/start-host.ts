@@ -14,6 +14,7 @@ import {
 import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
 import { createImageCache, type ImageCache } from './images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
+import { createMachineWall } from './network/machine-wall.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeRecords } from './start-records.ts';
 
@@ -40,7 +41,7 @@ export interface HostParts {
 
 export async function startHost(parts: HostParts): Promise<NodeHost> {
   const { config, records, launch, clock, logger, environment } = parts;
-  const { paths, imageCacheBytes } = config;
+  const { paths, imageCacheBytes, machineUsers, userNicsReachHost } = config;
   await using undo = new AsyncDisposableStack();
   const network = createChannelNetwork({ namespace: paths.networkNamespace, logger });
   undo.defer(() => network.close());
@@ -59,7 +60,16 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   undo.defer(() => images.close());
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
-  const hypervisor = createHypervisor({ vmDir: paths.vmDir, logger, clock });
+  const wall = createMachineWall({
+    table: paths.machineWallTable,
+    users: machineUsers,
+    isOpen: userNicsReachHost,
+    logger,
+  });
+  undo.use(wall);
+  const hypervisor = createHypervisor({
+    ...{ vmDir: paths.vmDir, users: machineUsers, wall, logger, clock },
+  });
   const [command, ...args] = programCommand('appliance');
   const applianceFiles = createApplianceFiles({
     dir: paths.applianceDir,

@@ -104,7 +104,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
     describeNode: sources.describeNode,
     examine: () =>
       examineHost({
-        ...{ paths: config.paths, applianceFiles },
+        ...{ paths: config.paths, applianceFiles, isolation: config },
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),

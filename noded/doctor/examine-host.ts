@@ -12,6 +12,7 @@ import type { RecordProblem } from '#shared/store/readable-records.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
+import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
 /** Command → the Debian package that has it. */
 const neededCommands = {
@@ -21,6 +22,8 @@ const neededCommands = {
   nft: 'nftables',
   setpriv: 'util-linux',
   nsenter: 'util-linux',
+  unshare: 'util-linux',
+  prlimit: 'util-linux',
   mcopy: 'mtools',
 } as const;
 /** Commands that only the appliance's builder needs. */
@@ -42,6 +45,7 @@ export interface DoctorDependencies {
   readonly paths: RootPaths;
   readonly applianceFiles: ApplianceFiles;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
+  readonly isolation: IsolationFacts;
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   /** The store as people know it, and a question that it answers when it is there. */
@@ -73,6 +77,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkStore(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
   ]);
+  findings.push(...examineIsolation(dependencies.isolation));
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
 }
 

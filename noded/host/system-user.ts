@@ -34,14 +34,9 @@ export async function ensureSystemUser(name: string): Promise<SystemUser> {
   });
 }
 
-/** Undefined when the host has no such group. */
-export async function findGroup(name: string): Promise<number | undefined> {
-  const entry = await lookUp('group', name);
-  return entry && Number(entry[2]);
-}
-
-async function findUser(name: string): Promise<SystemUser | undefined> {
-  const entry = await lookUp('passwd', name);
+/** Undefined when the host has no such user. */
+export async function findUser(name: string): Promise<SystemUser | undefined> {
+  const entry = await lookUp(name);
   if (!entry) return undefined;
   const [uid, gid] = [Number(entry[2]), Number(entry[3])];
   // Root is no unprivileged user, whatever its name.
@@ -50,12 +45,9 @@ async function findUser(name: string): Promise<SystemUser | undefined> {
 }
 
 /** Fields of a name service entry; undefined when there is none. */
-async function lookUp(
-  database: 'passwd' | 'group',
-  name: string,
-): Promise<readonly string[] | undefined> {
+async function lookUp(name: string): Promise<readonly string[] | undefined> {
   try {
-    return (await run('getent', [database, name])).stdout.trim().split(':');
+    return (await run('getent', ['passwd', name])).stdout.trim().split(':');
   } catch (error) {
     if (error instanceof CommandFailed && error.exitStatus === GETENT_NOT_FOUND) return undefined;
     throw error;

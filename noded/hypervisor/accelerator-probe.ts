@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AcceleratorChoice } from './machine.ts';
 import { createProbeFirmware, PROBE_EXIT_SUCCESS, PROBE_EXIT_WRONG } from './probe-firmware.ts';
-import { QEMU_ENVIRONMENT, findQemu, planUnprivileged } from './qemu-command.ts';
-import type { QemuUser } from '../host/qemu-user.ts';
+import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
+import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 
 const KVM_DEVICE = '/dev/kvm';
 /** It takes 0.1 s where KVM works, and never ends where it does not. */
@@ -23,11 +23,14 @@ interface ProbeEnd {
 }
 
 /**
- * Finds out whether KVM runs a guest, as the user who will run them. `-accel kvm` itself fails only
+ * Finds out whether KVM runs a guest, as a user such as machines have. `-accel kvm` itself fails only
  * when the device cannot be opened.
  * @param device for tests
  */
-export async function probeKvm(user: QemuUser, device = KVM_DEVICE): Promise<AcceleratorChoice> {
+export async function probeKvm(
+  users: MachineUsers,
+  device = KVM_DEVICE,
+): Promise<AcceleratorChoice> {
   if (!existsSync(device)) return { accelerator: 'tcg', reason: `${device} does not exist` };
   const directory = await mkdtemp(join(tmpdir(), 'gnt-probe-'));
   try {
@@ -35,19 +38,20 @@ export async function probeKvm(user: QemuUser, device = KVM_DEVICE): Promise<Acc
     await chmod(directory, 0o755);
     const firmware = join(directory, 'firmware');
     await writeFile(firmware, createProbeFirmware(), { mode: 0o644 });
-    return judge(await runProbe(planProbe(user, firmware)));
+    return judge(await runProbe(planProbe(users, firmware)));
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-function planProbe(user: QemuUser, firmware: string): readonly string[] {
-  return [
-    ...planUnprivileged(findQemu(), user, 'kvm'),
+function planProbe(users: MachineUsers, firmware: string): readonly string[] {
+  const command = [
+    findQemu(),
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
     ...['-machine', 'q35', '-accel', 'kvm', '-cpu', 'host', '-m', '16M'],
     ...['-bios', firmware, '-device', 'isa-debug-exit,iobase=0xf4,iosize=1'],
   ];
+  return planLaunch({ command, users, group: findKvmGroup(), hasHostNetwork: false });
 }
 
 async function runProbe(command: readonly string[]): Promise<ProbeEnd> {

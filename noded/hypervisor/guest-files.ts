@@ -3,8 +3,6 @@ import type { FileHandle } from 'node:fs/promises';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { MachineDisk, MachineSpec } from './machine.ts';
 import { openHostFile } from '../host/open-host-file.ts';
-import { QEMU_USER } from '../host/qemu-user.ts';
-import type { QemuUser } from '../host/qemu-user.ts';
 
 /**
  * Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here.
@@ -17,7 +15,7 @@ export interface GuestFiles extends AsyncDisposable {
 }
 
 /** @throws AppError HOST_PREREQUISITE that names the file */
-export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise<GuestFiles> {
+export async function openGuestFiles(spec: MachineSpec): Promise<GuestFiles> {
   const opened: FileHandle[] = [];
   const keep = (handle: FileHandle): FileHandle => {
     opened.push(handle);
@@ -35,7 +33,7 @@ export async function openGuestFiles(spec: MachineSpec, user: QemuUser): Promise
     const cdrom = spec.cdromPath === undefined ? undefined : keep(await openMedium(spec.cdromPath));
     const { kernel } = spec;
     const open = async (path: string | undefined): Promise<FileHandle | undefined> =>
-      path === undefined ? undefined : keep(await openReadableByQemu(path, user));
+      path === undefined ? undefined : keep(await openReadableByQemu(path));
     return {
       disks,
       cdrom,
@@ -67,16 +65,14 @@ async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct
 }
 
 /**
- * QEMU opens the kernel and the initrd again, by their descriptors: the file's own mode counts, its
- * folders' do not.
+ * QEMU opens the kernel and the initrd again, by their descriptors, as a user that owns nothing: the
+ * file's own mode counts, its folders' do not.
  */
-async function openReadableByQemu(path: string, user: QemuUser): Promise<FileHandle> {
+async function openReadableByQemu(path: string): Promise<FileHandle> {
   const handle = await openMedium(path);
-  const { mode, uid, gid } = await handle.stat();
-  const readable = uid === user.uid ? 0o400 : gid === user.gid ? 0o040 : 0o004;
-  if ((mode & readable) !== 0) return handle;
+  if (((await handle.stat()).mode & 0o004) !== 0) return handle;
   await handle.close();
-  throw new AppError('HOST_PREREQUISITE', `${path} is not readable by the user ${QEMU_USER}`, {
+  throw new AppError('HOST_PREREQUISITE', `${path} is not readable by everybody`, {
     hint: `chmod a+r ${path}`,
   });
 }

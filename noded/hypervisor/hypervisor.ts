@@ -7,13 +7,14 @@ import { ConsoleLog } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
-import type { AcceleratorChoice, Machine, MachineSpec } from './machine.ts';
+import { type AcceleratorChoice, hasUserNic, type Machine, type MachineSpec } from './machine.ts';
 import { readProcFile, userOf } from '../host/process-facts.ts';
 import { isAlive, readBootId, readProcessIdentity } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
-import { ensureQemuUser } from '../host/qemu-user.ts';
-import type { QemuUser } from '../host/qemu-user.ts';
+import { isMachineUser, type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
+import { findUser } from '../host/system-user.ts';
+import type { MachineWall } from '../network/machine-wall.ts';
 import { RunDirectory, listRunDirectories } from './run-directory.ts';
 import type { MachineRecord } from './run-directory.ts';
 
@@ -21,6 +22,8 @@ import type { MachineRecord } from './run-directory.ts';
 const START_TIMEOUT_MS = 60_000;
 const ADOPT_TIMEOUT_MS = 10_000;
 const STDERR_TAIL_BYTES = 4 * 1024;
+/** The user that all machines of earlier releases have in common. */
+const FORMER_USER = 'gnt-qemu';
 
 export interface AdoptedMachine {
   readonly machine: Machine;
@@ -58,6 +61,8 @@ export interface Hypervisor {
 export interface HypervisorOptions {
   /** `<vmDir>/<uuid>/` is a machine's run directory. */
   readonly vmDir: string;
+  readonly users: MachineUsers;
+  readonly wall: MachineWall;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -69,13 +74,16 @@ export function createHypervisor(options: HypervisorOptions): Hypervisor {
 /** INVARIANT: a UUID is in #busy from the first file of its run directory to the last. */
 class QemuHypervisor implements Hypervisor {
   readonly #vmDir: string;
+  readonly #users: MachineUsers;
+  readonly #wall: MachineWall;
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #busy = new Set<string>();
-  #user: Promise<QemuUser> | undefined;
 
   constructor(options: HypervisorOptions) {
     this.#vmDir = options.vmDir;
+    this.#users = options.users;
+    this.#wall = options.wall;
     this.#logger = options.logger;
     this.#clock = options.clock;
   }
@@ -88,7 +96,7 @@ class QemuHypervisor implements Hypervisor {
     this.#busy.add(spec.uuid);
     try {
       const machine = await this.#start(spec, runDirectory, options);
-      void machine.exited.then(() => this.#busy.delete(spec.uuid));
+      this.#releaseAfter(machine);
       return machine;
     } catch (error) {
       this.#busy.delete(spec.uuid);
@@ -113,11 +121,13 @@ class QemuHypervisor implements Hypervisor {
         meta: record.meta,
       });
     }
+    await this.#wall.tidy();
     return adopted;
   }
 
   async probeAccelerator(): Promise<AcceleratorChoice> {
-    return probeKvm(await this.#ensureUser());
+    requireMachineUsers(this.#users);
+    return probeKvm(this.#users);
   }
 
   async #start(
@@ -125,12 +135,12 @@ class QemuHypervisor implements Hypervisor {
     runDirectory: RunDirectory,
     { signal, meta = {}, note }: StartOptions,
   ): Promise<Machine> {
-    const user = await this.#ensureUser();
+    requireMachineUsers(this.#users);
     if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
       throw runsAlready(spec);
     }
     await runDirectory.remove();
-    await using files = await openGuestFiles(spec, user);
+    await using files = await openGuestFiles(spec);
     const channelNic = spec.nics.find((nic) => nic.kind === 'tap' && nic.channel);
     const record: MachineRecord = {
       version: 1,
@@ -138,6 +148,7 @@ class QemuHypervisor implements Hypervisor {
       name: spec.name,
       accelerator: spec.accelerator,
       tap: channelNic?.kind === 'tap' ? channelNic.device : null,
+      userNic: hasUserNic(spec),
       startedAtMs: this.#clock.now(),
       bootId: readBootId(),
       meta,
@@ -147,12 +158,14 @@ class QemuHypervisor implements Hypervisor {
     try {
       await runDirectory.create(record);
       if (note !== undefined) await runDirectory.writeNote(note);
+      if (record.userNic) await this.#wall.raiseFor(spec.uuid);
       signal?.throwIfAborted();
-      launched = launchQemu(spec, runDirectory, files, user, consoleLog);
+      launched = launchQemu(spec, runDirectory, files, this.#users, consoleLog);
       return await this.#meet(record, runDirectory, launched, consoleLog, signal);
     } catch (error) {
       consoleLog.close();
       if (launched) await killChild(launched);
+      await this.#wall.lowerFor(spec.uuid);
       const failure = await this.#explain(spec, runDirectory, error, signal);
       await runDirectory.remove();
       throw failure;
@@ -215,6 +228,7 @@ class QemuHypervisor implements Hypervisor {
       logger,
     });
     this.#busy.add(record.uuid);
+    if (record.userNic) await this.#raiseAgain(record.uuid);
     try {
       await machine.connect(ADOPT_TIMEOUT_MS);
     } catch (error) {
@@ -222,7 +236,7 @@ class QemuHypervisor implements Hypervisor {
       logger.warn('machine.adopted-without-qmp', { message: messageOf(error) });
     }
     machine.watch();
-    void machine.exited.then(() => this.#busy.delete(record.uuid));
+    this.#releaseAfter(machine);
     logger.info('machine.adopted', { pid: identity.pid });
     return machine;
   }
@@ -251,19 +265,29 @@ class QemuHypervisor implements Hypervisor {
     }
     const identity = await runDirectory.readIdentity();
     if (!identity || !isAlive(identity)) return undefined;
-    const { uid } = await this.#ensureUser();
-    if (userOf(identity.pid) !== uid) return undefined;
+    const uid = userOf(identity.pid);
+    if (uid === undefined) return undefined;
+    const isMachine = isMachineUser(this.#users, uid) || (await findUser(FORMER_USER))?.uid === uid;
+    if (!isMachine) return undefined;
     this.#logger.error('machine.record-unreadable', { uuid, pid: identity.pid });
     const made = recordWithoutFile(uuid, (readProcFile(identity.pid, 'cmdline') ?? '').split('\0'));
     return { record: made, identity };
   }
 
-  async #ensureUser(): Promise<QemuUser> {
-    this.#user ??= ensureQemuUser().catch((error: unknown) => {
-      this.#user = undefined;
-      throw error;
+  /** A machine that runs is taken over even where its wall cannot be raised; it is tried again. */
+  async #raiseAgain(uuid: string): Promise<void> {
+    try {
+      await this.#wall.raiseFor(uuid);
+    } catch (error) {
+      this.#logger.error('machine.without-wall', { uuid, err: error });
+    }
+  }
+
+  #releaseAfter({ uuid, exited }: Machine): void {
+    void exited.then(async () => {
+      this.#busy.delete(uuid);
+      await this.#wall.lowerFor(uuid);
     });
-    return this.#user;
   }
 }
 
@@ -272,6 +296,7 @@ function recordWithoutFile(uuid: string, commandLine: readonly string[]): Machin
   const accelerator = commandLine[commandLine.indexOf('-accel') + 1]?.startsWith('kvm');
   return {
     ...{ version: 1, uuid, name: uuid, tap: null, startedAtMs: 0, meta: {} },
+    userNic: commandLine.some((word) => word.startsWith('user,id=net')),
     accelerator: accelerator ? 'kvm' : 'tcg',
     bootId: readBootId(),
   };

@@ -3,11 +3,11 @@ import { constants, closeSync, openSync } from 'node:fs';
 import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import type { GuestFiles } from './guest-files.ts';
-import type { MachineSpec } from './machine.ts';
+import { hasUserNic, type MachineSpec } from './machine.ts';
 import { planQemuArguments } from './qemu-arguments.ts';
-import { QEMU_ENVIRONMENT, findQemu, planLaunch, planUnprivileged } from './qemu-command.ts';
+import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
 import type { ProcessEnd } from './qemu-machine.ts';
-import type { QemuUser } from '../host/qemu-user.ts';
+import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 import type { RunDirectory } from './run-directory.ts';
 
 export interface LaunchedProcess {
@@ -27,7 +27,7 @@ export function launchQemu(
   spec: MachineSpec,
   runDirectory: RunDirectory,
   files: GuestFiles,
-  user: QemuUser,
+  users: MachineUsers,
   consoleLog: ConsoleLog,
 ): LaunchedProcess {
   const own: (() => void)[] = [];
@@ -57,13 +57,14 @@ export function launchQemu(
       disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
       taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
     });
-    const command = [...planUnprivileged(findQemu(), user, spec.accelerator), ...args];
-    return spawnDetached(planLaunch(runDirectory.identityFile, command), [
-      'ignore',
-      stderr,
-      stderr,
-      ...inherited,
-    ]);
+    const command = planLaunch({
+      command: [findQemu(), ...args],
+      users,
+      group: spec.accelerator === 'kvm' ? findKvmGroup() : null,
+      hasHostNetwork: hasUserNic(spec),
+      identityFile: runDirectory.identityFile,
+    });
+    return spawnDetached(command, ['ignore', stderr, stderr, ...inherited]);
   } finally {
     for (const close of own) close();
   }

@@ -58,7 +58,7 @@ export interface MachineSpec {
   readonly vcpus: number;
   readonly accelerator: Accelerator;
   /**
-   * Direct kernel boot. Files must be readable by QEMU's user (their own mode; folders do not
+   * Direct kernel boot. Files must be readable by everybody (their own mode; folders do not
    * matter).
    */
   readonly kernel?:
@@ -77,6 +77,11 @@ export interface MachineSpec {
   readonly cdromPath?: string | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
+}
+
+/** QEMU itself speaks for a user-mode NIC, with sockets of the host. */
+export function hasUserNic({ nics }: Pick<MachineSpec, 'nics'>): boolean {
+  return nics.some((nic) => nic.kind === 'user');
 }
 
 export type MachineExitReason =

@@ -1,17 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
-import type { Accelerator } from './machine.ts';
-import type { QemuUser } from '../host/qemu-user.ts';
+import type { MachineUsers } from '../host/machine-users.ts';
 
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
-
-/**
- * Notes who this process is (its number and its start survive the execs), forbids core dumps, which
- * would hold a guest's memory, and becomes the program.
- */
-const LAUNCH_SCRIPT =
-  'umask 077; ulimit -c 0; read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift; unset PWD; exec "$@"';
 
 /** All of QEMU's environment. */
 export const QEMU_ENVIRONMENT: Readonly<Record<string, string>> = { PATH: SYSTEM_PATH };
@@ -31,26 +23,32 @@ export function findQemu(): string {
   });
 }
 
-/** The command that drops everything root has and becomes QEMU. */
-export function planUnprivileged(
-  qemuBinary: string,
-  user: QemuUser,
-  accelerator: Accelerator,
-): readonly string[] {
-  const needsGroup = accelerator === 'kvm' && user.kvmGid !== null;
-  return [
-    'setpriv',
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
-    needsGroup ? `--groups=${user.kvmGid}` : '--clear-groups',
-    '--inh-caps=-all',
-    '--bounding-set=-all',
-    '--no-new-privs',
-    qemuBinary,
-  ];
+export interface SandboxedLaunch {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  readonly users: MachineUsers;
+  /** Its only supplementary group, for /dev/kvm. */
+  readonly group: number | null;
+  /** Its sockets are the host's own; otherwise it has a network of its own, with nothing in it. */
+  readonly hasHostNetwork: boolean;
+  /** Gets the process' line of /proc/<pid>/stat. */
+  readonly identityFile?: string;
 }
 
-/** @param identityFile gets the process' line of /proc/<pid>/stat */
-export function planLaunch(identityFile: string, command: readonly string[]): readonly string[] {
-  return ['/bin/sh', '-c', LAUNCH_SCRIPT, 'sh', identityFile, ...command];
+/**
+ * The command that notes who it is (the process' number and its start survive the execs), forbids
+ * core dumps, which would hold a guest's memory, gives up everything that root has and becomes the
+ * program. Its user is the range's first plus its own number.
+ */
+export function planLaunch(launch: SandboxedLaunch): readonly string[] {
+  const { users, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
+  const isolate = hasHostNetwork ? '' : 'unshare --net --ipc -- ';
+  const groups = group === null ? '--clear-groups' : `--groups=${group}`;
+  const script = [
+    'umask 077; ulimit -c 0',
+    'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
+    `id=$((${users.first} + $$)); unset PWD`,
+    `exec ${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs -- "$@"`,
+  ];
+  return ['/bin/sh', '-c', script.join('\n'), 'sh', identityFile, ...launch.command];
 }

@@ -16,6 +16,8 @@ const machineRecord = z.strictObject({
   name: z.string(),
   accelerator: z.enum(['kvm', 'tcg']),
   tap: z.string().nullable(),
+  /** Not in the records of earlier releases, whose machines the wall is not for. */
+  userNic: z.boolean().default(false),
   startedAtMs: z.number(),
   bootId: z.string(),
   meta: z.record(z.string(), z.string()),

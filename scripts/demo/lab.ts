@@ -151,6 +151,7 @@ export async function createLab(name: string): Promise<Lab> {
       await stopNode();
       for (const pid of await processesOf(root)) killQuietly(pid);
       await removeNamespace(paths.networkNamespace);
+      await removeTable(paths.machineWallTable);
       await rm(root, { recursive: true, force: true });
     },
   };
@@ -203,6 +204,8 @@ async function findLeftovers(paths: RootPaths): Promise<readonly string[]> {
   const namespaces = await readdir('/run/netns').catch((): string[] => []);
   if (namespaces.includes(paths.networkNamespace))
     found.push(`namespace ${paths.networkNamespace}`);
+  if ((await nftTables()).includes(paths.machineWallTable))
+    found.push(`nft table ${paths.machineWallTable}`);
   const table = await readFile('/proc/self/mounts', 'utf8');
   for (const line of table.split('\n')) if (line.includes(paths.root)) found.push(`mount ${line}`);
   for (const loop of await readdir('/sys/block').catch((): string[] => [])) {
@@ -218,6 +221,19 @@ function killQuietly(pid: number): void {
   } catch {
     // It has ended by itself.
   }
+}
+
+async function nftTables(): Promise<string> {
+  const child = spawn('nft', ['list', 'tables'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  let tables = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (tables += text));
+  await once(child, 'close');
+  return tables;
+}
+
+async function removeTable(name: string): Promise<void> {
+  if (!(await nftTables()).includes(name)) return;
+  await once(spawn('nft', ['delete', 'table', 'inet', name], { stdio: 'ignore' }), 'exit');
 }
 
 async function removeNamespace(name: string): Promise<void> {

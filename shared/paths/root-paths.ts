@@ -48,12 +48,15 @@ export interface RootPaths {
    * fit on one machine.
    */
   readonly networkNamespace: string;
+  /** nft table of the host's namespace, for machines with a user-mode NIC. */
+  readonly machineWallTable: string;
 }
 
 export function createRootPaths(root: string): RootPaths {
   const stateDir = join(root, 'var/lib/gnt');
   const runDir = join(root, 'run/gnt');
   const metadDir = join(runDir, 'metad');
+  const networkNamespace = root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`;
   return {
     root,
     stateDir,
@@ -79,7 +82,8 @@ export function createRootPaths(root: string): RootPaths {
     hooksDir: join(root, 'etc/gnt/hooks'),
     osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
     exportDir: join(root, 'srv/ganeti/export'),
-    networkNamespace: root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`,
+    networkNamespace,
+    machineWallTable: `${networkNamespace}-machines`,
   };
 }
 

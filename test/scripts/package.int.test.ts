@@ -82,8 +82,7 @@ test('on a clean Debian it installs, its programs run, and what it ships is acce
   await inRoot('bash', '-n', '/usr/share/bash-completion/completions/gnt-instance');
   await inRoot('gzip', '-t', '/usr/share/man/man8/gnt-instance.8.gz');
   await inRoot('logrotate', '--debug', '/etc/logrotate.d/gnt');
-  const { stdout } = await inRoot('getent', 'passwd', 'gnt-metad', 'gnt-qemu');
-  assert.equal(stdout.split('\n').length, 2, 'its users are there');
+  assert.match((await inRoot('getent', 'passwd', 'gnt-metad')).stdout, /^gnt-metad:/);
   const verified = await inRoot('dpkg', '--verify', 'gnt');
   assert.equal(verified.stdout, '');
 });

@@ -1,5 +1,6 @@
 import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { METADATA_NETWORKS } from '../../host/metadata-networks.ts';
 
 /**
  * Whose an address is, the farthest first. A web server may send us on to addresses that are as far
@@ -13,14 +14,7 @@ export type Depth = (typeof DEPTHS)[number];
  * An operator's words must not make the host read its own cloud's metadata service, or another
  * machine's on the link.
  */
-const forbidden = listOf(
-  '169.254.0.0/16',
-  'fe80::/10',
-  // Metadata services of AWS and Google over IPv6, of Alibaba and Oracle, and Azure's, whose
-  // address looks like a public one.
-  ...['fd00:ec2::254/128', 'fd20:ce::254/128', '100.100.100.200/32'],
-  ...['192.0.0.192/32', '168.63.129.16/32'],
-);
+const forbidden = listOf(...METADATA_NETWORKS);
 /** `0.0.0.0` and `::` reach this host as well. */
 const loopback = listOf('127.0.0.0/8', '0.0.0.0/8', '::/96');
 /**

@@ -3,6 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { once } from 'node:events';
+import { systemClock } from '#shared/clock/clock.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
+import type { HypervisorOptions } from '../../../noded/hypervisor/hypervisor.ts';
 import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
 
 /**
@@ -34,6 +38,17 @@ export async function writeTinyDisk(path: string): Promise<void> {
   Buffer.from(INSTRUCTIONS.join('').replaceAll(' ', ''), 'hex').copy(disk);
   disk.writeUInt16BE(0x55aa, 510);
   await writeFile(path, disk, { mode: 0o600 });
+}
+
+export const machineUsers = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
+
+/** What a hypervisor needs of a host; its wall is no wall. */
+export function tinyHost(vmDir: string): HypervisorOptions {
+  const nothing = (): Promise<void> => Promise.resolve();
+  const wall = {
+    ...{ raiseFor: nothing, lowerFor: nothing, tidy: nothing, [Symbol.asyncDispose]: nothing },
+  };
+  return { vmDir, users: machineUsers, wall, logger: silentLogger, clock: systemClock };
 }
 
 export function tinySpec(diskPath: string, changes: Partial<MachineSpec> = {}): MachineSpec {

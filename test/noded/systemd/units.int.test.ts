@@ -60,7 +60,6 @@ test('users and folders are made as the daemon expects them, under any root', as
   await run('systemd-sysusers', [`--root=${root}`, join(folder, 'gnt.sysusers')]);
   const passwd = await readFile(join(root, 'etc/passwd'), 'utf8');
   assert.match(passwd, /^gnt-metad:.*nologin$/m);
-  assert.match(passwd, /^gnt-qemu:.*nologin$/m);
   await run('systemd-tmpfiles', [`--root=${root}`, '--create', join(folder, 'gnt.tmpfiles')]);
   const paths = createRootPaths(root);
   for (const [path, mode] of [

@@ -1,0 +1,9 @@
+/**
+ * Where clouds serve a host its own metadata, credentials among them: link-local addresses, then
+ * those of AWS and Google over IPv6, of Alibaba, Oracle, and Azure's, whose address looks like a
+ * public one. Nobody whom we serve may read them through this host.
+ */
+export const METADATA_NETWORKS: readonly string[] = [
+  ...['169.254.0.0/16', 'fe80::/10', 'fd00:ec2::254/128', 'fd20:ce::254/128'],
+  ...['100.100.100.200/32', '192.0.0.192/32', '168.63.129.16/32'],
+];

@@ -1,0 +1,171 @@
+import { readFileSync } from 'node:fs';
+import { isIP, isIPv6 } from 'node:net';
+import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { run } from '#shared/process/run.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { MachineUsers } from '../host/machine-users.ts';
+import { METADATA_NETWORKS } from '../host/metadata-networks.ts';
+import { applyNftCommands } from './nft.ts';
+
+/** A firewall that is loaded anew begins with `flush ruleset`, which takes our table along. */
+const LOOK_INTERVAL_MS = 10_000;
+const OWN_NAMESPACE = '/proc/self/ns/net';
+const RESOLVER_FILE = '/etc/resolv.conf';
+/** More than a resolver library reads. */
+const MAX_RESOLVERS = 8;
+const DNS_PORT = 53;
+const TABLE_PATTERN = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+
+/**
+ * The wall between this host and its machines that have a user-mode NIC, whose packets are QEMU's
+ * own, sent from the host's sockets: the host's addresses and its cloud's metadata service are out
+ * of their reach. A rule about users, so it holds from a machine's first instruction on.
+ */
+export interface MachineWall extends AsyncDisposable {
+  /**
+   * Resolves when the wall stands. After a failure it is tried again, until it is lowered.
+   * @throws AppError NETWORK_SETUP, HOST_PREREQUISITE
+   */
+  raiseFor(machine: string): Promise<void>;
+  /** Takes the wall away with the last of those that it was raised for. Never rejects. */
+  lowerFor(machine: string): Promise<void>;
+  /** Takes away what a daemon before this one left, unless it is needed. Never rejects. */
+  tidy(): Promise<void>;
+}
+
+export interface MachineWallOptions {
+  /** nft table of the host's namespace, in family inet. */
+  readonly table: string;
+  readonly users: MachineUsers;
+  /** There is none: the operator lets machines reach this host. */
+  readonly isOpen: boolean;
+  readonly logger: Logger;
+  /** For tests. */
+  readonly namespacePath?: string;
+  readonly resolverFile?: string;
+}
+
+/**
+ * INVARIANT: one change at a time. Disposing leaves the wall where it is: machines outlive the
+ * daemon.
+ */
+export function createMachineWall(options: MachineWallOptions): MachineWall {
+  const { table, users, logger, namespacePath = OWN_NAMESPACE } = options;
+  const machines = new Set<string>();
+  const isNeeded = (): boolean => !options.isOpen && machines.size > 0;
+  const queue = new SerialQueue<'wall'>();
+  let standing: string | undefined;
+  const apply = async (): Promise<void> => {
+    const rules = planWall(table, users, readResolvers(options.resolverFile ?? RESOLVER_FILE));
+    if (rules === standing && (await stands(namespacePath, table))) return;
+    if (rules === standing) logger.warn('wall.was-gone', { table });
+    await applyNftCommands(namespacePath, rules);
+    standing = rules;
+  };
+  const remove = async (): Promise<void> => {
+    standing = undefined;
+    await applyNftCommands(namespacePath, planWallRemoval(table));
+  };
+  const guarded = (change: () => Promise<void>): Promise<void> =>
+    queue.run('wall', change).catch((error: unknown) => {
+      logger.error('wall.not-changed', { table, message: messageOf(error) });
+    });
+  const settle = (): Promise<void> => guarded(() => (isNeeded() ? apply() : remove()));
+  const look = (): void => {
+    if (isNeeded()) void settle();
+  };
+  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  return {
+    raiseFor: async (machine) => {
+      machines.add(machine);
+      if (isNeeded()) await queue.run('wall', apply);
+    },
+    lowerFor: async (machine) => {
+      if (machines.delete(machine) && machines.size === 0) await settle();
+    },
+    tidy: settle,
+    [Symbol.asyncDispose]: async () => {
+      clearInterval(timer);
+      await queue.run('wall', () => Promise.resolve());
+    },
+  };
+}
+
+/**
+ * Replaces the wall as a whole. What goes to an address of this host leaves by `lo`, whichever
+ * address it is. The host's resolvers are let through: a user-mode NIC hands them the guest's
+ * questions, and they may be on loopback or behind the metadata service's address.
+ */
+export function planWall(
+  table: string,
+  { first, last }: MachineUsers,
+  resolvers: readonly string[],
+): string {
+  const reject = 'reject with icmpx type admin-prohibited';
+  const rules = (['ip', 'ip6'] as const).flatMap((family) => {
+    const isOfFamily = (address: string): boolean => isIPv6(bare(address)) === (family === 'ip6');
+    const servers = resolvers.filter(isOfFamily).join(', ');
+    const closed = METADATA_NETWORKS.filter(isOfFamily).join(', ');
+    return [
+      ...(servers && [
+        `${family} daddr { ${servers} } meta l4proto { tcp, udp } th dport ${DNS_PORT} accept`,
+      ]),
+      `${family} daddr { ${closed} } ${reject}`,
+    ];
+  });
+  return `${planWallRemoval(table)}
+add table inet ${table}
+add chain inet ${table} machines
+${rules.map((rule) => `add rule inet ${table} machines ${rule}`).join('\n')}
+add rule inet ${table} machines oifname "lo" ${reject}
+add chain inet ${table} output { type filter hook output priority filter; policy accept; }
+add rule inet ${table} output meta skuid ${first}-${last} jump machines
+`;
+}
+
+/** Whether it is there or not: what is added first can be deleted. */
+export function planWallRemoval(table: string): string {
+  if (!TABLE_PATTERN.test(table)) throw new Error(`not fit for a table: ${JSON.stringify(table)}`);
+  return `add table inet ${table}\ndelete table inet ${table}`;
+}
+
+/** The addresses of `nameserver` lines (resolv.conf(5)). */
+export function parseResolvers(text: string): readonly string[] {
+  const addresses = text
+    .split('\n')
+    .map((line) => line.trim().split(/[ \t]+/))
+    .flatMap(([keyword, address = '']) => (keyword === 'nameserver' ? [bare(address)] : []));
+  return [...new Set(addresses.filter((address) => isIP(address) !== 0))].slice(0, MAX_RESOLVERS);
+}
+
+function readResolvers(path: string): readonly string[] {
+  try {
+    return parseResolvers(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function stands(namespacePath: string, table: string): Promise<boolean> {
+  try {
+    await run('nsenter', [
+      `--net=${namespacePath}`,
+      'nft',
+      'list',
+      'chain',
+      'inet',
+      table,
+      'output',
+    ]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Without the length of a network or the zone of an address. */
+function bare(address: string): string {
+  return address.split(/[/%]/, 1)[0] ?? '';
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { after, afterEach, before, test } from 'node:test';
+import { userOf } from '../../../noded/host/process-facts.ts';
+import { createHypervisor } from '../../../noded/hypervisor/hypervisor.ts';
+import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
+import { machineUsers, tinyHost, tinySpec, writeTinyDisk } from './tiny-guest.ts';
+
+let directory: string;
+let vmDir: string;
+let disk: string;
+const machines: Machine[] = [];
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gnt-test-vm-'));
+  vmDir = join(directory, 'run/vm');
+  disk = join(directory, 'disk');
+  await writeTinyDisk(disk);
+});
+afterEach(async () => {
+  await Promise.all(machines.splice(0).map((machine) => machine.kill()));
+});
+after(() => rm(directory, { recursive: true }));
+
+async function start(spec: MachineSpec): Promise<Machine> {
+  const machine = await createHypervisor(tinyHost(vmDir)).start(spec);
+  machines.push(machine);
+  return machine;
+}
+
+function diskless(): MachineSpec {
+  return tinySpec('', { disks: [] });
+}
+
+/**
+ * What a process of user `uid` can do to the process `pid`: `done`, or the error. By perl, which
+ * Debian always has: the user cannot read this project. 434, 438 and 101 are pidfd_open,
+ * pidfd_getfd (of descriptor 3) and ptrace (16: attach, 17: detach).
+ */
+const ATTACK = `
+use Errno; my ($pid, $fd) = @ARGV; my %done;
+sub note { my ($name, $ok) = @_; my ($e) = grep { $!{$_} } qw(EACCES EPERM ESRCH EIO);
+  print "$name ", ($ok ? 'done' : $e // "$!"), "\\n" }
+note('maps', open(my $maps, '<', "/proc/$pid/maps"));
+note('memory', open(my $memory, '+<', "/proc/$pid/mem"));
+note('descriptors', opendir(my $dir, "/proc/$pid/fd"));
+my $pidfd = syscall(434, $pid + 0, 0);
+note('descriptor', syscall(438, $pidfd, 3, 0) >= 0);
+note('trace', syscall(101, 16, $pid + 0, 0, 0) >= 0);
+syscall(101, 17, $pid + 0, 0, 0);
+note('signal', kill(0, $pid));
+`;
+
+function attack(pid: number, uid: number): Readonly<Record<string, string>> {
+  const user = [`--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--bounding-set=-all'];
+  const words = [...user, 'perl', '-e', ATTACK, String(pid)];
+  const { stdout, stderr } = spawnSync('setpriv', words, { encoding: 'utf8' });
+  assert.equal(stderr, '');
+  const lines = stdout.trim().split('\n');
+  return Object.fromEntries(lines.map((line) => line.split(' ') as [string, string]));
+}
+
+function isYamaOn(): boolean {
+  const setting = '/proc/sys/kernel/yama/ptrace_scope';
+  return existsSync(setting) && readFileSync(setting, 'utf8').trim() !== '0';
+}
+
+test('has a network of its own with nothing in it, and its user is nobody else', async () => {
+  const [first, second] = [await start(tinySpec(disk)), await start(diskless())];
+  const namespaces = [first, second].map(({ pid }) => readlinkSync(`/proc/${pid}/ns/net`));
+  assert.equal(new Set([...namespaces, readlinkSync('/proc/self/ns/net')]).size, 3);
+  const devices = readFileSync(`/proc/${first.pid}/net/dev`, 'utf8');
+  assert.deepEqual(
+    devices.match(/^ *\S+:/gm)?.map((name) => name.trim()),
+    ['lo:'],
+  );
+  for (const { pid } of [first, second]) {
+    assert.equal(userOf(pid), machineUsers.first + pid);
+    assert.equal(spawnSync('getent', ['passwd', String(userOf(pid))]).status, 2);
+  }
+});
+
+test('a machine that is taken over cannot look into its neighbour, nor take its descriptors', async () => {
+  const [victim, attacker] = [await start(tinySpec(disk)), await start(diskless())];
+  const own = attack(victim.pid, machineUsers.first + victim.pid);
+  // What each attack does where it is allowed, or it would prove nothing.
+  assert.equal(own['maps'], 'done');
+  if (!isYamaOn()) assert.equal(own['descriptor'], 'done');
+  assert.deepEqual(attack(victim.pid, machineUsers.first + attacker.pid), {
+    ...{ maps: 'EACCES', memory: 'EACCES', descriptors: 'EACCES' },
+    ...{ descriptor: 'EPERM', trace: 'EPERM', signal: 'EPERM' },
+  });
+});
+
+test("a user-mode NIC has the host's sockets, behind a wall from before the start to after the end", async () => {
+  const calls: string[] = [];
+  const note = (call: string) => (uuid?: string) => {
+    const isLaunched = uuid !== undefined && existsSync(join(vmDir, uuid, 'process'));
+    calls.push(`${call}${isLaunched ? ' beside QEMU' : ''}`);
+    return Promise.resolve();
+  };
+  const wall = {
+    ...{ raiseFor: note('raise'), lowerFor: note('lower'), tidy: note('tidy') },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  const nics = [{ kind: 'user', mac: 'aa:00:00:00:05:02' }] as const;
+  const hypervisor = createHypervisor({ ...tinyHost(vmDir), wall });
+  const machine = await hypervisor.start(tinySpec(disk, { nics }));
+  machines.push(machine);
+  assert.equal(readlinkSync(`/proc/${machine.pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
+  assert.equal(userOf(machine.pid), machineUsers.first + machine.pid);
+  assert.deepEqual(calls, ['raise']);
+  await machine.kill();
+  await turn();
+  assert.deepEqual(calls, ['raise', 'lower']);
+  await assert.rejects(hypervisor.start(tinySpec(disk, { nics, memoryMiB: 1e9 })));
+  assert.deepEqual(calls.splice(0), ['raise', 'lower', 'raise', 'lower beside QEMU']);
+
+  const spec = JSON.stringify(tinySpec(disk, { nics }));
+  const words = [join(import.meta.dirname, 'start-and-wait.ts'), vmDir, spec];
+  const daemon = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await once(daemon.stdout, 'data');
+  const killed = once(daemon, 'exit');
+  daemon.kill('SIGKILL');
+  await killed;
+  const [adopted] = await createHypervisor({ ...tinyHost(vmDir), wall }).adopt();
+  assert.deepEqual(calls.splice(0), ['raise beside QEMU', 'tidy']);
+  await adopted?.machine.kill();
+  await turn();
+  assert.deepEqual(calls, ['lower']);
+});

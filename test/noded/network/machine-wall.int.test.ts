@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { silentLogger } from '#shared/log/log.ts';
+import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
+import { createMachineWall, type MachineWall } from '../../../noded/network/machine-wall.ts';
+
+/**
+ * A host and its cloud, a network namespace each: the cloud has the metadata services' addresses
+ * and a web server of the internet, the host a service on loopback, which is on all its addresses.
+ */
+const HOST = `gnt-wall-h-${process.pid}`;
+const CLOUD = `gnt-wall-c-${process.pid}`;
+const table = 'gnt-test-machines';
+const users = planMachineUsers(DEFAULT_FIRST_MACHINE_UID);
+const servers: ChildProcess[] = [];
+let directory: string;
+let resolverFile: string;
+
+const ip = (words: string): void => void execFileSync('ip', words.split(' '));
+
+const SERVER = `
+use IO::Socket::INET; $| = 1;
+my @s = map { IO::Socket::INET->new(LocalAddr => '0.0.0.0', LocalPort => $_, Listen => 9, ReuseAddr => 1) or die $! } 80, 53;
+print "up\\n";
+while (1) { my $r = ''; vec($r, fileno($_), 1) = 1 for @s; select($r, undef, undef, undef);
+  for (@s) { next unless vec($r, fileno($_), 1); my $c = $_->accept; close $c if $c } }
+`;
+
+async function serve(namespace: string): Promise<void> {
+  const words = ['netns', 'exec', namespace, 'perl', '-e', SERVER];
+  const server = spawn('ip', words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  servers.push(server);
+  await once(server.stdout, 'data');
+}
+
+before(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'gnt-test-wall-'));
+  resolverFile = join(directory, 'resolv.conf');
+  await writeFile(resolverFile, 'nameserver 127.0.0.53\nnameserver 169.254.169.254\n');
+  for (const name of [HOST, CLOUD]) ip(`netns add ${name}`);
+  ip(`-n ${HOST} link add up0 type veth peer name down0 netns ${CLOUD}`);
+  ip(`-n ${HOST} addr add 192.0.2.1/24 dev up0`);
+  for (const address of ['192.0.2.2/24', '169.254.169.254/32', '168.63.129.16/32'])
+    ip(`-n ${CLOUD} addr add ${address} dev down0`);
+  for (const link of ['lo', 'up0']) ip(`-n ${HOST} link set ${link} up`);
+  for (const link of ['lo', 'down0']) ip(`-n ${CLOUD} link set ${link} up`);
+  ip(`-n ${HOST} route add default via 192.0.2.2`);
+  await serve(HOST);
+  await serve(CLOUD);
+});
+
+after(async () => {
+  for (const server of servers) {
+    const ended = once(server, 'exit');
+    server.kill();
+    await ended;
+  }
+  for (const name of [HOST, CLOUD]) ip(`netns del ${name}`);
+  await rm(directory, { recursive: true });
+});
+
+const CONNECT = `use IO::Socket::INET;
+print IO::Socket::INET->new(PeerAddr => $_, Timeout => 5) ? "$_ open\\n" : "$_ closed\\n" for @ARGV`;
+
+/** The addresses that a process of this user on the host gets a connection to. */
+function reaches(uid: number, ...addresses: readonly string[]): readonly string[] {
+  const user = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+  const words = ['netns', 'exec', HOST, ...user, 'perl', '-e', CONNECT, ...addresses];
+  const { stdout, stderr } = spawnSync('ip', words, { encoding: 'utf8' });
+  assert.equal(stderr, '');
+  return stdout.split('\n').flatMap((line) => (line.endsWith(' open') ? [line.slice(0, -5)] : []));
+}
+
+const hostAddresses = ['127.0.0.1:80', '127.8.8.8:80', '192.0.2.1:80'];
+const cloudAddresses = ['169.254.169.254:80', '168.63.129.16:80'];
+const resolvers = ['127.0.0.53:53', '169.254.169.254:53'];
+const internet = '192.0.2.2:80';
+const everything = [...hostAddresses, ...cloudAddresses, ...resolvers, internet];
+
+function createWall(isOpen = false): MachineWall {
+  const namespacePath = `/run/netns/${HOST}`;
+  return createMachineWall({
+    ...{ table, users, isOpen, logger: silentLogger, namespacePath, resolverFile },
+  });
+}
+
+function tables(): string {
+  return execFileSync('ip', ['netns', 'exec', HOST, 'nft', 'list', 'tables'], { encoding: 'utf8' });
+}
+
+test('a machine reaches the internet and its resolvers, not the host nor the metadata of its cloud', async () => {
+  await using wall = createWall();
+  assert.deepEqual(reaches(users.first + 7, ...everything), everything);
+  await wall.raiseFor('a');
+  for (const uid of [users.first, users.first + 7, users.last])
+    assert.deepEqual(reaches(uid, ...everything), [...resolvers, internet]);
+  assert.deepEqual(reaches(1000, ...everything), everything);
+  assert.deepEqual(reaches(users.last + 1, ...everything), everything);
+  assert.deepEqual(reaches(users.first + 7, '127.0.0.1:53', '192.0.2.1:53'), []);
+  await wall.lowerFor('a');
+});
+
+test('the wall stands until the last machine is gone, and comes back when a firewall flushes it', async () => {
+  await using wall = createWall();
+  await wall.raiseFor('a');
+  await wall.raiseFor('b');
+  await wall.lowerFor('a');
+  assert.match(tables(), new RegExp(table));
+  execFileSync('ip', ['netns', 'exec', HOST, 'nft', 'flush', 'ruleset']);
+  await wall.tidy();
+  assert.deepEqual(reaches(users.first + 7, '127.0.0.1:80', internet), [internet]);
+  await writeFile(resolverFile, 'nameserver 192.0.2.1\n');
+  await wall.tidy();
+  assert.deepEqual(reaches(users.first + 7, '127.0.0.53:53', '192.0.2.1:53'), ['192.0.2.1:53']);
+  await wall.lowerFor('b');
+  await wall.lowerFor('b');
+  assert.equal(tables(), '');
+});
+
+test('what a daemon before this one left is taken away when nobody needs it', async () => {
+  {
+    await using wall = createWall();
+    await wall.raiseFor('a');
+  }
+  assert.match(tables(), new RegExp(table));
+  await using successor = createWall();
+  await successor.tidy();
+  assert.equal(tables(), '');
+});
+
+test('an operator who opens it has none', async () => {
+  {
+    await using wall = createWall();
+    await wall.raiseFor('a');
+  }
+  await using open = createWall(true);
+  await open.raiseFor('a');
+  await open.tidy();
+  assert.equal(tables(), '');
+});

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseResolvers, planWall } from '../../../noded/network/machine-wall.ts';
+
+const users = { first: 100, last: 199 };
+
+test('resolvers are the addresses of nameserver lines, once each, eight at most', () => {
+  const many = Array.from({ length: 20 }, (_, index) => `nameserver 192.0.2.${index}`).join('\n');
+  assert.equal(parseResolvers(many).length, 8);
+  assert.deepEqual(
+    parseResolvers(
+      '# nameserver 1.1.1.1\nnameserver\t9.9.9.9\n nameserver fe80::1%eth0\nnameserver example.com\nnameserver 9.9.9.9 } drop\n',
+    ),
+    ['9.9.9.9', 'fe80::1'],
+  );
+});
+
+test('what is allowed comes before what is closed, in each family', () => {
+  const rules = planWall('t', users, ['127.0.0.53', 'fe80::1']).split('\n');
+  const place = (text: string): number => rules.findIndex((rule) => rule.includes(text));
+  for (const text of ['127.0.0.53', 'ip6 daddr { fe80::1 }', '169.254.0.0/16', 'fd00:ec2::254'])
+    assert.ok(place(text) > 0, text);
+  assert.ok(place('127.0.0.53') < place('169.254.0.0/16'));
+  assert.ok(place('ip6 daddr { fe80::1 }') < place('fd00:ec2::254'));
+  assert.match(planWall('t', users, []), /skuid 100-199/);
+  assert.doesNotMatch(planWall('t', users, []), /dport/);
+});
+
+test('a name that is not fit for a table is not written into a rule', () => {
+  assert.throws(() => planWall('t; flush ruleset', users, []));
+});
