@@ -2,6 +2,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
+import type { GuestReports } from './instances/guest-reports.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
@@ -15,6 +16,7 @@ export interface RecoverDependencies {
   readonly metad: MetadLink;
   readonly keeper: MachineKeeper;
   readonly orphans: Orphans;
+  readonly guestReports: Pick<GuestReports, 'follow'>;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
   /** Whether what a record names as its node is this one. */
@@ -33,7 +35,7 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * reason to cut the power of a guest.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
-  const { metad, keeper, orphans, logger } = dependencies;
+  const { metad, keeper, orphans, guestReports, logger } = dependencies;
   await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
   const { instances: views } = await metad.status();
   for (const view of views) keeper.continueRevisions(view.revision);
@@ -45,7 +47,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
     const device = meta['device'] || view?.device || null;
     if (kind === 'run') {
       // It comes first, so that nothing takes the disks of such a machine for free.
-      keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
+      guestReports.follow(keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device));
       continue;
     }
     logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });

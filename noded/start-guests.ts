@@ -6,6 +6,7 @@ import { createGuestContent } from './install/guest-content.ts';
 import type { ActiveInstall } from './install/install-request.ts';
 import { createExposedServices, type ExposedServices } from './instances/exposed-services.ts';
 import { createGuestEvents, followGuests, type GuestEvents } from './instances/guest-events.ts';
+import { createGuestReports, type GuestReports } from './instances/guest-reports.ts';
 import { createInstanceRunner, type InstanceRunner } from './instances/instance-runner.ts';
 import { createMachineKeeper, type MachineKeeper } from './instances/machine-keeper.ts';
 import { createOrphans, type Orphans } from './instances/orphans.ts';
@@ -27,6 +28,7 @@ export interface NodeGuests extends AsyncDisposable {
   readonly runner: InstanceRunner;
   readonly orphans: Orphans;
   readonly guestEvents: GuestEvents;
+  readonly guestReports: GuestReports;
   /**
    * Installations that are under way, by instance: whoever installs keeps it, and guests get their
    * bulk content by it.
@@ -55,12 +57,13 @@ export async function startGuests(
     onExit: (uuid, kind, exit) => logger.debug('machine.exit', { uuid, kind, exit: exit.reason }),
   });
   const services = createExposedServices({ clusters, instances, network, keeper });
+  const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
-    ...{ instances, keeper, views, metad, disks, guestEvents, clock },
+    ...{ instances, keeper, views, metad, disks, guestReports, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const orphans = createOrphans({
-    ...{ instances, keeper, runner, views, owns: records.owns, logger, clock },
+    ...{ instances, keeper, views, owns: records.owns, logger, clock },
   });
   const activeInstalls = new Map<string, ActiveInstall>();
 
@@ -79,21 +82,23 @@ export async function startGuests(
   );
   await services.openPorts();
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
+  await recover({
+    ...{ hypervisor, network, metad, keeper, orphans, guestReports, instances, logger },
+    ...{ clock, jobs: records.jobs, owns: records.owns },
+  });
+  isRecovered = true;
+  // Not before: what guests said while no daemon was there is told again, to who follows them.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
   undo.defer(async () => {
     eventsEnd.abort();
     await following;
   });
-  await recover({
-    ...{ hypervisor, network, metad, keeper, orphans, instances, logger, clock },
-    ...{ jobs: records.jobs, owns: records.owns },
-  });
-  isRecovered = true;
   undo.use(followOrphans(orphans));
   const all = undo.move();
   return {
-    ...{ metad, keeper, views, services, runner, orphans, guestEvents, activeInstalls },
+    ...{ metad, keeper, views, services, runner, orphans, guestEvents, guestReports },
+    activeInstalls,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

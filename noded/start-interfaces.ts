@@ -82,13 +82,22 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, applianceFiles } = host;
-  const { metad, keeper, runner, orphans } = guests;
+  const { metad, keeper, runner, orphans, guestReports } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
       ...{ applianceFiles, orphans },
     });
-  return { nodeName, instances, owns, clusters, runner, orphans, describeNode: describe };
+  return {
+    nodeName,
+    instances,
+    owns,
+    clusters,
+    runner,
+    orphans,
+    guestReports,
+    describeNode: describe,
+  };
 }
 
 /** What this node answers from, without asking others. */

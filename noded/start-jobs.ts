@@ -40,14 +40,14 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, images, exports } = host;
-  const { runner, services, orphans } = guests;
+  const { runner, services, orphans, guestReports } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, logger, clock },
     authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
-      ...{ installer: newInstaller(parts), runner, services, orphans },
+      ...{ installer: newInstaller(parts), runner, services, orphans, guestReports },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
       ...{ logDir: paths.logDir, hooksDir: paths.hooksDir, logger, clock },
     }),

@@ -111,6 +111,8 @@ export class Registry implements InstanceDirectory {
       // Old sockets go first: on the same device the new ones could not be bound beside them.
       await entry.binding[Symbol.asyncDispose]();
       instance.closeConnections();
+      // Another machine: what the guest of the one before it said is nothing that this one says.
+      this.#events.forget(view.uuid);
       entry.binding = await this.#open(instance, view.channel.device);
     } else {
       entry.binding.setHopLimit(view.channel.hopLimit);

@@ -1,11 +1,13 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { describeInstance } from './describe-instance.ts';
+import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRunner } from './instance-runner.ts';
 import { loadParameters } from './load-parameters.ts';
 
 export interface InstanceInfoSources {
-  readonly runner: InstanceRunner;
+  readonly runner: Pick<InstanceRunner, 'running'>;
+  readonly guestReports: Pick<GuestReports, 'readyAtMs'>;
   readonly clusters: ClusterRepository;
 }
 
@@ -15,7 +17,7 @@ export interface InstanceInfoSources {
  */
 export async function loadInstanceInfo(
   record: InstanceRecord,
-  { runner, clusters }: InstanceInfoSources,
+  { runner, guestReports, clusters }: InstanceInfoSources,
   status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
@@ -28,7 +30,7 @@ export async function loadInstanceInfo(
           accelerator: kept.machine.accelerator,
           startedAtMs: kept.machine.startedAtMs,
           tap: kept.device,
-          readyAtMs: runner.readyAtMs(record.uuid),
+          readyAtMs: guestReports.readyAtMs(record),
         };
   return describeInstance(record, running, parameters, status);
 }

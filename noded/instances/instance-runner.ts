@@ -10,7 +10,7 @@ import { diskSerial } from '../disks/disk-serials.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
-import type { GuestEvents } from './guest-events.ts';
+import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
@@ -26,7 +26,7 @@ export interface InstanceRunnerDependencies {
   readonly views: Views;
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
-  readonly guestEvents: GuestEvents;
+  readonly guestReports: Pick<GuestReports, 'follow'>;
   readonly chooseAccelerator: (
     wanted: 'auto' | 'kvm' | 'tcg',
     context: JobContext | undefined,
@@ -39,8 +39,6 @@ export interface InstanceRunner {
   /** A machine of its own, not an appliance. */
   running(uuid: string): KeptMachine | undefined;
   isRunning(uuid: string): boolean;
-  /** When the guest of the present run said that it is up. */
-  readyAtMs(uuid: string): number | null;
   /**
    * Whether an instance that does not run has its disks for itself.
    * @throws AppError DISK_IN_USE: a machine that this daemon knows nothing of has them
@@ -49,8 +47,6 @@ export interface InstanceRunner {
   /** Everything about a start that can be refused beforehand. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
   start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
-  /** Notes the guest's word that it is up, until the machine is gone. */
-  watchReady(uuid: string): void;
   /** Asks the guest to power off; after the timeout the power is cut. */
   stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void>;
   /** Off and on again; the guest keeps its metadata, secrets included. */
@@ -66,7 +62,6 @@ export function createInstanceRunner(dependencies: InstanceRunnerDependencies): 
 
 class KeeperRunner implements InstanceRunner {
   readonly #dependencies: InstanceRunnerDependencies;
-  readonly #readyAtMs = new Map<string, number>();
 
   constructor(dependencies: InstanceRunnerDependencies) {
     this.#dependencies = dependencies;
@@ -80,10 +75,6 @@ class KeeperRunner implements InstanceRunner {
   isRunning(uuid: string): boolean {
     // One that has ended and is only being cleaned up does not run; a start waits for its remains.
     return this.#dependencies.keeper.get(uuid)?.machine.isRunning() ?? false;
-  }
-
-  readyAtMs(uuid: string): number | null {
-    return this.#readyAtMs.get(uuid) ?? null;
   }
 
   async checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void> {
@@ -125,23 +116,13 @@ class KeeperRunner implements InstanceRunner {
     if (instance.communication) {
       keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
     }
-    this.watchReady(uuid);
+    const kept = keeper.get(uuid);
+    if (kept !== undefined) this.#dependencies.guestReports.follow(kept);
     await this.#dependencies.instances.update(uuid, (current) => ({
       ...current,
       adminState: 'up',
     }));
     context.report.log(`instance ${instance.name} started (${accelerator})`);
-  }
-
-  watchReady(uuid: string): void {
-    this.#readyAtMs.delete(uuid);
-    const unsubscribe = this.#dependencies.guestEvents.subscribe(uuid, (event) => {
-      if (event.type === 'ready') this.#readyAtMs.set(uuid, this.#dependencies.clock.now());
-    });
-    void this.#dependencies.keeper.whenGone(uuid).then(() => {
-      unsubscribe();
-      this.#readyAtMs.delete(uuid);
-    });
   }
 
   async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {

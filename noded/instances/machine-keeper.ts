@@ -80,7 +80,7 @@ export interface MachineKeeper {
    * Holds on to a machine that outlived the daemon before this one, until its record is found.
    * Touches nothing of it.
    */
-  keepOrphan(machine: Machine, instanceName: string, device: string | null): void;
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine;
   /**
    * An orphan whose record is there becomes the instance's machine: its TAP is looked after, its
    * view told again.
@@ -208,9 +208,9 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
-  keepOrphan(machine: Machine, instanceName: string, device: string | null): void {
+  keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine {
     const origin = { kind: 'run', instanceName, device, isOrphan: true } as const;
-    this.#keep(machine, origin, null);
+    return this.#keep(machine, origin, null);
   }
 
   async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {
@@ -280,9 +280,10 @@ class KeptMachines implements MachineKeeper {
     machine: Machine,
     origin: Omit<KeptMachine, 'machine'>,
     makeView: MachineRequest['makeView'],
-  ): void {
+  ): KeptMachine {
     const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, origin.device, exit));
-    this.#running.set(machine.uuid, { machine, ...origin, makeView, cleanedUp });
+    const entry: Entry = { machine, ...origin, makeView, cleanedUp };
+    this.#running.set(machine.uuid, entry);
     const { instanceName, kind, device } = origin;
     this.#dependencies.logger.info('machine.kept', {
       instance: instanceName,
@@ -290,6 +291,7 @@ class KeptMachines implements MachineKeeper {
       machine: machine.pid,
       device,
     });
+    return entry;
   }
 
   async #cleanUp(machine: Machine, device: string | null, exit: MachineExit): Promise<void> {

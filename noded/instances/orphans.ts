@@ -6,7 +6,6 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import type { InstanceRunner } from './instance-runner.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 import { powerOff } from './power-off.ts';
 import type { Views } from './views.ts';
@@ -14,7 +13,6 @@ import type { Views } from './views.ts';
 export interface OrphansDependencies {
   readonly instances: Pick<InstanceRepository, 'findByUuid'>;
   readonly keeper: MachineKeeper;
-  readonly runner: Pick<InstanceRunner, 'watchReady'>;
   readonly views: Pick<Views, 'forRun'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
@@ -42,13 +40,12 @@ export interface Orphans {
 }
 
 export function createOrphans(dependencies: OrphansDependencies): Orphans {
-  const { instances, keeper, runner, views, owns, logger } = dependencies;
+  const { instances, keeper, views, owns, logger } = dependencies;
   const all = (): readonly KeptMachine[] => keeper.list().filter(({ isOrphan }) => isOrphan);
   const takeOver = async (uuid: string): Promise<boolean> => {
     const instance = await instances.findByUuid(uuid);
     if (instance === undefined || !owns(instance.primaryNode)) return false;
     await keeper.adopt(instance, (tap, revision) => views.forRun(uuid, tap, revision));
-    runner.watchReady(uuid);
     logger.info('machine.adopted', {
       instance: instance.name,
       machine: keeper.get(uuid)?.machine.pid,

@@ -98,6 +98,7 @@ export function planNewInstance(
     adminState: 'down',
     installState: 'created',
     install: null,
+    guestReport: null,
   };
   refuseUnservedNetworkConfig(record);
   return record;

@@ -7,6 +7,7 @@ import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { GuestReports } from '../instances/guest-reports.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
@@ -28,6 +29,7 @@ export interface OperationDependencies {
   readonly installer: Installer;
   readonly runner: InstanceRunner;
   readonly orphans: Orphans;
+  readonly guestReports: GuestReports;
   readonly services: ExposedServices;
   readonly exports: ExportStore;
   readonly logDir: string;

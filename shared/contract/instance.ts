@@ -54,6 +54,17 @@ export const instanceDisk = z.object({
  */
 export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });
 
+/** What the guest of a run said of itself; of its words nothing but who said them. */
+const guestReport = z.object({
+  /** Which run, as of a machine's start; what is of another run counts for nothing. */
+  runStartedAtMs: z.number(),
+  /** When it said first that it is up. */
+  readyAtMs: z.number(),
+  /** Who said it, as `cloud-init`. */
+  readySource: z.string().max(64),
+});
+export type GuestReport = z.infer<typeof guestReport>;
+
 /** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
 export const instanceRecord = z.object({
   schema: z.literal(1),
@@ -103,6 +114,8 @@ export const instanceRecord = z.object({
   /** `created`: has disks, nothing installed (`--no-install`). */
   installState: z.enum(['created', 'installing', 'installed', 'failed']),
   install: installRecord.nullable(),
+  /** Of the last run whose guest said something. Absent in older records. */
+  guestReport: guestReport.nullable().default(null),
   createdAtMs: z.number(),
   modifiedAtMs: z.number(),
   serialNo: z.number().int(),

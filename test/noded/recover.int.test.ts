@@ -11,6 +11,7 @@ import { createClusterRepository } from '../../noded/records/cluster-repository.
 import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
 import { beginInstall } from '../../noded/install/begin-install.ts';
 import { createGuestEvents } from '../../noded/instances/guest-events.ts';
+import { createGuestReports } from '../../noded/instances/guest-reports.ts';
 import { createInstanceRepository } from '../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../noded/instances/machine-keeper.ts';
@@ -60,13 +61,15 @@ async function createNode(t: TestContext) {
     clock,
     onExit: () => undefined,
   });
+  const guestEvents = createGuestEvents();
+  const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
     instances,
     keeper,
     views,
     metad,
     disks: createInstanceDisks(dir),
-    guestEvents: createGuestEvents(),
+    guestReports,
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
@@ -80,7 +83,9 @@ async function createNode(t: TestContext) {
     views,
     keeper,
     runner,
-    orphans: createOrphans({ instances, keeper, runner, views, owns, logger, clock }),
+    orphans: createOrphans({ instances, keeper, views, owns, logger, clock }),
+    guestEvents,
+    guestReports,
     instances,
     jobs,
     owns,

@@ -57,6 +57,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
       stages: [{ stage: 'image', durationMs: 12_345, summary: '512 MiB' }],
       logFile: '/var/log/gnt/install.log',
     },
+    guestReport: null,
     createdAtMs: NOW_MS,
     modifiedAtMs: NOW_MS,
     serialNo: 3,

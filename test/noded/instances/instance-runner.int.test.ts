@@ -4,7 +4,6 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
@@ -43,7 +42,6 @@ function createRunner() {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const clock = new ManualClock();
-  const guestEvents = createGuestEvents();
   const keeper = createMachineKeeper({
     hypervisor,
     network: new FakeNetwork(),
@@ -75,7 +73,7 @@ function createRunner() {
     views,
     metad,
     disks: createInstanceDisks('/nonexistent'),
-    guestEvents,
+    guestReports: { follow: () => undefined },
     clock,
     chooseAccelerator: (wanted) =>
       wanted === 'kvm'
@@ -83,7 +81,7 @@ function createRunner() {
         : Promise.resolve('tcg'),
   });
   const shown = () => metad.views.get(record.uuid)?.osParameters['rootpw']?.value;
-  return { runner, keeper, metad, hypervisor, clock, guestEvents, shown };
+  return { runner, keeper, metad, hypervisor, clock, shown };
 }
 
 test('a secret is shown to the guest, and is not told again to a metad that was restarted', async () => {
@@ -112,20 +110,6 @@ test('an instance whose guest has powered itself off does not count as running, 
   assert.equal(runner.isRunning(record.uuid), false);
   await runner.start(record, secrets, context);
   assert.equal(runner.isRunning(record.uuid), true);
-});
-
-test("the guest's word that it is up counts for the present run only", async () => {
-  const { runner, guestEvents, keeper } = createRunner();
-  await runner.start(record, secrets, context);
-  assert.equal(runner.readyAtMs(record.uuid), null);
-  guestEvents.dispatch({
-    sequence: 1,
-    instance: record.uuid,
-    event: { type: 'ready', source: 'phone-home', text: '' },
-  });
-  assert.equal(runner.readyAtMs(record.uuid), 1000);
-  await keeper.kill(record.uuid);
-  assert.equal(runner.readyAtMs(record.uuid), null);
 });
 
 test('what would keep the instance from starting is refused before it is installed', async () => {

@@ -7,7 +7,6 @@ import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { holdImages } from '../../../noded/disks/hold-images.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import type { Orphans } from '../../../noded/instances/orphans.ts';
@@ -52,7 +51,7 @@ async function createNode(t: TestContext) {
   const path = disks.pathOf(web1, 0);
   await writeFile(path, 'data of a guest', { flag: 'r+' });
   const runner = createInstanceRunner({
-    ...{ instances, keeper, metad, disks, guestEvents: createGuestEvents(), clock },
+    ...{ instances, keeper, metad, disks, guestReports: { follow: () => undefined }, clock },
     views: {} as Views,
     chooseAccelerator: () => Promise.resolve('tcg'),
   });

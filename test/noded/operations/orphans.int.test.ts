@@ -10,8 +10,6 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
-import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { createOrphans } from '../../../noded/instances/orphans.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
@@ -47,12 +45,8 @@ async function createNode(t: TestContext) {
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(join(dir, 'disks'));
-  const runner = createInstanceRunner({
-    ...{ instances, keeper, views, metad, disks, guestEvents: createGuestEvents(), clock },
-    chooseAccelerator: () => Promise.resolve('tcg'),
-  });
   const owns = (node: string): boolean => node === 'node1';
-  const orphans = createOrphans({ instances, keeper, runner, views, owns, logger, clock });
+  const orphans = createOrphans({ instances, keeper, views, owns, logger, clock });
   const create = (name: string, mac = '02:00:00:00:00:01') =>
     instances.create(
       planNewInstance(

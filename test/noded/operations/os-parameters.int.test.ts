@@ -68,7 +68,11 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   });
 
   const runner = { running: () => undefined } as unknown as InstanceRunner; // nothing runs
-  const info = await loadInstanceInfo(web1, { runner, clusters });
+  const info = await loadInstanceInfo(web1, {
+    runner,
+    clusters,
+    guestReports: { readyAtMs: () => null },
+  });
   assert.deepEqual(info.osParametersEffective, {
     'hidden-below': { value: 'variant', visibility: 'public', source: 'os debian+small' },
     'shown-below': { value: '<redacted>', visibility: 'private', source: 'os debian+small' },

@@ -19,6 +19,7 @@ import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { createGuestReports } from '../../../noded/instances/guest-reports.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
@@ -89,13 +90,16 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(paths.disksDir);
+  const guestReports = createGuestReports({
+    ...{ instances, keeper, guestEvents: createGuestEvents(), logger, clock },
+  });
   const runner = createInstanceRunner({
     instances,
     keeper,
     views,
     metad,
     disks,
-    guestEvents: createGuestEvents(),
+    guestReports,
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
@@ -135,9 +139,10 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
     overview: createOwnOverview({
-      ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, describeNode },
+      ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, guestReports },
+      describeNode,
       orphans: createOrphans({
-        ...{ instances, keeper, runner, views, owns: () => true, logger, clock },
+        ...{ instances, keeper, views, owns: () => true, logger, clock },
       }),
     }),
     removeNode: () => Promise.resolve(),

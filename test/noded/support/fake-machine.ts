@@ -4,7 +4,7 @@ import type { Machine, MachineExit, MachineExitReason } from '../../../noded/hyp
 export class FakeMachine implements Machine {
   readonly uuid: string;
   readonly pid = 4242;
-  readonly startedAtMs = 0;
+  readonly startedAtMs: number;
   readonly accelerator = 'tcg';
   readonly tap = 'gnt.com.0';
   readonly consoleSocket: string;
@@ -18,8 +18,10 @@ export class FakeMachine implements Machine {
   constructor(
     uuid = 'f6a7c1f6-7f0f-4c1e-9df6-3a5a6fd1a001',
     consoleSocket = '/nowhere/console.sock',
+    startedAtMs = 0,
   ) {
     this.uuid = uuid;
+    this.startedAtMs = startedAtMs;
     this.consoleSocket = consoleSocket;
   }
 

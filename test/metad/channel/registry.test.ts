@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { EventLog } from '../../../metad/channel/event-log.ts';
+import { Registry } from '../../../metad/channel/registry.ts';
+import { parseView } from '../../../metad/view/served-view.ts';
+import { exampleView } from '../support/view-fixture.ts';
+
+test('what the guest of one machine said is not told again as that of the next', async () => {
+  const events = new EventLog(1);
+  const registry = new Registry({
+    events,
+    clock: systemClock,
+    open: (_, device) =>
+      Promise.resolve({
+        ...{ device, isCurrent: () => true },
+        ...{ setHopLimit: () => undefined, setServices: () => undefined },
+        [Symbol.asyncDispose]: () => Promise.resolve(),
+      }),
+  });
+  const put = (device: string, revision: number): Promise<void> => {
+    const view = exampleView();
+    const channel = { ...view.channel, device };
+    return registry.put(parseView({ ...view, revision, channel }));
+  };
+  await put('gnt.com.0', 1);
+  const { uuid } = exampleView();
+  events.append(uuid, { type: 'ready', source: 'guest', text: '' });
+  await put('gnt.com.0', 2);
+  assert.equal(events.recordsAfter(0).length, 1, 'another view of the same machine');
+  await put('gnt.com.1', 3);
+  assert.deepEqual(events.recordsAfter(0), []);
+});

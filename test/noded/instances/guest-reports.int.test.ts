@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
+import { createGuestReports } from '../../../noded/instances/guest-reports.ts';
+import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
+import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { FakeMachine } from '../support/fake-machine.ts';
+import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { createOpcode } from '../support/opcodes.ts';
+
+async function createLab(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-reports-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = new ManualClock(50_000);
+  const store = createSqliteStore({ path: join(dir, 'store.sqlite'), clock });
+  t.after(() => store.close());
+  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
+  const { uuid } = await instances.create(
+    planNewInstance(createOpcode({ name: 'web1' }), {
+      ...{ nodeName: 'node1', newUuid: randomUUID, newMac: () => 'aa:00:00:00:00:01' },
+    }),
+  );
+  const load = async () => (await instances.findByUuid(uuid)) ?? assert.fail('no record');
+  /** What a daemon has of one machine, and of what it hears of its guest. */
+  const startDaemon = (machine: FakeMachine) => {
+    const guestEvents = createGuestEvents();
+    const keeper = createMachineKeeper({
+      ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
+      ...{ logger: silentLogger, clock, onExit: () => undefined },
+    });
+    const reports = createGuestReports({
+      ...{ instances, keeper, guestEvents, logger: silentLogger, clock },
+    });
+    reports.follow(keeper.keepOrphan(machine, 'web1', null));
+    const say = (): void =>
+      guestEvents.dispatch({
+        ...{ sequence: 1, instance: uuid },
+        event: { type: 'ready', source: 'cloud-init', text: 'my password is geheim' },
+      });
+    const readyAtMs = async () => reports.readyAtMs(await load());
+    return { keeper, say, readyAtMs };
+  };
+  const untilWritten = async (): Promise<void> => {
+    while ((await load()).guestReport === null) await new Promise(setImmediate);
+  };
+  return { clock, uuid, instances, load, startDaemon, untilWritten };
+}
+
+test("the guest's word that it is up survives the daemon, and is written once", async (t) => {
+  const { clock, uuid, load, startDaemon, untilWritten } = await createLab(t);
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  const first = startDaemon(machine);
+  assert.equal(await first.readyAtMs(), null);
+  first.say();
+  assert.equal(await first.readyAtMs(), 50_000);
+  await untilWritten();
+  const written = await load();
+  assert.deepEqual(written.guestReport, {
+    ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init' },
+  });
+  clock.advance(5_000);
+  first.say();
+
+  const second = startDaemon(machine);
+  assert.equal(await second.readyAtMs(), 50_000, 'nobody said it to this one');
+  // metad tells a new daemon again what it kept.
+  second.say();
+  await new Promise(setImmediate);
+  assert.equal(await second.readyAtMs(), 50_000);
+  assert.equal((await load()).serialNo, written.serialNo);
+});
+
+test('what was said while no daemon was there is heard by the next', async (t) => {
+  const { uuid, startDaemon, untilWritten } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  daemon.say();
+  await untilWritten();
+  assert.equal(await daemon.readyAtMs(), 50_000);
+});
+
+test('it counts for the present run only', async (t) => {
+  const { uuid, startDaemon, untilWritten } = await createLab(t);
+  const first = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  first.say();
+  await untilWritten();
+  await first.keeper.kill(uuid);
+  assert.equal(await first.readyAtMs(), null);
+  const second = startDaemon(new FakeMachine(uuid, undefined, 60_000));
+  assert.equal(await second.readyAtMs(), null);
+});
