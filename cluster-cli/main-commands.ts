@@ -105,6 +105,7 @@ function createContext(): Context {
       (await import('./client/node-client.ts')).createNodeClient({
         socketPath: paths.nodedSocket,
         startCommand: `${root === '/' ? '' : `GNT_ROOT=${root} `}${npx}gnt-noded`,
+        onStoreAway: (reason) => note(`${reason}; waiting for it`),
       }),
     interrupts: createInterrupts(),
     print: (text) => void stdout.write(`${text}\n`),

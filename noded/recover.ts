@@ -1,8 +1,10 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
+import type { Outcomes } from './records/outcomes.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
@@ -19,6 +21,7 @@ export interface RecoverDependencies {
   readonly guestReports: Pick<GuestReports, 'follow'>;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
+  readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string | undefined) => boolean;
   readonly logger: Logger;
@@ -36,6 +39,8 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
   const { metad, keeper, orphans, guestReports, logger } = dependencies;
+  // What did end, and could not be written, has not been interrupted.
+  await dependencies.outcomes.resume();
   await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
   const { instances: views } = await metad.status();
   for (const view of views) keeper.continueRevisions(view.revision);
@@ -68,22 +73,30 @@ async function failInterruptedInstalls({
 }: RecoverDependencies): Promise<void> {
   for (const instance of await instances.list()) {
     if (!owns(instance.primaryNode) || instance.installState !== 'installing') continue;
-    await instances.update(instance.uuid, (current) => ({
-      ...current,
-      installState: 'failed',
-      adminState: 'down',
-      install: current.install && {
-        ...current.install,
-        state: 'failed',
-        endedAtMs: clock.now(),
-        error: {
-          code: 'JOB_INTERRUPTED',
-          message: INTERRUPTED,
-          hint: `gnt-instance reinstall ${current.name}`,
-        },
-      },
-    }));
+    await instances.update(instance.uuid, (current) =>
+      failInstall(current, INTERRUPTED, clock.now()),
+    );
   }
+}
+
+/** The record of an installation that nobody carries out any more. Pure. */
+export function failInstall(
+  instance: InstanceRecord,
+  message: string,
+  nowMs: number,
+): InstanceRecord {
+  const hint = `gnt-instance reinstall ${instance.name}`;
+  return {
+    ...instance,
+    installState: 'failed',
+    adminState: 'down',
+    install: instance.install && {
+      ...instance.install,
+      state: 'failed',
+      endedAtMs: nowMs,
+      error: { code: 'JOB_INTERRUPTED', message, hint },
+    },
+  };
 }
 
 async function dropStaleViews({ metad, keeper, logger }: RecoverDependencies): Promise<void> {

@@ -52,6 +52,7 @@ export async function startGuests(
   const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
   const guestEvents = createGuestEvents();
   const views = createViews(instances, clusters);
+  const patientViews = createViews(records.patient.instances, records.patient.clusters);
   const keeper = createMachineKeeper({
     ...{ hypervisor, network, metad, logger, clock },
     onExit: (uuid, kind, exit) => logger.debug('machine.exit', { uuid, kind, exit: exit.reason }),
@@ -59,7 +60,8 @@ export async function startGuests(
   const services = createExposedServices({ clusters, instances, network, keeper });
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
-    ...{ instances, keeper, views, metad, disks, guestReports, clock },
+    ...{ instances: records.patient.instances, views: patientViews },
+    ...{ keeper, metad, disks, guestReports, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const orphans = createOrphans({
@@ -84,7 +86,7 @@ export async function startGuests(
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
   await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, instances, logger },
-    ...{ clock, jobs: records.jobs, owns: records.owns },
+    ...{ clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;
   // Not before: what guests said while no daemon was there is told again, to who follows them.
@@ -97,7 +99,7 @@ export async function startGuests(
   undo.use(followOrphans(orphans));
   const all = undo.move();
   return {
-    ...{ metad, keeper, views, services, runner, orphans, guestEvents, guestReports },
+    ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },
     activeInstalls,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

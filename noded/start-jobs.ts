@@ -38,11 +38,12 @@ export interface JobsParts {
 export function startJobs(parts: JobsParts): JobEngine {
   const { config, records, host, guests, osRegistry, hostCopies, metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
-  const { clusters, instances, owns } = records;
+  const { owns } = records;
+  const { clusters, instances } = records.patient;
   const { disks, images, exports } = host;
   const { runner, services, orphans, guestReports } = guests;
   return createJobEngine({
-    ...{ nodeName, repository: records.jobs, logger, clock },
+    ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
     authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
@@ -68,7 +69,16 @@ function newInstaller({
   const { disks, images, applianceFiles, accelerators } = host;
   const { keeper, views, guestEvents, activeInstalls } = guests;
   return createInstaller({
-    ...{ repository: records.instances, disks, images, applianceFiles, keeper, views, guestEvents },
+    ...{
+      repository: records.instances,
+      outcomes: records.outcomes,
+      disks,
+      images,
+      applianceFiles,
+      keeper,
+      views,
+      guestEvents,
+    },
     active: activeInstalls,
     hostCopies,
     channelCommands: {

@@ -8,6 +8,7 @@ import { statusOf } from './instances/describe-instance.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
+import { startReconciler } from './reconcile.ts';
 import { startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
 import { startInterfaces } from './start-interfaces.ts';
@@ -54,6 +55,7 @@ export async function startNode(
     clock,
     logger,
   });
+  undo.use(startReconciler({ records, engine: jobs, clock, logger }));
   const { instances, owns } = records;
   metrics.observe({
     activeJobs: () => jobs.activeStatuses(),
@@ -80,6 +82,7 @@ export async function startNode(
   return {
     stop: async () => {
       // Whoever watches a job is told of its end before the interfaces close.
+      records.endWaits();
       await jobs.stop();
       await all.disposeAsync();
       logger.info('node.stopped');

@@ -1,6 +1,8 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createRecordProblems, type RecordProblems } from '#shared/store/readable-records.ts';
+import { createNoticedStore } from '#shared/store/noticed-store.ts';
+import { createPatientStore } from '#shared/store/patient-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { joinCluster } from './cluster/join-cluster.ts';
 import type { NodedConfig } from './config.ts';
@@ -12,6 +14,7 @@ import {
   type InstanceRepository,
 } from './records/instance-repository.ts';
 import { createNodeRegistry, type NodeRegistry } from './records/node-registry.ts';
+import { createOutcomes, type Outcomes } from './records/outcomes.ts';
 import { openStore } from './records/open-store.ts';
 
 /** What the cluster knows, and this node's place in it. */
@@ -22,6 +25,19 @@ export interface NodeRecords extends AsyncDisposable {
   /** The records that cannot be read. */
   readonly problems: RecordProblems;
   readonly clusters: ClusterRepository;
+  /**
+   * For jobs, which were accepted: they wait for a store that is away, until the waits are ended.
+   * Everybody else is told at once.
+   */
+  readonly patient: {
+    readonly clusters: ClusterRepository;
+    readonly instances: InstanceRepository;
+  };
+  readonly outcomes: Outcomes;
+  /** To be called before jobs are stopped. */
+  readonly endWaits: () => void;
+  /** When the store did not answer last, on the monotonic clock; null where it always did. */
+  readonly lastAwayAtMs: () => number | null;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
@@ -38,22 +54,35 @@ export async function startRecords(
 ): Promise<NodeRecords> {
   await using undo = new AsyncDisposableStack();
   const opened = await openStore(paths, clock, logger);
-  const { store } = opened;
+  let awayAtMs: number | null = null;
+  const store = createNoticedStore(opened.store, () => (awayAtMs = clock.monotonicMs()));
+  const waits = new AbortController();
   undo.defer(() => store.close());
   const problems = createRecordProblems(logger);
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const nodes = createNodeRegistry(store, problems);
-  const peers = undo.use(await joinCluster(opened, nodeName, nodes, paths, logger));
+  const peers = undo.use(await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger));
+  const patientStore = createPatientStore(store, waits.signal);
+  const instances = createInstanceRepository(store, clock, problems);
+  const jobs = createJobRepository(store, problems);
+  const outcomesOptions = { dir: paths.outcomesDir, jobs, instances, signal: waits.signal, logger };
   const all = undo.move();
   return {
     store,
+    patient: {
+      clusters: createClusterRepository(patientStore, clock),
+      instances: createInstanceRepository(patientStore, clock, problems),
+    },
+    outcomes: createOutcomes(outcomesOptions),
+    endWaits: () => waits.abort(),
+    lastAwayAtMs: () => awayAtMs,
     storeDescription: opened.description,
     problems,
     clusters,
     nodes,
-    instances: createInstanceRepository(store, clock, problems),
-    jobs: createJobRepository(store, problems),
+    instances,
+    jobs,
     peers,
     // An embedded store has what this node made, also under an earlier name.
     owns: (node) => peers === null || node === nodeName,

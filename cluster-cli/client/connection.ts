@@ -11,6 +11,10 @@ export interface Endpoint {
   readonly socketPath: string;
   /** For hints: how to start the daemon on this root. */
   readonly startCommand: string;
+  /** Told once, when a request waits for a store that is away. */
+  readonly onStoreAway?: (reason: string) => void;
+  /** For how long at most. */
+  readonly storeWaitMs?: number;
 }
 
 export interface CallOptions {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import {
   activeDisk,
@@ -29,7 +30,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { failureOfApi } from '../failures/failure.ts';
+import { CommandFailure, failureOfApi } from '../failures/failure.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
 
 /** metad's refusals come through noded as they are, and have no hint. */
@@ -43,6 +44,9 @@ const refusal = apiError.extend({
  * this is generous.
  */
 const ANSWER_TIMEOUT_MS = 120_000;
+/** For a store that does not answer. */
+const STORE_WAIT_MS = 30_000;
+const ASK_AGAIN_MS = 1000;
 const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** A readable path of an instance's metadata. */
@@ -202,8 +206,22 @@ async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: z.ZodTyp
   throw notUnderstood(options.path, issue && `${issue.path.join('.')}: ${issue.message}`);
 }
 
+/**
+ * What a store that is away refuses has not been done and never is, so it is asked for again: a
+ * failover of Redis takes seconds.
+ */
 async function succeed(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
-  return orFailure(await call(endpoint, options));
+  const giveUpAtMs = performance.now() + (endpoint.storeWaitMs ?? STORE_WAIT_MS);
+  for (let isTold = false; ; isTold = true) {
+    try {
+      return await orFailure(await call(endpoint, options));
+    } catch (error) {
+      const isAway = error instanceof CommandFailure && error.code === 'STORE_UNAVAILABLE';
+      if (!isAway || performance.now() > giveUpAtMs) throw error;
+      if (!isTold) endpoint.onStoreAway?.(error.message);
+      await delay(ASK_AGAIN_MS, undefined, options.signal && { signal: options.signal });
+    }
+  }
 }
 
 /** @throws CommandFailure with what the daemon said, when it did not say yes. */

@@ -8,6 +8,7 @@ import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
 import type { GuestEvents } from '../instances/guest-events.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { Outcomes } from '../records/outcomes.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
@@ -54,7 +55,9 @@ export interface ActiveInstall {
 }
 
 export interface InstallerDependencies {
+  /** For the stage that an installation is in: nothing depends on its being written. */
   readonly repository: InstanceRepository;
+  readonly outcomes: Pick<Outcomes, 'endInstall' | 'keepInstall'>;
   readonly disks: InstanceDisks;
   readonly images: ImageCache;
   readonly applianceFiles: ApplianceFiles;

@@ -103,7 +103,7 @@ class StagedInstaller implements Installer {
   }
 
   async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
-    const { repository, onStageEnded } = this.#dependencies;
+    const { outcomes, onStageEnded } = this.#dependencies;
     const { uuid } = request.instance;
     using deadline = startInstallDeadline(context.signal, request.timeoutS);
     const timed: JobContext = { ...context, signal: deadline.signal };
@@ -113,15 +113,21 @@ class StagedInstaller implements Installer {
       enterRoom: () => deadline.pausedDuring(() => request.place.enter()),
     });
     try {
-      await run.execute();
-      await run.settle();
+      await this.#execute(run, request, timed);
       for (const { stage, durationMs } of run.timings) onStageEnded(stage, durationMs);
       const install = run.record({ state: 'success', stage: null, error: null });
-      return await repository.update(uuid, (instance) => ({
-        ...instance,
-        installState: 'installed',
-        install,
-      }));
+      return await outcomes.endInstall(uuid, { installState: 'installed', install });
+    } finally {
+      this.#dependencies.active.delete(uuid);
+      await run.close();
+    }
+  }
+
+  /** Its failure is on record when this throws. */
+  async #execute(run: InstallRun, request: InstallRequest, timed: JobContext): Promise<void> {
+    try {
+      await run.execute();
+      await run.settle();
     } catch (thrown) {
       await run.settle();
       // What fails because the job is being ended (a killed child, an AbortError) failed for that
@@ -140,16 +146,12 @@ class StagedInstaller implements Installer {
         stage,
         error: { code: failure.code, message: failure.message, hint: failure.hint ?? null },
       });
-      await repository.update(uuid, (instance) => ({
-        ...instance,
+      await this.#dependencies.outcomes.keepInstall(request.instance.uuid, {
         installState: 'failed',
         adminState: 'down',
         install,
-      }));
+      });
       throw failure;
-    } finally {
-      this.#dependencies.active.delete(uuid);
-      await run.close();
     }
   }
 

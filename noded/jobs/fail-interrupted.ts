@@ -10,23 +10,32 @@ export async function failInterruptedJobs(
   { jobs, clock, logger }: { jobs: JobRepository; clock: Clock; logger: Logger },
 ): Promise<void> {
   for (const job of await jobs.list()) {
-    if (['success', 'error', 'canceled'].includes(job.status) || !isInterrupted(job)) continue;
+    if (hasEnded(job) || !isInterrupted(job)) continue;
     logger.warn('job.interrupted', { job: job.id, summary: job.summary });
-    await jobs.save({
-      ...job,
-      status: 'error',
-      waitsFor: [],
-      waitsBecause: null,
-      endedAtMs: clock.now(),
-      error: {
-        code: 'JOB_INTERRUPTED',
-        message: `${job.summary}: ${reason}`,
-        hint: 'submit the operation again; secrets have to be given again',
-        details: {},
-        phase: 'execution',
-        stage: null,
-        logTail: [],
-      },
-    });
+    await jobs.save(interruptedJob(job, reason, clock.now()));
   }
+}
+
+export function hasEnded({ status }: JobRecord): boolean {
+  return ['success', 'error', 'canceled'].includes(status);
+}
+
+/** The record of a job that nobody runs any more. Pure. */
+export function interruptedJob(job: JobRecord, reason: string, nowMs: number): JobRecord {
+  return {
+    ...job,
+    status: 'error',
+    waitsFor: [],
+    waitsBecause: null,
+    endedAtMs: nowMs,
+    error: {
+      code: 'JOB_INTERRUPTED',
+      message: `${job.summary}: ${reason}`,
+      hint: 'submit the operation again; secrets have to be given again',
+      details: {},
+      phase: 'execution',
+      stage: null,
+      logTail: [],
+    },
+  };
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
 import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -14,8 +13,6 @@ import { LockTable } from './lock-table.ts';
 
 /** Lines of a job's own log that are kept with it. */
 const MAX_JOB_LOG_LINES = 2000;
-/** Until the end of a job is saved again that the store was not there for. */
-const SAVE_AGAIN_MS = 1000;
 /**
  * Of one submitter; an opcode may hold documents of megabytes, and is in memory until its job ends.
  */
@@ -27,6 +24,7 @@ export interface JobEngineDependencies {
   /** The name of the node that runs these jobs. */
   readonly nodeName: string;
   readonly repository: JobRepository;
+  readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */
   readonly authorize: (opcode: Opcode, submitter: Submitter) => Promise<void>;
@@ -34,6 +32,14 @@ export interface JobEngineDependencies {
   readonly clock: Clock;
   /** Called once per ended job, for metrics. */
   readonly onEnded?: (job: JobRecord) => void;
+}
+
+/** Where the ends of jobs are written, whatever becomes of the store. */
+export interface JobOutcomes {
+  /** Resolves when it cannot be lost any more. */
+  endJob(job: JobRecord): Promise<void>;
+  /** The end of a job that the store has not got yet. */
+  unwrittenJob(id: number): JobRecord | undefined;
 }
 
 interface ActiveJob {
@@ -48,8 +54,18 @@ interface ActiveJob {
   done: Promise<void>;
 }
 
+/** A job that is only being written. */
+interface Entry {
+  readonly submitter: string | undefined;
+  /** The number that was tried last. */
+  id: number | null;
+  readonly left: PromiseWithResolvers<undefined>;
+}
+
 /** Runs operations as jobs: check → lock → prerequisites → execute. */
 export interface JobEngine extends JobService {
+  /** Whether it is this engine that decides what becomes of a job. */
+  has(id: number): boolean;
   /** The statuses of all jobs that have not ended. */
   activeStatuses(): readonly JobStatus[];
   /** Cancels what runs and waits for it. */
@@ -69,9 +85,7 @@ class LockingJobEngine implements JobEngine {
   readonly #dependencies: JobEngineDependencies;
   readonly #locks = new LockTable();
   readonly #active = new Map<number, ActiveJob>();
-  /** Ends of jobs that are on their way to the store. */
-  readonly #unsaved = new Map<number, JobRecord>();
-  readonly #entering: (string | undefined)[] = [];
+  readonly #entering = new Set<Entry>();
   #isStopping = false;
 
   constructor(dependencies: JobEngineDependencies) {
@@ -84,13 +98,46 @@ class LockingJobEngine implements JobEngine {
         hint: 'try again when it runs',
       });
     const submitter = options.submitter && nameSubmitter(options.submitter);
-    const id = await this.#nextId(submitter);
-    const record: JobRecord = {
+    this.#refuseTooMany(submitter);
+    const entry: Entry = { submitter, id: null, left: Promise.withResolvers() };
+    this.#entering.add(entry);
+    try {
+      const record = await this.#dependencies.repository.enter((id) => {
+        entry.id = id;
+        return this.#describe(id, opcode, submitter, options.isDryRun === true);
+      });
+      const job: ActiveJob = {
+        record,
+        opcode,
+        isDryRun: options.isDryRun ?? false,
+        submitter: options.submitter,
+        controller: new AbortController(),
+        stream: new JobStream(),
+        hasEnded: false,
+        done: Promise.resolve(),
+      };
+      this.#active.set(record.id, job);
+      if (this.#isStopping) job.controller.abort(stopped());
+      job.done = this.#run(job);
+      return record.id;
+    } finally {
+      this.#entering.delete(entry);
+      entry.left.resolve(undefined);
+    }
+  }
+
+  #describe(
+    id: number,
+    opcode: Opcode,
+    submitter: string | undefined,
+    isDryRun: boolean,
+  ): JobRecord {
+    return {
       id,
       status: 'queued',
       opcode: opcode.opcode,
       summary: summarizeOpcode(opcode),
-      input: { ...redactOpcode(opcode), ...(options.isDryRun === true && { isDryRun: true }) },
+      input: { ...redactOpcode(opcode), ...(isDryRun && { isDryRun: true }) },
       node: this.#dependencies.nodeName,
       ...(submitter !== undefined && { submitter }),
       instance: opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode ? opcode.name : null,
@@ -102,24 +149,6 @@ class LockingJobEngine implements JobEngine {
       result: null,
       error: null,
     };
-    const job: ActiveJob = {
-      record,
-      opcode,
-      isDryRun: options.isDryRun ?? false,
-      submitter: options.submitter,
-      controller: new AbortController(),
-      stream: new JobStream(),
-      hasEnded: false,
-      done: Promise.resolve(),
-    };
-    const saved = this.#dependencies.repository.save(record);
-    job.done = saved.then(
-      () => this.#run(job),
-      () => void this.#active.delete(id),
-    );
-    this.#active.set(id, job);
-    await saved;
-    return id;
   }
 
   async dryRun(opcode: Opcode, signal: AbortSignal): Promise<void> {
@@ -153,6 +182,11 @@ class LockingJobEngine implements JobEngine {
     return record;
   }
 
+  has(id: number): boolean {
+    const isEntering = [...this.#entering].some((entry) => entry.id === id);
+    return isEntering || this.#known(id) !== undefined;
+  }
+
   activeStatuses(): readonly JobStatus[] {
     return [...this.#active.values()].map(({ record }) => record.status);
   }
@@ -162,26 +196,21 @@ class LockingJobEngine implements JobEngine {
     return stored.map((record) => this.#known(record.id) ?? record);
   }
 
-  /** Those that are only getting their id count too: they come at once. */
-  async #nextId(submitter: string | undefined): Promise<number> {
+  /** Those that are only entering count too: they come at once. */
+  #refuseTooMany(submitter: string | undefined): void {
+    if (submitter === undefined) return;
     const active = [...this.#active.values()].map(({ record }) => record.submitter);
-    const theirs = [...active, ...this.#entering].filter((one) => one === submitter).length;
-    if (submitter !== undefined && theirs >= MAX_UNENDED_JOBS) {
-      throw new AppError('TOO_MANY_JOBS', `${submitter} has ${theirs} jobs that have not ended`, {
-        hint: 'wait until some have',
-      });
-    }
-    this.#entering.push(submitter);
-    try {
-      return await this.#dependencies.repository.nextId(submitter);
-    } finally {
-      this.#entering.splice(this.#entering.indexOf(submitter), 1);
-    }
+    const entering = [...this.#entering].map((one) => one.submitter);
+    const theirs = [...active, ...entering].filter((one) => one === submitter).length;
+    if (theirs < MAX_UNENDED_JOBS) return;
+    throw new AppError('TOO_MANY_JOBS', `${submitter} has ${theirs} jobs that have not ended`, {
+      hint: 'wait until some have',
+    });
   }
 
   /** A job in a state that the store need not have yet. */
   #known(id: number): JobRecord | undefined {
-    return this.#active.get(id)?.record ?? this.#unsaved.get(id);
+    return this.#active.get(id)?.record ?? this.#dependencies.outcomes.unwrittenJob(id);
   }
 
   async *watch(id: number, signal: AbortSignal): AsyncGenerator<JobEvent> {
@@ -199,16 +228,14 @@ class LockingJobEngine implements JobEngine {
 
   async stop(): Promise<void> {
     this.#isStopping = true;
-    const reason = new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
-      hint: 'submit the operation again',
-    });
-    const jobs = [...this.#active.values()];
-    for (const job of jobs) job.controller.abort(reason);
-    await Promise.all(jobs.map((job) => job.done));
+    for (const job of this.#active.values()) job.controller.abort(stopped());
+    // Those that are being written yet end as soon as they begin.
+    await Promise.all([...this.#entering].map((entry) => entry.left.promise));
+    await Promise.all([...this.#active.values()].map((job) => job.done));
   }
 
   async #run(job: ActiveJob): Promise<void> {
-    const { logger, repository, onEnded } = this.#dependencies;
+    const { logger, outcomes, onEnded } = this.#dependencies;
     let ending: { status: JobStatus; result: unknown; error: JobError | null };
     try {
       ending = { status: 'success', result: await this.#runPhases(job), error: null };
@@ -223,12 +250,7 @@ class LockingJobEngine implements JobEngine {
       waitsBecause: null,
       endedAtMs: this.#dependencies.clock.now(),
     };
-    try {
-      await repository.save(job.record);
-    } catch (error) {
-      logger.error('job.not-saved', { job: job.record.id, err: error });
-      if (isAppError(error, 'STORE_UNAVAILABLE')) void this.#saveLater(job.record);
-    }
+    await outcomes.endJob(job.record);
     this.#active.delete(job.record.id);
     logger.info('job.ended', {
       job: job.record.id,
@@ -237,20 +259,6 @@ class LockingJobEngine implements JobEngine {
     });
     onEnded?.(job.record);
     job.stream.push({ type: 'end', atMs: this.#dependencies.clock.now(), job: job.record });
-  }
-
-  /** The store is away: until it has the end of the job, this engine has. */
-  async #saveLater(record: JobRecord): Promise<void> {
-    this.#unsaved.set(record.id, record);
-    while (this.#unsaved.has(record.id) && !this.#isStopping) {
-      await sleep(SAVE_AGAIN_MS, undefined, { ref: false });
-      try {
-        await this.#dependencies.repository.save(record);
-        this.#unsaved.delete(record.id);
-      } catch (error) {
-        if (!isAppError(error, 'STORE_UNAVAILABLE')) this.#unsaved.delete(record.id);
-      }
-    }
   }
 
   async #runPhases(job: ActiveJob): Promise<unknown> {
@@ -355,6 +363,12 @@ class LockingJobEngine implements JobEngine {
       error: describeFailure(error, isPrerequisite ? 'prerequisite' : 'execution'),
     };
   }
+}
+
+function stopped(): AppError {
+  return new AppError('JOB_INTERRUPTED', 'the node daemon was stopped', {
+    hint: 'submit the operation again',
+  });
 }
 
 /**

@@ -17,8 +17,12 @@ const MAX_KEPT_JOBS = 5000;
 const MAX_KEPT_JOBS_OF_USER = 1000;
 
 export interface JobRepository {
-  /** @param submitter in whose history the job is going to be; undefined for root */
-  nextId(submitter?: string): Promise<number>;
+  /**
+   * Gives a job its number and writes it, both or neither: what is refused has left nothing, and
+   * when the store's answer was lost, nothing but what `make` gave last.
+   */
+  enter(make: (id: number) => JobRecord): Promise<JobRecord>;
+  /** Saves of one job follow each other, so that an older state never overwrites a newer one. */
   save(job: JobRecord): Promise<void>;
   load(id: number): Promise<JobRecord | undefined>;
   /** All jobs, the oldest first. */
@@ -26,27 +30,75 @@ export interface JobRepository {
 }
 
 export function createJobRepository(store: Store, problems: RecordProblems): JobRepository {
-  // Saves of one job follow each other, so that an older state never overwrites a newer one.
-  let lastSave: Promise<unknown> = Promise.resolve();
+  const lastSaves = new Map<number, Promise<unknown>>();
+  // Of jobs that have not ended. A write that was given up may still be on its way in a connection
+  // that is lost: it expects a revision that is gone by then.
+  const revisions = new Map<number, number>();
+
+  const save = async (job: JobRecord): Promise<void> => {
+    const id = keyOf(job.id);
+    for (;;) {
+      const known = revisions.get(job.id) ?? (await store.get(COLLECTION, id))?.revision;
+      const expected = known ?? 'absent';
+      try {
+        const [revision = 0] = await store.commit([
+          { collection: COLLECTION, id, expected, value: job },
+        ]);
+        if (job.endedAtMs === null) revisions.set(job.id, revision);
+        else revisions.delete(job.id);
+        return;
+      } catch (error) {
+        // It may have been written all the same, so the next one looks.
+        revisions.delete(job.id);
+        if (!(error instanceof StoreConflict)) throw error;
+      }
+    }
+  };
+
+  const planEntry = async (make: (id: number) => JobRecord): Promise<readonly Write[]> => {
+    const number = await nextOf(store, COUNTER);
+    const job = make(number.next);
+    const { submitter } = job;
+    const kept = submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
+    const ring = submitter === undefined ? 'root' : `user ${submitter}`;
+    const place = await nextOf(store, `${COUNTER} of ${ring}`);
+    const slot = `${ring} ${place.next % kept}`;
+    const oldest = await store.get(RINGS, slot);
+    const forgotten = typeof oldest?.value === 'number' ? [forgetting(oldest.value)] : [];
+    return [
+      { collection: COLLECTION, id: keyOf(job.id), expected: 'absent', value: job },
+      ...[number.write, place.write],
+      { collection: RINGS, id: slot, expected: 'any', value: job.id },
+      ...forgotten,
+    ];
+  };
+
   return {
-    nextId: async (submitter) => {
-      const id = await count(store, COUNTER);
-      const kept = submitter === undefined ? MAX_KEPT_JOBS : MAX_KEPT_JOBS_OF_USER;
-      const ring = submitter === undefined ? 'root' : `user ${submitter}`;
-      const slot = `${ring} ${(await count(store, `${COUNTER} of ${ring}`)) % kept}`;
-      const oldest = await store.get(RINGS, slot);
-      await store.commit([
-        { collection: RINGS, id: slot, expected: 'any', value: id },
-        ...(typeof oldest?.value === 'number' ? [forgetting(oldest.value)] : []),
-      ]);
-      return id;
+    enter: async (make) => {
+      for (;;) {
+        const writes = await planEntry(make);
+        try {
+          const [revision = 0] = await store.commit(writes);
+          // The first write is the job's.
+          const job = writes[0]?.value as JobRecord;
+          revisions.set(job.id, revision);
+          return job;
+        } catch (error) {
+          if (!(error instanceof StoreConflict)) throw error;
+          // A store that lost its last seconds counts from where it was: that number is taken.
+          if (error.collection === COLLECTION) await skip(store, COUNTER);
+        }
+      }
     },
     save: async (job) => {
-      const save = lastSave.then(() =>
-        store.commit([{ collection: COLLECTION, id: keyOf(job.id), expected: 'any', value: job }]),
-      );
-      lastSave = save.catch(() => undefined);
-      await save;
+      const saving = (lastSaves.get(job.id) ?? Promise.resolve()).then(() => save(job));
+      const last = saving.catch(() => undefined);
+      lastSaves.set(job.id, last);
+      try {
+        await saving;
+      } finally {
+        if (lastSaves.get(job.id) === last) lastSaves.delete(job.id);
+      }
     },
     load: async (id) => {
       const stored = await store.get(COLLECTION, keyOf(id));
@@ -65,17 +117,21 @@ function forgetting(id: number): Write {
   return { collection: COLLECTION, id: keyOf(id), expected: 'any', value: undefined };
 }
 
-/** The next number of a counter, which no other node gets. */
-async function count(store: Store, id: string): Promise<number> {
-  for (;;) {
-    const stored = await store.get(COUNTERS, id);
-    const next = typeof stored?.value === 'number' ? stored.value + 1 : 1;
-    const expected = stored?.revision ?? 'absent';
-    try {
-      await store.commit([{ collection: COUNTERS, id, expected, value: next }]);
-      return next;
-    } catch (error) {
-      if (!(error instanceof StoreConflict)) throw error;
-    }
+/** The next number of a counter, and the write that takes it from all others. */
+async function nextOf(
+  store: Store,
+  id: string,
+): Promise<{ readonly next: number; readonly write: Write }> {
+  const stored = await store.get(COUNTERS, id);
+  const next = typeof stored?.value === 'number' ? stored.value + 1 : 1;
+  const expected = stored?.revision ?? 'absent';
+  return { next, write: { collection: COUNTERS, id, expected, value: next } };
+}
+
+async function skip(store: Store, id: string): Promise<void> {
+  try {
+    await store.commit([(await nextOf(store, id)).write]);
+  } catch (error) {
+    if (!(error instanceof StoreConflict)) throw error;
   }
 }

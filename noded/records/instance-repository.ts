@@ -221,21 +221,27 @@ export function createInstanceRepository(
       }
     },
     remove: async (uuid) => {
-      const record = await findByUuid(uuid);
-      if (record === undefined) return;
-      const drop = (collection: string, id: string): Write => ({
-        collection,
-        id,
-        expected: 'any',
-        value: undefined,
-      });
-      await store.commit([
-        drop(INSTANCES, uuid),
-        drop(NAMES, record.name),
-        drop(IPS, record.channel.ip),
-        drop(MACS, record.channel.mac),
-        ...record.nics.map((nic) => drop(MACS, nic.mac)),
-      ]);
+      for (;;) {
+        const stored = await store.get(INSTANCES, uuid);
+        if (stored === undefined) return;
+        const record = parseRecord(instanceRecord, INSTANCES, stored);
+        const drop = (claim: Pick<Write, 'collection' | 'id'>): Write => ({
+          ...claim,
+          expected: 'any',
+          value: undefined,
+        });
+        // Of the record as it was read: what it claimed may be another's once it is gone.
+        const { revision: expected } = stored;
+        try {
+          await store.commit([
+            { collection: INSTANCES, id: uuid, expected, value: undefined },
+            ...claimsOf(record).map(drop),
+          ]);
+          return;
+        } catch (error) {
+          if (!(error instanceof StoreConflict)) throw error;
+        }
+      }
     },
   };
 }

@@ -14,6 +14,8 @@ export interface RootPaths {
   readonly clusterKeyFile: string;
   readonly nodeKeyFile: string;
   readonly disksDir: string;
+  /** Ends of jobs and installations that the store has not got yet. */
+  readonly outcomesDir: string;
   readonly imageCacheDir: string;
   readonly applianceDir: string;
   /** Hooks that every build of the appliance puts into it. May be missing. */
@@ -65,6 +67,7 @@ export function createRootPaths(root: string): RootPaths {
     clusterKeyFile: join(stateDir, 'cluster.key'),
     nodeKeyFile: join(stateDir, 'node.key'),
     disksDir: join(stateDir, 'disks'),
+    outcomesDir: join(stateDir, 'outcomes'),
     imageCacheDir: join(stateDir, 'images'),
     applianceDir: join(stateDir, 'appliance'),
     applianceHooksFile: join(stateDir, 'appliance-hooks.json'),

@@ -24,7 +24,8 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     // What was sent and not answered may have happened: sending it again would be a second one.
     autoResendUnfulfilledCommands: false,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
-    reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
+    // Of a script, it is in the middle of the message.
+    reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
     ...options,
   } satisfies RedisOptions;
   if ('url' in server) {

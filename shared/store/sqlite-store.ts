@@ -37,7 +37,7 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
   try {
     configure(database, options.path);
     migrateSqlite(database, options.path, options.clock ?? systemClock);
-    return createStore(database);
+    return createStore(database, options.path);
   } catch (error) {
     database.close();
     throw error;
@@ -77,7 +77,7 @@ function keyOf({ id, revision }: Row): Pick<StoredRecord, 'id' | 'revision'> {
   return { id, revision };
 }
 
-function createStore(database: DatabaseSync): Store {
+function createStore(database: DatabaseSync, path: string): Store {
   const selectOne = database.prepare(
     'SELECT id, revision, value FROM records WHERE collection = ? AND id = ?',
   );
@@ -102,14 +102,14 @@ function createStore(database: DatabaseSync): Store {
     },
     async commit(writes) {
       const encoded = encodeWrites(writes);
-      database.exec('BEGIN IMMEDIATE');
       try {
+        database.exec('BEGIN IMMEDIATE');
         const revisions = encoded.map(apply);
         database.exec('COMMIT');
         return revisions;
       } catch (error) {
         if (database.isTransaction) database.exec('ROLLBACK');
-        throw error;
+        throw explain(error, path);
       }
     },
     async close() {
@@ -117,6 +117,33 @@ function createStore(database: DatabaseSync): Store {
       isOpen = false;
     },
   };
+}
+
+/** Primary result codes (sqlite.org/rescode.html). */
+const BUSY = 5;
+const IO_ERROR = 10;
+const FULL = 13;
+
+/** What the host has to do with is told as that; nothing of the commit was written. */
+function explain(error: unknown, path: string): unknown {
+  if (!(error instanceof Error) || !('errcode' in error)) return error;
+  // The second byte and above say more of the first.
+  const code = Number(error.errcode) & 0xff;
+  if (code === FULL) {
+    return new AppError('DISK_FULL', `there is no room for the store ${path} to grow`, {
+      hint: "free space on its file system: gnt-instance remove, or files that are not gnt's",
+      cause: error,
+    });
+  }
+  if (code !== BUSY && code !== IO_ERROR) return error;
+  return new AppError(
+    'STORE_UNAVAILABLE',
+    `the store ${path} does not take a write: ${error.message}`,
+    {
+      hint: 'look at the log of the kernel, and at who else has the file open',
+      cause: error,
+    },
+  );
 }
 
 function createWriter(

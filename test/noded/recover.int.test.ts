@@ -17,6 +17,7 @@ import { createInstanceRunner } from '../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createViews } from '../../noded/instances/views.ts';
+import { createTestOutcomes } from './support/test-outcomes.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
 import { createOrphans } from '../../noded/instances/orphans.ts';
 import { recover } from '../../noded/recover.ts';
@@ -88,6 +89,7 @@ async function createNode(t: TestContext) {
     guestReports,
     instances,
     jobs,
+    outcomes: createTestOutcomes(join(dir, `outcomes-${stores}`), jobs, instances),
     owns,
     logger,
     clock,

@@ -31,9 +31,11 @@ export class RecordedJobs implements JobRepository {
   #lastId = 0;
   beforeSave: (job: JobRecord) => Promise<void> = () => Promise.resolve();
 
-  nextId(): Promise<number> {
+  async enter(make: (id: number) => JobRecord): Promise<JobRecord> {
     this.#lastId += 1;
-    return Promise.resolve(this.#lastId);
+    const job = make(this.#lastId);
+    await this.save(job);
+    return job;
   }
 
   async save(job: JobRecord): Promise<void> {
@@ -76,6 +78,10 @@ export function createEngine(handling: Handling) {
     authorize: () => Promise.resolve(),
     nodeName: 'node1',
     repository,
+    outcomes: {
+      endJob: (job) => repository.save(job).catch(() => undefined),
+      unwrittenJob: () => undefined,
+    },
     handlers,
     logger: silentLogger,
     clock: new ManualClock(),

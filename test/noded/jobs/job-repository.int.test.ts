@@ -19,8 +19,10 @@ test('one user of the remote API pushes nobody else out of the history', async (
   t.after(() => store.close());
   const jobs = createJobRepository(store, createRecordProblems(silentLogger));
   const add = async (submitter?: string): Promise<number> => {
-    const id = await jobs.nextId(submitter);
-    await jobs.save({ ...example, id, ...(submitter !== undefined && { submitter }) });
+    const { id } = await jobs.enter((number) => ({
+      ...{ ...example, id: number },
+      ...(submitter !== undefined && { submitter }),
+    }));
     return id;
   };
   const ofRoot = await add();

@@ -21,6 +21,8 @@ import { createInstanceHandler } from '../../../noded/operations/create-instance
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
+import { createTestOutcomes } from '../support/test-outcomes.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
@@ -59,6 +61,11 @@ test('installations whose images come at a byte a second hold no place of those 
   const reached = (): Promise<never> =>
     Promise.reject(new AppError('APPLIANCE_MISSING', 'it may boot'));
   const installer = createInstaller({
+    outcomes: createTestOutcomes(
+      join(directory, 'outcomes'),
+      createJobRepository(store, createRecordProblems(silentLogger)),
+      instances,
+    ),
     ...{ repository: instances, disks, images, logger: silentLogger, clock, logDir: directory },
     applianceFiles: { memoryMiB: async () => 64, hasHooks: async () => false, ensure: reached },
     room: createInstallRoom({

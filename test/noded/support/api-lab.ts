@@ -27,6 +27,7 @@ import { createOrphans } from '../../../noded/instances/orphans.ts';
 import { createViews } from '../../../noded/instances/views.ts';
 import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
+import { createTestOutcomes } from './test-outcomes.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
@@ -111,10 +112,12 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
         return Promise.resolve({ fine: true });
       }),
   };
+  const repository = createJobRepository(store, createRecordProblems(silentLogger));
   const jobs = createJobEngine({
+    repository,
+    outcomes: createTestOutcomes(paths.outcomesDir, repository, instances),
     authorize: () => Promise.resolve(),
     nodeName: 'node1',
-    repository: createJobRepository(store, createRecordProblems(silentLogger)),
     logger,
     clock,
     handlers: { INSTANCE_SHUTDOWN: handler } as unknown as JobHandlers,

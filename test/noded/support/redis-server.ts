@@ -12,6 +12,9 @@ export interface RedisServer {
   kill(): Promise<void>;
   /** SIGKILL and start over the same data. */
   restart(): Promise<void>;
+  /** SIGSTOP: connections stay, and nothing is answered. */
+  pause(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -32,7 +35,10 @@ export async function startRedis(
       await kill(child, 'SIGKILL');
       child = await launch(args);
     },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     stop: async () => {
+      child.kill('SIGCONT');
       await kill(child, 'SIGTERM');
       await rm(directory, { recursive: true });
     },

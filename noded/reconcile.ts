@@ -1,0 +1,84 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { hasEnded, interruptedJob } from './jobs/fail-interrupted.ts';
+import type { JobEngine } from './jobs/job-engine.ts';
+import { failInstall } from './recover.ts';
+import type { NodeRecords } from './start-records.ts';
+
+export interface ReconcileDependencies {
+  readonly records: Pick<NodeRecords, 'jobs' | 'instances' | 'owns' | 'lastAwayAtMs'>;
+  readonly engine: Pick<JobEngine, 'has'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const LOOK_INTERVAL_MS = 10_000;
+/**
+ * For so long after the store was away it is looked at each time: a write that was given up may
+ * arrive late, in a connection that the server reads last.
+ */
+const LATE_WRITES_MS = 60_000;
+/** And now and then, whatever it was. */
+const USUAL_INTERVAL_MS = 10 * 60_000;
+
+const NOBODYS = 'the store was away when it was asked for, and it was refused';
+
+/** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
+export function startReconciler(dependencies: ReconcileDependencies): Disposable {
+  const { records, clock, logger } = dependencies;
+  let lastMs = clock.monotonicMs();
+  let running: Promise<void> | undefined;
+  const look = (): void => {
+    const nowMs = clock.monotonicMs();
+    const awayAtMs = records.lastAwayAtMs();
+    const isLate = awayAtMs !== null && nowMs - awayAtMs < LATE_WRITES_MS;
+    const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
+    if (running !== undefined) return;
+    if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
+    running = reconcile(dependencies)
+      .then(() => {
+        lastMs = nowMs;
+      })
+      .catch((error: unknown) => {
+        if (!isAppError(error, 'STORE_UNAVAILABLE'))
+          logger.error('reconcile.failed', { err: error });
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  const timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/**
+ * Ends jobs and installations of this node that its engine does not know. Each is read once more
+ * after the engine was asked: what had ended between the two is in the store by then.
+ */
+export async function reconcile({
+  records: { jobs, instances, owns },
+  engine,
+  clock,
+  logger,
+}: ReconcileDependencies): Promise<void> {
+  const isNobodys = (job: JobRecord): boolean =>
+    !hasEnded(job) && owns(job.node) && !engine.has(job.id);
+  for (const { id } of (await jobs.list()).filter(isNobodys)) {
+    const job = await jobs.load(id);
+    if (job === undefined || hasEnded(job)) continue;
+    logger.warn('job.nobodys', { job: id, summary: job.summary });
+    await jobs.save(interruptedJob(job, NOBODYS, clock.now()));
+  }
+  for (const { uuid, primaryNode, installState, install } of await instances.list()) {
+    if (installState !== 'installing' || install === null || !owns(primaryNode)) continue;
+    if (engine.has(install.jobId)) continue;
+    logger.warn('install.nobodys', { instance: uuid, job: install.jobId });
+    await instances.update(uuid, (current) =>
+      current.installState === 'installing' && current.install?.jobId === install.jobId
+        ? failInstall(current, NOBODYS, clock.now())
+        : current,
+    );
+  }
+}

@@ -1,0 +1,200 @@
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { installRecord, type InstanceRecord, instanceRecord } from '#shared/contract/instance.ts';
+import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { JobRepository } from '../jobs/job-repository.ts';
+import type { InstanceRepository } from './instance-repository.ts';
+
+/** How an installation ended, as the instance's record says it. */
+const installOutcome = instanceRecord
+  .pick({ installState: true })
+  .extend({ install: installRecord, adminState: instanceRecord.shape.adminState.optional() });
+export type InstallOutcome = z.infer<typeof installOutcome>;
+
+/** Of a file. One that cannot be read stays where it is, and is told at each start. */
+const written = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('job'), job: jobRecord }),
+  z.object({ kind: z.literal('install'), uuid: z.uuid(), outcome: installOutcome }),
+]);
+type Written = z.infer<typeof written>;
+
+/**
+ * The ends of jobs and of installations: what happened cannot be undone, so it is written whatever
+ * becomes of the store or of this daemon. Until the store takes it, it is in a file of the node,
+ * synced, which the next daemon finds.
+ *
+ * INVARIANT: one file for each job and instance at most, and no more jobs than were running when
+ * the store went away, since none is accepted without it.
+ */
+export interface Outcomes {
+  /** Resolves when the end of a job is in the store, or on this node's disk. */
+  endJob(job: JobRecord): Promise<void>;
+  /** The end of a job that the store has not got yet. */
+  unwrittenJob(id: number): JobRecord | undefined;
+  /** Resolves when the store has it. @throws AppError STORE_UNAVAILABLE when the wait was ended */
+  endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord>;
+  /** The same, and resolves when it is in the store, or on this node's disk. */
+  keepInstall(uuid: string, outcome: InstallOutcome): Promise<void>;
+  /** Writes what a daemon before this one could not. */
+  resume(): Promise<void>;
+}
+
+export interface OutcomesOptions {
+  readonly dir: string;
+  readonly jobs: JobRepository;
+  readonly instances: InstanceRepository;
+  /** Ends the waits for the store; what was not written then is on the disk. */
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+}
+
+const WRITE_AGAIN_MS = 500;
+
+export function createOutcomes(options: OutcomesOptions): Outcomes {
+  return new KeptOutcomes(options);
+}
+
+class KeptOutcomes implements Outcomes {
+  readonly #options: OutcomesOptions;
+  readonly #jobs = new Map<number, JobRecord>();
+
+  constructor(options: OutcomesOptions) {
+    this.#options = options;
+  }
+
+  unwrittenJob(id: number): JobRecord | undefined {
+    return this.#jobs.get(id);
+  }
+
+  async endJob(job: JobRecord): Promise<void> {
+    this.#jobs.set(job.id, job);
+    const { jobs } = this.#options;
+    await this.#untilKept((onKept) =>
+      this.#insist(this.#jobPath(job.id), { kind: 'job', job }, () => jobs.save(job), onKept).catch(
+        (error: unknown) => {
+          // The store is there and refuses it; otherwise the daemon ends.
+          if (!isAway(error)) this.#jobs.delete(job.id);
+          throw error;
+        },
+      ),
+    );
+  }
+
+  endInstall(uuid: string, outcome: InstallOutcome): Promise<InstanceRecord> {
+    return this.#endInstall(uuid, outcome, () => undefined);
+  }
+
+  keepInstall(uuid: string, outcome: InstallOutcome): Promise<void> {
+    return this.#untilKept((onKept) => this.#endInstall(uuid, outcome, onKept));
+  }
+
+  #endInstall(uuid: string, outcome: InstallOutcome, onKept: () => void): Promise<InstanceRecord> {
+    const { dir, instances } = this.#options;
+    const path = join(dir, `install-${uuid}.json`);
+    const write = (): Promise<InstanceRecord> =>
+      instances.update(uuid, (instance) => settle(instance, outcome));
+    return this.#insist(path, { kind: 'install', uuid, outcome }, write, onKept);
+  }
+
+  /** What fails after it was kept, or is refused by the store, is logged: nobody waits for it. */
+  async #untilKept(start: (onKept: () => void) => Promise<unknown>): Promise<void> {
+    const kept = Promise.withResolvers<undefined>();
+    const onKept = (): void => kept.resolve(undefined);
+    start(onKept).then(onKept, (error: unknown) => {
+      this.#options.logger.error('outcome.not-written', { err: error });
+      onKept();
+    });
+    await kept.promise;
+  }
+
+  async resume(): Promise<void> {
+    const { dir, jobs, instances, logger } = this.#options;
+    for (const name of await listFiles(dir)) {
+      const path = join(dir, name);
+      const found = written.safeParse(parseJson(await readFile(path, 'utf8'))).data;
+      if (found === undefined) {
+        logger.error('outcome.unreadable', { path });
+        continue;
+      }
+      if (found.kind === 'job') await jobs.save(found.job);
+      else if ((await instances.findByUuid(found.uuid)) !== undefined)
+        await instances.update(found.uuid, (instance) => settle(instance, found.outcome));
+      logger.info('outcome.written', { outcome: name });
+      await rm(path, { force: true });
+    }
+  }
+
+  #jobPath(id: number): string {
+    return join(this.#options.dir, `job-${id}.json`);
+  }
+
+  /** @param onKept called once it is on the disk, which a full one may never take */
+  async #insist<T>(
+    path: string,
+    outcome: Written,
+    write: () => Promise<T>,
+    onKept: () => void,
+  ): Promise<T> {
+    const { signal, logger } = this.#options;
+    for (let isKept = false; ;) {
+      try {
+        const done = await write();
+        if (outcome.kind === 'job') this.#jobs.delete(outcome.job.id);
+        if (isKept) await rm(path, { force: true });
+        return done;
+      } catch (error) {
+        if (!isAway(error)) throw error;
+        if (!isKept) {
+          logger.warn('outcome.waits', { path, reason: messageOf(error) });
+          isKept = await this.#keep(path, outcome);
+          if (isKept) onKept();
+        }
+        if (signal.aborted) throw error;
+        await sleep(WRITE_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  async #keep(path: string, outcome: Written): Promise<boolean> {
+    try {
+      await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
+      await writeDurably(path, JSON.stringify(outcome), { mode: 0o600 });
+      return true;
+    } catch (error) {
+      this.#options.logger.error('outcome.not-kept', { path, err: error });
+      return false;
+    }
+  }
+}
+
+/** Of an installation that was repeated meanwhile, the end is another one. Pure. */
+function settle(
+  instance: InstanceRecord,
+  { installState, install, adminState = instance.adminState }: InstallOutcome,
+): InstanceRecord {
+  if (instance.install?.jobId !== install.jobId) return instance;
+  return { ...instance, installState, install, adminState };
+}
+
+/** It could not write, and may later. */
+function isAway(error: unknown): boolean {
+  return isAppError(error, 'STORE_UNAVAILABLE') || isAppError(error, 'DISK_FULL');
+}
+
+async function listFiles(dir: string): Promise<readonly string[]> {
+  try {
+    // Half files, of a daemon that was killed, have other names.
+    const names = await readdir(dir);
+    for (const name of names.filter((one) => !one.endsWith('.json'))) await rm(join(dir, name));
+    return names.filter((name) => name.endsWith('.json'));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
