@@ -1,97 +1,72 @@
-import { spawn } from 'node:child_process';
-import { createReadStream, openSync, closeSync } from 'node:fs';
-import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { Compression } from './format.ts';
+import type { ImageJail } from './image-jail.ts';
 
 const READ_BYTES = MIB;
+const MAX_COMPLAINT_LENGTH = 2000;
+const programs: Readonly<Record<Compression, readonly string[]>> = {
+  gz: ['gzip', '-dc'],
+  xz: ['xz', '-dc'],
+  zst: ['zstd', '-dcq'],
+  bz2: ['bzip2', '-dc'],
+};
+/** gzip says so of what follows the last stream, and has decompressed everything before. */
+const GZIP_WARNING = 2;
 
 /** Where compressed bytes come from: a file, or a disk that holds one and padding behind it. */
 export interface CompressedSource {
   readonly path: string;
   /** Bytes of the file proper. */
   readonly sizeBytes: number;
-  /** Told how many compressed bytes were read. Only where the decompression is ours. */
+  /** Told how many compressed bytes were read. */
   readonly onRead?: (bytes: number) => void;
 }
 
 /**
- * Streams the decompressed bytes.
+ * Streams the decompressed bytes. The decompressor runs in the jail, and gets the file's bytes
+ * through a pipe.
  * @throws AppError IMAGE_INVALID for a stream that is cut, damaged, or not of that kind
  */
 export async function* decompress(
+  jail: ImageJail,
   source: CompressedSource,
   compression: Compression,
 ): AsyncGenerator<Buffer> {
-  try {
-    if (compression === 'gz' || compression === 'zst') yield* inProcess(source, compression);
-    else yield* byProgram(source, compression === 'xz' ? 'xz' : 'bzip2');
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    throw invalid(compression, messageOf(error), error);
-  }
-}
-
-async function* inProcess(
-  source: CompressedSource,
-  compression: 'gz' | 'zst',
-): AsyncGenerator<Buffer> {
+  const child = jail.start(programs[compression]);
+  let complaint = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint = (complaint + text).slice(-MAX_COMPLAINT_LENGTH);
+  });
+  const ended = once(child, 'close');
+  ended.catch(() => undefined);
   const input = createReadStream(source.path, {
     end: source.sizeBytes - 1,
     highWaterMark: READ_BYTES,
   });
-  const output =
-    compression === 'gz'
-      ? createGunzip({ chunkSize: READ_BYTES })
-      : createZstdDecompress({ chunkSize: READ_BYTES });
   if (source.onRead) input.on('data', (chunk) => source.onRead?.(chunk.length));
-  input.on('error', (error) => output.destroy(error));
-  input.pipe(output);
+  let readError: unknown = null;
+  input.on('error', (error) => (readError = error));
+  // A decompressor that ends before it has read everything says why by its status.
+  const fed = pipeline(input, child.stdin).catch(() => undefined);
   try {
-    for await (const chunk of output) yield chunk as Buffer; // no encoding is set
+    for await (const chunk of child.stdout) yield chunk as Buffer; // no encoding is set
+    // The event's arguments, as documented.
+    const [status] = (await ended) as [number | null];
+    await fed;
+    if (readError !== null) throw invalid(compression, messageOf(readError), readError);
+    if (status === 0 || (compression === 'gz' && status === GZIP_WARNING)) return;
+    throw invalid(compression, complaint.trim().split('\n').at(-1) || `status ${status}`);
   } finally {
     input.destroy();
-    output.destroy();
-  }
-}
-
-/**
- * xz and bzip2 read the disk themselves. The padding of the last sector does no harm: an .xz file
- * is a multiple of four bytes long and may be followed by zeros in multiples of four (the format's
- * stream padding); bzip2 ignores what follows the end mark.
- */
-async function* byProgram(
-  source: CompressedSource,
-  program: 'xz' | 'bzip2',
-): AsyncGenerator<Buffer> {
-  const fd = openSync(source.path, 'r');
-  const child = spawn(program, ['-dc'], {
-    stdio: [fd, 'pipe', 'pipe'],
-    env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' },
-  });
-  closeSync(fd);
-  const { stdout, stderr } = child;
-  if (!stdout || !stderr) throw new Error(`${program} has no pipes`);
-  let complaint = '';
-  stderr.setEncoding('utf8').on('data', (text: string) => {
-    complaint = (complaint + text).slice(-2000);
-  });
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.on('error', reject);
-    child.on('close', resolve);
-  });
-  ended.catch(() => undefined);
-  try {
-    for await (const chunk of stdout) yield chunk as Buffer; // no encoding is set
-    const status = await ended;
-    if (status !== 0) throw new Error(complaint.trim().split('\n').at(-1) ?? `status ${status}`);
-  } finally {
     child.kill('SIGKILL');
   }
 }
 
-function invalid(compression: Compression, reason: string, cause: unknown): AppError {
+function invalid(compression: Compression, reason: string, cause?: unknown): AppError {
   return new AppError(
     'IMAGE_INVALID',
     `the image's ${compression} stream is damaged or cut: ${reason}`,

@@ -241,13 +241,14 @@ async function dumpCompressed(options: DumpOptions, compression: Compression): P
   const { reporter, targetPath, targetSizeBytes } = options;
   const source = { path: options.sourcePath, sizeBytes: options.fileSizeBytes };
   reporter.log(`checking the ${compression} stream and its size`);
-  const sizeBytes = await measure(source, compression, options);
+  await using jail = await ImageJail.open(options.sourcePath, targetPath);
+  const sizeBytes = await measure(jail, source, compression, options);
   refuseLarger(sizeBytes, targetSizeBytes);
   const startedAt = performance.now();
   if (!(await clear(options))) await runCommand('blkdiscard', ['-f', '-z', targetPath]);
   await using disk = await open(targetPath, 'r+');
   const writer = new SparseWriter({ write: (bytes, offset) => writeFully(disk, bytes, offset) });
-  for await (const chunk of decompress(source, compression)) {
+  for await (const chunk of decompress(jail, source, compression)) {
     await writer.push(chunk);
     reporter.progress(writer.totalBytes, sizeBytes);
   }
@@ -264,6 +265,7 @@ async function dumpCompressed(options: DumpOptions, compression: Compression): P
  * touched.
  */
 async function measure(
+  jail: ImageJail,
   source: { path: string; sizeBytes: number },
   compression: Compression,
   { reporter, format }: DumpOptions,
@@ -278,7 +280,7 @@ async function measure(
       reporter.progress(readBytes, source.sizeBytes);
     },
   };
-  for await (const chunk of decompress(counted, compression)) {
+  for await (const chunk of decompress(jail, counted, compression)) {
     if (head.length < HEADER_BYTES)
       head = Buffer.concat([head, chunk.subarray(0, HEADER_BYTES - head.length)]);
     sizeBytes += chunk.length;

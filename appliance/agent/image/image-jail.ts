@@ -1,3 +1,4 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { type CommandOptions, type CommandResult, tryCommand } from '../process/command.ts';
 import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespace.ts';
 
@@ -54,9 +55,17 @@ give ${quote(diskPath)} /mnt${JAILED_DISK} 600`;
     args: readonly string[],
     options?: CommandOptions,
   ): Promise<CommandResult> {
+    return await tryCommand(PERL, this.#plan([program, ...args]), options);
+  }
+
+  /** Starts a program whose input and output are streams. */
+  start(program: readonly string[]): ChildProcessWithoutNullStreams {
+    return spawn(PERL, this.#plan(program));
+  }
+
+  #plan(program: readonly string[]): readonly string[] {
     const jailed = [String(this.#namespace.holderPid), '', '/', '', '', ''];
-    const command = [...WITHOUT_RIGHTS, program, ...args];
-    return await tryCommand(PERL, planConfineCommand('run', ...jailed, ...command), options);
+    return planConfineCommand('run', ...jailed, ...WITHOUT_RIGHTS, ...program);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,6 +4,7 @@ import { mkdirSync, realpathSync, rmdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Writable } from 'node:stream';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { PERL, planConfineCommand } from '../process/held-namespace.ts';
 
 /** The dynamic loader of each architecture, where every Debian has it. */
 const loaders: Readonly<Record<string, string>> = {
@@ -13,17 +14,16 @@ const loaders: Readonly<Record<string, string>> = {
 
 /**
  * Lays the system's programs over an empty directory of the target, in a mount namespace that ends
- * with tar, and runs tar with the target as its root: whatever links an archive or an image has,
- * every path is resolved in there. Memory is limited, and tar is the first to go when there is none
- * left: an archive can make it want much.
+ * with tar, which has the target as its root: whatever links an archive or an image has, every path
+ * is resolved in there. Memory is limited, and tar is the first to go when there is none left: an
+ * archive can make it want much.
  */
 const ENTER = `set -eu
 echo 1000 >/proc/self/oom_score_adj
 ulimit -v 262144
 /usr/bin/mount -o bind,ro /usr "$1/$2"
-root=$1
 shift 2
-exec /usr/sbin/chroot "$root" "$@"`;
+exec "$@"`;
 
 /**
  * How archives are unpacked (tar(1)). Links may be absolute since the root is the target. Warnings
@@ -49,8 +49,8 @@ export interface RunningTar {
 }
 
 /**
- * Starts GNU tar with `rootPath` as its root. It ends with its first complaint: what came before it
- * stays.
+ * Starts GNU tar with `rootPath` as its root, without network and without the capabilities and system
+ * calls that it can do without. It ends with its first complaint: what came before it stays.
  * @throws AppError DISK_FULL when not even an empty directory can be made
  */
 export function startTar(rootPath: string): RunningTar {
@@ -63,8 +63,9 @@ export function startTar(rootPath: string): RunningTar {
   const child = spawn(
     '/usr/bin/unshare',
     [
-      ...['--mount', '--pid', '--fork', '--kill-child=KILL', '/bin/sh', '-c', ENTER, 'sh'],
-      ...[rootPath, tools, inside(loader), '--argv0', 'tar', '--inhibit-cache'],
+      ...['--mount', '/bin/sh', '-c', ENTER, 'sh', rootPath, tools, PERL],
+      ...planConfineCommand('unpack', '0', '', rootPath, '', '', ''),
+      ...[inside(loader), '--argv0', 'tar', '--inhibit-cache'],
       ...['--library-path', inside(dirname(loader)), inside('/usr/bin/tar'), ...TAR_OPTIONS],
     ],
     // No locale, zone or user database of the guest is asked for anything.

@@ -9,11 +9,14 @@
  *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
  *   detach HOLDER PATH         and no longer is
  *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   unpack HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *
  * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
  * (DEV and SYS empty) in a world whose mounts later programs see. Three processes: one waits
  * outside; the second is the first process of a PID namespace, which ends with it, and all that is
- * in it; the third loses what a script can do without and becomes the program.
+ * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
+ * that makes files and nothing else: it has no network, and may not mount, change its root, start a
+ * process or reach one.
  */
 export const CONFINE_PROGRAM = String.raw`
 use strict;
@@ -24,12 +27,14 @@ my %numbers = (
 my $machine = shift @ARGV;
 my $number = $numbers{$machine} or die "confine: no system calls for $machine\n";
 my ($OPEN_TREE, $MOVE_MOUNT, $AT_FDCWD) = (428, 429, -100);
-my ($NEWNS, $NEWCGROUP, $NEWIPC, $NEWPID) = (0x20000, 0x2000000, 0x8000000, 0x20000000);
+my ($NEWNS, $NEWCGROUP, $NEWIPC, $NEWPID, $NEWNET) = (0x20000, 0x2000000, 0x8000000, 0x20000000, 0x40000000);
 my ($BIND, $REC, $PRIVATE, $SHARED) = (0x1000, 0x4000, 0x40000, 0x100000);
 
 # Capabilities that scripts keep, by number: files, owners, modes, nodes, mounts, chroot, priorities. Left out: anything
 # that reaches the kernel, other processes, the network's set-up, the clock.
 my @kept = (0 .. 10, 14, 15, 18, 21, 23, 24, 27, 28, 29, 31);
+# What unpacking takes: files, owners, modes, nodes, and attributes of the names trusted and security.
+my @kept_to_unpack = (0 .. 4, 21, 27, 31);
 # System calls that reach other processes or the kernel past all of that: bpf, perf_event_open, swapon, swapoff, kexec_load,
 # kexec_file_load, init_module, finit_module, delete_module, iopl, ioperm; for each ABI that the machine runs.
 my @refused = $machine eq 'x64'
@@ -37,6 +42,15 @@ my @refused = $machine eq 'x64'
      [0x40000003, 357, 336, 87, 115, 283, 128, 350, 129, 110, 101])
   : ([0xc00000b7, 280, 241, 224, 225, 104, 294, 105, 273, 106],
      [0x40000028, 386, 364, 87, 115, 347, 401, 128, 379, 129]);
+
+# Refused to who unpacks, besides: clone, clone3, fork, vfork, ptrace, process_vm_readv, process_vm_writev, kcmp, pidfd_open,
+# pidfd_getfd, socket, socketpair, mount, umount2, pivot_root, chroot, unshare, setns, open_by_handle_at, open_tree,
+# move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, add_key, request_key, keyctl, userfaultfd, io_uring_setup;
+# and each ABI but the machine's own.
+my @refused_to_unpack = $machine eq 'x64'
+  ? (56, 435, 57, 58, 101, 310, 311, 312, 434, 438, 41, 53, 165, 166, 155, 161, 272, 308, 304, 428 .. 433, 442, 248, 249, 250, 323, 425)
+  : (220, 435, 117, 270, 271, 272, 434, 438, 198, 199, 40, 39, 41, 51, 97, 268, 265, 428 .. 433, 442, 217, 218, 219, 282, 425);
+my $unpacks = 0;
 
 sub call {
   my ($name, @args) = @_;
@@ -113,7 +127,7 @@ sub run {
     syswrite($procs, $$) or die "confine: $cgroup: $!\n";
   }
   enter($holder);
-  call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0));
+  call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0) | ($unpacks ? $NEWNET : 0));
   mount('none', '/', 0, $REC | $PRIVATE) if $dev ne '' || $holder == 0;
   pipe(my $status, my $told) or die "confine: $!\n";
   my $first = fork() // die "confine: $!\n";
@@ -142,7 +156,13 @@ sub run {
   }
   exit($end >> 8);
 }
+sub unpack_files {
+  $unpacks = 1;
+  @kept = @kept_to_unpack;
+  @refused = ([@{$refused[0]}, @refused_to_unpack]);
+  run(@_);
+}
 my ($mode, @args) = @ARGV;
-my %modes = (hold => \&hold, attach => \&attach, detach => \&detach, run => \&run);
+my %modes = (hold => \&hold, attach => \&attach, detach => \&detach, run => \&run, unpack => \&unpack_files);
 $modes{$mode}->(@args);
 `;

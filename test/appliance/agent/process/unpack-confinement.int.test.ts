@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startTar } from '../../../../appliance/agent/overlay/run-tar.ts';
+import { tryCommand } from '../../../../appliance/agent/process/command.ts';
+import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
+
+/** Calls by name, with what makes each of them succeed for root. */
+const refused: Readonly<Record<string, string>> = {
+  fork: 'fork',
+  socket: 'syscall(41, 1, 1, 0) != -1',
+  'process_vm_readv of its parent': 'syscall(310, getppid(), 0, 0, 0, 0, 0) != -1',
+  ptrace: 'syscall(101, 0, 0, 0, 0) != -1',
+  chroot: 'chroot("/")',
+  unshare: 'syscall(272, 0x10000000) != -1',
+  mount: 'syscall(165, my $n = "none", my $to = "/", 0, 0x40000, 0) != -1',
+  open_by_handle_at: '!(syscall(304, -100, my $handle = "\\0" x 16, 0) == -1 && $!{EPERM})',
+};
+const allowed: Readonly<Record<string, string>> = {
+  'an owner': 'chown(12, 34, $file)',
+  'a mode': 'chmod(04755, $file)',
+  'a node': 'syscall(133, my $node = "$folder/node", 0020600, 259) != -1',
+  'an attribute': 'syscall(188, $file, my $name = "trusted.x", my $value = "1", 1, 0) != -1',
+};
+
+test('who unpacks may make files of any kind, and reach nothing else', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
+  try {
+    const tried = Object.entries({ ...refused, ...allowed }).map(
+      ([what, code]) => `print "${what}\\n" if eval { ${code} };`,
+    );
+    const program = `use Errno; my $folder = shift; my $file = "$folder/file"; open(my $f, '>', $file); $| = 1; ${tried.join('\n')}`;
+    const confined = planConfineCommand('unpack', '0', '', '/', '', '', '');
+    const result = await tryCommand(PERL, [...confined, PERL, '-e', program, folder]);
+    assert.deepEqual(result.stdout.trim().split('\n'), Object.keys(allowed), result.stderr);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('tar has no network, few capabilities and a filter of system calls', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'gnt-unpack-'));
+  const tar = startTar(root);
+  try {
+    const pid = await waitForTar();
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    assert.match(status, /^Seccomp:\t2$/m);
+    // chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
+    assert.match(status, /^CapEff:\t000000008820001f$/m);
+    assert.notEqual(readlinkSync(`/proc/${pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
+  } finally {
+    tar.kill();
+    await tar.ended;
+    rmSync(root, { recursive: true });
+  }
+});
+
+/** The last of the processes that start each other, once it is the program that unpacks. */
+async function waitForTar(): Promise<number> {
+  for (;;) {
+    const found = descendantsOf(process.pid).find((pid) => {
+      const [program = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return program === 'tar' || program.includes('/ld-linux-');
+    });
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function descendantsOf(pid: number): number[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' '),
+  );
+  return children
+    .filter((child) => child !== '')
+    .flatMap((child) => [Number(child), ...descendantsOf(Number(child))]);
+}
