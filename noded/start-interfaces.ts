@@ -10,6 +10,7 @@ import {
   type OverviewSources,
 } from './cluster/overview.ts';
 import { removeNode } from './cluster/remove-node.ts';
+import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-cluster-key.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
@@ -43,7 +44,9 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const { paths, nodeName } = config;
   const { instances, nodes, owns, peers } = records;
   const sources = ownSources(parts);
-  const own = ownDependencies(parts, sources);
+  await using undo = new AsyncDisposableStack();
+  const clusterKey = undo.use(startKey(parts));
+  const own = ownDependencies(parts, sources, clusterKey);
   const overview =
     peers === null
       ? own.overview
@@ -55,7 +58,6 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
           ...{ ...own, overview },
           jobs: createClusterJobs({ nodeName, own: jobs, peers, nodes, instances, overview }),
         };
-  await using undo = new AsyncDisposableStack();
   if (peers !== null) answerPeers(peers, own, logger);
   const forwarding = peers && { peers, instances, owns };
   if (config.rapi !== null) {
@@ -101,7 +103,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 }
 
 /** What this node answers from, without asking others. */
-function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
+function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, applianceFiles, accelerators } = host;
@@ -110,6 +112,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
+    clusterKey,
     describeNode: sources.describeNode,
     examine: () =>
       examineHost({
@@ -121,11 +124,18 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources) {
           description: storeDescription,
           ask: () => clusters.load(),
           problems: () => problems.list(),
+          renewal: () => clusterKey.describe(),
         },
       }),
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
   } satisfies ApiDependencies;
+}
+
+function startKey({ config, records, logger }: InterfacesParts): ClusterKey {
+  const { common, peers, nodes } = records;
+  if (common === null || peers === null) return noClusterKey();
+  return startClusterKey({ nodeName: config.nodeName, common, peers, nodes, logger });
 }
 
 function removeFromCluster(

@@ -15,7 +15,7 @@ import {
 } from './records/instance-repository.ts';
 import { createNodeRegistry, type NodeRegistry } from './records/node-registry.ts';
 import { createOutcomes, type Outcomes } from './records/outcomes.ts';
-import { openStore } from './records/open-store.ts';
+import { openStore, type CommonStore } from './records/open-store.ts';
 
 /** What the cluster knows, and this node's place in it. */
 export interface NodeRecords extends AsyncDisposable {
@@ -41,7 +41,8 @@ export interface NodeRecords extends AsyncDisposable {
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
   readonly jobs: JobRepository;
-  /** Null for a node that is a cluster by itself. */
+  /** Null, as are peers, for a node that is a cluster by itself. */
+  readonly common: CommonStore | null;
   readonly peers: PeerLink | null;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string | undefined) => boolean;
@@ -78,6 +79,7 @@ export async function startRecords(
     endWaits: () => waits.abort(),
     lastAwayAtMs: () => awayAtMs,
     storeDescription: opened.description,
+    common: opened.common,
     problems,
     clusters,
     nodes,

@@ -6,6 +6,7 @@ import {
   activeDisk,
   apiError,
   clusterInfo,
+  cryptoRenewed,
   doctorReport,
   exportInfo,
   jobSubmitted,
@@ -15,6 +16,7 @@ import {
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
+  type CryptoRenewed,
   type DoctorReport,
   type ListedNode,
   type ListedOrphan,
@@ -47,6 +49,8 @@ const ANSWER_TIMEOUT_MS = 120_000;
 /** For a store that does not answer. */
 const STORE_WAIT_MS = 30_000;
 const ASK_AGAIN_MS = 1000;
+/** Every record is sealed anew before it answers. */
+const RENEWAL_TIMEOUT_MS = 3_600_000;
 const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** A readable path of an instance's metadata. */
@@ -65,6 +69,8 @@ export interface NodeClient {
   removeNode(name: string, options: { readonly forgetInstances: boolean }): Promise<void>;
   doctor(): Promise<DoctorReport>;
   cluster(): Promise<ClusterInfo>;
+  /** @param skip nodes that are left behind */
+  renewCrypto(skip: readonly string[]): Promise<CryptoRenewed>;
   instances(): Promise<InstanceInfo[]>;
   instance(name: string): Promise<InstanceInfo>;
   /** Machines that run without a record. */
@@ -117,6 +123,17 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     },
     doctor: () => get('/v1/doctor', doctorReport),
     cluster: () => get('/v1/cluster', clusterInfo),
+    renewCrypto: (skip) =>
+      ask(
+        endpoint,
+        {
+          method: 'POST',
+          path: '/v1/cluster/renew-crypto',
+          body: { type: 'application/json', bytes: Buffer.from(JSON.stringify({ skip })) },
+          idleTimeoutMs: RENEWAL_TIMEOUT_MS,
+        },
+        cryptoRenewed,
+      ),
     instances: () => get('/v1/instances', instanceInfo.array()),
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),

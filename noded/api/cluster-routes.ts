@@ -1,8 +1,10 @@
-import { clusterInfo } from '#shared/contract/api.ts';
+import { clusterInfo, cryptoRenewed, renewCrypto } from '#shared/contract/api.ts';
+import { keyStep, type KeyStep } from '../cluster/key-step.ts';
+import type { Renewed } from '../cluster/renew-key.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
-import { question, type AnyApiRoute } from './api-route.ts';
+import { question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface ClusterRoutesDependencies {
   readonly clusters: Pick<ClusterRepository, 'load'>;
@@ -10,10 +12,15 @@ export interface ClusterRoutesDependencies {
   readonly instances: Pick<InstanceRepository, 'list'>;
   /** Where the records are, in words. */
   readonly storeDescription: string;
+  /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
+  readonly clusterKey: {
+    renew(skip: readonly string[]): Promise<Renewed>;
+    takeStep(step: KeyStep): Promise<void>;
+  };
 }
 
 export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly AnyApiRoute[] {
-  const { clusters, nodes, instances, storeDescription } = dependencies;
+  const { clusters, nodes, instances, storeDescription, clusterKey } = dependencies;
   return [
     question('/v1/cluster', 'The cluster', clusterInfo, async () => ({
       ...(await clusters.load()),
@@ -21,5 +28,27 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
       nodes: [...(await nodes.names())],
       instances: (await instances.list()).length,
     })),
+    route({
+      method: 'POST',
+      path: '/v1/cluster/renew-crypto',
+      summary: 'Exchanges the key that the records of the cluster are sealed with',
+      request: renewCrypto,
+      answers: { 200: cryptoRenewed },
+      handle: async ({ body }) => {
+        const { nodes: renewed, skipped } = await clusterKey.renew(body.skip);
+        return { status: 200, body: { nodes: [...renewed], skipped: [...skipped] } };
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/cluster/key-steps',
+      summary: 'Between nodes: one step of the exchange of the key',
+      request: keyStep,
+      answers: { 204: null },
+      handle: async ({ body }) => {
+        await clusterKey.takeStep(body);
+        return { status: 204 };
+      },
+    }),
   ];
 }

@@ -23,5 +23,5 @@ export async function joinCluster(
   }
   const key = await loadNodeKey(paths.nodeKeyFile);
   await nodes.register(nodeName, encodeKey(key.publicKey));
-  return startPeerLink({ server: common, nodeName, key, nodes, logger });
+  return startPeerLink({ server: common.server, nodeName, key, nodes, logger });
 }

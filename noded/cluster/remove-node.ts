@@ -1,6 +1,6 @@
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import type { Peers } from '../peers/ask-peer.ts';
+import { isAnswering, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 
 export interface RemoveNodeDependencies {
@@ -15,7 +15,7 @@ export interface RemoveNodeDependencies {
 
 /**
  * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read
- * its store.
+ * its store, until the key is renewed.
  * @param options `forgetInstances`: those that it had are no more
  * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers, has instances that are not to be
  * forgotten, or is this one
@@ -36,7 +36,7 @@ export async function removeNode(
     throw new AppError('CONFLICT', `node '${name}' ${reason}`, { details: { name }, hint });
   };
   if (name === nodeName) refuse('is the one that is asked', 'run this on another node');
-  if (peers !== null && (await answers(peers, name)))
+  if (peers !== null && (await isAnswering(peers, name)))
     refuse('answers', 'stop gnt-noded there first');
   const lost = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
   const [first] = lost;
@@ -47,14 +47,4 @@ export async function removeNode(
   for (const { uuid } of lost) await instances.remove(uuid);
   await failJobsOf(name);
   await nodes.remove(name);
-}
-
-async function answers(peers: Peers, node: string): Promise<boolean> {
-  try {
-    (await peers.open(node)).destroy();
-    return true;
-  } catch (error) {
-    if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_NOT_FOUND')) return false;
-    throw error;
-  }
 }

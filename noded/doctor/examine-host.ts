@@ -54,6 +54,8 @@ export interface DoctorDependencies {
     readonly ask: () => Promise<unknown>;
     /** Records that were set aside. */
     readonly problems: () => readonly RecordProblem[];
+    /** Who exchanges the cluster's key, and how far that is. */
+    readonly renewal: () => Promise<string | null>;
   };
 }
 
@@ -76,6 +78,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     Promise.resolve(checkOrphans(dependencies.orphans())),
     checkStore(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
+    checkRenewal(dependencies.store),
   ]);
   findings.push(...examineIsolation(dependencies.isolation));
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
@@ -242,8 +245,24 @@ function checkRecords(problems: readonly RecordProblem[]): DoctorFinding {
     check: 'records',
     level: 'warning',
     message: `${problems.length} set aside: ${named.slice(0, MAX_NAMED_RECORDS).join(', ')}`,
-    hint: 'restore the store from a backup, or start the release that wrote them; what they are about is not touched meanwhile',
+    hint: 'restore the store from a backup, or start the release that wrote them; what they are about is not touched meanwhile. After a backup was restored on purpose: gnt-cluster accept-records, on each node',
   };
+}
+
+async function checkRenewal({ renewal }: DoctorDependencies['store']): Promise<DoctorFinding> {
+  const check = 'cluster-key';
+  try {
+    const underWay = await renewal();
+    if (underWay === null) return ok(check, 'the key of the cluster is not being renewed');
+    return {
+      check,
+      level: 'warning',
+      message: underWay,
+      hint: 'it goes on by itself when all nodes answer; without one: gnt-cluster renew-crypto --skip NODE',
+    };
+  } catch (error) {
+    return { check, level: 'warning', message: messageOf(error), hint: null };
+  }
 }
 
 async function checkOwnMetadataAddress(): Promise<DoctorFinding> {

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import type { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
 import { apiError } from '#shared/contract/api.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
@@ -25,6 +25,17 @@ export interface PeerRequest {
 
 /** Answers that are no streams: the list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
+
+/** Whether a node's daemon is there. @throws AppError STORE_UNAVAILABLE */
+export async function isAnswering(peers: Peers, node: string): Promise<boolean> {
+  try {
+    (await peers.open(node)).destroy();
+    return true;
+  } catch (error) {
+    if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_NOT_FOUND')) return false;
+    throw error;
+  }
+}
 
 /**
  * One request to another node's API, up to the head of its answer.

@@ -50,7 +50,8 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
         });
       }
     },
-    names: async () => (await store.list(NODES)).map((node) => node.id),
+    names: async () =>
+      (await listRecords(store, NODES, nodeRecord, problems)).map(({ name }) => name),
     publicKeyOf: async (name) => (await find(name))?.publicKey,
     remove: async (name) => {
       await store.commit([{ collection: NODES, id: name, expected: 'any', value: undefined }]);

@@ -3,18 +3,28 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { loadClusterKeys, type ClusterKeys } from '#shared/store/cluster-keys.ts';
 import { openChosenStore } from '#shared/store/cluster-store.ts';
+import { openHighWater } from '#shared/store/high-water.ts';
+import type { SealedStore } from '#shared/store/sealed-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { readClusterKey, readStoreChoice } from '#shared/store/store-choice.ts';
+import { readStoreChoice } from '#shared/store/store-choice.ts';
 import { describeStoreUrl, parseStoreUrl, type RedisServer } from '#shared/store/store-url.ts';
 import type { Store } from '#shared/store/store.ts';
+
+/** A store that the nodes of a cluster have in common, and meet at. */
+export interface CommonStore {
+  readonly server: RedisServer;
+  readonly sealed: SealedStore;
+  readonly keys: ClusterKeys;
+}
 
 export interface OpenedStore {
   readonly store: Store;
   /** Where the records are, in words for people; never with a password. */
   readonly description: string;
-  /** Where the nodes of the cluster meet; null for a node that is a cluster by itself. */
-  readonly common: RedisServer | null;
+  /** Null for a node that is a cluster by itself. */
+  readonly common: CommonStore | null;
 }
 
 /**
@@ -38,15 +48,12 @@ export async function openStore(
       { hint: 'move away the one that is not wanted' },
     );
   }
-  const key = await readClusterKey(paths.clusterKeyFile);
-  if (key === undefined) {
-    throw new AppError('STORE_KEY', `there is no ${paths.clusterKeyFile}`, {
-      hint: 'copy it from another node of the cluster, for root only',
-    });
-  }
+  const keys = await loadClusterKeys(paths);
+  const highWater = openHighWater({ path: paths.seenRecordsFile, clock, logger });
+  const store = await openChosenStore(choice, () => keys.ring(), logger, highWater);
   return {
-    store: await openChosenStore(choice, key, logger),
+    store,
     description: describeStoreUrl(choice.url),
-    common: parseStoreUrl(choice.url),
+    common: { server: parseStoreUrl(choice.url), sealed: store, keys },
   };
 }

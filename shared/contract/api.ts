@@ -128,6 +128,18 @@ export const clusterInfo = clusterRecord.extend({
 });
 export type ClusterInfo = z.infer<typeof clusterInfo>;
 
+/** POST /v1/cluster/renew-crypto. */
+export const renewCrypto = z.strictObject({
+  /** Nodes that do not answer, and are left behind. */
+  skip: z.array(z.string().max(253)).max(1000).default([]),
+});
+export const cryptoRenewed = z.object({
+  /** Those that have the new key. */
+  nodes: z.array(z.string()),
+  skipped: z.array(z.string()),
+});
+export type CryptoRenewed = z.infer<typeof cryptoRenewed>;
+
 /**
  * What the administrator set for an OS definition, by OS name or by OS+variant; the definition need
  * not exist.

@@ -12,6 +12,11 @@ export interface RootPaths {
    */
   readonly storeChoiceFile: string;
   readonly clusterKeyFile: string;
+  /** While another key takes its place. */
+  readonly nextClusterKeyFile: string;
+  readonly formerClusterKeyFile: string;
+  /** The newest of each record that this node has seen of a common store. */
+  readonly seenRecordsFile: string;
   readonly nodeKeyFile: string;
   readonly disksDir: string;
   /** Ends of jobs and installations that the store has not got yet. */
@@ -65,6 +70,9 @@ export function createRootPaths(root: string): RootPaths {
     storeFile: join(stateDir, 'store.sqlite'),
     storeChoiceFile: join(stateDir, 'store.json'),
     clusterKeyFile: join(stateDir, 'cluster.key'),
+    nextClusterKeyFile: join(stateDir, 'cluster.key.next'),
+    formerClusterKeyFile: join(stateDir, 'cluster.key.before'),
+    seenRecordsFile: join(stateDir, 'seen-records.sqlite'),
     nodeKeyFile: join(stateDir, 'node.key'),
     disksDir: join(stateDir, 'disks'),
     outcomesDir: join(stateDir, 'outcomes'),

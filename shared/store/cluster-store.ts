@@ -5,7 +5,8 @@ import type { Logger } from '../log/log.ts';
 import { StoreConflict } from './store-conflict.ts';
 import { createRedisStore } from './redis-store.ts';
 import { parseRecord } from './readable-records.ts';
-import { createSealedStore } from './sealed-store.ts';
+import type { HighWater } from './high-water.ts';
+import { createSealedStore, type KeyRing, type SealedStore } from './sealed-store.ts';
 import type { StoreChoice } from './store-choice.ts';
 import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
 import type { Store } from './store.ts';
@@ -16,18 +17,18 @@ export const CLUSTER = 'cluster';
 /**
  * A Redis whose records are sealed with the cluster's key; who opens it has shown that the key
  * fits, if there is a cluster in it.
+ * @param highWater of this node; who only looks has none
  * @throws AppError HOST_PREREQUISITE when it does not answer, STORE_KEY when there is a cluster of
  * another key
  */
 export async function openSealedRedis(
   url: string,
-  key: Uint8Array,
+  ring: () => KeyRing,
   logger: Logger,
-): Promise<{ readonly store: Store; readonly cluster: ClusterRecord | undefined }> {
-  const store = createSealedStore(
-    await createRedisStore({ server: parseStoreUrl(url), logger }),
-    key,
-  );
+  highWater?: HighWater,
+): Promise<{ readonly store: SealedStore; readonly cluster: ClusterRecord | undefined }> {
+  const redis = await createRedisStore({ server: parseStoreUrl(url), logger });
+  const store = createSealedStore(redis, ring, highWater);
   try {
     return { store, cluster: await findCluster(store) };
   } catch (error) {
@@ -49,10 +50,11 @@ export async function openSealedRedis(
  */
 export async function openChosenStore(
   choice: StoreChoice,
-  key: Uint8Array,
+  ring: () => KeyRing,
   logger: Logger,
-): Promise<Store> {
-  const { store, cluster } = await openSealedRedis(choice.url, key, logger);
+  highWater: HighWater,
+): Promise<SealedStore> {
+  const { store, cluster } = await openSealedRedis(choice.url, ring, logger, highWater);
   if (cluster?.uuid === choice.cluster) return store;
   await store.close();
   const found = cluster === undefined ? 'no cluster' : `cluster ${cluster.name} (${cluster.uuid})`;

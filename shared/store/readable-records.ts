@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
-import type { Store, StoredRecord } from './store.ts';
+import type { ListedRecord, Store } from './store.ts';
 
 /** A record that no part of this program can use. It is left as it is, and out of every list. */
 export interface RecordProblem {
@@ -36,8 +36,9 @@ export function createRecordProblems(logger: Logger): RecordProblems {
 export function parseRecord<T>(
   schema: z.ZodType<T>,
   collection: string,
-  { id, value }: Pick<StoredRecord, 'id' | 'value'>,
+  { id, value, problem }: Pick<ListedRecord, 'id' | 'value' | 'problem'>,
 ): T {
+  if (problem !== undefined) throw unreadable(collection, id, problem);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
@@ -58,7 +59,6 @@ export async function listRecords<T>(
   const bad: RecordProblem[] = [];
   for (const record of await store.list(collection)) {
     try {
-      if (record.problem !== undefined) throw unreadable(collection, record.id, record.problem);
       readable.push(parseRecord(schema, collection, record));
     } catch (error) {
       if (!(error instanceof UnreadableRecord)) throw error;

@@ -31,6 +31,8 @@ export interface RedisStoreOptions {
   readonly logger: Logger;
 }
 
+/** Keys that the server looks at in one step. */
+const SCAN_COUNT = 1000;
 const COMMAND_TIMEOUT_MS = 10_000;
 /** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
 const MAX_RECONNECTS = 3;
@@ -83,6 +85,10 @@ async function claimSchema(redis: Redis, options: RedisStoreOptions): Promise<vo
   }
 }
 
+function escapeGlob(text: string): string {
+  return text.replaceAll(/[\\*?[\]]/g, (found) => `\\${found}`);
+}
+
 function splitField(
   id: string,
   text: string,
@@ -118,6 +124,19 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
           return decodeListed(key, () => decodeValue(collection, id, json));
         })
         .sort((a, b) => compareIds(a.id, b.id));
+    },
+    async collections() {
+      const prefix = collectionKey('');
+      const found = new Set<string>();
+      let cursor = '0';
+      do {
+        const [next, keys] = await answered(
+          redis.scan(cursor, 'MATCH', `${escapeGlob(prefix)}*`, 'COUNT', SCAN_COUNT),
+        );
+        for (const key of keys) found.add(key.slice(prefix.length));
+        cursor = next;
+      } while (cursor !== '0');
+      return [...found].sort();
     },
     async commit(writes) {
       const encoded = encodeWrites(writes);

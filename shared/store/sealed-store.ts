@@ -1,7 +1,8 @@
 import nacl from 'tweetnacl';
-import { AppError } from '../errors/app-error.ts';
-import { decodeListed } from './encode.ts';
-import type { Store, StoredRecord } from './store.ts';
+import { AppError, isAppError } from '../errors/app-error.ts';
+import type { HighWater, MarkedRecord } from './high-water.ts';
+import { StoreConflict } from './store-conflict.ts';
+import type { ListedRecord, Store, StoredRecord, Write } from './store.ts';
 
 /** Bytes of a cluster's key. */
 export const CLUSTER_KEY_BYTES = nacl.secretbox.keyLength;
@@ -10,66 +11,238 @@ export function makeClusterKey(): Uint8Array {
   return nacl.randomBytes(CLUSTER_KEY_BYTES);
 }
 
+/** Keys of the cluster: two of them while a new one takes the place of the old. */
+export interface KeyRing {
+  readonly sealing: Uint8Array;
+  /** Those that records are opened with, the likeliest first. */
+  readonly opening: readonly Uint8Array[];
+}
+
+export function ringOf(key: Uint8Array): KeyRing {
+  return { sealing: key, opening: [key] };
+}
+
+export interface SealedStore extends Store {
+  /**
+   * Seals every record anew that was not sealed with the key that seals now.
+   * @returns how many
+   */
+  reseal(signal: AbortSignal): Promise<number>;
+  /** Resolves when what was being written is there: from then on only the key of now is used. */
+  settle(): Promise<void>;
+}
+
+/**
+ * What revokes trust, closes services and takes keys away: an old one of these, put back, would
+ * undo it. The others are claims, jobs and counters, whose old ones lead nowhere.
+ */
+const GUARDED = new Set(['cluster', 'os', 'nodes', 'instances']);
+/** A record that changes between each question and its answer changes a few times at most. */
+const MAX_READS = 10;
+
+interface Opened {
+  readonly value: unknown;
+  /** 0 in records of before there were stamps. */
+  readonly stamp: number;
+  readonly key: Uint8Array;
+}
+
 /**
  * A store whose values nobody reads or makes without the key: each is a secretbox
- * (XSalsa20-Poly1305, random nonce) in base64 over its collection, its id and itself, so that a
- * record cannot take another one's place either. Collections, ids and revisions stay as they are.
- * Who can write to the store below can still delete records and put older ones of the same id back.
- * @throws AppError STORE_KEY from `get` when a record was not sealed with this key; in a list it is
- * that record's problem
+ * (XSalsa20-Poly1305, random nonce) in base64 over its collection, its id, itself and a stamp that
+ * grows, so that a record cannot take another one's place, nor an older one its own. Collections,
+ * ids and revisions stay as they are. Who can write to the store below can still delete records.
+ * @param ring asked for each record, since keys may change
+ * @param highWater what this node has seen; without it, an older record is taken as it is
+ * @throws AppError STORE_KEY from `get` when a record was not sealed with this key, RECORD_REPLAYED
+ * when a newer one was seen; in a list it is that record's problem
  */
-export function createSealedStore(store: Store, key: Uint8Array): Store {
-  const open = (collection: string, record: StoredRecord): StoredRecord => ({
-    ...record,
-    value: openValue(collection, record, key),
-  });
-  return {
-    get: async (collection, id) => {
+export function createSealedStore(
+  store: Store,
+  ring: () => KeyRing,
+  highWater?: HighWater,
+): SealedStore {
+  const open = (collection: string, record: StoredRecord): Opened =>
+    openRecord(collection, record, ring());
+  const guardOf = (collection: string): HighWater | undefined =>
+    GUARDED.has(collection) ? highWater : undefined;
+
+  const get = async (collection: string, id: string): Promise<StoredRecord | undefined> => {
+    const guard = guardOf(collection);
+    for (let read = 1; ; read += 1) {
+      const asked = guard?.version ?? 0;
       const record = await store.get(collection, id);
-      return record && open(collection, record);
-    },
-    list: async (collection) =>
-      (await store.list(collection)).map((record) =>
-        record.problem === undefined
-          ? decodeListed({ id: record.id, revision: record.revision }, () =>
-              openValue(collection, record, key),
-            )
-          : record,
-      ),
-    commit: (writes) =>
-      store.commit(
-        writes.map((write) =>
-          write.value === undefined ? write : { ...write, value: sealValue(write, key) },
-        ),
-      ),
-    ...(store.watch && { watch: store.watch.bind(store) }),
-    close: () => store.close(),
+      if (record === undefined) return undefined;
+      const { value, stamp } = open(collection, record);
+      const judgement = guard?.judge({ collection, id, stamp }, asked) ?? 'current';
+      if (judgement === 'current') {
+        guard?.note([{ collection, id, stamp }]);
+        return { ...record, value };
+      }
+      if (judgement === 'replayed' || read === MAX_READS) throw replayed(collection, id);
+    }
   };
+
+  const list = async (collection: string): Promise<readonly ListedRecord[]> => {
+    const guard = guardOf(collection);
+    for (let read = 1; ; read += 1) {
+      const asked = guard?.version ?? 0;
+      const records = await store.list(collection);
+      const judged = new JudgedList(collection, guard, asked);
+      const listed = records.map((record) =>
+        record.problem === undefined ? judged.take(record, () => open(collection, record)) : record,
+      );
+      if (judged.isUnsure && read < MAX_READS) continue;
+      guard?.note(judged.current);
+      // An emptied store is not one from which each record was removed.
+      if (guard !== undefined && records.length > 0) {
+        const there = new Set(records.map(({ id }) => id));
+        const gone = guard.knownIds(collection, asked).filter((id) => !there.has(id));
+        guard.noteGone(gone.map((id) => ({ collection, id })));
+      }
+      return listed;
+    }
+  };
+
+  const resealOne = async (collection: string, record: StoredRecord): Promise<boolean> => {
+    const { sealing } = ring();
+    const { value, stamp, key } = open(collection, record);
+    if (key === sealing) return false;
+    const { id, revision } = record;
+    const sealed = sealValue({ collection, id, value }, stamp, sealing);
+    try {
+      await store.commit([{ collection, id, expected: revision, value: sealed }]);
+    } catch (error) {
+      // Whoever was faster has sealed it with the key of now.
+      if (!(error instanceof StoreConflict)) throw error;
+    }
+    return true;
+  };
+
+  const underWay = new Set<Promise<unknown>>();
+  const commitSealed = async (
+    writes: readonly Write[],
+    stamp: number,
+  ): Promise<readonly number[]> => {
+    const { sealing } = ring();
+    const committing = store.commit(
+      writes.map((write) =>
+        write.value === undefined ? write : { ...write, value: sealValue(write, stamp, sealing) },
+      ),
+    );
+    underWay.add(committing);
+    try {
+      return await committing;
+    } finally {
+      underWay.delete(committing);
+    }
+  };
+
+  return {
+    get,
+    list,
+    commit: async (writes) => {
+      const stamp = highWater?.nextStamp() ?? Date.now();
+      const revisions = await commitSealed(writes, stamp);
+      const guarded = writes.filter(({ collection }) => guardOf(collection) !== undefined);
+      const isGone = ({ value }: Write): boolean => value === undefined;
+      highWater?.note(guarded.filter((write) => !isGone(write)).map((key) => ({ ...key, stamp })));
+      highWater?.noteGone(guarded.filter(isGone));
+      return revisions;
+    },
+    reseal: async (signal) => {
+      let count = 0;
+      for (const collection of (await store.collections?.()) ?? []) {
+        for (const record of await store.list(collection)) {
+          signal.throwIfAborted();
+          // What nobody can open is left as it is.
+          const isMade = await resealOne(collection, record).catch((error: unknown) => {
+            if (isAppError(error, 'STORE_KEY')) return false;
+            throw error;
+          });
+          if (isMade) count += 1;
+        }
+      }
+      return count;
+    },
+    settle: async () => {
+      await Promise.allSettled(underWay);
+    },
+    ...(store.watch && { watch: store.watch.bind(store) }),
+    close: async () => {
+      await store.close();
+      highWater?.close();
+    },
+  };
+}
+
+/** One reading of a collection. */
+class JudgedList {
+  readonly current: MarkedRecord[] = [];
+  isUnsure = false;
+  readonly #collection: string;
+  readonly #guard: HighWater | undefined;
+  readonly #asked: number;
+
+  constructor(collection: string, guard: HighWater | undefined, asked: number) {
+    this.#collection = collection;
+    this.#guard = guard;
+    this.#asked = asked;
+  }
+
+  take({ id, revision }: StoredRecord, open: () => Opened): ListedRecord {
+    const collection = this.#collection;
+    try {
+      const { value, stamp } = open();
+      const judgement = this.#guard?.judge({ collection, id, stamp }, this.#asked) ?? 'current';
+      if (judgement === 'unsure') this.isUnsure = true;
+      if (judgement !== 'current') throw replayed(collection, id);
+      if (this.#guard !== undefined) this.current.push({ collection, id, stamp });
+      return { id, revision, value };
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      return { id, revision, value: undefined, problem: error.message };
+    }
+  }
 }
 
 function sealValue(
   write: { readonly collection: string; readonly id: string; readonly value: unknown },
+  stamp: number,
   key: Uint8Array,
 ): string {
-  const plain = Buffer.from(JSON.stringify([write.collection, write.id, write.value]));
+  const plain = Buffer.from(JSON.stringify([write.collection, write.id, write.value, stamp]));
   const nonce = nacl.randomBytes(nacl.secretbox.nonceLength);
   return Buffer.concat([nonce, nacl.secretbox(plain, nonce, key)]).toString('base64');
 }
 
-function openValue(collection: string, { id, value }: StoredRecord, key: Uint8Array): unknown {
+function openRecord(collection: string, { id, value }: StoredRecord, ring: KeyRing): Opened {
   const sealed = Buffer.from(typeof value === 'string' ? value : '', 'base64');
   const nonce = sealed.subarray(0, nacl.secretbox.nonceLength);
-  const plain =
-    nonce.length === nacl.secretbox.nonceLength
-      ? nacl.secretbox.open(sealed.subarray(nonce.length), nonce, key)
-      : null;
-  if (plain !== null) {
-    // Its maker had the key: the shape is ours.
-    const [madeFor, madeForId, opened] = JSON.parse(Buffer.from(plain).toString()) as unknown[];
-    if (madeFor === collection && madeForId === id) return opened;
+  if (nonce.length === nacl.secretbox.nonceLength) {
+    for (const key of ring.opening) {
+      const plain = nacl.secretbox.open(sealed.subarray(nonce.length), nonce, key);
+      if (plain === null) continue;
+      // Its maker had the key: the shape is ours.
+      const made = JSON.parse(Buffer.from(plain).toString()) as unknown[];
+      const [madeFor, madeForId, opened, stamp] = made;
+      if (madeFor === collection && madeForId === id)
+        return { value: opened, stamp: typeof stamp === 'number' ? stamp : 0, key };
+    }
   }
   throw new AppError('STORE_KEY', `the record ${collection}/${id} is not sealed with this key`, {
     details: { collection, id },
     hint: 'cluster.key has to be the same on all nodes of a cluster; if it is, somebody else wrote to the store',
   });
+}
+
+function replayed(collection: string, id: string): AppError {
+  return new AppError(
+    'RECORD_REPLAYED',
+    `the record ${collection}/${id} is older than what this node has seen of it`,
+    {
+      details: { collection, id },
+      hint: 'somebody put an old one back into the store; if that was you (a backup), stop gnt-noded on each node and run there: gnt-cluster accept-records',
+    },
+  );
 }

@@ -47,5 +47,7 @@ export interface Store {
    * @returns ends it
    */
   watch?(collection: string, onChange: () => void): () => void;
+  /** Those that have records. Only engines that several nodes share have it. */
+  collections?(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -289,6 +290,116 @@ test('a node that was killed is shown as silent, and comes back', async () => {
   assert.equal((await one.run('gnt-cluster', ['verify'])).status, 1);
   await two.startNode('--node', TWO);
   assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
+});
+
+test('what somebody puts back into Redis is refused, named, and taken when the operator says so', async () => {
+  const setTrusted = (trusted: boolean): Promise<string> =>
+    statusOf(one, { opcode: 'OS_SET_PARAMS', name: 'teller', trusted });
+  const client = new Redis({ path: redis.socket });
+  const uuid = (await infoOf(one, NAME)).uuid;
+  const places = [
+    ['{gnt}:c:os', 'teller'],
+    ['{gnt}:c:instances', uuid],
+  ] as const;
+  const isTrusted = async (): Promise<unknown> =>
+    JSON.parse((await askSocket(two.paths.nodedSocket, '/v1/os/teller')).body) as unknown;
+  assert.match(JSON.stringify(await isTrusted()), /"trusted":true/);
+  const old = await Promise.all(places.map(([key, id]) => client.hget(key, id)));
+  assert.equal(await setTrusted(false), 'success');
+  const modify = { opcode: 'INSTANCE_SET_PARAMS', name: NAME, metadata: { note: 'new' } };
+  assert.equal(await statusOf(one, modify), 'success');
+  assert.match(JSON.stringify(await isTrusted()), /"trusted":false/);
+  for (const [index, [key, id]] of places.entries()) await client.hset(key, id, old[index] ?? '');
+  assert.match(JSON.stringify(await isTrusted()), /RECORD_REPLAYED/);
+  assert.equal(await setTrusted(true), 'RECORD_REPLAYED');
+  assert.deepEqual(await ask(two, '/v1/instances', instanceInfo.array()), []);
+  assertRefused(
+    await two.run('gnt-instance', ['info', NAME]),
+    2,
+    'RECORD_REPLAYED',
+    /accept-records/,
+  );
+  const doctor = await two.run('gnt-node', ['doctor']);
+  assert.match(doctor.stdout, new RegExp(`records: 1 set aside: instances/${uuid} .*older than`));
+  const accept = ['accept-records', '--force'];
+  assertRefused(await two.run('gnt-cluster', accept), 2, 'CONFLICT', /gnt-noded runs/);
+  for (const [lab, words] of [
+    [two, ['--node', TWO]],
+    [one, ['--node', ONE, '--rapi', '127.0.0.1:0']],
+  ] as const) {
+    await lab.stopNode();
+    await succeed(lab, 'gnt-cluster', ...accept);
+    await lab.startNode(...words);
+  }
+  assert.match(JSON.stringify(await isTrusted()), /"trusted":true/);
+  assert.equal((await infoOf(one, NAME)).metadata['note'], undefined);
+  client.disconnect();
+});
+
+test('the key of the cluster is renewed while nodes run, and over the death of the one that renews it', async () => {
+  const keyOf = (lab: Lab): Promise<string> => readFile(lab.paths.clusterKeyFile, 'utf8');
+  await three.startNode('--node', THREE);
+  const former = join(one.paths.root, 'former.key');
+  await writeFile(former, await keyOf(one), { mode: 0o600 });
+  let isRenewing = true;
+  const changing = (async () => {
+    for (let round = 0; isRenewing || round === 0; round += 1) {
+      const metadata = { round: String(round) };
+      const modify = { opcode: 'INSTANCE_SET_PARAMS', name: NAME, metadata };
+      assert.equal(await statusOf(two, modify), 'success');
+      for (const lab of [one, two, three]) await infoOf(lab, NAME);
+    }
+  })();
+  const told = await one.run('gnt-cluster', ['renew-crypto']);
+  assert.match(told.stderr, /on node1\.example\.com, node2\.example\.com, node3\.example\.com/);
+  isRenewing = false;
+  await changing;
+  const renewed = await keyOf(one);
+  assert.notEqual(renewed, await readFile(former, 'utf8'));
+  for (const lab of [two, three]) assert.equal(await keyOf(lab), renewed);
+  const joining = await createLab('gnt-c4');
+  const words = ['init', '--store', url(), '--cluster-key'];
+  assertRefused(
+    await joining.run('gnt-cluster', [...words, former]),
+    2,
+    'STORE_KEY',
+    /another key/,
+  );
+  await joining.dispose();
+
+  const renewing = one.run('gnt-cluster', ['renew-crypto']);
+  while ((await keyOf(two)) === renewed && !existsSync(two.paths.nextClusterKeyFile))
+    await sleep(1);
+  const ended = once(one.node(), 'exit');
+  one.node().kill('SIGKILL');
+  await Promise.all([ended, renewing]);
+  await one.startNode('--node', ONE, '--rapi', '127.0.0.1:0');
+  const isOver = async (lab: Lab): Promise<boolean> => {
+    const { body } = await askSocket(lab.paths.nodedSocket, '/v1/doctor');
+    return body.includes('the key of the cluster is not being renewed');
+  };
+  while (!(await isOver(one))) await sleep(100);
+  const again = await keyOf(one);
+  for (const lab of [two, three]) assert.equal(await keyOf(lab), again);
+  assert.notEqual(again, renewed);
+  for (const lab of [one, two, three]) assert.equal((await infoOf(lab, NAME)).name, NAME);
+});
+
+test('a node that does not answer is left behind only when the operator says so, and joins anew', async () => {
+  await three.stopNode();
+  const renew = (...words: string[]): Promise<ProgramResult> =>
+    two.run('gnt-cluster', ['renew-crypto', ...words]);
+  assertRefused(await renew(), 1, 'NODE_UNREACHABLE', /do not answer: node3\.example\.com/);
+  const told = await renew('--skip', THREE);
+  assert.match(told.stderr, /node3\.example\.com was left behind/);
+  const start = await three.run('gnt-noded', ['--node', THREE]);
+  assertRefused(start, 2, 'STORE_KEY', /another key/);
+  const words = ['init', '--store', url(), '--cluster-key', one.paths.clusterKeyFile];
+  await succeed(three, 'gnt-cluster', ...words);
+  await three.startNode('--node', THREE);
+  assert.equal((await infoOf(three, NAME)).name, NAME);
+  await three.stopNode();
+  assert.equal((await one.run('gnt-node', ['remove', THREE])).status, 0);
 });
 
 test('without Redis commands fail by name, and all goes on when it is back', async () => {

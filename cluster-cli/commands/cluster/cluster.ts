@@ -107,7 +107,12 @@ async function chooseStore(
     await initStore(context, name, url, options.clusterKey);
     return true;
   }
-  refuseOtherStore(current, context.values.resolve('--store', options.store));
+  const url = context.values.resolve('--store', options.store);
+  refuseOtherStore(current, url);
+  if (options.clusterKey !== undefined) {
+    await initStore(context, name, url, options.clusterKey);
+    return true;
+  }
   if (name !== undefined || Object.keys(composeChanges(options)).length > 0) return false;
   context.note(`this root has the store ${current} already`);
   return true;

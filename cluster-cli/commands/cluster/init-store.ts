@@ -3,8 +3,9 @@ import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { fingerprintOf, loadClusterKeys } from '#shared/store/cluster-keys.ts';
 import { ensureCluster, openSealedRedis } from '#shared/store/cluster-store.ts';
-import { makeClusterKey } from '#shared/store/sealed-store.ts';
+import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import {
   readClusterKey,
   readStoreChoice,
@@ -44,8 +45,9 @@ export async function initStore(
   const given = keyFile === undefined ? undefined : await requireKey(keyFile);
   const kept = await readClusterKey(paths.clusterKeyFile);
   const key = given ?? kept ?? makeClusterKey();
+  const ring = ringOf(key);
   const hasKey = given !== undefined || kept !== undefined;
-  const { store, cluster } = await openSealedRedis(url, key, silentLogger).catch(
+  const { store, cluster } = await openSealedRedis(url, () => ring, silentLogger).catch(
     (error: unknown) => {
       throw hasKey || !isAppError(error, 'STORE_KEY') ? error : needsKey(url, error);
     },
@@ -66,10 +68,11 @@ export async function initStore(
       },
     );
   }
-  await keepKey(paths, key, kept);
+  await keepKey(paths, key, cluster?.uuid);
   const { name: clusterName, uuid } =
     cluster ?? (await ensureCluster(store, context.clock.now(), name));
-  await writeStoreChoice(paths, { url, cluster: uuid });
+  if ((await readStoreChoice(paths))?.cluster !== uuid)
+    await writeStoreChoice(paths, { url, cluster: uuid });
   context.note(
     cluster === undefined
       ? `cluster ${clusterName} is made in ${describeStoreUrl(url)}\n` +
@@ -97,16 +100,28 @@ async function requireKey(path: string): Promise<Uint8Array> {
   });
 }
 
+/**
+ * @param cluster whose records the key opens. A node of this very cluster was left behind when its
+ * key was renewed, and takes the one of now.
+ */
 async function keepKey(
   paths: RootPaths,
   key: Uint8Array,
-  kept: Uint8Array | undefined,
+  cluster: string | undefined,
 ): Promise<void> {
+  const kept = await readClusterKey(paths.clusterKeyFile);
   if (kept === undefined) {
     await writeClusterKey(paths, key);
     return;
   }
   if (Buffer.from(kept).equals(key)) return;
+  const choice = await readStoreChoice(paths);
+  if (cluster !== undefined && choice?.cluster === cluster) {
+    const keys = await loadClusterKeys(paths);
+    await keys.sealWith(key);
+    await keys.forgetOthers(fingerprintOf(key));
+    return;
+  }
   throw new AppError('CONFLICT', `${paths.clusterKeyFile} is the key of another cluster`, {
     hint: 'move it away, if no cluster needs it any more',
   });

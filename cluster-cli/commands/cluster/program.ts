@@ -8,9 +8,12 @@ import {
   wholeNumber,
   yesNo,
 } from '../../completion/command.ts';
+import type { ForceOptions } from '../instance/change.ts';
 import type { ClusterOptions } from './cluster.ts';
+import type { RenewOptions } from './crypto.ts';
 
 const load = () => import('./cluster.ts');
+const loadKeys = () => import('./crypto.ts');
 
 function clusterOptions(): readonly Option[] {
   const group = 'Cluster:';
@@ -108,6 +111,33 @@ export function createClusterProgram(context: Context): Command {
     ],
   }).action(async (options: ClusterOptions) => {
     await (await load()).runClusterModify(context, options);
+  });
+  addCommand(program, {
+    usage: 'renew-crypto',
+    summary: 'exchange the key of the cluster',
+    description:
+      'While the nodes run: each gets a new key, every record is sealed anew, and the old key is forgotten. Who has only the old one, as a node that was removed, can read nothing afterwards. Interrupted, it goes on when the node that began it runs again.',
+    options: [
+      option(
+        '--skip <nodes>',
+        'nodes that do not answer, separated by commas: they are left behind, and join anew (gnt-cluster init --cluster-key)',
+        { group: 'Renewal:' },
+      ),
+      jsonOption(),
+    ],
+    examples: ['gnt-cluster renew-crypto', 'gnt-cluster renew-crypto --skip node3.example.com'],
+  }).action(async (options: RenewOptions) => {
+    await (await loadKeys()).runRenewCrypto(context, options);
+  });
+  addCommand(program, {
+    usage: 'accept-records',
+    summary: 'take the records of a store that was restored',
+    description:
+      'A node refuses records that are older than those it has seen: who can write to the store could otherwise undo what was changed. After a backup of the store was put back on purpose, stop gnt-noded on each node (instances go on), run this there, and start it again.',
+    options: [option('-f, --force', 'do not ask', { group: 'Records:' })],
+    examples: ['gnt-cluster accept-records'],
+  }).action(async (options: ForceOptions) => {
+    await (await loadKeys()).runAcceptRecords(context, options);
   });
   addCommand(program, {
     usage: 'verify',

@@ -9,6 +9,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { ringOf } from '#shared/store/sealed-store.ts';
 import { readClusterKey } from '#shared/store/store-choice.ts';
 import { encodeKey } from '../../../noded/records/node-key.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
@@ -104,7 +105,7 @@ export async function leaveBehind(
 ): Promise<void> {
   const key = await readClusterKey(keyFile);
   assert.ok(key);
-  const { store } = await openSealedRedis(url, key, silentLogger);
+  const { store } = await openSealedRedis(url, () => ringOf(key), silentLogger);
   await createNodeRegistry(store, createRecordProblems(silentLogger)).register(
     node,
     encodeKey(randomBytes(32)),

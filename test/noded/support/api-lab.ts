@@ -14,6 +14,7 @@ import type { Forwarding } from '../../../noded/api/forward.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/api-server.ts';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
+import { noClusterKey } from '../../../noded/cluster/start-cluster-key.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
@@ -141,6 +142,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     examine: () => Promise.resolve({ ok: true, findings: [] }),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
+    clusterKey: noClusterKey(),
     overview: createOwnOverview({
       ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, guestReports },
       describeNode,

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems, listRecords, parseRecord } from '#shared/store/readable-records.ts';
-import { createSealedStore, makeClusterKey } from '#shared/store/sealed-store.ts';
+import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-records-'));
@@ -18,12 +18,13 @@ const good = { name: 'good', password: 'xyzzy' };
 
 test('a record of another shape, of no JSON or of another key is set aside by name; the others are read', async () => {
   const path = join(directory, 'store.sqlite');
-  const key = makeClusterKey();
+  const ring = ringOf(makeClusterKey());
+  const foreignRing = ringOf(makeClusterKey());
   const plain = createSqliteStore({ path });
-  const sealed = createSealedStore(plain, key);
+  const sealed = createSealedStore(plain, () => ring);
   for (const [id, value] of Object.entries({ a: good, b: { name: 'bad', password: 7 }, e: good }))
     await sealed.commit([{ collection: 'things', id, expected: 'absent', value }]);
-  const foreign = createSealedStore(plain, makeClusterKey());
+  const foreign = createSealedStore(plain, () => foreignRing);
   await foreign.commit([{ collection: 'things', id: 'c', expected: 'absent', value: good }]);
   const database = new DatabaseSync(path);
   database.exec(

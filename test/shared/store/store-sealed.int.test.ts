@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
-import { createSealedStore } from '#shared/store/sealed-store.ts';
+import { createSealedStore, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 import { testStoreContract } from './store-contract.ts';
@@ -32,7 +32,7 @@ const open = async (prefix: string, with_ = key): Promise<Store> =>
       prefix,
       logger: silentLogger,
     }),
-    with_,
+    () => ringOf(with_),
   );
 const isRefusal = (error: unknown): boolean => isAppError(error, 'STORE_KEY');
 
@@ -90,7 +90,7 @@ test('sealed: who watches a collection is told of what others commit there, also
   const own = await startRedis({ appendOnly: true });
   const openOwn = (): Promise<Store> =>
     createRedisStore({ server: { url: `unix:${own.socket}` }, logger: silentLogger }).then(
-      (store) => createSealedStore(store, key),
+      (store) => createSealedStore(store, () => ringOf(key)),
     );
   const [store, other] = [await openOwn(), await openOwn()];
   let told = Promise.withResolvers<undefined>();

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { AppError } from '../errors/app-error.ts';
+import { syncPath, writeDurably } from '../files/durable.ts';
+import type { RootPaths } from '../paths/root-paths.ts';
+import type { KeyRing } from './sealed-store.ts';
+import { readClusterKey } from './store-choice.ts';
+
+/**
+ * The cluster's key on this node, and how another one takes its place while the node runs: first it
+ * is known, then it seals, then the one before it is forgotten. Each step may be repeated.
+ */
+export interface ClusterKeys {
+  /** One object as long as no key changes. */
+  ring(): KeyRing;
+  /** The key that is known and does not seal yet. */
+  readonly next: Uint8Array | undefined;
+  /** From here on this node reads what others seal with it. */
+  learn(key: Uint8Array): Promise<void>;
+  /** From here on this node seals with it, and reads what was sealed before. */
+  sealWith(key: Uint8Array): Promise<void>;
+  /** Forgets every key but the one that seals. @throws AppError CONFLICT when that is another one */
+  forgetOthers(fingerprint: string): Promise<void>;
+}
+
+/** Tells keys apart, and says nothing of them. */
+export function fingerprintOf(key: Uint8Array): string {
+  return createHash('sha256').update('cluster key\n').update(key).digest('hex');
+}
+
+/**
+ * INVARIANT: `cluster.key` is the key that seals, whenever the power goes; beside it lie, each for
+ * root alone, the one that is learnt (`cluster.key.next`) and the one that was before
+ * (`cluster.key.before`).
+ * @throws AppError STORE_KEY without any, FILE_UNREADABLE
+ */
+export async function loadClusterKeys(
+  paths: Pick<RootPaths, 'clusterKeyFile' | 'nextClusterKeyFile' | 'formerClusterKeyFile'>,
+): Promise<ClusterKeys> {
+  const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile } = paths;
+  const loaded = await readClusterKey(clusterKeyFile);
+  if (loaded === undefined) {
+    throw new AppError('STORE_KEY', `there is no ${clusterKeyFile}`, {
+      hint: 'copy it from another node of the cluster, for root only',
+    });
+  }
+  let sealing = loaded;
+  let next = await readClusterKey(nextClusterKeyFile);
+  let former = await readClusterKey(formerClusterKeyFile);
+  let ring = makeRing();
+
+  function makeRing(): KeyRing {
+    const others = [next, former].filter((key) => key !== undefined);
+    return { sealing, opening: [sealing, ...others] };
+  }
+  const write = (path: string, key: Uint8Array): Promise<void> =>
+    writeDurably(path, `${Buffer.from(key).toString('base64')}\n`, { mode: 0o600 });
+
+  return {
+    ring: () => ring,
+    get next() {
+      return next;
+    },
+    learn: async (key) => {
+      if (isSame(key, sealing) || isSame(key, next)) return;
+      await write(nextClusterKeyFile, key);
+      next = key;
+      ring = makeRing();
+    },
+    sealWith: async (key) => {
+      if (isSame(key, sealing)) return;
+      await write(nextClusterKeyFile, key);
+      await write(formerClusterKeyFile, sealing);
+      await rename(nextClusterKeyFile, clusterKeyFile);
+      await syncPath(dirname(clusterKeyFile));
+      [former, sealing, next] = [sealing, key, undefined];
+      ring = makeRing();
+    },
+    forgetOthers: async (fingerprint) => {
+      if (fingerprintOf(sealing) !== fingerprint)
+        throw new AppError('CONFLICT', 'this node seals with another key than that');
+      await rm(nextClusterKeyFile, { force: true });
+      await rm(formerClusterKeyFile, { force: true });
+      await syncPath(dirname(clusterKeyFile));
+      [next, former] = [undefined, undefined];
+      ring = makeRing();
+    },
+  };
+}
+
+function isSame(a: Uint8Array, b: Uint8Array | undefined): boolean {
+  return b !== undefined && Buffer.from(a).equals(b);
+}

@@ -1,0 +1,191 @@
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { chmodSync } from 'node:fs';
+import type { Clock } from '../clock/clock.ts';
+import { AppError, messageOf } from '../errors/app-error.ts';
+import type { Logger } from '../log/log.ts';
+
+export interface MarkedKey {
+  readonly collection: string;
+  readonly id: string;
+}
+export interface MarkedRecord extends MarkedKey {
+  readonly stamp: number;
+}
+
+/** A record against what was seen of it. `unsure`: it changed since the reader asked; ask again. */
+export type Judgement = 'current' | 'replayed' | 'unsure';
+
+/**
+ * The newest of each record that this node has seen, by the stamp that is sealed with it: who can
+ * write to a store that several nodes share could otherwise put an older one back.
+ */
+export interface HighWater {
+  /** What a reader holds against the judgement: taken before it asks the store. */
+  readonly version: number;
+  /** For a record that is written now: newer than all that was seen, of any record. */
+  nextStamp(): number;
+  /** @param asked the version before the store was asked */
+  judge(record: MarkedRecord, asked: number): Judgement;
+  /** Those of a collection that were there before the store was asked. */
+  knownIds(collection: string, asked: number): readonly string[];
+  /** Raises marks; never lowers one. */
+  note(records: readonly MarkedRecord[]): void;
+  /** What is gone does not come back, unless somebody makes it anew. */
+  noteGone(keys: readonly MarkedKey[]): void;
+  close(): void;
+}
+
+export interface HighWaterOptions {
+  readonly path: string;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly logger: Logger;
+}
+
+interface Mark {
+  readonly stamp: number;
+  readonly raisedAt: number;
+}
+
+/** More than go away while one question is under way. */
+const MAX_REMEMBERED_GONE = 10_000;
+
+const SCHEMA = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = NORMAL;
+  CREATE TABLE IF NOT EXISTS marks (
+    collection TEXT NOT NULL,
+    id TEXT NOT NULL,
+    stamp INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    PRIMARY KEY (collection, id)
+  ) STRICT, WITHOUT ROWID`;
+
+/**
+ * In memory, and in a file beside the store's key; only what is gone is in the file alone.
+ * @throws AppError FILE_UNREADABLE
+ */
+export function openHighWater(options: HighWaterOptions): HighWater {
+  const { path } = options;
+  try {
+    const database = new DatabaseSync(path);
+    chmodSync(path, 0o600);
+    database.exec(SCHEMA);
+    return new FileHighWater(database, options);
+  } catch (error) {
+    throw new AppError('FILE_UNREADABLE', `${path} cannot be used: ${messageOf(error)}`, {
+      hint: 'gnt-cluster accept-records begins a new one, which takes the records as they are now',
+      cause: error,
+    });
+  }
+}
+
+/**
+ * INVARIANTS: a mark only rises; what was noted in memory is in the file, unless the log says that
+ * it could not be written. A power cut may take the last marks: what they were for can be put back
+ * then, and nothing older.
+ */
+class FileHighWater implements HighWater {
+  readonly #options: HighWaterOptions;
+  readonly #database: DatabaseSync;
+  readonly #upsert: StatementSync;
+  readonly #selectGone: StatementSync;
+  readonly #marks = new Map<string, Map<string, Mark>>();
+  /** Of what went away while a reader may still have been asking, by collection and id. */
+  readonly #goneAt = new Map<string, number>();
+  #version = 0;
+  #highest: number;
+
+  constructor(database: DatabaseSync, options: HighWaterOptions) {
+    this.#options = options;
+    this.#database = database;
+    this.#upsert = database.prepare(
+      `INSERT INTO marks (collection, id, stamp, gone) VALUES (?, ?, ?, ?)
+       ON CONFLICT (collection, id) DO UPDATE SET stamp = max(stamp, excluded.stamp), gone = excluded.gone`,
+    );
+    this.#selectGone = database.prepare(
+      'SELECT stamp FROM marks WHERE collection = ? AND id = ? AND gone = 1',
+    );
+    const top = database.prepare('SELECT max(stamp) AS top FROM marks').get()?.['top'];
+    this.#highest = typeof top === 'number' ? top : 0;
+    const live = database.prepare('SELECT collection, id, stamp FROM marks WHERE gone = 0').all();
+    // Columns of a STRICT table have these types.
+    for (const mark of live as unknown as MarkedRecord[]) this.#keep(mark);
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  nextStamp(): number {
+    this.#highest = Math.max(this.#highest + 1, this.#options.clock.now());
+    return this.#highest;
+  }
+
+  judge({ collection, id, stamp }: MarkedRecord, asked: number): Judgement {
+    const mark = this.#marks.get(collection)?.get(id);
+    if (mark !== undefined) {
+      if (stamp >= mark.stamp) return 'current';
+      return mark.raisedAt > asked ? 'unsure' : 'replayed';
+    }
+    const gone = this.#selectGone.get(collection, id)?.['stamp'];
+    if (typeof gone !== 'number' || stamp > gone) return 'current';
+    return (this.#goneAt.get(`${collection}/${id}`) ?? 0) > asked ? 'unsure' : 'replayed';
+  }
+
+  knownIds(collection: string, asked: number): readonly string[] {
+    const marks = this.#marks.get(collection) ?? new Map<string, Mark>();
+    return [...marks].flatMap(([id, { raisedAt }]) => (raisedAt <= asked ? [id] : []));
+  }
+
+  note(records: readonly MarkedRecord[]): void {
+    const higher = records.filter(({ collection, id, stamp }) => {
+      const known = this.#marks.get(collection)?.get(id)?.stamp;
+      return known === undefined || stamp > known;
+    });
+    if (higher.length === 0) return;
+    this.#version += 1;
+    for (const record of higher) this.#keep(record);
+    this.#write(higher.map(({ collection, id, stamp }) => [collection, id, stamp, 0]));
+  }
+
+  noteGone(keys: readonly MarkedKey[]): void {
+    const known = keys.flatMap(({ collection, id }) => {
+      const stamp = this.#marks.get(collection)?.get(id)?.stamp;
+      return stamp === undefined ? [] : [{ collection, id, stamp }];
+    });
+    if (known.length === 0) return;
+    this.#version += 1;
+    for (const { collection, id } of known) {
+      this.#marks.get(collection)?.delete(id);
+      this.#goneAt.set(`${collection}/${id}`, this.#version);
+    }
+    for (const key of this.#goneAt.keys()) {
+      if (this.#goneAt.size <= MAX_REMEMBERED_GONE) break;
+      this.#goneAt.delete(key);
+    }
+    this.#write(known.map(({ collection, id, stamp }) => [collection, id, stamp, 1]));
+  }
+
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+
+  #keep({ collection, id, stamp }: MarkedRecord): void {
+    const marks = this.#marks.get(collection) ?? new Map<string, Mark>();
+    this.#marks.set(collection, marks);
+    marks.set(id, { stamp, raisedAt: this.#version });
+    this.#highest = Math.max(this.#highest, stamp);
+  }
+
+  /** One transaction, without a wait for the disk: a full one must not end what was committed. */
+  #write(rows: readonly (readonly [string, string, number, 0 | 1])[]): void {
+    try {
+      this.#database.exec('BEGIN IMMEDIATE');
+      for (const row of rows) this.#upsert.run(...row);
+      this.#database.exec('COMMIT');
+    } catch (error) {
+      if (this.#database.isOpen && this.#database.isTransaction) this.#database.exec('ROLLBACK');
+      this.#options.logger.error('store.marks-not-kept', { reason: messageOf(error) });
+    }
+  }
+}
