@@ -16,7 +16,7 @@ import {
   readAppearance,
   type Terminal,
 } from './terminal/terminal.ts';
-import { errorOfUsage, isHelpShown, prepareForUse } from './usage.ts';
+import { errorOfUsage, isHelpShown, prepareForUse, refuseUnknownCommand } from './usage.ts';
 import { createValueSource } from './values/value-source.ts';
 
 const { env, argv, stdin, stdout, stderr } = process;
@@ -75,6 +75,7 @@ async function run(): Promise<void> {
     write: (text) => stdout.write(text),
     columns: stdout.columns ?? DEFAULT_COLUMNS,
   });
+  refuseUnknownCommand(command, given);
   try {
     await command.parseAsync([...expandArguments(given)], { from: 'user' });
   } catch (error) {

@@ -23,6 +23,21 @@ export function prepareForUse(
   for (const subcommand of command.commands) prepareForUse(subcommand, output);
 }
 
+/**
+ * Commander shows the program's help for an unknown command that has `--help` beside it, as if
+ * there were nothing wrong.
+ * @throws CommanderError as for the command without `--help`
+ */
+export function refuseUnknownCommand(root: Command, argv: readonly string[]): void {
+  const [word] = argv;
+  if (word === undefined || word.startsWith('-') || word === 'help') return;
+  const isKnown = root.commands.some(
+    (command) => command.name() === word || command.aliases().includes(word),
+  );
+  if (isKnown || root.commands.length === 0) return;
+  throw new CommanderError(2, 'commander.unknownCommand', `error: unknown command '${word}'`);
+}
+
 /** Whether commander's end is a success: help or version was printed. */
 export function isHelpShown(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
@@ -43,7 +58,8 @@ export function errorOfUsage(
   const [first = ''] = error.message.replace(/^error: /, '').split('\n');
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
-  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : helpHint });
+  const help = error.code === 'commander.unknownCommand' ? `see: ${program} --help` : helpHint;
+  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : help });
 }
 
 /**

@@ -1,8 +1,7 @@
+import type { z } from 'zod';
+
 /** What zod says of one field of an opcode. */
-export interface Issue {
-  readonly path: readonly PropertyKey[];
-  readonly message: string;
-}
+export type Issue = z.core.$ZodIssue;
 
 /** Options whose name is not that of their field in kebab case. */
 const OPTIONS: Readonly<Record<string, string>> = {
@@ -10,6 +9,8 @@ const OPTIONS: Readonly<Record<string, string>> = {
   newName: 'new name',
   disks: '--disk',
   nics: '--net',
+  memoryMiB: 'memory',
+  sizeBytes: 'size',
   beparams: '-B',
   hvparams: '-H',
   sshKeys: '--ssh-key',
@@ -55,14 +56,36 @@ export function describeIssue(issue: Issue, input: unknown): string {
   const [field = '', ...rest] = issue.path.map(String);
   const option =
     OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  const below = KEYS_WITHHELD.has(field) ? [] : rest;
+  const below = KEYS_WITHHELD.has(field) ? [] : rest.map((key) => OPTIONS[key] ?? key);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
   return [
     [option, ...below].join(' '),
     ...(isShown ? [`'${String(value).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
-    issue.message,
+    reasonOf(issue),
   ].join(': ');
+}
+
+/** The schema's own words, where it has some; zod's are about types that no operator wrote. */
+function reasonOf(issue: Issue): string {
+  switch (issue.code) {
+    case 'too_small':
+      return issue.origin === 'string' ? 'is empty' : `must be at least ${String(issue.minimum)}`;
+    case 'too_big':
+      return issue.origin === 'string'
+        ? `has more than ${String(issue.maximum)} characters`
+        : `must be at most ${String(issue.maximum)}`;
+    case 'invalid_value':
+      return `must be one of ${issue.values.map(String).join(', ')}`;
+    case 'unrecognized_keys':
+      return `there is no ${issue.keys.join(', ')}`;
+    case 'invalid_type':
+      return issue.expected === 'number' || issue.expected === 'int'
+        ? 'must be a whole number'
+        : issue.message;
+    default:
+      return issue.message;
+  }
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {

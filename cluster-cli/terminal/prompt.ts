@@ -34,13 +34,22 @@ export async function confirm(context: Context, question: string): Promise<boole
   return /^y(es)?$/i.test(await promptShown(context, `${question} [y/N] `));
 }
 
-/** Asks on stderr and reads a line from the terminal, without the blanks around it. */
+/**
+ * Asks on stderr and reads a line from the terminal, without the blanks around it.
+ * @throws AppError INTERRUPTED on Ctrl-C or end of input
+ */
 export async function promptShown(context: Context, question: string): Promise<string> {
   const { createInterface } = await import('node:readline/promises');
   const { stdin, stderr } = context.terminal;
   const lines = createInterface({ input: stdin, output: stderr });
+  // The terminal is in raw mode: Ctrl-C is a byte that readline turns into this event.
+  const interrupted = new Promise<never>((_resolve, reject) => {
+    const stop = (): void => reject(new AppError('INTERRUPTED', 'nothing was changed'));
+    lines.once('SIGINT', stop);
+    lines.once('close', stop);
+  });
   try {
-    return (await lines.question(question)).trim();
+    return (await Promise.race([lines.question(question), interrupted])).trim();
   } finally {
     lines.close();
   }

@@ -28,7 +28,17 @@ export function parseSizeMiB(option: string, text: string): number {
   });
 }
 
-/** As {@link parseSizeMiB}, in bytes. */
+/** A number below this without a unit was meant to have one: no disk is that small. */
+const LEAST_DISK_MIB = 16;
+
+/** The size of a disk, as {@link parseSizeMiB}, in bytes. */
 export function parseSizeBytes(option: string, text: string): number {
-  return parseSizeMiB(option, text) * MIB;
+  const sizeMiB = parseSizeMiB(option, text);
+  if (sizeMiB < LEAST_DISK_MIB && /^[\d.]+$/.test(text.trim())) {
+    throw new AppError('USAGE', `option ${option}: '${text}' without a unit is ${sizeMiB} MiB`, {
+      hint: `write ${text.trim()}G, or ${text.trim()}M if it is meant`,
+      details: { option, value: text },
+    });
+  }
+  return sizeMiB * MIB;
 }

@@ -1,13 +1,17 @@
+import { constants } from 'node:fs';
 import { chmod, mkdir, open, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
 import { holdImages } from './hold-images.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
 const MIN_FREE_BYTES = 64 * MIB;
+
+/** Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64). */
+const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
 
 /** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
 export interface InstanceDisks {
@@ -15,6 +19,11 @@ export interface InstanceDisks {
   /** @throws AppError DISK_SPACE */
   checkSpace(): Promise<void>;
   freeBytes(): Promise<number>;
+  /**
+   * Whether the file system can hold files of these sizes at all, sparse as they are.
+   * @throws AppError VALIDATION
+   */
+  checkSizes(disks: readonly { readonly sizeBytes: number }[]): Promise<void>;
   /**
    * Whether nobody has them open, a machine that this daemon knows nothing of included.
    * @throws AppError DISK_IN_USE
@@ -56,6 +65,9 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         },
       );
     },
+    checkSizes: async (disks) => {
+      for (const { sizeBytes } of disks) await checkSize(disksDir, sizeBytes);
+    },
     checkUnused: async (instance) => (await holdImages(dirOf(instance)))[Symbol.asyncDispose](),
     createEmpty: async (instance) => {
       await using held = new AsyncDisposableStack();
@@ -80,6 +92,21 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       await rm(dirOf(instance), { recursive: true, force: true });
     },
   };
+}
+
+/** Asks the file system itself, by a file that has no name and is gone when it is closed. */
+async function checkSize(directory: string, sizeBytes: number): Promise<void> {
+  try {
+    await using file = await open(directory, O_TMPFILE | constants.O_RDWR, 0o600);
+    await file.truncate(sizeBytes);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EFBIG') return; // it will be told where it matters
+    const gib = Math.ceil(sizeBytes / GIB);
+    throw new AppError('VALIDATION', `a disk of ${gib} GiB is more than a file can have here`, {
+      hint: `give a smaller size, or put ${directory} on a file system that has larger files`,
+      cause: error,
+    });
+  }
 }
 
 async function requireFile(instance: InstanceRecord, index: number, path: string): Promise<void> {

@@ -1,8 +1,10 @@
 import { rm } from 'node:fs/promises';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { writeSeedDisk } from '../disks/seed-disk.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
@@ -83,6 +85,7 @@ class KeeperRunner implements InstanceRunner {
 
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
     await this.checkDisksUnused(instance);
+    refuseTooMuchMemory(instance.beparams.memoryMiB);
     for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
     if (instance.hvparams.accel === 'kvm') {
       await this.#dependencies.chooseAccelerator('kvm', undefined);
@@ -215,4 +218,17 @@ class KeeperRunner implements InstanceRunner {
       networkConfig: networkConfig ?? '',
     });
   }
+}
+
+/** @throws AppError VALIDATION: even with nothing else on the host, it could not run */
+function refuseTooMuchMemory(memoryMiB: number): void {
+  const hostMiB = Math.floor(totalmem() / MIB);
+  if (memoryMiB <= hostMiB) return;
+  throw new AppError(
+    'VALIDATION',
+    `memory of ${memoryMiB} MiB is more than this host's ${hostMiB}`,
+    {
+      hint: 'give less by -B memory=',
+    },
+  );
 }

@@ -38,7 +38,7 @@ export function modifyOsHandler(
           applyOsChanges(settings, opcode, trust);
         if (opcode.trusted === false) await revoke(opcode.name, change, clusters, context);
         else await clusters.updateOs(opcode.name, change);
-        if (opcode.trusted === true) tellTrust(opcode.name, found, context);
+        if (found !== null) tellTrust(opcode.name, found, context);
         return { name: opcode.name, ...(found !== null && { digest: found.digest }) };
       };
     },
@@ -47,27 +47,25 @@ export function modifyOsHandler(
 
 /**
  * The content that is to be trusted: this node's, or that of another one where this one has none.
- * @returns null when no node has it
- * @throws AppError OS_INVALID
+ * @throws AppError OS_NOT_FOUND, OS_INVALID
  */
 async function findContent(
   name: string,
   { osRegistry, findElsewhere, nodeName }: OperationDependencies,
-): Promise<FoundElsewhere | null> {
+): Promise<FoundElsewhere> {
   const [osName = name] = name.split('+');
   const diagnosis = await osRegistry.diagnose(osName);
-  if (diagnosis === undefined) return findElsewhere(osName);
-  return { node: nodeName, digest: await digestDefinition(diagnosis.path) };
+  const found =
+    diagnosis === undefined
+      ? await findElsewhere(osName)
+      : { node: nodeName, digest: await digestDefinition(diagnosis.path) };
+  if (found !== null) return found;
+  throw new AppError('OS_NOT_FOUND', `no node has an OS definition '${osName}' to trust`, {
+    hint: 'trust is given to content: install the definition first; gnt-os list shows what there is',
+  });
 }
 
-function tellTrust(name: string, found: FoundElsewhere | null, { report }: JobContext): void {
-  if (found === null) {
-    report.log(
-      `there is no OS definition '${name}' whose content could be trusted: gnt-os trust ${name} when it is there`,
-      'warn',
-    );
-    return;
-  }
+function tellTrust(name: string, found: FoundElsewhere, { report }: JobContext): void {
   report.log(`OS ${name} is trusted as it is now on node ${found.node}: ${found.digest}`);
 }
 

@@ -48,6 +48,7 @@ export function createInstanceHandler(
         { secrets: secrets.osParameters, signal, isImport: imported !== null },
         dependencies,
       );
+      await disks.checkSizes(planned.disks);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();

@@ -83,6 +83,7 @@ export const errorCodes = {
   SECRET_LOST: 1,
   JOB_CANCELED: 1,
   JOB_INTERRUPTED: 1,
+  NOT_CONFIRMED: 1,
   NODED_UNREACHABLE: 3,
   INTERRUPTED: 130,
 } as const satisfies Record<string, 1 | 2 | 3 | 130>;

@@ -71,7 +71,7 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
     'an unknown acceleration',
     ['-H', 'kvm:accel=fast', 'web1'],
-    /^error\[VALIDATION\]: -H accel: 'fast': Invalid option/m,
+    /^error\[VALIDATION\]: -H accel: 'fast': must be one of auto, kvm, tcg$/m,
   ],
   [
     'an unknown backend parameter',

@@ -48,3 +48,14 @@ test('every command of every program has its own help', async () => {
     assert.equal(help.stderr, '', name);
   }
 });
+
+test('help for a command that does not exist is an error that names the nearest', async () => {
+  const { status, stdout, stderr } = await runProgram('gnt-instance', ['moidfy', '--help'], {
+    root: '/nonexistent',
+  });
+  assert.deepEqual([status, stdout], [2, '']);
+  assert.match(stderr, /unknown command 'moidfy'\nhint: did you mean modify\?/);
+  const far = await runProgram('gnt-instance', ['migrate', '--help'], { root: '/nonexistent' });
+  assert.equal(far.status, 2);
+  assert.match(far.stderr, /unknown command 'migrate'\nhint: see: gnt-instance --help/);
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -13,6 +13,8 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
  * What can be refused without a machine: each with its exit status, its code, the offending value,
  * and nothing changed.
  */
+/** `EXT4_SUPER_MAGIC`, statfs(2): files of at most 16 TiB. */
+const EXT4_MAGIC = 0xef53;
 let lab: Lab;
 
 before(async () => {
@@ -45,6 +47,27 @@ async function instanceNames(): Promise<string> {
 test("refuses an instance without OS, image or medium in Ganeti's words", async () => {
   const result = await lab.run('gnt-instance', ['add', 'a.example.com']);
   assertRefused(result, 2, 'VALIDATION', /No guest OS or OS image specified/);
+  assert.equal(await instanceNames(), '');
+});
+
+for (const [name, args, offender] of [
+  ['more memory than the host has', ['-B', 'memory=900T', '--os-image', '/etc/hostname'], /memory/],
+  ['a disk of two megabytes by mistake', ['-s', '2', '--os-image', '/etc/hostname'], /write 2G/],
+] as const) {
+  test(`refuses ${name}`, async () => {
+    const result = await lab.run('gnt-instance', ['add', ...args, 'a.example.com']);
+    assert.equal(result.status, 2, result.stderr);
+    assert.match(result.stderr, offender);
+    assert.equal(await instanceNames(), '');
+  });
+}
+
+test('refuses a disk that is larger than a file can be', async (t) => {
+  const { type } = await statfs(lab.paths.root);
+  if (type !== EXT4_MAGIC) return t.skip('this file system has larger files than ext4');
+  const args = ['add', '-s', '500T', '--os-image', '/etc/hostname', 'a.example.com'];
+  const result = await lab.run('gnt-instance', args);
+  assertRefused(result, 2, 'VALIDATION', /512000 GiB/);
   assert.equal(await instanceNames(), '');
 });
 

@@ -25,8 +25,8 @@ export interface ForceOptions extends SubmitOptions {
 }
 
 /**
- * Asks before something is lost; without a terminal there is nobody to ask.
- * @throws AppError USAGE, INTERRUPTED
+ * Asks before something is removed; off a terminal there is nobody to ask, and nothing is.
+ * @throws AppError USAGE, NOT_CONFIRMED, INTERRUPTED
  */
 export async function confirmLoss(
   context: Context,
@@ -34,9 +34,13 @@ export async function confirmLoss(
   options: ForceOptions,
 ): Promise<void> {
   if (options.force || options.dryRun) return;
-  if (!context.terminal.stdin.isTTY) return;
+  if (!context.terminal.stdin.isTTY) {
+    throw new AppError('USAGE', `${what} There is no terminal to ask whether that is meant`, {
+      hint: 'give --force if it is',
+    });
+  }
   if (await confirm(context, `${what} Continue?`)) return;
-  throw new AppError('INTERRUPTED', 'nothing was changed');
+  throw new AppError('NOT_CONFIRMED', 'nothing was changed');
 }
 
 async function change(
@@ -55,7 +59,9 @@ export async function runReinstall(
   options: InstallationOptions & ForceOptions,
 ): Promise<void> {
   const installation = await composeInstallation(context, options);
-  await confirmLoss(context, `This overwrites the disks of ${name}.`, options);
+  // In scripts this word is enough, as it always was: an installation can be made again.
+  if (context.terminal.stdin.isTTY)
+    await confirmLoss(context, `This overwrites the disks of ${name}.`, options);
   const opcode: OpcodeInput = { opcode: 'INSTANCE_REINSTALL', name, ...installation };
   await change(context, opcode, options, `instance ${name} is installed again`);
 }

@@ -290,10 +290,26 @@ test('remove asks on a terminal, and no is no', async () => {
       },
     });
   };
-  assert.equal((await answer('n\r')).status, 130);
+  assert.equal((await answer('n\r')).status, 1);
+  assert.equal((await answer('\x03')).status, 130);
+  assert.equal((await answer('\x04')).status, 130);
   assert.equal(daemon.submitted.length, 0);
   assert.equal((await answer('y\r')).status, 0);
   assert.equal(daemon.submitted.length, 1);
+});
+
+test('off a terminal nothing is removed unless it is forced', async () => {
+  daemon.script = (job) => [end({ ...job, status: 'success' })];
+  daemon.instances.push(sampleInstance({ name: 'web1' }));
+  const { status, stderr } = await runProgram('gnt-instance', ['remove', 'web1'], {
+    root: daemon.root,
+  });
+  assert.deepEqual([status, daemon.submitted.length], [2, 0]);
+  assert.match(stderr, /This removes web1 and its disks.*\n.*--force/);
+  const forced = await runProgram('gnt-instance', ['remove', '--force', 'web1'], {
+    root: daemon.root,
+  });
+  assert.deepEqual([forced.status, daemon.submitted.length], [0, 1]);
 });
 
 test('a reader that goes away is no failure', async () => {

@@ -21,6 +21,11 @@ test('sizes are MiB without a unit and Ganeti units with one', () => {
   assert.equal(parseSizeBytes('-s', '3M'), 3 * 1024 * 1024);
 });
 
+test('a disk of a few MiB that was not said to be is taken for a mistake', () => {
+  assert.throws(() => parseSizeBytes('-s', '2'), { code: 'USAGE', hint: /write 2G/ });
+  assert.equal(parseSizeBytes('-s', '16'), 16 * 1024 * 1024);
+});
+
 test('what is no size is refused by name', () => {
   for (const text of ['', '0', '0M', '-1G', '10X', '1e3', 'G', '1.2.3G', '99999999999T', '١G']) {
     assert.throws(() => parseSizeMiB('--os-size', text), {
