@@ -68,24 +68,17 @@ export function describeIssue(issue: Issue, input: unknown): string {
 
 /** The schema's own words, where it has some; zod's are about types that no operator wrote. */
 function reasonOf(issue: Issue): string {
-  switch (issue.code) {
-    case 'too_small':
-      return issue.origin === 'string' ? 'is empty' : `must be at least ${String(issue.minimum)}`;
-    case 'too_big':
-      return issue.origin === 'string'
-        ? `has more than ${String(issue.maximum)} characters`
-        : `must be at most ${String(issue.maximum)}`;
-    case 'invalid_value':
-      return `must be one of ${issue.values.map(String).join(', ')}`;
-    case 'unrecognized_keys':
-      return `there is no ${issue.keys.join(', ')}`;
-    case 'invalid_type':
-      return issue.expected === 'number' || issue.expected === 'int'
-        ? 'must be a whole number'
-        : issue.message;
-    default:
-      return issue.message;
-  }
+  if (issue.code === 'too_small')
+    return issue.origin === 'string' ? 'is empty' : `must be at least ${String(issue.minimum)}`;
+  if (issue.code === 'too_big')
+    return issue.origin === 'string'
+      ? `has more than ${String(issue.maximum)} characters`
+      : `must be at most ${String(issue.maximum)}`;
+  if (issue.code === 'invalid_value')
+    return `must be one of ${issue.values.map(String).join(', ')}`;
+  if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;
+  const isNumber = issue.code === 'invalid_type' && /^(number|int)$/.test(issue.expected);
+  return isNumber ? 'must be a whole number' : issue.message;
 }
 
 function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {

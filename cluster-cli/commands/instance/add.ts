@@ -206,9 +206,9 @@ export function readMetadata(
   Switch | 'userData' | 'vendorData' | 'networkConfig' | 'sshKeys' | 'metadata' | 'tags'
 > {
   const { values } = context;
-  const userData = readUserData(options.userData ?? [], values);
+  const userData = readUserData(options.userData ?? [], context);
   const document = (option: string, file: string | undefined): string | undefined =>
-    file === undefined ? undefined : readDocument(option, file, values);
+    file === undefined ? undefined : readDocument(option, file, context);
   const metadata = readParameters(
     { option: '--metadata', texts: options.metadata ?? [] },
     values,

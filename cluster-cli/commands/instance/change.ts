@@ -128,11 +128,11 @@ function composeDocumentChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const { userData, vendorData, networkConfig, sshKey } = options;
   const document = (option: string, given: string | undefined): string | null | undefined =>
-    resettable(given, (file) => readDocument(option, file, values));
+    resettable(given, (file) => readDocument(option, file, context));
   const isUserDataReset = userData?.length === 1 && userData[0] === RESET;
   const metadata = { option: '--metadata', texts: options.metadata ?? [] };
   return {
-    userData: userData && (isUserDataReset ? null : readUserData(userData, values)),
+    userData: userData && (isUserDataReset ? null : readUserData(userData, context)),
     vendorData: document('--vendor-data', vendorData),
     networkConfig: document('--network-config', networkConfig),
     sshKeys: sshKey && (sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)]),

@@ -1,6 +1,8 @@
 import { basename } from 'node:path';
 import type { HookFile } from '#shared/contract/hooks.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../../terminal/context.ts';
+import { remarkOnNetworkConfig, remarkOnUserData } from './cloud-documents.ts';
 import { composeUserData } from '../../values/user-data.ts';
 import type { ValueSource } from '../../values/value-source.ts';
 
@@ -8,17 +10,24 @@ import type { ValueSource } from '../../values/value-source.ts';
  * A file's bytes as the node's API carries them. `@FILE` means the same as FILE, `-` is stdin.
  * @throws AppError FILE_UNREADABLE
  */
-export function readDocument(option: string, file: string, source: ValueSource): string {
-  return source.readBytes(option, fileName(file)).toString('base64');
+export function readDocument(option: string, file: string, context: Context): string {
+  const bytes = context.values.readBytes(option, fileName(file));
+  if (option === '--network-config') warn(option, file, remarkOnNetworkConfig(bytes), context);
+  return bytes.toString('base64');
 }
 
 /** @throws AppError FILE_UNREADABLE, VALIDATION */
-export function readUserData(files: readonly string[], source: ValueSource): string | null {
+export function readUserData(files: readonly string[], context: Context): string | null {
   const read = files.map((file) => ({
     name: fileName(file),
-    bytes: source.readBytes('--user-data', fileName(file)),
+    bytes: context.values.readBytes('--user-data', fileName(file)),
   }));
+  for (const { name, bytes } of read) warn('--user-data', name, remarkOnUserData(bytes), context);
   return composeUserData(read)?.toString('base64') ?? null;
+}
+
+function warn(option: string, file: string, remark: string | null, context: Context): void {
+  if (remark !== null) context.warn(`${option} ${file}: ${remark}`);
 }
 
 /** Value of a document option that removes what is stored. */
@@ -53,12 +62,22 @@ export function readSshKeys(files: readonly string[], source: ValueSource): read
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '' && !line.startsWith('#'));
+    const wrong = keys.find((key) => !PUBLIC_KEY.test(key));
+    if (wrong !== undefined) {
+      throw new AppError('VALIDATION', `option --ssh-key: a line of ${file} is no public key`, {
+        hint: 'a line is as in authorized_keys: [options] TYPE BASE64 [comment], such as ssh-ed25519 AAAA… me@host',
+        details: { file },
+      });
+    }
     if (keys.length > 0) return keys;
     throw new AppError('VALIDATION', `option --ssh-key: ${file} holds no key`, {
       details: { file },
     });
   });
 }
+
+/** authorized_keys of sshd(8): options, if any, then type and key, whose base64 begins so. */
+const PUBLIC_KEY = /(^|\s)(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+ AAAA/;
 
 function fileName(file: string): string {
   return file.startsWith('@') ? file.slice(1) : file;

@@ -1,0 +1,56 @@
+import { parseDocument } from 'yaml';
+import { suggest } from '../../render/suggest.ts';
+
+/**
+ * What a guest will make of a document that is most likely a mistake, in words. Nothing is refused:
+ * what a guest takes is the guest's to say.
+ */
+
+/** First lines that cloud-init, Kairos, Ignition or systemd know (their documentation). */
+const FIRST_LINES = [
+  '#cloud-config',
+  '#!',
+  '#include',
+  '#cloud-boothook',
+  '#part-handler',
+  '#upstart-job',
+  '#systemd-userdata',
+  '## template: jinja',
+  'Content-Type:',
+  'MIME-Version:',
+  'From ',
+  '{',
+];
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+const MAX_SHOWN = 40;
+
+/** @param bytes the whole user data of an instance that is one document */
+export function remarkOnUserData(bytes: Buffer): string | null {
+  if (bytes.length === 0 || bytes.subarray(0, 2).equals(GZIP_MAGIC)) return null;
+  const text = bytes.toString('utf8');
+  const [first = ''] = text.split('\n', 1);
+  if (first.startsWith('#cloud-config') && !first.startsWith('#cloud-config-')) {
+    const fault = yamlFault(text);
+    return fault && `a cloud-config that no guest can read: ${fault}`;
+  }
+  if (FIRST_LINES.some((known) => first.startsWith(known))) return null;
+  const near = suggest(first.trim().toLowerCase(), FIRST_LINES);
+  return `its first line is '${first.slice(0, MAX_SHOWN)}', which cloud-init does not know${near === null ? '' : `; did you mean ${near}?`}`;
+}
+
+export function remarkOnNetworkConfig(bytes: Buffer): string | null {
+  const text = bytes.toString('utf8');
+  const fault = yamlFault(text);
+  if (fault !== null) return `not YAML: ${fault}`;
+  const document = parseDocument(text, { version: '1.1' });
+  const top = document.has('network') ? ['network'] : [];
+  if (document.getIn([...top, 'config']) === 'disabled')
+    return 'it switches the configuration off: the channel stays down too, and nothing is served';
+  const version: unknown = document.getIn([...top, 'version']);
+  return version === 1 || version === 2 ? null : 'it has no version 1 or 2, which cloud-init needs';
+}
+
+function yamlFault(text: string): string | null {
+  const [error] = parseDocument(text, { version: '1.1' }).errors;
+  return error === undefined ? null : (error.message.split('\n', 1)[0] ?? error.message);
+}
