@@ -2,12 +2,10 @@ import { createReadStream } from 'node:fs';
 import { open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
+import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
 
 /** A hostile script may print for ever; what comes after this is counted, not kept. */
-const MAX_LOG_BYTES = 8 * MIB;
 const TAIL_LINES = 20;
 const FOLLOW_INTERVAL_MS = 500;
 
@@ -49,10 +47,10 @@ export class InstallLog {
     const text = toOneRecord(this.#mask(line)).slice(0, MAX_LOG_LINE_LENGTH);
     this.#tail.push(text);
     if (this.#tail.length > TAIL_LINES) this.#tail.shift();
-    if (this.#writtenBytes > MAX_LOG_BYTES) return;
-    const isLast = this.#writtenBytes + text.length > MAX_LOG_BYTES;
+    if (this.#writtenBytes > MAX_INSTALL_LOG_BYTES) return;
+    const isLast = this.#writtenBytes + text.length > MAX_INSTALL_LOG_BYTES;
     const bytes = isLast ? '… the log is full: further lines are not kept\n' : `${text}\n`;
-    this.#writtenBytes += isLast ? MAX_LOG_BYTES : Buffer.byteLength(bytes);
+    this.#writtenBytes += isLast ? MAX_INSTALL_LOG_BYTES : Buffer.byteLength(bytes);
     // A log that cannot be written (full disk) must not end the installation; the tail is kept in
     // memory.
     this.#writing = this.#writing.then(() => this.#file.write(bytes)).catch(() => undefined);

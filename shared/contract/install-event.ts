@@ -1,8 +1,11 @@
 import { z } from 'zod';
+import { MIB } from '../units/bytes.ts';
 import { installStage, sha256Hex } from './primitives.ts';
 
 /** Longest line that is kept of a script's output, in characters. */
 export const MAX_LOG_LINE_LENGTH = 4096;
+/** What the log of one installation holds; the agent sends no more of what scripts print. */
+export const MAX_INSTALL_LOG_BYTES = 8 * MIB;
 /**
  * Of a request for what is the agent's alone to read: `signPath` of the path, in hex.
  */

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { tryCommand } from '../process/command.ts';
 import { type DiskLocations, linkDisks, listDisksBySerial, listPartitions } from './disks.ts';
 import type { FileSystem } from './fstab.ts';
@@ -50,8 +51,27 @@ export async function listFileSystems(plan: InstallPlan, at: DiskLocations): Pro
     }
   }
   if (!found.some((fileSystem) => fileSystem.type === 'LVM2_member')) return found;
+  refuseTwins((await tryCommand('vgs', ['--noheadings', '-o', 'vg_name'])).stdout);
   await activateVolumeGroups();
   return [...found, ...(await listLogicalVolumes(at))];
+}
+
+/**
+ * Device nodes of logical volumes are named after their group: of two groups of one name, nobody
+ * can say which is meant.
+ * @param listed names as vgs prints them
+ * @throws AppError IMAGE_INVALID naming the group
+ */
+function refuseTwins(listed: string): void {
+  const names = listed
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((name) => name !== '');
+  const twin = names.find((name, index) => names.indexOf(name) !== index);
+  if (twin === undefined) return;
+  throw new AppError('IMAGE_INVALID', `two volume groups are named ${twin}`, {
+    hint: 'rename one of them with vgrename, or leave its disk out',
+  });
 }
 
 async function listLogicalVolumes(at: DiskLocations): Promise<FileSystem[]> {

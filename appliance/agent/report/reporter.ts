@@ -1,5 +1,5 @@
 import type { InstallEvent } from '#shared/contract/install-event.ts';
-import { MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
+import { MAX_INSTALL_LOG_BYTES, MAX_LOG_LINE_LENGTH } from '#shared/contract/install-event.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { StageFailure, StageObserver, StageReporter } from './stage.ts';
@@ -33,14 +33,22 @@ export function createReporter(options: ReporterOptions): Reporter {
   const clean = (text: string, limit: number): string => options.mask(text).slice(0, limit);
   const stamp = (): string => (uptimeMs() / 1000).toFixed(2).padStart(7);
   let lastProgressAtMs = -Infinity;
+  /** Of the log, for what scripts and hooks print; negative when there was more. */
+  let roomBytes = MAX_INSTALL_LOG_BYTES;
 
   function reporterFor(stage: InstallStage): StageReporter {
+    const log: StageReporter['log'] = (line, stream = 'agent') => {
+      if (stream !== 'agent') {
+        if (roomBytes < 0) return;
+        roomBytes -= Math.min(line.length, MAX_LOG_LINE_LENGTH) + 1;
+        if (roomBytes < 0) return log('the log is full: what else is printed is left out');
+      }
+      const text = clean(line, MAX_LOG_LINE_LENGTH);
+      send({ type: 'log', atMs: uptimeMs(), stage, stream, line: text });
+      print(`${stamp()} ${stage}: ${text}`);
+    };
     return {
-      log(line, stream = 'agent') {
-        const text = clean(line, MAX_LOG_LINE_LENGTH);
-        send({ type: 'log', atMs: uptimeMs(), stage, stream, line: text });
-        print(`${stamp()} ${stage}: ${text}`);
-      },
+      log,
       progress(doneBytes, totalBytes) {
         const atMs = uptimeMs();
         if (atMs - lastProgressAtMs < MIN_PROGRESS_INTERVAL_MS) return;
