@@ -19,6 +19,7 @@ export interface NodedOptions extends RapiOptions {
   readonly imageCacheGib: string;
   readonly maxInstalls?: string | undefined;
   readonly installReserveMib: string;
+  readonly maxStarts: string;
   readonly applianceBootTimeout: string;
   readonly machineUids: string;
   readonly userNicsReachHost?: boolean | undefined;
@@ -32,6 +33,8 @@ export interface NodedConfig {
   readonly imageCacheBytes: number;
   /** How many installations may run at the same time. */
   readonly maxInstalls: number;
+  /** How many instances are started at the same time after a reboot of the host. */
+  readonly maxStarts: number;
   /** Memory of the node that installations leave alone. */
   readonly installReserveMiB: number;
   /** From power-on of an appliance to its agent's first word. */
@@ -81,6 +84,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
       options.maxInstalls === undefined
         ? Math.max(MIN_DEFAULT_INSTALLS, availableParallelism())
         : parseCount('--max-installs', options.maxInstalls, 1),
+    maxStarts: parseCount('--max-starts', options.maxStarts, 1),
     installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
     applianceBootTimeoutMs:
       parseCount('--appliance-boot-timeout', options.applianceBootTimeout, 1) * 1000,

@@ -21,6 +21,11 @@ async function main(): Promise<number> {
       '--max-installs <n>',
       'installations at the same time, the others wait (default: processors, at least 2)',
     )
+    .option(
+      '--max-starts <n>',
+      'instances started at the same time after a reboot of the host',
+      '2',
+    )
     .option('--install-reserve-mib <mib>', 'memory that installations leave to others', '256')
     .option(
       '--appliance-boot-timeout <seconds>',

@@ -2,6 +2,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
 import type { NodedConfig } from './config.ts';
+import type { MachineExit } from './hypervisor/machine.ts';
 import { createGuestContent } from './install/guest-content.ts';
 import type { ActiveInstall } from './install/install-request.ts';
 import { createExposedServices, type ExposedServices } from './instances/exposed-services.ts';
@@ -34,7 +35,11 @@ export interface NodeGuests extends AsyncDisposable {
    * bulk content by it.
    */
   readonly activeInstalls: Map<string, ActiveInstall>;
+  /** Calls back when a machine in a normal run has ended and nothing of it is left. */
+  readonly onRunEnded: (listener: RunEndListener) => void;
 }
+
+type RunEndListener = (uuid: string, exit: MachineExit) => void;
 
 /** A record that comes back is one look-up away; there are no orphans on a node that is well. */
 const ORPHAN_INTERVAL_MS = 10_000;
@@ -53,9 +58,13 @@ export async function startGuests(
   const guestEvents = createGuestEvents();
   const views = createViews(instances, clusters);
   const patientViews = createViews(records.patient.instances, records.patient.clusters);
+  const endListeners = new Set<RunEndListener>();
   const keeper = createMachineKeeper({
     ...{ hypervisor, network, metad, logger, clock },
-    onExit: (uuid, kind, exit) => logger.debug('machine.exit', { uuid, kind, exit: exit.reason }),
+    onExit: (uuid, kind, exit) => {
+      logger.debug('machine.exit', { uuid, kind, exit: exit.reason });
+      if (kind === 'run') for (const tell of endListeners) tell(uuid, exit);
+    },
   });
   const services = createExposedServices({ clusters, instances, network, keeper });
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
@@ -100,6 +109,7 @@ export async function startGuests(
   const all = undo.move();
   return {
     ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },
+    onRunEnded: (listener) => endListeners.add(listener),
     activeInstalls,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

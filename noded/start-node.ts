@@ -2,8 +2,10 @@ import { mkdir } from 'node:fs/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { startAutostart } from './autostart.ts';
 import type { NodedConfig } from './config.ts';
 import { createKeptChildren } from './host/kept-children.ts';
+import { readBootId } from './host/process-identity.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { createHostCopies } from './os/host-copies.ts';
@@ -72,6 +74,14 @@ export async function startNode(
       ...{ metrics, clock, logger },
     }),
   );
+  const autostart = undo.use(
+    startAutostart({
+      ...{ instances, owns, isRunning: (uuid) => guests.runner.isRunning(uuid), jobs },
+      ...{ bootFile: paths.bootFile, bootId: readBootId(), maxStarts: config.maxStarts },
+      ...{ logger, clock },
+    }),
+  );
+  guests.onRunEnded((uuid, exit) => autostart.machineEnded(uuid, exit));
   logger.info('node.ready', {
     node: nodeName,
     root: paths.root,
@@ -81,6 +91,8 @@ export async function startNode(
   const all = undo.move();
   return {
     stop: async () => {
+      // First: what it has not started by now is for the next daemon.
+      await autostart[Symbol.asyncDispose]();
       // Whoever watches a job is told of its end before the interfaces close.
       records.endWaits();
       await jobs.stop();

@@ -22,6 +22,7 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
     { key: 'Creation time', value: formatTime(i.createdAtMs) },
     { key: 'Modification time', value: formatTime(i.modifiedAtMs) },
     { key: 'Primary node', value: i.primaryNode },
+    { key: 'Autostart', value: describeAutostart(i.autostart) },
     { key: 'Tags', value: i.tags.join(', ') },
     describeRun(i),
     describeOs(i),
@@ -30,6 +31,16 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
     { key: 'Hypervisor', value: 'kvm', children: describeSettings(i.hvparams) },
     ...(i.install ? [describeInstall(i.install)] : []),
   ];
+}
+
+function describeAutostart(settings: InstanceInfo['autostart']): string {
+  const { boot, priority, delayS, restarts, lostSecrets } = settings;
+  const order = `priority ${priority}, delay ${delayS} s`;
+  return [
+    boot ? `after a reboot of the host, ${order}` : 'not after a reboot of the host',
+    `${restarts} restarts after crashes`,
+    ...(lostSecrets === 'wait' ? ['not without its secrets'] : []),
+  ].join('; ');
 }
 
 function describeRun({ running }: InstanceInfo): OutlineEntry {

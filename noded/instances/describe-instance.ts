@@ -1,6 +1,7 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
+import { awaitedSecrets } from './plan-starts.ts';
 import { describeParameters, type OsParameters } from './os-parameters.ts';
 
 export interface RunningFacts {
@@ -67,8 +68,12 @@ function explain(instance: InstanceRecord, status: InstanceStatus): string {
       return instance.installState === 'created'
         ? `created but not installed: gnt-instance reinstall ${name} installs it`
         : `stopped: gnt-instance startup ${name} starts it`;
-    case 'ERROR_down':
+    case 'ERROR_down': {
+      const secrets = awaitedSecrets(instance);
+      if (secrets.length > 0)
+        return `should run but does not, and is not started without its secrets: gnt-instance startup ${name} --os-parameters-secret ${secrets.map((secret) => `${secret}=@FILE`).join(',')}`;
       return `should run but does not: the guest powered itself off or its process ended; gnt-instance startup ${name} starts it again`;
+    }
     case 'ERROR_nodedown':
       return `node ${instance.primaryNode} does not answer: see whether gnt-noded runs there; this is what the cluster knows of it`;
     case 'ERROR_up':

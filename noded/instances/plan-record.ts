@@ -1,3 +1,4 @@
+import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
 import {
@@ -99,6 +100,7 @@ export function planNewInstance(
     installState: 'created',
     install: null,
     guestReport: null,
+    autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
   refuseUnservedNetworkConfig(record);
   return record;

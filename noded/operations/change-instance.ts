@@ -167,6 +167,7 @@ export function applyChanges(
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     tags: mergeTags(opcode.tags ?? instance.tags, opcode),
     metadata: mergeChanges(instance.metadata, opcode.metadata),
+    autostart: mergeSettings(instance.autostart, opcode.autostart ?? {}),
     beparams: {
       ...DEFAULT_BACKEND_PARAMETERS,
       ...mergeSettings(instance.beparams, opcode.beparams),

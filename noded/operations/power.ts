@@ -2,7 +2,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
@@ -24,6 +24,7 @@ export function startInstanceHandler(
       await checkHostPaths(instance, clusters);
       await runner.checkRunnable(instance);
       return async (context) => {
+        tellLostSecrets(instance, opcode, context);
         await runner.start(instance, takeSecrets(opcode), context);
         return { name: instance.name };
       };
@@ -39,6 +40,20 @@ function refuseHalfInstalled(instance: InstanceRecord): void {
     {
       hint: `gnt-instance reinstall ${instance.name}; gnt-instance info ${instance.name} says what went wrong`,
     },
+  );
+}
+
+/** Nobody has kept them: in their place the guest gets 410. */
+function tellLostSecrets(
+  { secretNames, communication }: InstanceRecord,
+  { osParametersSecret }: OpcodeOf<'INSTANCE_STARTUP'>,
+  { report }: JobContext,
+): void {
+  const lost = secretNames.filter((name) => !Object.hasOwn(osParametersSecret, name));
+  if (!communication || lost.length === 0) return;
+  report.log(
+    `its channel has no secrets any more: ${lost.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
+    'warn',
   );
 }
 

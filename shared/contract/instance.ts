@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { hookFiles } from './hooks.ts';
 import { beParameters, hvParameters } from './opcode.ts';
 import {
@@ -116,6 +117,8 @@ export const instanceRecord = z.object({
   install: installRecord.nullable(),
   /** Of the last run whose guest said something. Absent in older records. */
   guestReport: guestReport.nullable().default(null),
+  /** Absent in older records. */
+  autostart: autostart.default(DEFAULT_AUTOSTART),
   createdAtMs: z.number(),
   modifiedAtMs: z.number(),
   serialNo: z.number().int(),

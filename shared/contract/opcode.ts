@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { autostartChanges } from './autostart.ts';
 import { hookFiles } from './hooks.ts';
 import {
   base64,
@@ -127,6 +128,7 @@ export const instanceCreate = z.strictObject({
   beparams: beParameters.partial().default({}),
   hvparams: hvParameters.default({}),
   node: instanceName.optional(),
+  autostart: autostartChanges.optional(),
   install: z.boolean().default(true),
   /**
    * An export, by the name of its instance or its directory on the node: the `import` script takes
@@ -170,6 +172,7 @@ export const instanceModify = z.strictObject({
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.optional(),
+  autostart: autostartChanges.optional(),
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),

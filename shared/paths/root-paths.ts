@@ -18,6 +18,8 @@ export interface RootPaths {
   /** The newest of each record that this node has seen of a common store. */
   readonly seenRecordsFile: string;
   readonly nodeKeyFile: string;
+  /** The boot of the host in which instances were started last. */
+  readonly bootFile: string;
   readonly disksDir: string;
   /** Ends of jobs and installations that the store has not got yet. */
   readonly outcomesDir: string;
@@ -74,6 +76,7 @@ export function createRootPaths(root: string): RootPaths {
     formerClusterKeyFile: join(stateDir, 'cluster.key.before'),
     seenRecordsFile: join(stateDir, 'seen-records.sqlite'),
     nodeKeyFile: join(stateDir, 'node.key'),
+    bootFile: join(stateDir, 'boot-id'),
     disksDir: join(stateDir, 'disks'),
     outcomesDir: join(stateDir, 'outcomes'),
     imageCacheDir: join(stateDir, 'images'),

@@ -135,3 +135,17 @@ test('gnt-cluster init sets every option that it is given', async () => {
     [600, false, { apt: { port: 3142, host: '127.0.0.1', hostPort: 3142 } }],
   );
 });
+
+test('autostart takes a word, settings, or both, and sends what was given', async () => {
+  const given = ['--autostart', 'no', '--autostart', 'priority=10,delay=30'];
+  const opcode = await submit('gnt-instance', 'modify', ...given, 'web1');
+  assert.deepEqual(opcode['autostart'], { boot: false, priority: 10, delayS: 30 });
+  daemon.submitted.splice(0);
+  const other = ['--autostart', 'yes,restarts=5,lost_secrets=wait'];
+  const second = await submit('gnt-instance', 'modify', ...other, 'web1');
+  assert.deepEqual(second['autostart'], { boot: true, restarts: 5, lostSecrets: 'wait' });
+  for (const wrong of ['maybe', 'priority=high', 'lost_secrets=never']) {
+    const args = ['modify', '--autostart', wrong, 'web1'];
+    assert.equal((await runProgram('gnt-instance', args, { root: daemon.root })).status, 2, wrong);
+  }
+});

@@ -11,6 +11,7 @@ import { readDocument, readHooks, readSshKeys, readUserData } from './parse-docu
 import {
   type DiskOptions,
   type OsParameterOptions,
+  parseAutostart,
   parseBackendParameters,
   parseDialects,
   parseDisks,
@@ -59,6 +60,7 @@ export interface AddOptions
   readonly backendParameters?: readonly string[];
   readonly hypervisorParameters?: readonly string[];
   readonly node?: string;
+  readonly autostart?: readonly string[];
   readonly install: boolean;
   /** Seconds. */
   readonly waitReady?: number;
@@ -117,6 +119,7 @@ export async function composeAdd(
     beparams: withoutUnset(parseBackendParameters(backend, values)),
     hvparams: withoutUnset(parseHypervisorParameters('-H', hypervisor, values)),
     node: options.node,
+    autostart: parseAutostart(options.autostart, values),
     install: options.install,
     start: options.start && options.install,
   };

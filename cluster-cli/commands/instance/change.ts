@@ -15,6 +15,7 @@ import { readDocument, readHooks, readSshKeys, readUserData, RESET } from './par
 import {
   type OsParameterOptions,
   type OsParameters,
+  parseAutostart,
   parseBackendParameters,
   parseHypervisorParameters,
   readOsParameters,
@@ -68,6 +69,7 @@ export async function runReinstall(
 
 export interface ModifyOptions
   extends Omit<InstallationOptions, 'start'>, MetadataOptions, OsParameterOptions, SubmitOptions {
+  readonly autostart?: readonly string[];
   readonly backendParameters?: readonly string[];
   readonly hypervisorParameters?: readonly string[];
 }
@@ -112,6 +114,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
     ...readSwitches(options),
     ...composeDocumentChanges(context, options),
     tags: options.tags === undefined ? undefined : [...parseList(options.tags)],
+    autostart: parseAutostart(options.autostart, values),
     beparams: parseBackendParameters(options.backendParameters ?? [], values),
     hvparams: parseHypervisorParameters('-H', options.hypervisorParameters ?? [], values),
     installParameters:

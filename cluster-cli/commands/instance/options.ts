@@ -146,6 +146,11 @@ export function machineOptions(): readonly Option[] {
       'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate; repeatable',
       { group, isRepeatable: true },
     ),
+    option(
+      '--autostart <list>',
+      'whether the node starts it by itself: yes (default) or no after a reboot of the host; priority=N (default 100, lower ones first), delay=SECONDS that it is given before the next, restarts=N in eight hours after a crash (default 0), lost_secrets=start|wait (default start)',
+      { group, isRepeatable: true },
+    ),
     option('--tags <list>', 'tags, comma separated', { group }),
   ];
 }

@@ -89,6 +89,8 @@ function readKnown(
   return values;
 }
 
+const AUTOSTART_KEYS = ['priority', 'delay', 'restarts', 'lost_secrets'] as const;
+
 const BE_KEYS = ['memory', 'maxmem', 'minmem', 'vcpus'] as const;
 
 type ModifyInput = z.input<typeof instanceModify>;
@@ -168,6 +170,38 @@ export function parseHypervisorParameters(
   }
   // The keys are known; values such as accel's are checked with the opcode.
   return parsed;
+}
+
+type AutostartInput = NonNullable<z.input<typeof instanceModify>['autostart']>;
+
+/**
+ * `yes`, `no`, `priority=10,delay=30,restarts=5,lost_secrets=wait`.
+ * @throws AppError USAGE
+ */
+export function parseAutostart(
+  texts: readonly string[] | undefined,
+  source: ValueSource,
+): AutostartInput | undefined {
+  if (texts === undefined) return undefined;
+  const option = '--autostart';
+  const words = texts.flatMap((text) => text.split(','));
+  const [last] = words.filter((word) => word === 'yes' || word === 'no').slice(-1);
+  const rest = words.filter((word) => word !== 'yes' && word !== 'no').join(',');
+  const pairs = rest === '' ? [] : parseIdentified(option, `:${rest}`).values;
+  const values = readKnown(option, pairs, AUTOSTART_KEYS, source);
+  const count = (key: (typeof AUTOSTART_KEYS)[number]): number | undefined => {
+    const text = values.get(key);
+    return text == null ? undefined : parseCount(`${option} ${key}`, text);
+  };
+  const lostSecrets = values.get('lost_secrets');
+  return {
+    boot: last === undefined ? undefined : last === 'yes',
+    priority: count('priority'),
+    delayS: count('delay'),
+    restarts: count('restarts'),
+    // One of its words, or the opcode's own schema says which there are.
+    lostSecrets: (lostSecrets ?? undefined) as AutostartInput['lostSecrets'],
+  };
 }
 
 type DiskInput = z.input<typeof diskSpec>;

@@ -1,3 +1,4 @@
+import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import type { ClusterInfo, NodeInfo, OsInfo } from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { NOW_MS } from '../../lab/sample-job.ts';
@@ -58,6 +59,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
       logFile: '/var/log/gnt/install.log',
     },
     guestReport: null,
+    autostart: DEFAULT_AUTOSTART,
     createdAtMs: NOW_MS,
     modifiedAtMs: NOW_MS,
     serialNo: 3,

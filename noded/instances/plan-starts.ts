@@ -1,0 +1,32 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+
+/**
+ * Of instances that do not run, those that the node starts by itself: groups in the order of their
+ * priority, each in the order of names. Pure.
+ * @param reason `boot`: the host was rebooted; `ended`: machines ended while no daemon was there
+ */
+export function planStarts(
+  instances: readonly InstanceRecord[],
+  reason: 'boot' | 'ended',
+): readonly (readonly InstanceRecord[])[] {
+  const wanted = instances.filter(
+    (instance) =>
+      isWantedUp(instance) &&
+      (reason === 'boot' ? instance.autostart.boot : instance.autostart.restarts > 0),
+  );
+  const byPriority = Map.groupBy(
+    wanted.toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+    ({ autostart }) => autostart.priority,
+  );
+  return [...byPriority].toSorted(([a], [b]) => a - b).map(([, group]) => group);
+}
+
+/** Configured up, and nothing half installed. */
+export function isWantedUp({ adminState, installState }: InstanceRecord): boolean {
+  return adminState === 'up' && (installState === 'installed' || installState === 'created');
+}
+
+/** Names of the secrets that it waits for: nobody has them since its last run. Pure. */
+export function awaitedSecrets({ autostart, secretNames }: InstanceRecord): readonly string[] {
+  return autostart.lostSecrets === 'wait' ? secretNames : [];
+}
