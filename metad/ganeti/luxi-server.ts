@@ -49,24 +49,36 @@ export async function listenForGaneti(options: LuxiServerOptions): Promise<Async
 
 function serve(socket: Socket, options: LuxiServerOptions): void {
   const decoder = new LuxiDecoder(MAX_MESSAGE_BYTES);
-  let work = Promise.resolve();
   socket.setTimeout(IDLE_TIMEOUT_MS, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   socket.on('data', (chunk: Buffer) => {
+    let messages: readonly string[];
     try {
-      for (const message of decoder.push(chunk)) {
-        // One after the other, and in order, however many are sent at once.
-        work = work.then(async () => await answer(socket, message, options));
-      }
+      messages = decoder.push(chunk);
     } catch (error) {
       options.logger.warn('luxi.refused', { error: messageOf(error) });
       socket.destroy();
+      return;
     }
+    // What comes behind these stays with who sends it, until they are answered.
+    socket.pause();
+    void answerAll(socket, messages, options).finally(() => socket.resume());
   });
 }
 
+/** One after the other, and in order; what follows a request that is none has nobody to read it. */
+async function answerAll(
+  socket: Socket,
+  messages: readonly string[],
+  options: LuxiServerOptions,
+): Promise<void> {
+  for (const message of messages) {
+    if (socket.destroyed || socket.writableEnded) return;
+    await answer(socket, message, options);
+  }
+}
+
 async function answer(socket: Socket, message: string, options: LuxiServerOptions): Promise<void> {
-  if (socket.destroyed) return;
   try {
     const request = parseLuxiRequest(message);
     if (request.method === 'echo') {

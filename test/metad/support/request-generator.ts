@@ -100,8 +100,9 @@ const BODIES = [
   '\0\0\0\0\0',
 ];
 
-/** Each request that is as a client would send it. */
-export const RIGHT_REQUEST = /GET \/[^ %?#~*;\\]* HTTP\/1\.1\r\nHost: 169\.254\.169\.254\r\n\r\n/g;
+/** Each request that is as a client would send it: bytes beyond ASCII are none of a URL's. */
+export const RIGHT_REQUEST =
+  /GET \/[!"$&-)+-:<->@-[\]-}]* HTTP\/1\.1\r\nHost: 169\.254\.169\.254\r\n\r\n/g;
 
 /** One request, from nearly right to hopeless. */
 export function generateRequest(random: (below: number) => number): Buffer {
