@@ -3,6 +3,7 @@ import {
   MAX_EVENTS_BODY_BYTES,
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
+import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
@@ -21,6 +22,9 @@ import type { Exchange } from './exchange.ts';
 import { readBody } from './request-body.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
+
+/** An event has a few fields, and a result as many numbers as there are dumps. */
+const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
 
 /** Something that a guest does at a path, beside reading. */
 export interface Action {
@@ -101,9 +105,13 @@ async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
   if (installId === undefined) return sendText(response, 404, 'not found');
   const bytesCost = Math.floor(body.length / EVENT_BYTES_PER_REQUEST_TOKEN);
   if (instance.charge(bytesCost) > 0) return refuseBatch(exchange, 'too many bytes');
+  // Before anything is made of it: a hundred thousand empty objects take the parser, and then the
+  // collector, the time of a hundred requests.
+  if (countJsonValues(body, MAX_VALUES_PER_BATCH) > MAX_VALUES_PER_BATCH)
+    return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);
   const value = parseJson(body);
   if (value === undefined) return sendText(response, 400, '(top level): not JSON');
-  // Before each of them is looked at: a hundred thousand empty objects take seconds.
+  // Before each of them is looked at.
   if (Array.isArray(value) && value.length > MAX_EVENTS_PER_BATCH)
     return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);
   const batch = installEventBatch.safeParse(value);
