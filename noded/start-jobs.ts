@@ -1,5 +1,4 @@
 import { freemem } from 'node:os';
-import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -82,7 +81,7 @@ function newInstaller({
     active: activeInstalls,
     hostCopies,
     channelCommands: {
-      dir: join(paths.runDir, 'channel'),
+      dir: paths.channelCommandsDir,
       root: paths.root,
       command: programCommand('cluster-cli'),
     },

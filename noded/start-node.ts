@@ -8,6 +8,7 @@ import { createKeptChildren } from './host/kept-children.ts';
 import { readBootId } from './host/process-identity.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { createNodeMetrics } from './node-metrics.ts';
+import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
 import { startReconciler } from './reconcile.ts';
@@ -45,6 +46,7 @@ export async function startNode(
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
   const hostCopies = createHostCopies(config.paths.hostCopiesDir, children.launch);
   await hostCopies.sweep();
+  await sweepChannelCommands(config.paths.channelCommandsDir);
   const metrics = createNodeMetrics(startedAtMs);
   const jobs = startJobs({
     config,

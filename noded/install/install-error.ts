@@ -1,5 +1,6 @@
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import { type AppError, isAppError, type JsonValue, messageOf } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
 
 /**
@@ -8,11 +9,12 @@ import { StageFailure } from '../jobs/stage-failure.ts';
  * @param mask hides what no error may show: a script's last words are part of many messages
  */
 export function inStage(
-  error: unknown,
+  thrown: unknown,
   stage: InstallStage,
   logTail: readonly string[],
   mask: (text: string) => string = (text) => text,
 ): StageFailure {
+  const error = nameDiskFull(thrown);
   if (!isAppError(error))
     return new StageFailure('INTERNAL', mask(messageOf(error)), { stage, logTail, cause: error });
   const isEndedFromOutside = error.code === 'JOB_CANCELED' || error.code === 'JOB_INTERRUPTED';

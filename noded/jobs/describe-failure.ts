@@ -1,12 +1,14 @@
 import type { JobError } from '#shared/contract/job.ts';
 import { type AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { StageFailure } from './stage-failure.ts';
 
 /** Of a job's error, as JSON. What is kept with a job for years is bounded. */
 const MAX_DETAILS_CHARACTERS = 16_384;
 
 /** What a job's record says of what was thrown. Pure. */
-export function describeFailure(error: unknown, phase: JobError['phase']): JobError {
+export function describeFailure(thrown: unknown, phase: JobError['phase']): JobError {
+  const error = nameDiskFull(thrown);
   const inStage =
     error instanceof StageFailure
       ? { stage: error.stage, logTail: [...error.logTail] }

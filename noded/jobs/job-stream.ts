@@ -6,9 +6,14 @@ export class JobStream {
   readonly #events = new EventBuffer();
   readonly #watchers = new Set<(event: JobEvent) => void>();
   #hasEnded = false;
+  #lastAtMs = 0;
 
-  push(event: JobEvent): void {
+  push(told: JobEvent): void {
     if (this.#hasEnded) return;
+    // Watchers tell by the time what they have seen: it stands still when the host's clock is set
+    // back.
+    this.#lastAtMs = Math.max(this.#lastAtMs, told.atMs);
+    const event = { ...told, atMs: this.#lastAtMs };
     this.#events.push(event);
     if (event.type === 'end') this.#hasEnded = true;
     for (const watcher of this.#watchers) watcher(event);

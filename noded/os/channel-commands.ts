@@ -31,6 +31,11 @@ export async function createChannelCommands(
   return { dir, remove: () => rm(dir, { recursive: true, force: true }) };
 }
 
+/** Removes what a daemon left that was killed. */
+export async function sweepChannelCommands(dir: string): Promise<void> {
+  await rm(dir, { recursive: true, force: true });
+}
+
 function quote(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }

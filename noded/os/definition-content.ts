@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, lstat, readlink, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -52,7 +53,9 @@ async function walkDefinition(source: string, target: string | null): Promise<st
   try {
     await addFolder(walk, '', MAX_DEPTH);
   } catch (error) {
-    if (error instanceof AppError) throw error;
+    // A copy that finds no room says nothing of the definition.
+    const named = nameDiskFull(error);
+    if (named instanceof AppError) throw named;
     throw invalid(walk, messageOf(error), error);
   }
   return `sha256:${hash.digest('hex')}`;

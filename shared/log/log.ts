@@ -19,11 +19,19 @@ export interface LogOptions {
   readonly fd: number;
 }
 
+/** What a full disk did not take is kept for the next record, up to this. */
+const MAX_UNWRITTEN_BYTES = 65_536;
+
 /**
  * The only place that knows the logging library. Writes are synchronous: a record before a crash is
  * not lost.
  */
 export function createLogger(options: LogOptions): Logger {
+  const destination = pino.destination({
+    ...{ fd: options.fd, sync: true, maxLength: MAX_UNWRITTEN_BYTES },
+  });
+  // A record that cannot be written (a full disk) is no reason to end; later ones are tried again.
+  destination.on('error', () => undefined);
   const root = pino(
     {
       level: options.level,
@@ -33,7 +41,7 @@ export function createLogger(options: LogOptions): Logger {
       messageKey: 'event',
       serializers: { err: pino.stdSerializers.err },
     },
-    pino.destination({ fd: options.fd, sync: true }),
+    destination,
   );
   return wrap(root);
 }

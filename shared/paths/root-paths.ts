@@ -42,6 +42,8 @@ export interface RootPaths {
   readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
+  /** `gnt-channel` for scripts on the host, a folder for each; emptied when the daemon starts. */
+  readonly channelCommandsDir: string;
   /** Which processes write for the daemon, for the one after it; for root only. */
   readonly childrenDir: string;
   readonly logDir: string;
@@ -90,6 +92,7 @@ export function createRootPaths(root: string): RootPaths {
     metadRecordFile: join(runDir, 'metad.json'),
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
+    channelCommandsDir: join(runDir, 'channel'),
     childrenDir: join(runDir, 'children'),
     logDir: join(root, 'var/log/gnt'),
     netrcFile: join(root, 'etc/gnt/netrc'),

@@ -37,6 +37,7 @@ export function createSqliteStore(options: SqliteStoreOptions): Store {
   try {
     configure(database, options.path);
     migrateSqlite(database, options.path, options.clock ?? systemClock);
+    keepRoom(database);
     return createStore(database, options.path);
   } catch (error) {
     database.close();
@@ -67,6 +68,31 @@ function configure(database: DatabaseSync, path: string): void {
   }
 }
 
+/** In pages of 4 KiB, as far as nobody made the file with others. */
+const ROOM_PAGES = 512;
+/** The room is looked at now and then: most commits take a page or two. */
+const COMMITS_FOR_ROOM = 64;
+
+/**
+ * Makes sure that the file and its log have room of their own, which nobody else can take: with a
+ * disk that is full, instances can be removed and jobs can end. A log that has once been that large
+ * is written from its beginning after each checkpoint, the pages of what is deleted are used again.
+ * Where the disk is too full for that by now, it is as it is.
+ */
+function keepRoom(database: DatabaseSync): void {
+  try {
+    database.exec(`PRAGMA wal_autocheckpoint = ${ROOM_PAGES / 2}`);
+    const free = database.prepare('PRAGMA freelist_count').get()?.['freelist_count'];
+    if (Number(free) >= ROOM_PAGES / 2) return;
+    database.exec('CREATE TABLE IF NOT EXISTS room (bytes BLOB)');
+    database.prepare('INSERT INTO room VALUES (zeroblob(?))').run(ROOM_PAGES * 4096);
+    database.exec('DROP TABLE room; PRAGMA wal_checkpoint(PASSIVE)');
+  } catch (error) {
+    // What the host has to do with is no reason to refuse what there is room for.
+    if (explain(error, '') === error) throw error;
+  }
+}
+
 interface Row {
   readonly id: string;
   readonly revision: number;
@@ -86,6 +112,7 @@ function createStore(database: DatabaseSync, path: string): Store {
   );
   const apply = createWriter(database, selectOne);
   let isOpen = true;
+  let commits = 0;
   return {
     async get(collection, id) {
       checkKey(collection, id);
@@ -106,6 +133,8 @@ function createStore(database: DatabaseSync, path: string): Store {
         database.exec('BEGIN IMMEDIATE');
         const revisions = encoded.map(apply);
         database.exec('COMMIT');
+        commits += 1;
+        if (commits % COMMITS_FOR_ROOM === 0) keepRoom(database);
         return revisions;
       } catch (error) {
         if (database.isTransaction) database.exec('ROLLBACK');

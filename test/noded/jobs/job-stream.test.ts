@@ -118,3 +118,12 @@ test('takes a flood of progress and output in linear time', () => {
   // Quadratic work would take four hundred times as long.
   assert.ok(growth < 150, `${growth} times as long for twenty times as many events`);
 });
+
+test('its time never goes back, since watchers tell by it what they have seen', async () => {
+  const stream = new JobStream();
+  stream.push({ ...log('before'), atMs: 7_200_000 });
+  stream.push({ ...log('after the clock was set back'), atMs: 1 });
+  stream.push(end);
+  const times = (await collect(stream)).map(({ atMs }) => atMs);
+  assert.deepEqual(times, [7_200_000, 7_200_000, 7_200_000]);
+});

@@ -62,3 +62,12 @@ test('an error is written with its cause, a secret is not written at all', (t) =
   assert.match(text, /deep/);
   assert.ok(!text.includes('s3cret-V4lue'));
 });
+
+test('a record that finds no room is no reason to end, and keeps nobody waiting', (t) => {
+  const fd = openSync('/dev/full', 'w');
+  t.after(() => closeSync(fd));
+  const logger = createLogger({ program: 'gnt-test', level: 'info', fd });
+  const before = process.memoryUsage().rss;
+  for (let count = 0; count < 20_000; count += 1) logger.info('disk.full', { count });
+  assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
+});

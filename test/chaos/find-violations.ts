@@ -1,0 +1,117 @@
+import { readdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
+import { jobRecord } from '#shared/contract/job.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+
+const row = z.object({ collection: z.string(), id: z.string(), value: z.string() });
+type Row = z.infer<typeof row>;
+
+/**
+ * What must hold on a node with an embedded store whenever nothing is being done, whatever was
+ * done to it: each job has ended; each name, address and MAC has one owner, who has it; each disk
+ * has its instance, each installed instance its disks; no file is unexplained.
+ */
+export async function findViolations(paths: RootPaths): Promise<readonly string[]> {
+  const rows = readRows(paths.storeFile);
+  const instances = rows
+    .filter(({ collection }) => collection === 'instances')
+    .map(({ value }) => instanceRecord.parse(JSON.parse(value)));
+  return [
+    ...findUnended(rows),
+    ...findWrongClaims(rows, instances),
+    ...instances
+      .filter(({ installState }) => installState === 'installing')
+      .map(({ name }) => `${name} is being installed by nobody`),
+    ...(await findWrongDisks(paths, instances)),
+    ...(await findUnexplainedFiles(paths)),
+  ];
+}
+
+function readRows(storeFile: string): readonly Row[] {
+  const store = new DatabaseSync(storeFile, { readOnly: true });
+  try {
+    return row.array().parse(store.prepare('SELECT collection, id, value FROM records').all());
+  } finally {
+    store.close();
+  }
+}
+
+function findUnended(rows: readonly Row[]): readonly string[] {
+  return rows
+    .filter(({ collection }) => collection === 'jobs')
+    .map(({ value }) => jobRecord.parse(JSON.parse(value)))
+    .filter(({ endedAtMs }) => endedAtMs === null)
+    .map(({ id, summary, status }) => `job ${id}, ${summary}, is ${status} for ever`);
+}
+
+function findWrongClaims(
+  rows: readonly Row[],
+  instances: readonly InstanceRecord[],
+): readonly string[] {
+  const wanted = new Map<string, string>();
+  for (const { uuid, name, channel, nics } of instances) {
+    wanted.set(`claim-name ${name}`, uuid);
+    wanted.set(`claim-ip ${channel.ip}`, uuid);
+    for (const { mac } of [channel, ...nics]) wanted.set(`claim-mac ${mac}`, uuid);
+  }
+  const found = new Map(
+    rows
+      .filter(({ collection }) => collection.startsWith('claim-'))
+      .map(({ collection, id, value }) => [`${collection} ${id}`, JSON.parse(value) as unknown]),
+  );
+  const keys = new Set([...wanted.keys(), ...found.keys()]);
+  return [...keys]
+    .filter((key) => wanted.get(key) !== found.get(key))
+    .map((key) => `${key} is ${String(found.get(key))}'s, and should be ${wanted.get(key)}'s`);
+}
+
+async function findWrongDisks(
+  { disksDir }: RootPaths,
+  instances: readonly InstanceRecord[],
+): Promise<readonly string[]> {
+  const folders = await readdir(disksDir);
+  const wrong = folders
+    .filter((name) => !instances.some(({ uuid }) => uuid === name))
+    .map((name) => `disks of nobody: ${name}`);
+  for (const { name, uuid, disks, installState } of instances) {
+    if (installState !== 'installed') continue;
+    const there = await readdir(join(disksDir, uuid)).catch((): string[] => []);
+    if (disks.some((_, index) => !there.includes(`disk${index}.raw`)))
+      wrong.push(`${name} is installed, and has no disks`);
+  }
+  return wrong;
+}
+
+/** Below var, run and srv, with the root cut off; UUIDs stand for themselves. */
+const EXPLAINED = [
+  /^var\/lib\/gnt\/(store\.sqlite(-wal|-shm)?|disks\/UUID\/(disk\d+\.raw|seed\.img))$/,
+  /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
+  /^var\/lib\/gnt\/(disks|images|outcomes|host-copies|appliance)(\/UUID)?$/,
+  /^var\/lib\/gnt\/disks\/\.[^/]+$/,
+  /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,
+  /^run\/gnt\/(noded\.(sock|lock)|metad\.json|metad\/(control|content)\.sock)$/,
+  /^run\/gnt\/(metad|vm|children|channel)$/,
+  /^srv\/ganeti\/export\/[^/.]+(\.[^/.]+)*\/(config\.ini|disk\d+\.snap)$/,
+  /^srv\/ganeti\/os(\/.*)?$/,
+];
+
+async function findUnexplainedFiles({ root }: RootPaths): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const top of ['var/lib/gnt', 'var/log/gnt', 'run/gnt', 'srv/ganeti']) {
+    const entries = await readdir(join(root, top), { recursive: true, withFileTypes: true }).catch(
+      () => [],
+    );
+    const isFolderInUse = (path: string): boolean =>
+      entries.some(({ parentPath }) => relative(root, parentPath) === path);
+    for (const entry of entries) {
+      const path = relative(root, join(entry.parentPath, entry.name));
+      if (entry.isDirectory() && (isFolderInUse(path) || path === 'srv/ganeti/export')) continue;
+      const shown = path.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'UUID');
+      if (!EXPLAINED.some((pattern) => pattern.test(shown))) found.push(`file ${path}`);
+    }
+  }
+  return found;
+}

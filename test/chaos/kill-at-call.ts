@@ -1,0 +1,68 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A thread of a daemon: its event loop, or the one that does its file system calls. */
+export type Thread = 'loop' | 'files';
+
+export interface KillPoint {
+  readonly thread: Thread;
+  /** A system call by its name. */
+  readonly call: string;
+  /** It is the so-manieth such call of that thread, counted from when it was armed. */
+  readonly when: number;
+}
+
+/** A trap that is armed; disarmed, it lets the process go on undisturbed. */
+export interface Trap {
+  disarm(): Promise<void>;
+}
+
+const ATTACH_POLL_MS = 2;
+/** Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1. */
+const POOL_THREAD = 'libuv-worker';
+
+/** The thread's id; undefined as long as it has not been started. */
+export function findThread(pid: number, thread: Thread): number | undefined {
+  if (thread === 'loop') return pid;
+  return readdirSync(`/proc/${pid}/task`)
+    .map(Number)
+    .find((id) => readFileSync(`/proc/${pid}/task/${id}/comm`, 'utf8').trim() === POOL_THREAD);
+}
+
+/**
+ * Has the whole process killed (SIGKILL) when one of its threads enters that call. strace counts
+ * the calls of a thread by itself, which makes a point the same in each run.
+ */
+export async function armTrap(pid: number, { thread, call, when }: KillPoint): Promise<Trap> {
+  const id = findThread(pid, thread);
+  if (id === undefined) throw new Error(`process ${pid} has no ${POOL_THREAD}`);
+  const strace = spawn(
+    'strace',
+    [
+      ...['-qq', '-p', String(id), '-o', '/dev/null'],
+      ...['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let said = '';
+  strace.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+  while (!isTraced(pid, id)) {
+    if (strace.exitCode !== null) throw new Error(`strace does not attach: ${said}`);
+    await sleep(ATTACH_POLL_MS);
+  }
+  return {
+    disarm: async () => {
+      if (strace.exitCode !== null || strace.signalCode !== null) return;
+      const gone = once(strace, 'exit');
+      strace.kill('SIGTERM');
+      await gone;
+    },
+  };
+}
+
+function isTraced(pid: number, id: number): boolean {
+  const status = readFileSync(`/proc/${pid}/task/${id}/status`, 'utf8');
+  return !/^TracerPid:\s+0$/m.test(status);
+}

@@ -1,0 +1,137 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lab } from '../../scripts/demo/lab.ts';
+import { askSocket } from '../lab/ask-socket.ts';
+import { submit } from '../e2e/support/ask-nodes.ts';
+import type { MortalImageServer } from './mortal-image-server.ts';
+
+/** One that needs no virtual machine, and can be done again and again. */
+export interface PointOperation {
+  readonly name: string;
+  /** Brings about what it needs, whatever the last one left. */
+  prepare(): Promise<void>;
+  readonly opcode: () => object;
+  /** What to do when a stage of it has ended, after which it is not looked at any more. */
+  readonly cancelAfter?: string;
+  /** What is wrong with what it left. */
+  judge(): Promise<readonly string[]>;
+}
+
+const OS = 'quick';
+const ONE = 'one.example.com';
+const TWO = 'two.example.com';
+
+export function createPointOperations(
+  lab: Lab,
+  server: MortalImageServer,
+): readonly PointOperation[] {
+  const path = (name: string): string => `/v1/instances/${name}`;
+  const isThere = async (name: string): Promise<boolean> =>
+    (await askSocket(lab.paths.nodedSocket, path(name))).status === 200;
+  const must = async (opcode: object): Promise<void> => {
+    const { error, summary } = await submit(lab, opcode);
+    if (error !== null) throw new Error(`${summary} before the point: ${error.message}`);
+  };
+  const create = (name: string, more: object = {}): object => ({
+    opcode: 'INSTANCE_CREATE', name, osType: OS, disks: [{ sizeBytes: 16 * 1024 * 1024 }],
+    nics: [], start: false, ...more,
+  }); // prettier-ignore
+  const absent = async (name: string): Promise<void> => {
+    if (await isThere(name)) await must({ opcode: 'INSTANCE_REMOVE', name });
+  };
+  const installed = async (name: string): Promise<void> => {
+    const { body, status } = await askSocket(lab.paths.nodedSocket, path(name));
+    if (status === 200 && body.includes('"installState":"installed"')) return;
+    await absent(name);
+    await must(create(name));
+  };
+  const exported = async (): Promise<readonly string[]> => {
+    const { body } = await askSocket(lab.paths.nodedSocket, '/v1/exports');
+    const found = JSON.parse(body) as { name: string; problem: string | null }[];
+    return found.map(({ name, problem }) => `${name}: ${problem ?? 'whole'}`);
+  };
+  const fine = (): Promise<readonly string[]> => Promise.resolve([]);
+  let round = 0;
+  return [
+    {
+      name: 'add without install',
+      prepare: () => absent(ONE),
+      opcode: () => create(ONE, { install: false }),
+      judge: fine,
+    },
+    { name: 'add', prepare: () => absent(ONE), opcode: () => create(ONE), judge: fine },
+    {
+      name: 'reinstall',
+      prepare: () => installed(ONE),
+      opcode: () => ({ opcode: 'INSTANCE_REINSTALL', name: ONE, start: false }),
+      judge: fine,
+    },
+    {
+      name: 'modify',
+      prepare: () => installed(ONE),
+      opcode: () => ({ opcode: 'INSTANCE_SET_PARAMS', name: ONE, tags: [`t${++round}`] }),
+      judge: fine,
+    },
+    {
+      name: 'rename',
+      prepare: async () => {
+        await absent(TWO);
+        await installed(ONE);
+      },
+      opcode: () => ({ opcode: 'INSTANCE_RENAME', name: ONE, newName: TWO }),
+      judge: async () =>
+        (await isThere(ONE)) === (await isThere(TWO)) ? ['it has both names, or none'] : [],
+    },
+    {
+      name: 'export',
+      prepare: async () => {
+        await installed(ONE);
+        if (!(await exported()).includes(`${ONE}: whole`))
+          await must({ opcode: 'BACKUP_EXPORT', name: ONE });
+      },
+      opcode: () => ({ opcode: 'BACKUP_EXPORT', name: ONE }),
+      judge: async () =>
+        (await exported()).join() === `${ONE}: whole` ? [] : [`exports: ${(await exported()).join()}`], // prettier-ignore
+    },
+    {
+      name: 'import',
+      prepare: async () => {
+        await absent(TWO);
+        if (!(await exported()).includes(`${ONE}: whole`)) {
+          await installed(ONE);
+          await must({ opcode: 'BACKUP_EXPORT', name: ONE });
+        }
+      },
+      opcode: () => create(TWO, { importFrom: ONE }),
+      judge: fine,
+    },
+    {
+      name: 'image fetch',
+      prepare: async () => {
+        await absent(TWO);
+        await server.start();
+      },
+      opcode: () => create(TWO, { osImage: server.url(`${++round}.raw`) }),
+      cancelAfter: 'fetch-image',
+      judge: fine,
+    },
+    {
+      name: 'remove',
+      prepare: () => installed(ONE),
+      opcode: () => ({ opcode: 'INSTANCE_REMOVE', name: ONE }),
+      judge: fine,
+    },
+  ];
+}
+
+/** Until it holds, or the time is over: what is being cleaned up may take a moment. */
+export async function settled(
+  find: () => Promise<readonly string[]>,
+  limitMs: number,
+): Promise<readonly string[]> {
+  const deadlineMs = performance.now() + limitMs;
+  for (;;) {
+    const found = await find();
+    if (found.length === 0 || performance.now() > deadlineMs) return found;
+    await sleep(100);
+  }
+}
