@@ -4,7 +4,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { hasEnded, interruptedJob } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
-import { failInstall } from './recover.ts';
+import { interruptInstall } from './records/install-states.ts';
 import type { NodeRecords } from './start-records.ts';
 
 export interface ReconcileDependencies {
@@ -77,7 +77,7 @@ export async function reconcile({
     logger.warn('install.nobodys', { instance: uuid, job: install.jobId });
     await instances.update(uuid, (current) =>
       current.installState === 'installing' && current.install?.jobId === install.jobId
-        ? failInstall(current, NOBODYS, clock.now())
+        ? interruptInstall(current, NOBODYS, clock.now())
         : current,
     );
   }

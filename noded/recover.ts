@@ -1,7 +1,8 @@
 import type { Clock } from '#shared/clock/clock.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { InstanceDisks } from './disks/instance-disks.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
+import { interruptInstall } from './records/install-states.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
 import type { Outcomes } from './records/outcomes.ts';
@@ -20,6 +21,7 @@ export interface RecoverDependencies {
   readonly orphans: Orphans;
   readonly guestReports: Pick<GuestReports, 'follow'>;
   readonly instances: InstanceRepository;
+  readonly disks: Pick<InstanceDisks, 'settle'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
@@ -33,7 +35,8 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
 /**
  * Finds again what an earlier daemon left: running instances are taken over untouched;
  * installations cannot go on without their secrets, so their machines are ended and they are told
- * as failed. Views of machines that are no more are dropped. A machine whose record is missing,
+ * as failed, but for reinstallations that have destroyed nothing: their instances are what they
+ * were. Views of machines that are no more are dropped. A machine whose record is missing,
  * cannot be read or cannot be asked for runs on as an orphan: a store that lost something is no
  * reason to cut the power of a guest.
  */
@@ -63,6 +66,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
   for (const { uuid, name } of orphans.list())
     logger.error('machine.orphan', { machine: uuid, instance: name });
   await failInterruptedInstalls(dependencies);
+  await settleDisks(dependencies);
   await dropStaleViews(dependencies);
 }
 
@@ -74,29 +78,22 @@ async function failInterruptedInstalls({
   for (const instance of await instances.list()) {
     if (!owns(instance.primaryNode) || instance.installState !== 'installing') continue;
     await instances.update(instance.uuid, (current) =>
-      failInstall(current, INTERRUPTED, clock.now()),
+      interruptInstall(current, INTERRUPTED, clock.now()),
     );
   }
 }
 
-/** The record of an installation that nobody carries out any more. Pure. */
-export function failInstall(
-  instance: InstanceRecord,
-  message: string,
-  nowMs: number,
-): InstanceRecord {
-  const hint = `gnt-instance reinstall ${instance.name}`;
-  return {
-    ...instance,
-    installState: 'failed',
-    adminState: 'down',
-    install: instance.install && {
-      ...instance.install,
-      state: 'failed',
-      endedAtMs: nowMs,
-      error: { code: 'JOB_INTERRUPTED', message, hint },
-    },
-  };
+/** What a reinstallation left beside its instance's disks; of that, only the record knows more. */
+async function settleDisks({ instances, disks, owns, logger }: RecoverDependencies): Promise<void> {
+  for (const instance of await instances.list()) {
+    if (!owns(instance.primaryNode)) continue;
+    try {
+      const files = await disks.settle(instance);
+      if (files.length > 0) logger.warn('disks.settled', { instance: instance.name, files });
+    } catch (error) {
+      logger.error('disks.not-settled', { instance: instance.name, err: error });
+    }
+  }
 }
 
 async function dropStaleViews({ metad, keeper, logger }: RecoverDependencies): Promise<void> {

@@ -5,6 +5,7 @@ import type { NodedConfig } from './config.ts';
 import type { MachineExit } from './hypervisor/machine.ts';
 import { createGuestContent } from './install/guest-content.ts';
 import type { ActiveInstall } from './install/install-request.ts';
+import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createExposedServices, type ExposedServices } from './instances/exposed-services.ts';
 import { createGuestEvents, followGuests, type GuestEvents } from './instances/guest-events.ts';
 import { createGuestReports, type GuestReports } from './instances/guest-reports.ts';
@@ -88,14 +89,14 @@ export async function startGuests(
     createGuestContent({
       activeInstalls,
       findService: (uuid, name) => services.find(uuid, name),
-      ...{ clusters, netrcFile: paths.netrcFile },
+      ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );
   await services.openPorts();
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
   await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, instances, logger },
-    ...{ clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
+    ...{ disks, clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;
   // Not before: what guests said while no daemon was there is told again, to who follows them.

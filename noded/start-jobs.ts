@@ -7,6 +7,7 @@ import type { NodedConfig } from './config.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { createInstallRoom } from './install/install-room.ts';
 import { createInstaller, type Installer } from './install/installer.ts';
+import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createAuthorize } from './operations/authorize.ts';
@@ -79,6 +80,7 @@ function newInstaller({
       guestEvents,
     },
     active: activeInstalls,
+    openPackage: createOpenInstallPackage(records.clusters, paths.netrcFile),
     hostCopies,
     channelCommands: {
       dir: paths.channelCommandsDir,

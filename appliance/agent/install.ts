@@ -10,6 +10,7 @@ import { listHiddenValues } from './scripts/environment.ts';
 import { ScriptWorld } from './scripts/script-world.ts';
 import { REAL_LOCATIONS } from './disks/disks.ts';
 import { createHooksStage, OWN_HOOKS } from './stages/hooks.ts';
+import { createLookStages } from './stages/look-stages.ts';
 import { createPlanStages } from './stages/plan-stages.ts';
 import { runStages, type StageFailure } from './report/stage.ts';
 
@@ -82,7 +83,8 @@ export async function install(options: InstallOptions): Promise<void> {
     if (failed) return failed;
     const at = REAL_LOCATIONS;
     const onDumped = (bytes: readonly number[]): void => void (dumpBytes = bytes);
-    const { stages, cleanup } = createPlanStages({
+    const createStages = plan.isLook === true ? createLookStages : createPlanStages;
+    const { stages, cleanup } = createStages({
       ...{ plan, host, at, parameters, world, hooks, onDumped },
     });
     return await runStages(stages, cleanup, reporter);

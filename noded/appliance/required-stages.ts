@@ -7,11 +7,15 @@ import type { InstallStage } from '#shared/contract/primitives.ts';
  */
 export function listRequiredStages(plan: InstallPlan): readonly InstallStage[] {
   const { image, scripts, personalization } = plan;
-  return [
+  const first: readonly InstallStage[] = [
     ...(plan.hooks?.hasDocuments === true ? (['hooks'] as const) : []),
     'wait-disks',
     ...(scripts?.verify === undefined ? [] : (['verify'] as const)),
     ...(image ? (['image'] as const) : []),
+  ];
+  if (plan.isLook === true) return [...first, ...(personalization ? ['personalize' as const] : [])];
+  return [
+    ...first,
     ...(image?.grow === true ? (['grow'] as const) : []),
     ...(scripts ? (['os-scripts'] as const) : []),
     ...(personalization ? (['mount', 'personalize'] as const) : []),

@@ -3,15 +3,30 @@ import { chmod, mkdir, open, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
+import { createDiskRoom } from './disk-room.ts';
 import { holdImages } from './hold-images.ts';
+import {
+  beside,
+  diskPath,
+  inPlace,
+  type InstallDisks,
+  settleDisks,
+  takenBytes,
+} from './install-disks.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
 const MIN_FREE_BYTES = 64 * MIB;
 
 /** Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64). */
 const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
+/** Whether new disks have room beside the old ones. */
+export interface RoomBeside {
+  readonly isEnough: boolean;
+  readonly neededBytes: number;
+  readonly freeBytes: number;
+}
 
 /** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
 export interface InstanceDisks {
@@ -34,6 +49,22 @@ export interface InstanceDisks {
    * @throws AppError DISK_IN_USE, DISK_FULL
    */
   createEmpty(instance: InstanceRecord): Promise<void>;
+  /**
+   * What new disks are going to take is not known beforehand: as much as the old ones have or the
+   * image is large, whichever is more, is a guess, and no more than what they may.
+   */
+  roomBeside(instance: InstanceRecord, imageBytes: number): Promise<RoomBeside>;
+  /**
+   * Where an installation writes. Its room is kept until the answer is disposed of.
+   * @param instance as the installation makes it
+   */
+  openForInstall(
+    instance: InstanceRecord,
+    where:
+      { readonly kind: 'in-place' } | { readonly kind: 'beside'; readonly neededBytes: number },
+  ): InstallDisks & Disposable;
+  /** @see settleDisks */
+  settle(instance: Pick<InstanceRecord, 'uuid' | 'instanceId'>): Promise<readonly string[]>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
   /**
@@ -46,20 +77,41 @@ export interface InstanceDisks {
 export function createInstanceDisks(disksDir: string): InstanceDisks {
   const dirOf = (instance: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, instance.uuid);
   const pathOf = (instance: InstanceRecord, index: number): string =>
-    join(dirOf(instance), `disk${index}.raw`);
+    diskPath(dirOf(instance), index);
   const freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(disksDir);
     return bavail * bsize;
   };
+  const room = createDiskRoom(freeBytes);
+  const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
+    const dir = dirOf(instance);
+    const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
+    const kept =
+      where.kind === 'beside'
+        ? room.promise(where.neededBytes, () => sumTaken(instance, (index) => files.pathOf(index)))
+        : null;
+    return {
+      ...files,
+      create: async () => {
+        await using held = new AsyncDisposableStack();
+        held.use(await holdImages(dir));
+        await mkdir(dir, { recursive: true, mode: 0o700 });
+        await chmod(dir, 0o700);
+        await files.create();
+      },
+      [Symbol.dispose]: () => kept?.[Symbol.dispose](),
+    };
+  };
   return {
     pathOf,
     freeBytes,
+    openForInstall,
     checkSpace: async () => {
-      const free = await freeBytes();
+      const free = await room.unclaimedBytes();
       if (free >= MIN_FREE_BYTES) return;
       throw new AppError(
         'DISK_SPACE',
-        `only ${Math.floor(free / MIB)} MiB are free on ${disksDir}`,
+        `only ${Math.max(0, Math.floor(free / MIB))} MiB are free on ${disksDir}`,
         {
           hint: 'remove instances or images that are not needed, or make the file system larger',
         },
@@ -70,14 +122,18 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     },
     checkUnused: async (instance) => (await holdImages(dirOf(instance)))[Symbol.asyncDispose](),
     createEmpty: async (instance) => {
-      await using held = new AsyncDisposableStack();
-      held.use(await holdImages(dirOf(instance)));
-      await mkdir(dirOf(instance), { recursive: true, mode: 0o700 });
-      await chmod(dirOf(instance), 0o700);
-      for (const [index, disk] of instance.disks.entries()) {
-        await createSparseFile(pathOf(instance, index), disk.sizeBytes);
-      }
+      using files = openForInstall(instance, { kind: 'in-place' });
+      await files.create();
     },
+    roomBeside: async (instance, imageBytes) => {
+      const taken = await sumTaken(instance, (index) => pathOf(instance, index));
+      const possible = instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      const neededBytes = Math.min(possible, Math.max(taken, imageBytes));
+      const unclaimed = Math.max(0, await room.unclaimedBytes());
+      const isEnough = unclaimed >= neededBytes + MIN_FREE_BYTES;
+      return { isEnough, neededBytes, freeBytes: unclaimed };
+    },
+    settle: ({ uuid, instanceId }) => settleDisks(dirOf({ uuid }), instanceId),
     activate: (instance) =>
       Promise.all(
         instance.disks.map(async ({ name, sizeBytes }, index) => {
@@ -109,6 +165,14 @@ async function checkSize(directory: string, sizeBytes: number): Promise<void> {
   }
 }
 
+async function sumTaken(
+  { disks }: InstanceRecord,
+  pathOf: (index: number) => string,
+): Promise<number> {
+  const taken = await Promise.all([...disks.keys()].map((index) => takenBytes(pathOf(index))));
+  return taken.reduce((sum, bytes) => sum + bytes, 0);
+}
+
 async function requireFile(instance: InstanceRecord, index: number, path: string): Promise<void> {
   try {
     if ((await stat(path)).isFile()) return;
@@ -119,20 +183,4 @@ async function requireFile(instance: InstanceRecord, index: number, path: string
     details: { path },
     hint: `put the file back, or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
   });
-}
-
-async function createSparseFile(path: string, sizeBytes: number): Promise<void> {
-  try {
-    await using file = await open(path, 'w', 0o600);
-    await file.truncate(sizeBytes);
-  } catch (error) {
-    throw new AppError(
-      'DISK_FULL',
-      `${path} could not be made with ${sizeBytes} bytes: ${messageOf(error)}`,
-      {
-        hint: 'free space on that file system, or give smaller disks',
-        cause: error,
-      },
-    );
-  }
 }

@@ -15,7 +15,8 @@ export interface ApplianceMachineInput {
   readonly nics: readonly MachineNic[];
   /** Disks that carry content: the image, and dumps. */
   readonly contentDisks: readonly MachineDisk[];
-  readonly diskPath: (index: number) => string;
+  /** Null: it has none of the instance's disks. */
+  readonly diskPath: ((index: number) => string) | null;
 }
 
 /**
@@ -23,12 +24,13 @@ export interface ApplianceMachineInput {
  * disks, what it works with, the channel. Pure.
  */
 export function planApplianceMachine(input: ApplianceMachineInput): MachineSpec {
-  const { instance, appliance } = input;
+  const { instance, appliance, diskPath } = input;
+  const own = diskPath === null ? [] : instance.disks.map((_, index) => diskPath(index));
   const disks: MachineDisk[] = [
     // The same bytes for every install: the host's page cache has them after the first.
     { path: appliance.rootPath, serial: 'root', readOnly: true, cache: 'writeback' },
-    ...instance.disks.map((_, index) => ({
-      path: input.diskPath(index),
+    ...own.map((path, index) => ({
+      path,
       serial: diskSerial(index),
       readOnly: false,
       reportsFullHost: true,

@@ -21,6 +21,8 @@ const MAX_BOOTS = 2;
 /** What one appliance is to do. */
 export interface ApplianceSession {
   readonly instance: InstanceRecord;
+  /** Null: the machine has none of the instance's disks. */
+  readonly diskPath: ((index: number) => string) | null;
   readonly parameters: OsParameters;
   /** Of one machine: asked for again when it is booted again. */
   readonly makeContent: (installId: string) => Promise<InstallContent>;
@@ -67,7 +69,7 @@ export async function runAppliance(
 
 /** One machine from power-on to power-off. */
 async function bootAppliance(
-  { keeper, views, clock, disks, guestEvents, bootTimeoutMs }: InstallerDependencies,
+  { keeper, views, clock, guestEvents, bootTimeoutMs }: InstallerDependencies,
   session: ApplianceSession,
   appliance: Appliance,
   accelerator: Accelerator,
@@ -93,7 +95,7 @@ async function bootAppliance(
           accelerator,
           nics,
           contentDisks,
-          diskPath: (index) => disks.pathOf(instance, index),
+          diskPath: session.diskPath,
         }),
     });
     const dumpBytes = await followAppliance({

@@ -1,17 +1,16 @@
-import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import { openPackage } from '../downloads/package-source.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
 import type { FindService } from '../metad-link/service-relay.ts';
 import { askMirror } from '../downloads/ask-mirror.ts';
 import type { ActiveInstall } from './install-request.ts';
+import type { OpenInstallPackage } from './open-install-package.ts';
 
 export interface GuestContentDependencies {
   /** Installations that are under way, by instance. */
   readonly activeInstalls: ReadonlyMap<string, ActiveInstall>;
   readonly findService: FindService;
   readonly clusters: ClusterRepository;
-  readonly netrcFile: string;
+  readonly openPackage: OpenInstallPackage;
 }
 
 /**
@@ -22,7 +21,7 @@ export function createGuestContent({
   activeInstalls,
   findService,
   clusters,
-  netrcFile,
+  openPackage,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
@@ -35,15 +34,7 @@ export function createGuestContent({
     },
     openPackage: async (uuid, signal) => {
       const active = activeInstalls.get(uuid);
-      if (active?.instance.personalizationPackage == null) return undefined;
-      const { packageUser, packagePassword } = active.secrets;
-      return openPackage(active.instance.personalizationPackage, {
-        signal,
-        netrcFile,
-        limits: downloadLimitsOf(await clusters.load()),
-        user: packageUser,
-        password: packagePassword,
-      });
+      return active && openPackage(active, signal);
     },
   };
 }

@@ -19,6 +19,8 @@ export interface InstallContentInput {
   readonly script: string | null;
   readonly imageSizeBytes: number | null;
   readonly hasPackage: boolean;
+  /** This machine writes nothing. */
+  readonly isLook?: boolean | undefined;
   /** Stages of this machine that have hooks; none in one that installs itself from a medium. */
   readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks: readonly HookDocument[];
@@ -49,6 +51,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
       script: script === null ? null : { ...planScript(input), path: script, environment },
       hooks: input.hooks,
       hookPoints: input.hookPoints,
+      isLook: input.isLook,
     }),
     scripts: new Map(Object.entries(packed?.scripts ?? {})),
     definitionTar: packed?.tar ?? null,

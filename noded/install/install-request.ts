@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallChanges, InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { DumpFile } from '../backup/export-store.ts';
@@ -19,11 +19,18 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ChannelCommandsOptions } from '../os/channel-commands.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { ChosenScripts } from '../os/choose-scripts.ts';
+import type { FormerDisks } from './choose-disks.ts';
 import type { InstallRoom } from './install-room.ts';
+import type { OpenInstallPackage } from './open-install-package.ts';
 
 export interface InstallRequest {
-  /** As it is to be after the installation; its disks are emptied. */
+  /** As it is to be after the installation. */
   readonly instance: InstanceRecord;
+  /** What is to be stored of it with the success of the installation, and not before. */
+  readonly changes: InstallChanges | undefined;
+  readonly formerDisks: FormerDisks;
+  /** Called right before what is on the disks is destroyed, unless it is worthless. */
+  readonly giveUpFormerDisks: () => Promise<void>;
   readonly os: OsSelection | null;
   /** Create scripts that run, by where. */
   readonly scripts: ChosenScripts;
@@ -43,7 +50,7 @@ export interface InstallRequest {
 
 /** The room that an installation takes on the node. */
 export interface InstallPlace extends Disposable {
-  /** Waits for it, unless it was taken already. */
+  /** Waits for it, unless it was taken already. Called when there is something to run. */
   enter(): Promise<void>;
 }
 
@@ -70,6 +77,7 @@ export interface InstallerDependencies {
     wanted: 'auto' | 'kvm' | 'tcg',
     context: JobContext,
   ) => Promise<'kvm' | 'tcg'>;
+  readonly openPackage: OpenInstallPackage;
   readonly room: InstallRoom;
   /** Those that are under way, by instance: the installer keeps it. */
   readonly active: Map<string, ActiveInstall>;

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { InstallRecord, InstanceRecord, StageTiming } from '#shared/contract/instance.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
-import { redactSource } from '#shared/contract/redact-source.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { GIB } from '#shared/units/bytes.ts';
+import type { InstallDisks } from '../disks/install-disks.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import { listHiddenValues } from '../instances/os-parameters.ts';
@@ -14,6 +14,8 @@ import { AlongsideScript } from '../os/alongside-script.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
 import { planMediumMachine } from './appliance-machine.ts';
 import { runAppliance } from './appliance-session.ts';
+import { checkPackage, fetchImage } from './bring-content.ts';
+import { chooseDisks } from './choose-disks.ts';
 import { createChannelCommands } from '../os/channel-commands.ts';
 import { importDumps, runInstanceScript } from '../os/instance-script.ts';
 import { buildInstallContent } from './install-content.ts';
@@ -21,7 +23,7 @@ import { InstallLog, installLogPath } from '../host/install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
 import { followMedium } from './follow-medium.ts';
 import { dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
-import { planPhases, type InstallPhase } from './plan-phases.ts';
+import { planLook, planPhases, type InstallPhase } from './plan-phases.ts';
 import { StageRecorder } from './stage-recorder.ts';
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
@@ -44,6 +46,7 @@ export class InstallRun {
   /** The agent masks too; this is for what it missed, and for scripts on the host. */
   readonly mask: (text: string) => string;
   #image: FetchedImage | null = null;
+  #disks: (InstallDisks & Disposable) | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -66,6 +69,10 @@ export class InstallRun {
     });
   }
 
+  get instanceUuid(): string {
+    return this.#request.instance.uuid;
+  }
+
   get stage(): InstallStage {
     return this.#stages.stage;
   }
@@ -78,41 +85,49 @@ export class InstallRun {
     return this.#stages.log;
   }
 
+  /** Once it is known where it writes. */
+  get disks(): InstallDisks | null {
+    return this.#disks;
+  }
+
+  /** Everything that can be found bad without writing to a disk comes first. */
   async execute(): Promise<void> {
-    const { disks, images, logDir, applianceFiles } = this.#dependencies;
-    const { instance, scripts } = this.#request;
+    const { disks, logDir, applianceFiles } = this.#dependencies;
+    const { instance, scripts, formerDisks, hooks, isFromMedium, secrets } = this.#request;
     const { report, signal } = this.#context;
+    const bringing = [this.#request, this.#stages, this.#context] as const;
     this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
-    await this.#stages.timed('create-disks', async () => {
-      await disks.createEmpty(instance);
-      return `${instance.disks.length} sparse, ${formatGiB(instance.disks)}`;
-    });
-    const source = instance.osImage;
-    if (source !== null) {
-      await this.#stages.timed('fetch-image', async () => {
-        this.#image = await images.fetch(source, {
-          signal,
-          onProgress: (done, total) => report.progress('fetch-image', done, total),
-          onWait: (message) => report.log(message),
-          ...(instance.osImageChecksum !== null && { checksum: instance.osImageChecksum }),
-        });
-        return `${this.#image.sizeBytes} bytes from ${redactSource(source)}`;
-      });
-    }
+    this.#image = await fetchImage(this.#dependencies, ...bringing);
+    await checkPackage(this.#dependencies, ...bringing);
+    const imageBytes = this.#image?.sizeBytes ?? 0;
+    this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
-    this.#steps.publish({ instance, image: this.#image, secrets: this.#request.secrets });
-    if (this.#request.isFromMedium) return this.#runMedium();
-    const phases = planPhases({
+    this.#steps.publish({ instance, image: this.#image, secrets });
+    const parts = {
       hasImage: this.#image !== null,
       hasPackage: instance.personalizationPackage !== null,
       applianceScript: scripts.appliance,
       hostScript: scripts.host,
-      hasHooks: this.#request.hooks.length > 0 || (await applianceFiles.hasHooks()),
+      hasHooks: hooks.length > 0 || (await applianceFiles.hasHooks()),
       isReinstall: this.#request.isReinstall,
+    };
+    if (!this.#disks.areBeside && formerDisks !== 'worthless') {
+      const look = isFromMedium ? null : planLook(parts);
+      if (look !== null) await this.#runAppliance(look, null);
+      await this.#request.giveUpFormerDisks();
+    }
+    const filled = this.#disks;
+    await this.#stages.timed('create-disks', async () => {
+      await filled.create();
+      return `${instance.disks.length} sparse, ${formatGiB(instance.disks)}`;
     });
-    for (const phase of phases) {
-      if (phase.kind === 'appliance') await this.#runAppliance(phase);
-      else await this.#stages.timed('os-scripts', () => this.#runHostScript(phase.script, signal));
+    if (isFromMedium) return this.#runMedium(filled);
+    for (const phase of planPhases(parts)) {
+      if (phase.kind === 'appliance') await this.#runAppliance(phase, filled);
+      else
+        await this.#stages.timed('os-scripts', () =>
+          this.#runHostScript(phase.script, filled, signal),
+        );
     }
   }
 
@@ -135,10 +150,12 @@ export class InstallRun {
 
   async close(): Promise<void> {
     this.#image?.release();
+    this.#disks?.[Symbol.dispose]();
     await this.#stages.log?.close();
   }
 
-  async #runAppliance(phase: AppliancePhase): Promise<void> {
+  /** @param filled null for a look */
+  async #runAppliance(phase: AppliancePhase, filled: InstallDisks | null): Promise<void> {
     const { instance, parameters, dumps } = this.#request;
     const image = phase.image ? this.#image : null;
     // An empty one is no disk: its script reads nothing.
@@ -146,25 +163,29 @@ export class InstallRun {
       phase.script === null ? [] : (dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0);
     await runAppliance(this.#dependencies, {
       instance,
+      diskPath: filled && ((index) => filled.pathOf(index)),
       parameters,
-      makeContent: (installId) => this.#buildContent(installId, phase),
+      makeContent: (installId) =>
+        this.#buildContent(installId, { ...phase, isLook: filled === null }),
       contentDisks: [
         ...(image === null ? [] : [{ path: image.path, serial: IMAGE_SERIAL, readOnly: true }]),
         ...takesDumps.map(({ disk, path }) => ({ path, serial: dumpSerial(disk), readOnly: true })),
       ],
       beforeBoot: async () => image?.verifyUnchanged(),
-      createAlongside: () =>
-        new AlongsideScript(phase.alongside, this.#context.signal, (script, signal) =>
-          this.#runHostScript(script, signal),
-        ),
+      ...(filled && {
+        createAlongside: () =>
+          new AlongsideScript(phase.alongside, this.#context.signal, (script, signal) =>
+            this.#runHostScript(script, filled, signal),
+          ),
+      }),
       stages: this.#stages,
       context: this.#context,
     });
   }
 
   /** The instance installs itself from a medium; then it is as if it had always been there. */
-  async #runMedium(): Promise<void> {
-    const { keeper, views, disks, guestEvents } = this.#dependencies;
+  async #runMedium(filled: InstallDisks): Promise<void> {
+    const { keeper, views, guestEvents } = this.#dependencies;
     const { instance, parameters } = this.#request;
     const installId = randomUUID();
     const content = await this.#buildContent(installId, {
@@ -188,7 +209,7 @@ export class InstallRun {
               instance,
               accelerator,
               nics,
-              diskPath: (index) => disks.pathOf(instance, index),
+              diskPath: (index) => filled.pathOf(index),
             }),
         });
         return followMedium({
@@ -205,10 +226,14 @@ export class InstallRun {
     }
   }
 
-  async #runHostScript({ path, digest }: HostScript, signal: AbortSignal): Promise<string> {
+  async #runHostScript(
+    { path, digest }: HostScript,
+    filled: InstallDisks,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { instance, os, parameters, dumps, isReinstall } = this.#request;
     if (os === null) throw new Error('a host script belongs to an OS definition');
-    const { disks, channelCommands, hostCopies } = this.#dependencies;
+    const { channelCommands, hostCopies } = this.#dependencies;
     await using copy = await hostCopies.make(os.definition, digest);
     const log = this.#stages.openLog();
     const commands = await createChannelCommands(channelCommands, instance.name, instance.uuid);
@@ -219,7 +244,7 @@ export class InstallRun {
         path: copy.pathOf(path),
         launch: copy.launch,
         parameters,
-        disks,
+        diskPath: (index: number) => filled.pathOf(index),
         signal,
         extraPath: [commands.dir],
         onLine: (line: string) => {
@@ -239,7 +264,7 @@ export class InstallRun {
   async #buildContent(
     installId: string,
     phase: Pick<AppliancePhase, 'image' | 'script' | 'personalization'> &
-      Partial<Pick<AppliancePhase, 'hooks'>>,
+      Partial<Pick<AppliancePhase, 'hooks'>> & { readonly isLook?: boolean | undefined },
   ): Promise<InstallContent> {
     return buildInstallContent({
       ...this.#request,
@@ -251,6 +276,7 @@ export class InstallRun {
       installId,
       script: phase.script,
       hookPoints: phase.hooks,
+      isLook: phase.isLook,
       imageSizeBytes: phase.image ? (this.#image?.sizeBytes ?? null) : null,
       hasPackage: phase.personalization && this.#request.instance.personalizationPackage !== null,
     });

@@ -6,6 +6,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { ApplianceFailure } from '../appliance/follow-appliance.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
+import type { StageFailure } from '../jobs/stage-failure.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
 import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
@@ -30,11 +31,11 @@ export interface Installer {
   /**
    * The room of an installation, taken when there is something to run: at once and before anything
    * is changed, unless an image is to be downloaded first, whose server must not hold what others
-   * could use. Disposing of the answer gives the room back.
+   * could use, or the instance runs until then. Disposing of the answer gives the room back.
    */
   reserve(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
-    isFromMedium: boolean,
+    machine: { readonly isFromMedium: boolean; readonly runsUntilThen: boolean },
     context: JobContext,
   ): Promise<InstallPlace>;
   /**
@@ -50,7 +51,7 @@ export interface Installer {
   runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
   /**
    * @returns the installed instance's record
-   * @throws StageFailure; the record says `failed` then, and nothing runs
+   * @throws StageFailure; nothing runs then, and the record is that of `failInstall`
    */
   install(request: InstallRequest, context: JobContext): Promise<InstanceRecord>;
 }
@@ -68,7 +69,7 @@ class StagedInstaller implements Installer {
 
   async reserve(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
-    isFromMedium: boolean,
+    { isFromMedium, runsUntilThen }: Parameters<Installer['reserve']>[1],
     context: JobContext,
   ): Promise<InstallPlace> {
     const held = new DisposableStack();
@@ -78,7 +79,8 @@ class StagedInstaller implements Installer {
       isEntered = true;
       held.use(await this.enterRoom(instance, isFromMedium, context));
     };
-    if (instance.osImage === null || isAbsolute(instance.osImage)) await enter();
+    const isAtHand = instance.osImage === null || isAbsolute(instance.osImage);
+    if (isAtHand && !runsUntilThen) await enter();
     return { enter, [Symbol.dispose]: () => held.dispose() };
   }
 
@@ -113,10 +115,15 @@ class StagedInstaller implements Installer {
       enterRoom: () => deadline.pausedDuring(() => request.place.enter()),
     });
     try {
-      await this.#execute(run, request, timed);
+      await this.#execute(run, timed);
       for (const { stage, durationMs } of run.timings) onStageEnded(stage, durationMs);
       const install = run.record({ state: 'success', stage: null, error: null });
-      return await outcomes.endInstall(uuid, { installState: 'installed', install });
+      const { changes } = request;
+      const outcome = { installState: 'installed', install, changes } as const;
+      const installed = await outcomes.endInstall(uuid, outcome);
+      // What is on record now is what the next start does, if this daemon does not come to it.
+      await run.disks?.takeOver();
+      return installed;
     } finally {
       this.#dependencies.active.delete(uuid);
       await run.close();
@@ -124,35 +131,41 @@ class StagedInstaller implements Installer {
   }
 
   /** Its failure is on record when this throws. */
-  async #execute(run: InstallRun, request: InstallRequest, timed: JobContext): Promise<void> {
+  async #execute(run: InstallRun, timed: JobContext): Promise<void> {
     try {
       await run.execute();
       await run.settle();
+      await run.disks?.sync();
+      timed.signal.throwIfAborted();
     } catch (thrown) {
       await run.settle();
       // What fails because the job is being ended (a killed child, an AbortError) failed for that
       // reason.
       const error: unknown =
         timed.signal.aborted && !isAppError(thrown) ? timed.signal.reason : thrown;
-      const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
-      const explained = await this.#explainDiskFull(error);
-      // The store is on the same file system: what was half written goes first, so that the failure
-      // can be recorded.
-      if (isAppError(explained, 'DISK_FULL'))
-        await this.#dependencies.disks.createEmpty(request.instance).catch(() => undefined);
-      const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
-      const install = run.record({
-        state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',
-        stage,
-        error: { code: failure.code, message: failure.message, hint: failure.hint ?? null },
-      });
-      await this.#dependencies.outcomes.keepInstall(request.instance.uuid, {
-        installState: 'failed',
-        adminState: 'down',
-        install,
-      });
-      throw failure;
+      throw await this.#fail(run, error);
     }
+  }
+
+  /** Records a failure. @returns it, for the job */
+  async #fail(run: InstallRun, error: unknown): Promise<StageFailure> {
+    const stage = (error instanceof ApplianceFailure ? error.stage : null) ?? run.stage;
+    const explained = await this.#explainDiskFull(error);
+    // The store is on the same file system: what was half written goes first, so that the failure
+    // can be recorded.
+    if (run.disks?.areBeside === true || isAppError(explained, 'DISK_FULL'))
+      await run.disks?.discard().catch(() => undefined);
+    const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
+    const install = run.record({
+      state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',
+      stage,
+      error: { code: failure.code, message: failure.message, hint: failure.hint ?? null },
+    });
+    await this.#dependencies.outcomes.keepInstall(run.instanceUuid, {
+      installState: 'failed',
+      install,
+    });
+    return failure;
   }
 
   /** A guest sees a full host as an I/O error: say what it was. */

@@ -22,6 +22,8 @@ export interface InstallPlanInput {
   readonly script: PlannedScript | null;
   readonly hookPoints?: readonly HookPoint[] | undefined;
   readonly hooks?: readonly HookDocument[];
+  /** It is to look at everything, and to write nothing. */
+  readonly isLook?: boolean | undefined;
 }
 
 /** What the appliance must do. Pure; holds no OS parameter, so that it can be shown and logged. */
@@ -49,6 +51,7 @@ export function planInstall(input: InstallPlanInput): InstallPlan {
           },
     scripts: input.script === null ? null : planScript(input.script),
     personalization: input.hasPackage ? { format: 'tar.gz' } : null,
+    ...(input.isLook === true && { isLook: true }),
     ...(input.hookPoints && {
       hooks: {
         points: [...input.hookPoints],

@@ -40,6 +40,25 @@ const lateHooks: readonly HookPoint[] = [
 const reinstallHooks: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
 /**
+ * What an appliance without the instance's disks can say of an installation before it destroys
+ * anything; null when there is nothing to look at. Pure.
+ */
+export function planLook(
+  parts: Pick<InstallParts, 'hasImage' | 'hasPackage' | 'applianceScript' | 'hasHooks'>,
+): Extract<InstallPhase, { kind: 'appliance' }> | null {
+  const { hasImage, hasPackage, applianceScript, hasHooks } = parts;
+  if (!hasImage && !hasPackage && applianceScript === null && !hasHooks) return null;
+  return {
+    kind: 'appliance',
+    image: hasImage,
+    script: applianceScript,
+    personalization: hasPackage,
+    alongside: null,
+    hooks: [...earlyHooks, 'os-scripts', ...lateHooks],
+  };
+}
+
+/**
  * Image, then scripts, then the package, with as few machines as can be. User content is opened in
  * the appliance whatever runs on the host; a package is laid over the disk only when every script
  * has ended. Around a script on the host, the hooks' stages are divided between the machine before

@@ -78,6 +78,7 @@ async function run(
   }
   const sizes = await runAppliance(dependencies, {
     instance,
+    diskPath: (index) => dependencies.disks.pathOf(instance, index),
     parameters,
     makeContent: (installId) =>
       buildInstallContent({
@@ -118,7 +119,7 @@ async function runOnHost(
     os: { ...os, definition: copy.definition },
     path: copy.pathOf(path),
     launch: copy.launch,
-    disks,
+    diskPath: (index: number) => disks.pathOf(instance, index),
     signal,
     parameters,
     onLine: (line: string) => {

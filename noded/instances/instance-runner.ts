@@ -179,6 +179,8 @@ class KeeperRunner implements InstanceRunner {
     nics: readonly MachineNic[],
   ): Promise<MachineSpec> {
     const { disks } = this.#dependencies;
+    // A reinstallation's disks are the instance's from the moment in which the store says so.
+    await disks.settle(instance);
     const machineDisks: MachineDisk[] = instance.disks.map((_, index) => ({
       path: disks.pathOf(instance, index),
       serial: diskSerial(index),

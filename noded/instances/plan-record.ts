@@ -1,5 +1,5 @@
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstallChanges, InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
 import {
   DEFAULT_DIALECTS,
@@ -99,6 +99,7 @@ export function planNewInstance(
     adminState: 'down',
     installState: 'created',
     install: null,
+    beforeReinstall: null,
     guestReport: null,
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
@@ -139,17 +140,16 @@ function planSeedDisk(opcode: OpcodeOf<'INSTANCE_CREATE'>): boolean {
 }
 
 /**
- * The record that a reinstall works with: given values over stored ones; secrets are of this run
+ * What a reinstallation makes of a record: given values over stored ones; secrets are of this run
  * only. Pure.
  */
 export function planReinstall(
   instance: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_REINSTALL'>,
   newUuid: () => string,
-): InstanceRecord {
+): InstallChanges {
   const isOtherPackage = opcode.personalizationPackage !== undefined;
   return {
-    ...instance,
     instanceId: newInstanceId(newUuid, instance.dialects),
     osType: opcode.osType ?? instance.osType,
     osImage: opcode.osImage ?? instance.osImage,

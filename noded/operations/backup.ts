@@ -6,11 +6,11 @@ import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/expo
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/run-helper-script.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
+import { startAgain } from './start-again.ts';
 
 /**
  * What a dump may have beyond twice its disk: an archive of many small files is larger than they
@@ -46,8 +46,7 @@ export function exportInstanceHandler(
         } finally {
           // Whatever became of the export: the instance was up. An interrupted job leaves it down,
           // as an interrupted reboot does.
-          if (wasRunning && !context.signal.aborted)
-            await startAgain(instance, dependencies, context);
+          if (wasRunning && !context.signal.aborted) await startAgain(instance, runner, context);
         }
       };
     },
@@ -152,18 +151,4 @@ function describe(instance: InstanceRecord, node: string, createdAtMs: number): 
     osParametersPrivate: instance.osParametersPrivate,
     tags: instance.tags,
   };
-}
-
-async function startAgain(
-  instance: InstanceRecord,
-  { runner }: OperationDependencies,
-  context: JobContext,
-): Promise<void> {
-  if (instance.secretNames.length > 0) {
-    context.report.log(
-      `its channel has no secrets any more: ${instance.secretNames.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
-      'warn',
-    );
-  }
-  await runner.start(instance, noSecrets, context);
 }

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
-import { beginInstall } from '../install/begin-install.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
+import { beginInstall } from '../records/install-states.ts';
 import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
@@ -56,8 +56,9 @@ export function createInstanceHandler(
         // What was checked, not what the paths lead to by now.
         await using pinned = imported === null ? null : await imported.pin();
         using held = new DisposableStack();
+        const machine = { isFromMedium: decision.isFromMedium, runsUntilThen: false };
         const place = opcode.install
-          ? held.use(await installer.reserve(planned, decision.isFromMedium, context))
+          ? held.use(await installer.reserve(planned, machine, context))
           : null;
         // Whatever ends this daemon from here on: an instance that is being installed is never
         // taken for one that can be started.
@@ -84,6 +85,9 @@ export function createInstanceHandler(
         const installed = await installer.install(
           {
             instance: created,
+            changes: undefined,
+            formerDisks: 'worthless',
+            giveUpFormerDisks: () => Promise.resolve(),
             ...decision,
             secrets,
             isReinstall: false,

@@ -1,19 +1,28 @@
 import { randomUUID } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError } from '#shared/errors/app-error.ts';
-import { beginInstall } from '../install/begin-install.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { type FormerDisks, requireRoomBeside } from '../install/choose-disks.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { startAgain } from './start-again.ts';
 
+/**
+ * Installs an instance again. What can be found bad without its disks is, before it is stopped and
+ * anything of it is changed; its parameters change in the commit that says that it is installed.
+ * Until then the old disks are there (unless they are overwritten), and a failure leaves it as it
+ * was: its record, its disks, and running if it ran.
+ */
 export function reinstallInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REINSTALL'>> {
-  const { instances, clusters, installer, runner, clock } = dependencies;
+  const { instances, clusters, installer, runner, disks, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
@@ -24,11 +33,12 @@ export function reinstallInstanceHandler(
           'INSTANCE_STATE',
           `instance '${current.name}' is running, cannot reinstall it`,
           {
-            hint: `gnt-instance shutdown ${current.name} first`,
+            hint: `gnt-instance shutdown ${current.name} first, or give --shutdown-timeout SECONDS`,
           },
         );
       }
-      const planned = planReinstall(current, opcode, randomUUID);
+      const changes = planReinstall(current, opcode, randomUUID);
+      const planned = { ...current, ...changes };
       refuseMissingSecrets(
         `the reinstallation of '${current.name}' needs secrets again`,
         missingSecrets(planned, opcode),
@@ -39,35 +49,86 @@ export function reinstallInstanceHandler(
         { secrets: secrets.osParameters, signal },
         dependencies,
       );
+      if (opcode.keepOld === true) await requireRoomBeside(disks, planned, 0);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
-        // First, since its memory may be the room that is waited for.
-        if (opcode.shutdownTimeoutS !== undefined)
-          await runner.stop(current, opcode.shutdownTimeoutS, context);
-        using place = await installer.reserve(planned, decision.isFromMedium, context);
-        const updated = await instances.update(current.uuid, (instance) => ({
-          ...planReinstall(instance, opcode, randomUUID),
-          // Drawn once: the stored record gets the very instance id that was planned.
-          instanceId: planned.instanceId,
-          ...beginInstall(context.jobId, clock.now()),
-        }));
-        const installed = await installer.install(
-          {
-            instance: updated,
-            ...decision,
-            secrets,
-            isReinstall: true,
-            dumps: null,
-            place,
-            timeoutS: installTimeoutS,
-          },
-          context,
+        const wasRunning = runner.isRunning(current.uuid);
+        const machine = { isFromMedium: decision.isFromMedium, runsUntilThen: wasRunning };
+        using place = await installer.reserve(planned, machine, context);
+        const begun = await instances.update(current.uuid, (instance) =>
+          beginReinstall(instance, context.jobId, clock.now()),
         );
-        if (opcode.start) await runner.start(installed, secrets, context);
-        return { name: updated.name, uuid: updated.uuid, stages: installed.install?.stages ?? [] };
+        const run = { wasRunning, isToldToStop: false };
+        const enter = async (): Promise<void> => {
+          run.isToldToStop = true;
+          // First, since its memory may be the room that is waited for.
+          if (opcode.shutdownTimeoutS !== undefined)
+            await runner.stop(current, opcode.shutdownTimeoutS, context);
+          await place.enter();
+        };
+        try {
+          const installed = await installer.install(
+            {
+              instance: { ...begun, ...changes },
+              ...{ changes, formerDisks: chooseFormerDisks(begun, opcode) },
+              giveUpFormerDisks: async () => {
+                await instances.update(current.uuid, (instance) => ({
+                  ...instance,
+                  beforeReinstall: null,
+                }));
+              },
+              ...decision,
+              secrets,
+              isReinstall: true,
+              dumps: null,
+              place: { enter, [Symbol.dispose]: () => undefined },
+              timeoutS: installTimeoutS,
+            },
+            context,
+          );
+          if (opcode.start) await runner.start(installed, secrets, context);
+          const stages = installed.install?.stages ?? [];
+          return { name: installed.name, uuid: installed.uuid, stages };
+        } catch (error) {
+          await goBack(current.uuid, run, dependencies, context);
+          throw error;
+        }
       };
     },
   };
+}
+
+/** Whoever says nothing keeps what can be kept; of a failed installation there is nothing. */
+function chooseFormerDisks(
+  { beforeReinstall }: InstanceRecord,
+  { keepOld }: OpcodeOf<'INSTANCE_REINSTALL'>,
+): FormerDisks {
+  if (keepOld !== undefined) return keepOld ? 'keep' : 'overwrite';
+  return beforeReinstall?.installState === 'failed' ? 'worthless' : 'keep-if-room';
+}
+
+/** After a failure: says what the instance is now, and starts it if it ran and can. */
+async function goBack(
+  uuid: string,
+  { wasRunning, isToldToStop }: { readonly wasRunning: boolean; readonly isToldToStop: boolean },
+  { instances, runner }: OperationDependencies,
+  { report, ...context }: JobContext,
+): Promise<void> {
+  try {
+    const instance = await instances.findByUuid(uuid);
+    if (instance === undefined || instance.install?.jobId === context.jobId) return;
+    report.log(`instance ${instance.name} is as it was before: its disks and what is stored of it`);
+    if (!wasRunning || !isToldToStop || instance.adminState !== 'up') return;
+    if (runner.isRunning(uuid)) {
+      report.log(`its guest was told to power off, and may still do so`, 'warn');
+      return;
+    }
+    // The job's own signal may be what ended it.
+    const { signal } = new AbortController();
+    await startAgain(instance, runner, { ...context, report, signal });
+  } catch (error) {
+    report.log(`it could not be started again: ${messageOf(error)}`, 'warn');
+  }
 }

@@ -2,7 +2,6 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { DumpFile } from '../backup/export-store.ts';
-import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { type OsParameters, revealParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from './os-registry.ts';
 import { runHostScript, type HostScriptOptions } from './run-host-script.ts';
@@ -16,7 +15,7 @@ export interface InstanceScript extends Pick<
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
   readonly parameters: OsParameters;
-  readonly disks: Pick<InstanceDisks, 'pathOf'>;
+  readonly diskPath: (index: number) => string;
 }
 
 /**
@@ -28,7 +27,7 @@ export async function runInstanceScript(
   operation: ScriptOperation,
   streams: Pick<HostScriptOptions, 'stdin' | 'stdout'> = {},
 ): Promise<void> {
-  const { instance, os, parameters, disks, ...options } = script;
+  const { instance, os, parameters, diskPath, ...options } = script;
   await runHostScript({
     ...options,
     ...streams,
@@ -39,7 +38,7 @@ export async function runInstanceScript(
         os,
         operation,
         runsIn: 'host',
-        diskPath: (index) => disks.pathOf(instance, index),
+        diskPath,
       }),
       ...planOspVariables(revealParameters(parameters)),
     },

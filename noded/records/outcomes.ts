@@ -2,19 +2,22 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { installRecord, type InstanceRecord, instanceRecord } from '#shared/contract/instance.ts';
+import { installChanges, installRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from '../jobs/job-repository.ts';
+import { failInstall } from './install-states.ts';
 import type { InstanceRepository } from './instance-repository.ts';
 
-/** How an installation ended, as the instance's record says it. */
-const installOutcome = instanceRecord
-  .pick({ installState: true })
-  .extend({ install: installRecord, adminState: instanceRecord.shape.adminState.optional() });
+/** How an installation ended, and what of its instance changes with its success. */
+const installOutcome = z.object({
+  installState: z.enum(['installed', 'failed']),
+  install: installRecord,
+  changes: installChanges.optional(),
+});
 export type InstallOutcome = z.infer<typeof installOutcome>;
 
 /** Of a file. One that cannot be read stays where it is, and is told at each start. */
@@ -176,10 +179,11 @@ class KeptOutcomes implements Outcomes {
 /** Of an installation that was repeated meanwhile, the end is another one. Pure. */
 function settle(
   instance: InstanceRecord,
-  { installState, install, adminState = instance.adminState }: InstallOutcome,
+  { installState, install, changes }: InstallOutcome,
 ): InstanceRecord {
   if (instance.install?.jobId !== install.jobId) return instance;
-  return { ...instance, installState, install, adminState };
+  if (installState === 'failed') return failInstall(instance, install);
+  return { ...instance, ...changes, installState, install, beforeReinstall: null };
 }
 
 /** It could not write, and may later. */

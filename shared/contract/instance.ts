@@ -33,6 +33,15 @@ export const installRecord = z.object({
 });
 export type InstallRecord = z.infer<typeof installRecord>;
 
+const adminState = z.enum(['up', 'down']);
+
+/** What an instance was before a reinstallation that has not destroyed anything yet. */
+const formerState = z.object({
+  adminState,
+  installState: z.enum(['created', 'installed', 'failed']),
+  install: installRecord.nullable(),
+});
+
 export const instanceNic = z.object({
   uuid,
   mac: macAddress,
@@ -111,7 +120,7 @@ export const instanceRecord = z.object({
   nics: z.array(instanceNic),
   beparams: beParameters,
   hvparams: hvParameters,
-  adminState: z.enum(['up', 'down']),
+  adminState,
   /** `created`: has disks, nothing installed (`--no-install`). */
   installState: z.enum(['created', 'installing', 'installed', 'failed']),
   install: installRecord.nullable(),
@@ -119,11 +128,35 @@ export const instanceRecord = z.object({
   guestReport: guestReport.nullable().default(null),
   /** Absent in older records. */
   autostart: autostart.default(DEFAULT_AUTOSTART),
+  /**
+   * While a reinstallation runs, as long as the old disks are whole: what the instance is again
+   * should it fail. Absent in older records.
+   */
+  beforeReinstall: formerState.nullable().default(null),
   createdAtMs: z.number(),
   modifiedAtMs: z.number(),
   serialNo: z.number().int(),
 });
 export type InstanceRecord = z.infer<typeof instanceRecord>;
+
+/** What a reinstallation may change of an instance, in the moment in which it has succeeded. */
+export const installChanges = instanceRecord.pick({
+  instanceId: true,
+  osType: true,
+  osImage: true,
+  osImageChecksum: true,
+  osImageGrow: true,
+  osImageFormat: true,
+  personalizationPackage: true,
+  packageNeedsPassword: true,
+  safeInstall: true,
+  installParameters: true,
+  hooks: true,
+  osParameters: true,
+  osParametersPrivate: true,
+  secretNames: true,
+});
+export type InstallChanges = z.infer<typeof installChanges>;
 
 /** Ganeti's words for what `gnt-instance list` shows, and ours for installations. */
 export const instanceStatus = z.enum([

@@ -145,6 +145,11 @@ export const instanceReinstall = z.strictObject({
    * A running instance is stopped first, with this many seconds to obey; without it, it is refused.
    */
   shutdownTimeoutS: z.number().nonnegative().optional(),
+  /**
+   * The old disks stay until the new ones are whole, and are the instance's again when they never
+   * are. Absent: where there is room for both.
+   */
+  keepOld: z.boolean().optional(),
   installParameters: hvParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),

@@ -99,6 +99,11 @@ export const installPlan = z.strictObject({
       hasDocuments: z.boolean(),
     })
     .optional(),
+  /**
+   * Nothing is installed: what can be found bad without the instance's disks, which this machine
+   * does not have, is looked for. Their sizes are in `disks` all the same.
+   */
+  isLook: z.boolean().optional(),
   /** Package mirrors at /ganeti/<v>/mirror/<name>/. Absent: none is allowed. */
   mirrors: z.array(mirrorName).max(MAX_MIRRORS).optional(),
 });

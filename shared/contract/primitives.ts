@@ -139,8 +139,9 @@ const ownAgentStages = [
   'sync',
 ] as const;
 const hostStages = [
-  'create-disks',
   'fetch-image',
+  'check-package',
+  'create-disks',
   'prepare-appliance',
   'boot-appliance',
   'shutdown-appliance',

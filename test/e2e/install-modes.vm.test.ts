@@ -112,7 +112,6 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
     'OS_NOT_TRUSTED',
     /hint: .*gnt-os modify --trusted yes bare/,
   );
-  assertRefused(await add(...options, '--enable-safe-install=no'), 'OS_NOT_TRUSTED', /bare/);
   assert.equal((await lab.run('gnt-instance', ['info', NAME])).status, 2);
   await must(lab.run('gnt-os', ['modify', '--trusted', 'yes', 'bare']));
   await must(add(...options));
@@ -174,10 +173,13 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
     ),
   );
   assert.match(await readFile(environ, 'utf8'), /\0INSTANCE_REINSTALL=1\0/);
+  assert.deepEqual([shown.safeInstall, (await info()).safeInstall], [true, false]);
 });
 
 test('refuses safe-install=no with untrusted scripts, and trusted scripts where the cluster forbids them', async () => {
-  const unsafe = await add('-o', 'two-worlds', '-s', '8M', '--enable-safe-install=no');
+  const twoWorlds = ['-o', 'two-worlds', '-s', '8M', '--dry-run'];
+  await must(add(...twoWorlds));
+  const unsafe = await add(...twoWorlds, '--enable-safe-install=no');
   assertRefused(unsafe, 'VALIDATION', /two-worlds[^]*hint: /);
   await must(lab.run('gnt-cluster', ['modify', '--host-scripts', 'no']));
   const forbidden = await add('-o', 'bare', '-s', '8M');

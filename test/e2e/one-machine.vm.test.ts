@@ -21,6 +21,10 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 const NAME = 'one.example.com';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
+/** Without it, the guest says nothing from its second boot on. */
+const EVERY_BOOT = `#cloud-config
+bootcmd: ["echo booted | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
+`;
 let lab: Lab;
 let packages: Server;
 let packagesPort: number;
@@ -82,13 +86,15 @@ async function info(): Promise<InstanceInfo> {
 test('installs a Debian image with script, parameters of each visibility, a package behind a password and a hook', async () => {
   const allowed = ['--package-mirror', `local-1=${mirror.url}`];
   assert.equal((await lab.run('gnt-cluster', ['modify', ...allowed])).status, 0);
+  const everyBoot = join(lab.paths.root, 'every-boot.yaml');
+  await writeFile(everyBoot, EVERY_BOOT);
   const result = await lab.run('gnt-instance', [
     'add', '--os-image', imagePath, '-o', 'personal-debian', '--communication=yes',
     '-O', 'greeting=good morning', '--os-parameters-private', 'licence=LIC-PRIVATE-1',
     '--os-parameters-secret', `root_password=@${secretFile}`,
     '--personalization-package', `http://127.0.0.1:${packagesPort}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
-    '--user-data', join(fixtures, 'user-data.sh'), '-s', '2G', '-B', 'memory=512,vcpus=2',
+    '--user-data', join(fixtures, 'user-data.sh'), '--user-data', everyBoot, '-s', '2G', '-B', 'memory=512,vcpus=2',
     '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,
   ]); // prettier-ignore
   assert.equal(result.status, 0, result.stderr);
@@ -97,7 +103,7 @@ test('installs a Debian image with script, parameters of each visibility, a pack
   assert.deepEqual(
     install?.stages.map(({ stage }) => stage),
     [
-      'create-disks', 'fetch-image', 'prepare-appliance', 'boot-appliance', 'hooks', 'wait-disks', 'image', 'os-scripts', 'mount',
+      'fetch-image', 'check-package', 'create-disks', 'prepare-appliance', 'boot-appliance', 'hooks', 'wait-disks', 'image', 'os-scripts', 'mount',
       'personalize', 'after-install', 'unmount', 'sync', 'shutdown-appliance',
     ], // prettier-ignore
   );
@@ -202,6 +208,36 @@ test('a reboot gives the guest a new machine and keeps what only metad knows', a
   ]);
   assert.match(parameters.stdout, /root_password/);
 });
+
+test('a running guest runs on while a reinstallation can be refused, and again when it failed', async () => {
+  const before = await info();
+  const login = ['--personalization-user', 'someone', '--personalization-password'];
+  const reinstall = (password: string, ...args: readonly string[]) =>
+    lab.run('gnt-instance', [
+      ...['reinstall', '--force', '--shutdown-timeout=0', ...login, password, ...args],
+      ...['--os-parameters-secret', `root_password=@${secretFile}`, NAME],
+    ]);
+  const refused = await reinstall('another-word');
+  assert.match(refused.stderr, /^error\[PACKAGE_DOWNLOAD\]: .*401/m);
+  const stillRunning = await info();
+  assert.deepEqual(stillRunning, { ...before, ...changesOf(stillRunning) });
+
+  const page = join(lab.paths.root, 'page.img');
+  await writeFile(page, '<html>Not Found</html>');
+  const failed = await reinstall('pass-word', '--os-image', page);
+  assert.match(failed.stderr, /^error\[IMAGE_INVALID\]: /m);
+  assert.match(failed.stderr, /is as it was before/);
+  const after = await info();
+  assert.deepEqual(after, { ...before, ...changesOf(after), running: after.running });
+  assert.equal(after.status, 'running');
+  assert.notEqual(after.running?.pid, before.running?.pid);
+  // From the disk that it had; what it said before went with its former machine.
+  await receiveUntil(lab, NAME, 'booted\n', 420_000);
+});
+
+function changesOf({ modifiedAtMs, serialNo }: InstanceInfo): Partial<InstanceInfo> {
+  return { modifiedAtMs, serialNo };
+}
 
 test('a killed metad comes back with everything but the secret, which is gone with a reason', async () => {
   const node = JSON.parse((await lab.run('gnt-node', ['info', '--json'])).stdout) as {

@@ -170,6 +170,7 @@ test('fails an install whose checksum differs before the disk is touched', async
     'add', '--os-image', image, '--os-image-checksum', `sha256:${'0'.repeat(64)}`, '-s', '8M', 'sum.example.com',
   ]); // prettier-ignore
   assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
+  assert.deepEqual(await readdir(lab.paths.disksDir), [], 'a disk was made');
   assert.equal((await lab.run('gnt-instance', ['remove', '--force', 'sum.example.com'])).status, 0);
 });
 

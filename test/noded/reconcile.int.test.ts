@@ -8,7 +8,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { beginInstall } from '../../noded/install/begin-install.ts';
+import { beginInstall } from '../../noded/records/install-states.ts';
 import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createJobEngine } from '../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../noded/jobs/job-handler.ts';

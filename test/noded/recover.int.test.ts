@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
@@ -9,7 +9,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
-import { beginInstall } from '../../noded/install/begin-install.ts';
+import { beginInstall, beginReinstall } from '../../noded/records/install-states.ts';
 import { createGuestEvents } from '../../noded/instances/guest-events.ts';
 import { createGuestReports } from '../../noded/instances/guest-reports.ts';
 import { createInstanceRepository } from '../../noded/records/instance-repository.ts';
@@ -64,12 +64,13 @@ async function createNode(t: TestContext) {
   });
   const guestEvents = createGuestEvents();
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
+  const disks = createInstanceDisks(dir);
   const runner = createInstanceRunner({
     instances,
     keeper,
     views,
     metad,
-    disks: createInstanceDisks(dir),
+    disks,
     guestReports,
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
@@ -88,6 +89,7 @@ async function createNode(t: TestContext) {
     guestEvents,
     guestReports,
     instances,
+    disks,
     jobs,
     outcomes: createTestOutcomes(join(dir, `outcomes-${stores}`), jobs, instances),
     owns,
@@ -152,6 +154,56 @@ test('an interrupted installation is ended and told as failed, not started', asy
   assert.equal(found.install?.state, 'failed');
   assert.equal(found.install.stage, 'image');
   assert.equal(found.install.error?.code, 'JOB_INTERRUPTED');
+});
+
+/** An instance that was up, with its disk, and the new disk of a reinstallation. */
+async function createReinstalled(node: Awaited<ReturnType<typeof createNode>>) {
+  const web1 = await node.create('web1.example.com');
+  const installed = { ...beginInstall(1, 1).install, state: 'success' } as const;
+  const up = await node.instances.update(web1.uuid, (instance) => ({
+    ...instance,
+    ...{ installState: 'installed', adminState: 'up', install: installed },
+  }));
+  await node.disks.createEmpty(up);
+  await writeFile(node.disks.pathOf(up, 0), 'old');
+  await node.instances.update(web1.uuid, (instance) => ({
+    ...beginReinstall(instance, 2, 2),
+    adminState: 'down',
+  }));
+  const next = { ...up, instanceId: randomUUID() };
+  using files = node.disks.openForInstall(next, { kind: 'beside', neededBytes: 1 });
+  await files.create();
+  await writeFile(files.pathOf(0), 'new');
+  return { up, next, read: () => readFile(node.disks.pathOf(up, 0), 'utf8') };
+}
+
+test('an instance whose reinstallation was interrupted is what it was, on its old disks', async (t) => {
+  const node = await createNode(t);
+  const { up, read } = await createReinstalled(node);
+  await recover(node);
+  const found = await node.instances.findByUuid(up.uuid);
+  const { serialNo = 0 } = found ?? {};
+  assert.deepEqual(found, { ...up, serialNo });
+  assert.equal(await read(), 'old');
+  assert.deepEqual(await node.disks.settle(up), []);
+});
+
+test('a reinstallation that was recorded as done is done, whatever was left to do', async (t) => {
+  const node = await createNode(t);
+  const { next, read } = await createReinstalled(node);
+  await node.instances.update(next.uuid, () => next);
+  await recover(node);
+  assert.equal(await read(), 'new');
+});
+
+test('one that had to overwrite the old disks is told as failed', async (t) => {
+  const node = await createNode(t);
+  const { up } = await createReinstalled(node);
+  await node.instances.update(up.uuid, (instance) => ({ ...instance, beforeReinstall: null }));
+  await recover(node);
+  const found = await node.instances.findByUuid(up.uuid);
+  assert.deepEqual([found?.installState, found?.adminState], ['failed', 'down']);
+  assert.equal(found?.install?.error?.code, 'JOB_INTERRUPTED');
 });
 
 test('an installation that was killed before its first stage says so', async (t) => {

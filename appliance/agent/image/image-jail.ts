@@ -17,7 +17,7 @@ const WITHOUT_RIGHTS = [
 
 /**
  * Where tools read images: a root directory with programs and libraries, read-only, and two more
- * names, the image and the disk. Whatever else an image tells a tool to open is not there.
+ * names, the image and the disk that it is written to. Whatever else an image tells a tool to open is not there.
  */
 export class ImageJail implements AsyncDisposable {
   readonly #namespace: HeldNamespace;
@@ -29,8 +29,9 @@ export class ImageJail implements AsyncDisposable {
   /**
    * @param imagePath and the other: block devices, of which the jail gets nodes of its own; in
    * tests files that the tools' user may use
+   * @param diskPath null where nothing is written
    */
-  static async open(imagePath: string, diskPath: string): Promise<ImageJail> {
+  static async open(imagePath: string, diskPath: string | null): Promise<ImageJail> {
     const script = `mount -t tmpfs -o mode=755,size=256k jail /mnt
 mkdir /mnt/usr /mnt/dev
 mknod -m 666 /mnt/dev/null c 1 3
@@ -46,7 +47,7 @@ give() {
   fi
 }
 give ${quote(imagePath)} /mnt${JAILED_IMAGE} 400
-give ${quote(diskPath)} /mnt${JAILED_DISK} 600`;
+${diskPath === null ? '' : `give ${quote(diskPath)} /mnt${JAILED_DISK} 600`}`;
     return new ImageJail(await HeldNamespace.open({ script, root: '/mnt' }));
   }
 

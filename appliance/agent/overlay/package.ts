@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { extractTar, type ExtractResult } from './extract.ts';
+import { TarGate } from './tar-gate.ts';
 
 const CHUNK_BYTES = 256 * 1024;
 
@@ -11,6 +12,26 @@ const CHUNK_BYTES = 256 * 1024;
  * breaks off, and what `extractTar` throws
  */
 export async function overlayPackage(input: Readable, rootPath: string): Promise<ExtractResult> {
+  return unzip(input, (archive) => extractTar(archive, rootPath));
+}
+
+/**
+ * Reads a package to its end and unpacks nothing.
+ * @throws AppError what `overlayPackage` throws for the package's own faults
+ */
+export async function examinePackage(input: Readable): Promise<ExtractResult> {
+  return unzip(input, async (archive) => {
+    const gate = new TarGate();
+    for await (const chunk of archive) gate.push(chunk);
+    gate.end();
+    return gate.passed;
+  });
+}
+
+async function unzip(
+  input: Readable,
+  use: (archive: AsyncIterable<Buffer>) => Promise<ExtractResult>,
+): Promise<ExtractResult> {
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES });
   // Which of the two failed decides what is said: the download, or the bytes.
   let inputError: unknown = null;
@@ -26,7 +47,7 @@ export async function overlayPackage(input: Readable, rootPath: string): Promise
   input.pipe(gunzip);
   try {
     // Without an encoding the chunks are Buffers.
-    return await extractTar(gunzip as AsyncIterable<Buffer>, rootPath);
+    return await use(gunzip as AsyncIterable<Buffer>);
   } catch (error) {
     if (inputError !== null)
       throw new AppError(

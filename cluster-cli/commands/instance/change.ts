@@ -54,16 +54,27 @@ async function change(
   if (job !== null && !options.json) context.note(done);
 }
 
+export interface ReinstallOptions extends InstallationOptions, ForceOptions {
+  readonly keepOld?: boolean;
+  readonly shutdownTimeout?: number;
+}
+
 export async function runReinstall(
   context: Context,
   name: string,
-  options: InstallationOptions & ForceOptions,
+  options: ReinstallOptions,
 ): Promise<void> {
+  const { keepOld, shutdownTimeout: shutdownTimeoutS } = options;
   const installation = await composeInstallation(context, options);
   // In scripts this word is enough, as it always was: an installation can be made again.
   if (context.terminal.stdin.isTTY)
-    await confirmLoss(context, `This overwrites the disks of ${name}.`, options);
-  const opcode: OpcodeInput = { opcode: 'INSTANCE_REINSTALL', name, ...installation };
+    await confirmLoss(context, `This takes away what is on the disks of ${name}.`, options);
+  const opcode: OpcodeInput = {
+    opcode: 'INSTANCE_REINSTALL',
+    name,
+    ...installation,
+    ...{ keepOld, shutdownTimeoutS },
+  };
   await change(context, opcode, options, `instance ${name} is installed again`);
 }
 

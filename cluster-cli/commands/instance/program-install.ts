@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
-import type { SubmitOptions } from '../submit.ts';
-import type { AddOptions, InstallationOptions } from './add.ts';
-import type { ModifyOptions } from './change.ts';
+import type { AddOptions } from './add.ts';
+import type { ModifyOptions, ReinstallOptions } from './change.ts';
 import { diskOptions, installationOptions, machineOptions, metadataOptions } from './options.ts';
 
 export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
@@ -56,16 +55,31 @@ export function addInstallation(program: Command, context: Context): void {
     usage: 'reinstall <name>',
     summary: 'install an instance again, with its stored parameters and those given',
     description:
-      'Overwrites the disks of a stopped instance. Stored parameters stay, given ones are merged. Secrets are never stored: those of the last installation are named when they are missing.',
+      'Installs a stopped instance on new disks. Stored parameters stay, given ones are merged, and they are stored when the installation has succeeded. Image, checksum, package and login are tried before the instance is touched. The old disks stay until the installation has succeeded, where there is room: if it fails, the instance is what it was, and runs again if it ran. Secrets are never stored: those of the last installation are named when they are missing.',
     options: [
       ...installationOptions(),
+      option(
+        '--keep-old',
+        'refuse if there is no room for new disks beside the old ones (default: keep them where there is room)',
+        { group: 'Job:' },
+      ),
+      option(
+        '--no-keep-old',
+        'overwrite the old disks, after an appliance without them has looked at image, package and hooks: a failure from then on leaves nothing to start',
+        { group: 'Job:' },
+      ),
+      wholeNumber(
+        '--shutdown-timeout <seconds>',
+        'stop a running instance when everything is at hand, with this time for the guest to obey; without it, a running one is refused',
+        { group: 'Job:' },
+      ),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       option('-f, --force', 'do not ask', { group: 'Job:' }),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],
     examples: ['gnt-instance reinstall --os-parameters-secret password=@/root/db.pass web1'],
-  }).action(async (name: string, options: InstallationOptions & SubmitOptions) => {
+  }).action(async (name: string, options: ReinstallOptions) => {
     await (await load.change()).runReinstall(context, name, options);
   });
 

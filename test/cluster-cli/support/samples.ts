@@ -60,6 +60,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     },
     guestReport: null,
     autostart: DEFAULT_AUTOSTART,
+    beforeReinstall: null,
     createdAtMs: NOW_MS,
     modifiedAtMs: NOW_MS,
     serialNo: 3,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { InstallPlan } from '#shared/contract/plan.ts';
+import { createLookStages } from '../../../appliance/agent/stages/look-stages.ts';
 import { createPlanStages } from '../../../appliance/agent/stages/plan-stages.ts';
 import { createHostClient } from '../../../appliance/agent/channel/host-client.ts';
 import { ScriptWorld } from '../../../appliance/agent/scripts/script-world.ts';
@@ -21,6 +22,7 @@ const parts: Partial<InstallPlan>[] = [
   { scripts: { script: 'create', path: 'create', environment: {} } },
   { scripts: { script: 'create', path: 'create', environment: {}, verify: 'verify' } },
   { personalization: { format: 'tar.gz' } },
+  { isLook: true },
 ];
 const plans: InstallPlan[] = parts.reduce(
   (made, part) => [...made, ...made.map((plan) => ({ ...plan, ...part }))],
@@ -29,7 +31,8 @@ const plans: InstallPlan[] = parts.reduce(
 
 test('what noded asks for is what the agent does, for every plan', () => {
   for (const plan of plans) {
-    const { stages, cleanup } = createPlanStages({
+    const create = plan.isLook === true ? createLookStages : createPlanStages;
+    const { stages, cleanup } = create({
       plan,
       host: createHostClient({ host: '127.0.0.1', port: 1 }),
       at: { sysBlock: '/nowhere', dev: '/nowhere' },

@@ -1,0 +1,258 @@
+import { open } from 'node:fs/promises';
+import type { ContainerFormat, ImageFormatName } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { StageReporter } from '../report/stage.ts';
+import { decompress } from './decompress.ts';
+import { findTableFault, looksLikeDisk } from './disk-signature.ts';
+import {
+  type Compression,
+  describeFormat,
+  HEADER_BYTES,
+  type ImageFormat,
+  recognizeImage,
+  vdiMinimumBytes,
+} from './format.ts';
+import { ImageJail, JAILED_IMAGE } from './image-jail.ts';
+
+export interface ExamineOptions {
+  /** Disk or file that holds the image. */
+  readonly sourcePath: string;
+  /** Bytes of the image file; what the disk has beyond is padding. */
+  readonly fileSizeBytes: number;
+  readonly targetSizeBytes: number;
+  /** What the operator says that it is; null: found by content. */
+  readonly format: ImageFormatName | null;
+  readonly reporter: StageReporter;
+}
+
+/** An image that can be written to the disk, and the size of the disk that it holds. */
+export type ExaminedImage =
+  | { readonly kind: 'plain'; readonly format: ImageFormatName; readonly sizeBytes: number }
+  | {
+      readonly kind: 'compressed';
+      readonly compression: Compression;
+      readonly sizeBytes: number;
+    };
+
+/**
+ * Everything about an image that can be found bad without writing a byte of it.
+ * @throws AppError IMAGE_TOO_LARGE, IMAGE_BACKING_FILE, IMAGE_INVALID
+ */
+export async function examineImage(options: ExamineOptions): Promise<ExaminedImage> {
+  const { sourcePath, fileSizeBytes } = options;
+  const head = await readHead(sourcePath, fileSizeBytes);
+  const format = chooseFormat(recognizeImage(head), options.format);
+  const name = describeFormat(format);
+  switch (format.kind) {
+    case 'unsupported':
+      throw new AppError('IMAGE_INVALID', `the image is ${format.what}, which is not supported`, {
+        hint: `convert it with qemu-img convert -O qcow2; ${SAY_THE_FORMAT}`,
+      });
+    case 'container':
+      if (format.external) {
+        const { role, name: other } = format.external;
+        throw new AppError('IMAGE_BACKING_FILE', `the ${name} image needs its ${role} ${other}`, {
+          hint: 'flatten it: qemu-img convert -O qcow2 OLD NEW',
+        });
+      }
+      if (format.format === 'vdi' && fileSizeBytes < vdiMinimumBytes(head))
+        throw new AppError(
+          'IMAGE_INVALID',
+          `the vdi image is cut: it has ${fileSizeBytes} of ${vdiMinimumBytes(head)} bytes`,
+        );
+      return await examineContainer(options, format.format);
+    case 'raw':
+      requireDisk(head, fileSizeBytes, options.format);
+      refuseLarger(fileSizeBytes, options.targetSizeBytes);
+      return { kind: 'plain', format: 'raw', sizeBytes: fileSizeBytes };
+    case 'compressed':
+      return await examineCompressed(options, format.compression);
+  }
+}
+
+/** What a program complained of in the end. */
+export function lastLine(text: string): string {
+  return text.trim().split('\n').at(-1) ?? '';
+}
+
+/** For the reader. */
+export function describeImage(image: ExaminedImage): string {
+  const what = image.kind === 'plain' ? image.format : `raw in ${image.compression}`;
+  return `${what}, ${image.sizeBytes} bytes`;
+}
+
+/**
+ * What an operator calls raw is written as it is, whatever it looks like, but for a compressed
+ * file: what is in that is meant. Another format has to be what the file says of itself.
+ */
+function chooseFormat(found: ImageFormat, said: ImageFormatName | null): ImageFormat {
+  if (said === null) return found;
+  if (said === 'raw') return found.kind === 'compressed' ? found : { kind: 'raw' };
+  if (found.kind === 'container' && found.format === said) return found;
+  throw new AppError('IMAGE_INVALID', `the image is ${describeFormat(found)}, not ${said}`, {
+    hint: 'leave out --image-format, or give the right one',
+  });
+}
+
+const SAY_THE_FORMAT = 'if it is a disk all the same, say so: --image-format FORMAT';
+
+/**
+ * @param head of the disk that the image holds
+ * @param said by the operator: then it is a disk
+ * @throws AppError IMAGE_INVALID
+ */
+function requireDisk(head: Buffer, sizeBytes: number, said: ImageFormatName | null): void {
+  if (said !== null) return;
+  if (!looksLikeDisk(head)) {
+    const what = head.every((byte) => byte === 0) ? 'it begins with zeros' : 'it is something else';
+    throw new AppError(
+      'IMAGE_INVALID',
+      `the image holds no boot sector, partition table or file system: ${what}`,
+      { hint: `look at what was downloaded; ${SAY_THE_FORMAT}` },
+    );
+  }
+  const fault = findTableFault(head, sizeBytes);
+  if (fault !== null)
+    throw new AppError('IMAGE_INVALID', `the image cannot be used: ${fault}`, {
+      hint: `fetch it again and compare its checksum: --os-image-checksum sha256:…; ${SAY_THE_FORMAT}`,
+    });
+}
+
+async function readHead(path: string, sizeBytes: number): Promise<Buffer> {
+  await using file = await open(path, 'r');
+  const head = Buffer.alloc(Math.min(HEADER_BYTES, sizeBytes));
+  const { bytesRead } = await file.read(head, 0, head.length, 0);
+  return head.subarray(0, bytesRead);
+}
+
+function refuseLarger(imageBytes: number, diskBytes: number): void {
+  if (imageBytes <= diskBytes) return;
+  throw new AppError(
+    'IMAGE_TOO_LARGE',
+    `the image needs ${imageBytes} bytes, the disk has ${diskBytes} bytes`,
+    {
+      hint: `make the disk larger: --os-size ${Math.ceil(imageBytes / (1024 * 1024))}m`,
+      details: { imageBytes, diskBytes },
+    },
+  );
+}
+
+async function examineContainer(
+  { sourcePath, targetSizeBytes, format: said }: ExamineOptions,
+  format: ContainerFormat,
+): Promise<ExaminedImage> {
+  await using jail = await ImageJail.open(sourcePath, null);
+  const sizeBytes = await virtualSize(jail, format);
+  refuseLarger(sizeBytes, targetSizeBytes);
+  await checkTables(jail, format);
+  requireDisk(await readHeadInside(jail, format), sizeBytes, said);
+  return { kind: 'plain', format, sizeBytes };
+}
+
+async function virtualSize(jail: ImageJail, format: ContainerFormat): Promise<number> {
+  const args = ['info', '--output=json', '-f', format, JAILED_IMAGE];
+  const result = await jail.run('qemu-img', args);
+  if (result.status !== 0) {
+    throw new AppError(
+      'IMAGE_INVALID',
+      `the ${format} image cannot be opened: ${lastLine(result.stderr)}`,
+    );
+  }
+  const info = JSON.parse(result.stdout) as {
+    'virtual-size'?: unknown;
+    'backing-filename'?: unknown;
+  };
+  if (typeof info['backing-filename'] === 'string')
+    throw new AppError(
+      'IMAGE_BACKING_FILE',
+      `the ${format} image needs its backing file ${info['backing-filename']}`,
+    );
+  const size = info['virtual-size'];
+  if (typeof size !== 'number')
+    throw new AppError('IMAGE_INVALID', `the ${format} image has no size`);
+  return size;
+}
+
+/** The first bytes of the disk that a container holds. */
+async function readHeadInside(jail: ImageJail, format: ContainerFormat): Promise<Buffer> {
+  const args = ['-f', format, '-O', 'raw', `if=${JAILED_IMAGE}`, 'of=/tmp/head'];
+  const script = 'qemu-img dd "$@" && base64 -w 0 /tmp/head && rm /tmp/head';
+  const result = await jail.run('/bin/sh', [
+    ...['-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'],
+  ]);
+  if (result.status !== 0)
+    throw new AppError('IMAGE_INVALID', `the image cannot be read: ${lastLine(result.stderr)}`);
+  return Buffer.from(result.stdout, 'base64');
+}
+
+/**
+ * Exit status of `qemu-img check`: 2 is damage; 3 (unused space) does no harm, 63 means that the
+ * format has no check.
+ */
+const CHECK_DAMAGED = 2;
+
+/**
+ * Looks at the image's own tables: QEMU reads zeros where a cut file has nothing, and would not
+ * complain.
+ * @throws AppError IMAGE_INVALID
+ */
+async function checkTables(jail: ImageJail, format: ContainerFormat): Promise<void> {
+  const result = await jail.run('qemu-img', ['check', '-q', '-f', format, JAILED_IMAGE]);
+  if (result.status !== CHECK_DAMAGED && result.status !== 1) return;
+  const [reason = ''] = (result.stderr + result.stdout).trim().split('\n');
+  throw new AppError('IMAGE_INVALID', `the ${format} image is damaged or cut: ${reason}`, {
+    hint: 'fetch the image again and compare its checksum: --os-image-checksum sha256:…',
+  });
+}
+
+async function examineCompressed(
+  options: ExamineOptions,
+  compression: Compression,
+): Promise<ExaminedImage> {
+  const source = { path: options.sourcePath, sizeBytes: options.fileSizeBytes };
+  options.reporter.log(`checking the ${compression} stream and its size`);
+  await using jail = await ImageJail.open(options.sourcePath, null);
+  const sizeBytes = await measure(jail, source, compression, options);
+  refuseLarger(sizeBytes, options.targetSizeBytes);
+  return { kind: 'compressed', compression, sizeBytes };
+}
+
+/**
+ * Decompresses to nowhere: the size, and the proof that the stream is whole, before the disk is
+ * touched.
+ */
+async function measure(
+  jail: ImageJail,
+  source: { path: string; sizeBytes: number },
+  compression: Compression,
+  { reporter, format }: ExamineOptions,
+): Promise<number> {
+  let sizeBytes = 0;
+  let head = Buffer.alloc(0);
+  let readBytes = 0;
+  const counted = {
+    ...source,
+    onRead: (bytes: number) => {
+      readBytes += bytes;
+      reporter.progress(readBytes, source.sizeBytes);
+    },
+  };
+  for await (const chunk of decompress(jail, counted, compression)) {
+    if (head.length < HEADER_BYTES)
+      head = Buffer.concat([head, chunk.subarray(0, HEADER_BYTES - head.length)]);
+    sizeBytes += chunk.length;
+  }
+  const inner = recognizeImage(head);
+  if (inner.kind !== 'raw' && format === null) {
+    throw new AppError(
+      'IMAGE_INVALID',
+      `the ${compression} file holds ${describeFormat(inner)}, not a raw disk`,
+      {
+        hint: 'decompress it first: only raw images may be compressed as a whole',
+      },
+    );
+  }
+  if (sizeBytes === 0) throw new AppError('IMAGE_INVALID', `the ${compression} file is empty`);
+  requireDisk(head, sizeBytes, format);
+  return sizeBytes;
+}

@@ -1,0 +1,61 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { InstallPlan } from '#shared/contract/plan.ts';
+import type { HostClient } from '../channel/host-client.ts';
+import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
+import { describeImage, examineImage } from '../image/examine.ts';
+import { examinePackage } from '../overlay/package.ts';
+import type { Stage } from '../report/stage.ts';
+import { createOsScriptStages } from './os-scripts.ts';
+import type { PlanStages, PlanStagesOptions } from './plan-stages.ts';
+
+/**
+ * What can be found bad of an installation by a machine that has none of the instance's disks. The
+ * stages have the names of those that do the same with them. Hooks were read before.
+ */
+export function createLookStages(options: PlanStagesOptions): PlanStages {
+  const { plan, host, at } = options;
+  const scripts = plan.scripts && createOsScriptStages({ ...options, scripts: plan.scripts });
+  return {
+    stages: [
+      createWaitDisksStage({ ...plan, disks: [] }, at),
+      ...(scripts?.verify ?? []),
+      ...(plan.image ? [createExamineStage(plan, plan.image, at)] : []),
+      ...(plan.personalization ? [createPackageStage(host)] : []),
+    ],
+    cleanup: [],
+  };
+}
+
+function createExamineStage(
+  plan: InstallPlan,
+  image: NonNullable<InstallPlan['image']>,
+  at: DiskLocations,
+): Stage {
+  return {
+    name: 'image',
+    async run(reporter) {
+      const source = listDisksBySerial(at).get(image.serial);
+      const [target] = plan.disks;
+      if (!source || !target)
+        throw new AppError('DISK_MISSING', 'the plan has an image, but no disk to put it on');
+      const examined = await examineImage({
+        sourcePath: source.path,
+        fileSizeBytes: image.fileSizeBytes,
+        targetSizeBytes: target.sizeBytes,
+        format: image.format ?? null,
+        reporter,
+      });
+      return `${describeImage(examined)}: fits the disk`;
+    },
+  };
+}
+
+function createPackageStage(host: HostClient): Stage {
+  return {
+    name: 'personalize',
+    async run() {
+      const { entries, bytes } = await examinePackage(await host.openPackage());
+      return `${entries} entries, ${bytes} bytes of files: can be unpacked`;
+    },
+  };
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { askSocket } from '../lab/ask-socket.ts';
+
+/**
+ * A reinstallation knows before it destroys: with whatever bad input, the instance is what it was.
+ * Its system is one line, written by a trusted script on the host, so that no machine is needed.
+ */
+const NAME = 'kept.example.com';
+const SECRET = ['--os-parameters-secret', 'key=abcdef'];
+const FIRST = 'the first system';
+let lab: Lab;
+let server: Server;
+let base: string;
+let image: string;
+
+/** Text "fail" is written before the script fails; "wait" is written before it waits. */
+const CREATE = `#!/bin/sh
+printf '%s with %s\\n' "$OSP_TEXT" "$OSP_KEY" | dd of="$DISK_0_PATH" conv=notrunc status=none
+case $OSP_TEXT in
+  fail) echo 'out of luck' >&2; exit 7;;
+  wait) exec sleep 600;;
+esac
+`;
+const VERIFY = `#!/bin/sh
+[ "$OSP_TEXT" != bad ] || { echo 'no such text' >&2; exit 1; }
+`;
+
+before(async () => {
+  lab = await createLab('gnt-again');
+  const dir = join(lab.paths.osSearchPath[0] ?? '', 'line');
+  await mkdir(dir, { recursive: true });
+  for (const [name, text] of Object.entries({ create: CREATE, verify: VERIFY }))
+    await writeFile(join(dir, name), text, { mode: 0o755 });
+  for (const name of ['import', 'export', 'rename'])
+    await writeFile(join(dir, name), '#!/bin/sh\n', { mode: 0o755 });
+  await writeFile(join(dir, 'ganeti_api_version'), '20\n');
+  await writeFile(join(dir, 'parameters.list'), 'text what it is\nkey its secret\n');
+  image = join(lab.paths.root, 'image.raw');
+  await writeFile(image, 'an image');
+  server = createServer((request, response) => {
+    if (request.url === '/cut.raw') {
+      response.writeHead(200, { 'content-length': 4096, 'accept-ranges': 'none' });
+      response.write('x', () => response.destroy());
+    } else if (request.url === '/image.raw') response.end('an image');
+    else if (request.url === '/empty.raw') response.end();
+    else response.writeHead(request.url === '/login.tar.gz' ? 401 : 404).end('no');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  assert.ok(address !== null && typeof address === 'object');
+  base = `http://127.0.0.1:${address.port}`;
+  await lab.startNode();
+  await must('gnt-os', 'modify', '--trusted', 'yes', 'line');
+  const system = ['-o', 'line', '-O', `text=${FIRST}`, ...SECRET, '-s', '8M'];
+  await must('gnt-instance', 'add', '--no-start', ...system, NAME);
+});
+
+after(async () => {
+  server.close();
+  server.closeAllConnections();
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+async function must(
+  ...[program, ...args]: [Parameters<Lab['run']>[0], ...string[]]
+): Promise<void> {
+  const { status, stderr } = await lab.run(program, args);
+  assert.equal(status, 0, stderr);
+}
+
+async function info(): Promise<InstanceInfo> {
+  const { body } = await askSocket(lab.paths.nodedSocket, `/v1/instances/${NAME}`);
+  return instanceInfo.parse(JSON.parse(body));
+}
+
+/** Everything of the instance that a reinstallation could touch. */
+async function snapshot(): Promise<unknown> {
+  const record = { ...(await info()), modifiedAtMs: 0, serialNo: 0 };
+  const dir = join(lab.paths.disksDir, record.uuid);
+  const files = await Promise.all(
+    (await readdir(dir)).map(async (name) => {
+      const digest = createHash('sha256').update(await readFile(join(dir, name)));
+      return [name, digest.digest('hex')];
+    }),
+  );
+  return { record, files };
+}
+
+async function readSystem(): Promise<string> {
+  const disk = await readFile(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'), 'utf8');
+  return disk.replace(/\0+$/, '');
+}
+
+function reinstall(...args: readonly string[]): Promise<ProgramResult> {
+  return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...args, NAME]);
+}
+
+async function assertFails(code: string, ...args: readonly string[]): Promise<void> {
+  const { stderr } = await reinstall(...args);
+  assert.match(stderr, new RegExp(`^error\\[${code}\\]: `, 'm'), `${args.join(' ')}: ${stderr}`);
+}
+
+async function untilWritten(text: string): Promise<void> {
+  const dir = join(lab.paths.disksDir, (await info()).uuid);
+  const deadline = Date.now() + 60_000;
+  while (Date.now() < deadline) {
+    for (const name of await readdir(dir))
+      if ((await readFile(join(dir, name), 'utf8')).startsWith(text)) return;
+    await sleep(50);
+  }
+  assert.fail(`the script never wrote '${text}'`);
+}
+
+test('with each bad input it leaves the instance as it was: disks, record, and the next reinstallation', async () => {
+  const before = await snapshot();
+  const url = (name: string): string => `${base}/${name}`;
+  const withImage = (source: string): string[] => [...SECRET, '--os-image', source];
+  const withPackage = (source: string): string[] => [
+    ...SECRET,
+    '--personalization-package',
+    source,
+  ];
+  const login = ['--personalization-user', 'me', '--personalization-password', 'wrong-one'];
+  const wrongSum = ['--os-image-checksum', `sha256:${'0'.repeat(64)}`];
+  const inputs: (readonly [code: string, ...args: string[]])[] = [
+    ['IMAGE_NOT_FOUND', ...withImage('/no/such.img')],
+    ['IMAGE_UNREADABLE', ...withImage('/tmp')],
+    ['IMAGE_SOURCE', ...withImage('gopher://example.com/x.img')],
+    ['DOWNLOAD_FAILED', ...withImage(url('missing.raw'))],
+    ['DOWNLOAD_FAILED', ...withImage(url('empty.raw'))],
+    ['DOWNLOAD_TRUNCATED', ...withImage(url('cut.raw'))],
+    ['IMAGE_CHECKSUM_MISMATCH', ...withImage(image), ...wrongSum],
+    ['IMAGE_CHECKSUM_MISMATCH', ...withImage(url('image.raw')), ...wrongSum],
+    ['PACKAGE_SOURCE', ...withPackage(url('x.zip'))],
+    ['PACKAGE_SOURCE', ...withPackage('/no/such.tar.gz')],
+    ['PACKAGE_DOWNLOAD', ...withPackage(url('missing.tar.gz'))],
+    ['PACKAGE_DOWNLOAD', ...withPackage(url('login.tar.gz')), ...login],
+    ['USAGE', ...withPackage(url('login.tar.gz')), ...login.slice(0, 2)],
+    ['SECRETS_NEEDED'],
+    ['OS_NOT_FOUND', ...SECRET, '-o', 'nothing'],
+    ['OS_PARAMETER', ...SECRET, '-O', 'text=bad'],
+    ['OS_PARAMETER', ...SECRET, '-O', 'colour=blue'],
+    ['DUPLICATE_OS_PARAMETER', ...SECRET, '-O', 'key=public'],
+    ['HOST_PREREQUISITE', ...SECRET, '--install-parameters', 'kernel_path=/no/kernel'],
+    ['SCRIPT_FAILED', ...SECRET, '-O', 'text=fail'],
+    ['SCRIPT_FAILED', ...SECRET, '-O', 'text=fail', '--keep-old'],
+  ];
+  for (const [code, ...args] of inputs) {
+    await assertFails(code, ...args);
+    assert.deepEqual(await snapshot(), before, `${code} ${args.join(' ')}`);
+  }
+  const again = await reinstall(...SECRET);
+  assert.equal(again.status, 0, again.stderr);
+  assert.equal(await readSystem(), `${FIRST} with abcdef\n`);
+});
+
+test('one that takes too long, or is cancelled, leaves the instance as it was', async () => {
+  const before = await snapshot();
+  await must('gnt-cluster', 'modify', '--install-timeout', '5');
+  await assertFails('INSTALL_TIMEOUT', ...SECRET, '-O', 'text=wait');
+  assert.deepEqual(await snapshot(), before);
+  await must('gnt-cluster', 'modify', '--install-timeout', '0');
+  const waiting = reinstall(...SECRET, '-O', 'text=wait');
+  await untilWritten('wait');
+  assert.equal(await readSystem(), `${FIRST} with abcdef\n`, 'the old disk is there all the while');
+  await must('gnt-job', 'cancel', String((await info()).install?.jobId));
+  assert.match((await waiting).stderr, /JOB_CANCELED/);
+  assert.deepEqual(await snapshot(), before);
+});
+
+test('one that a kill of noded interrupts leaves the instance as it was, and the next daemon says so', async () => {
+  const before = await snapshot();
+  const waiting = reinstall(...SECRET, '-O', 'text=wait');
+  await untilWritten('wait');
+  lab.node().kill('SIGKILL');
+  for (const { pid, command } of await lab.processes())
+    if (command.startsWith('sleep 600')) process.kill(pid, 'SIGKILL');
+  await lab.startNode();
+  assert.match((await waiting).stderr, /JOB_INTERRUPTED/);
+  assert.deepEqual(await snapshot(), before);
+});
+
+test('what it is given is stored when it has succeeded, and its disk is in the place of the old one', async () => {
+  const { instanceId } = await info();
+  const done = await reinstall(...SECRET, '-O', 'text=the second system');
+  assert.equal(done.status, 0, done.stderr);
+  const shown = await info();
+  assert.equal(shown.osParameters['text'], 'the second system');
+  assert.notEqual(shown.instanceId, instanceId);
+  assert.equal(await readSystem(), 'the second system with abcdef\n');
+  assert.deepEqual(await readdir(join(lab.paths.disksDir, shown.uuid)), ['disk0.raw']);
+});
+
+test('one that may overwrite the old disks does so only when what can be tried was, and keeps the parameters', async () => {
+  const before = await snapshot();
+  await assertFails('DOWNLOAD_FAILED', '--no-keep-old', ...SECRET, '--os-image', `${base}/no.raw`);
+  assert.deepEqual(await snapshot(), before);
+  await assertFails('SCRIPT_FAILED', '--no-keep-old', ...SECRET, '-O', 'text=fail');
+  const failed = await info();
+  assert.equal(failed.status, 'install_failed');
+  assert.equal(failed.install?.error?.code, 'SCRIPT_FAILED');
+  assert.equal(failed.osParameters['text'], 'the second system');
+  const again = await reinstall(...SECRET);
+  assert.equal(again.status, 0, again.stderr);
+  assert.equal(await readSystem(), 'the second system with abcdef\n');
+});

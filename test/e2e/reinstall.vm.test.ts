@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { run } from '#shared/process/run.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+
+/** What only an appliance can find bad of a reinstallation: reinstall.int.test.ts has the rest. */
+const NAME = 'kept.example.com';
+let lab: Lab;
+let image: string;
+
+before(async () => {
+  lab = await createLab('gnt-kept');
+  image = join(lab.paths.root, 'small.img');
+  await run('mke2fs', ['-q', '-t', 'ext4', '-d', '/etc/apt', image, '24M']);
+  const [osDir = ''] = lab.paths.osSearchPath;
+  await mkdir(osDir, { recursive: true });
+  for (const name of ['hello', 'failing', 'keeper']) {
+    await cp(join(import.meta.dirname, '../../fixtures/os', name), join(osDir, name), {
+      recursive: true,
+    });
+  }
+  await lab.startNode();
+});
+
+after(async () => {
+  await lab.run('gnt-instance', ['remove', '--force', NAME]);
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+async function info(): Promise<InstanceInfo> {
+  const { stdout } = await lab.run('gnt-instance', ['info', '--json', NAME]);
+  return instanceInfo.parse(JSON.parse(stdout));
+}
+
+/** Every file that the instance has for its disks, with its SHA-256. */
+async function digestDisks(uuid: string): Promise<readonly (readonly [string, string])[]> {
+  const dir = join(lab.paths.disksDir, uuid);
+  return Promise.all(
+    (await readdir(dir)).map(async (name) => {
+      const digest = createHash('sha256').update(await readFile(join(dir, name)));
+      return [name, digest.digest('hex')] as const;
+    }),
+  );
+}
+
+async function reinstall(...options: readonly string[]): Promise<ProgramResult> {
+  return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);
+}
+
+test('leaves an instance as it was when a reinstallation turns out to be bad inside the appliance', async () => {
+  const { root } = lab.paths;
+  const path = (name: string): string => join(root, name);
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', path('wide.qcow2'), '1G']);
+  await run('qemu-img', [
+    ...['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', image, path('backed.qcow2')],
+  ]);
+  await writeFile(path('broken.tar.gz'), 'this is no archive');
+  await writeFile(path('broken.yaml'), 'stages: {install.pre: no list}');
+  const add = ['add', '--no-start', '--os-image', image, '-o', 'hello', '-s', '32M', NAME];
+  const added = await lab.run('gnt-instance', add);
+  assert.equal(added.status, 0, added.stderr);
+  const snapshot = async (): Promise<unknown> => {
+    const record = { ...(await info()), modifiedAtMs: 0, serialNo: 0 };
+    return { record, disks: await digestDisks(record.uuid) };
+  };
+  const before = await snapshot();
+  // Without room for new disks beside the old ones, a machine that has neither finds it first.
+  const looks: (readonly [code: string, stage: string, ...args: string[]])[] = [
+    ['IMAGE_BACKING_FILE', 'image', '--os-image', path('backed.qcow2')],
+    ['PACKAGE_INVALID', 'personalize', '--personalization-package', path('broken.tar.gz')],
+    ['HOOK_FAILED', 'hooks', '--hooks', path('broken.yaml')],
+    ['SCRIPT_FAILED', 'verify', '-o', 'keeper', '-O', 'colour=black'],
+  ];
+  const inputs: typeof looks = [
+    ['IMAGE_TOO_LARGE', 'image', '--os-image', path('wide.qcow2')],
+    ['SCRIPT_FAILED', 'os-scripts', '-o', 'failing'],
+    ...looks.map(([code, stage, ...args]) => [code, stage, '--no-keep-old', ...args] as const),
+  ];
+  for (const [code, stage, ...args] of inputs) {
+    const result = await reinstall(...args);
+    assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: .*\\(stage ${stage}\\)$`, 'm'));
+    assert.deepEqual(await snapshot(), before, `${args.join(' ')}: ${result.stderr}`);
+  }
+  const again = await reinstall('--no-keep-old');
+  assert.equal(again.status, 0, again.stderr);
+});
