@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -172,6 +172,28 @@ test('fails an install whose checksum differs before the disk is touched', async
   assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
   assert.deepEqual(await readdir(lab.paths.disksDir), [], 'a disk was made');
   assert.equal((await lab.run('gnt-instance', ['remove', '--force', 'sum.example.com'])).status, 0);
+});
+
+test('a reinstallation whose checksum differs leaves the disk as it is', async () => {
+  const name = 'again.example.com';
+  const image = join(lab.paths.root, 'again.img');
+  await writeFile(image, Buffer.alloc(1024 * 1024, 7));
+  const added = await lab.run('gnt-instance', [
+    'add', '--no-install', '--no-start', '--os-image', image, '-s', '8M', name,
+  ]); // prettier-ignore
+  assert.equal(added.status, 0, added.stderr);
+  const found = await readdir(lab.paths.disksDir, { recursive: true, withFileTypes: true });
+  const disk = found.find((entry) => entry.isFile());
+  assert.ok(disk);
+  const path = join(disk.parentPath, disk.name);
+  const before = Buffer.alloc(8 * 1024 * 1024, 9);
+  await writeFile(path, before);
+  const result = await lab.run('gnt-instance', [
+    'reinstall', '--force', '--os-image', image, '--os-image-checksum', `sha256:${'0'.repeat(64)}`, name,
+  ]); // prettier-ignore
+  assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
+  assert.ok(before.equals(await readFile(path)), 'the disk was written');
+  assert.equal((await lab.run('gnt-instance', ['remove', '--force', name])).status, 0);
 });
 
 test('a login in a URL is in no file, neither where it is taken nor where it is refused', async () => {
