@@ -70,6 +70,13 @@ export const instanceFields: FieldTable<InstanceRow> = {
       'Whether the guest said that it is up',
       (i) => i.readyAtMs !== null,
     ),
+    text(
+      'boot',
+      'Boot',
+      'What cloud-init says of the present boot: running, done, degraded or error',
+      (i) => i.boot?.status,
+    ),
+    text('boot_stage', 'Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage),
     running.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
     any.number('pid', 'PID', 'Process of the virtual machine', (i) =>
       i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,

@@ -1,3 +1,4 @@
+import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -43,7 +44,7 @@ function describeAutostart(settings: InstanceInfo['autostart']): string {
   ].join('; ');
 }
 
-function describeRun({ running }: InstanceInfo): OutlineEntry {
+function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
   if (running === null) return { key: 'Running', value: false };
   return {
     key: 'Running',
@@ -58,6 +59,20 @@ function describeRun({ running }: InstanceInfo): OutlineEntry {
             ? 'not said yet'
             : `${formatTime(running.readyAtMs)}, ${formatDuration(running.readyAtMs - running.startedAtMs)} after its start`,
       },
+      ...(boot === null ? [] : [describeBoot(boot)]),
+    ],
+  };
+}
+
+/** What cloud-init says of the present boot, as `cloud-init status --long` does inside. */
+function describeBoot(boot: BootReport): OutlineEntry {
+  return {
+    key: 'cloud-init',
+    value: boot.stage === null ? boot.status : `${boot.status}, at ${boot.stage}`,
+    children: [
+      ...boot.errors.map((text) => ({ key: 'error', value: text })),
+      ...boot.recoverableErrors.map((text) => ({ key: 'recoverable error', value: text })),
+      ...boot.stages.map(({ name, seconds }) => ({ key: name, value: `${seconds.toFixed(1)} s` })),
     ],
   };
 }

@@ -26,6 +26,10 @@ export const DEFAULT_CHANGE_WAIT_S = 300;
 export const MAX_CHANGE_WAIT_S = 3600;
 /** Body of one POST to `ready`: phone_home sends four public keys. */
 export const MAX_READY_BYTES = 16 * 1024;
+/** One POST of cloud-init's webhook; files that it may add are not read. */
+export const MAX_BOOT_EVENT_BYTES = 16 * 1024;
+/** cloud-init's status file, log lines of every warning included. */
+export const MAX_BOOT_STATUS_BYTES = 256 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /**

@@ -2,12 +2,49 @@ import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { isDialectServed } from './served-dialects.ts';
 
-/** cloud-init's final stage posts here, which tells the node daemon that the instance is up. */
-const PHONE_HOME = `#cloud-config
+/**
+ * cloud-init's final stage posts to `ready` on the first boot; on every boot its webhook tells each
+ * stage and module. A user's own `reporting` stands beside ours; a user's `phone_home` replaces it.
+ */
+const REPORTING = `#cloud-config
 phone_home:
   url: ${SERVICE_URL}/ganeti/latest/ready
   post: [instance_id, hostname, fqdn]
   tries: 5
+reporting:
+  gnt:
+    type: webhook
+    endpoint: ${SERVICE_URL}/ganeti/latest/boot/events
+    timeout: 5
+    retries: 1
+`;
+
+/**
+ * Events have no error texts, and none of a fault before the webhook was set up: the status file
+ * has. A boothook is what vendor-data can have run in every boot (per-boot scripts of vendor-data
+ * are written down and not run). Python is there, since cloud-init is written in it.
+ */
+const TELL_RESULT = `#cloud-boothook
+#!/bin/sh
+(
+  tries=18000
+  until [ -e /run/cloud-init/result.json ]; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || exit 0
+    sleep 0.2 || sleep 1
+  done
+  exec python3 -c '
+import time, urllib.request
+body = open("/run/cloud-init/status.json", "rb").read()
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+for pause in (1, 2, 4, 8, 0):
+    try:
+        opener.open("${SERVICE_URL}/ganeti/latest/boot/status", body, 10)
+        break
+    except OSError:
+        time.sleep(pause)
+'
+) </dev/null >/dev/null 2>&1 &
 `;
 
 /**
@@ -21,15 +58,17 @@ const BOUNDARY = 'GNTVENDORDATA';
  * ASCII, as OpenStack's flavour carries it in JSON. Empty when there is neither.
  */
 export function vendorData(view: ServedView): Buffer {
-  const own = isDialectServed(view, 'ganeti') ? PHONE_HOME : null;
-  const operators = view.vendorData ? Buffer.from(view.vendorData, 'base64') : null;
-  if (!operators || operators.length === 0) return Buffer.from(own ?? '');
-  const parts = own === null ? [] : [textPart(own)];
-  return Buffer.from(multipart([...parts, operatorsPart(operators)]));
+  const own = isDialectServed(view, 'ganeti')
+    ? [textPart('cloud-config', REPORTING), textPart('cloud-boothook', TELL_RESULT)]
+    : [];
+  const operators = Buffer.from(view.vendorData ?? '', 'base64');
+  const parts = [...own, ...(operators.length > 0 ? [operatorsPart(operators)] : [])];
+  return Buffer.from(parts.length === 0 ? '' : multipart(parts));
 }
 
-function textPart(document: string): string {
-  return `Content-Type: text/cloud-config; charset="us-ascii"\r\nMIME-Version: 1.0\r\n\r\n${document}\r\n`;
+function textPart(type: string, document: string): string {
+  const name = `Content-Disposition: attachment; filename="gnt-${type}"`;
+  return `Content-Type: text/${type}; charset="us-ascii"\r\nMIME-Version: 1.0\r\n${name}\r\n\r\n${document}\r\n`;
 }
 
 /**

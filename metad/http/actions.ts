@@ -19,7 +19,8 @@ import {
 import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
-import { readBody } from './request-body.ts';
+import { bootEvents, bootStatus } from './boot-actions.ts';
+import { bodyOf, readBody } from './request-body.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
 
@@ -35,6 +36,8 @@ export interface Action {
 const ACTIONS: Readonly<Record<string, Action>> = {
   'ganeti write': { method: 'POST', perform: write },
   'ganeti ready': { method: 'POST', perform: ready },
+  'ganeti boot/events': { method: 'POST', perform: bootEvents },
+  'ganeti boot/status': { method: 'POST', perform: bootStatus },
   'ganeti install/events': { method: 'POST', perform: installEvents },
   'ec2 api/token': { method: 'PUT', perform: createToken },
   'openstack password': { method: 'POST', perform: postPassword },
@@ -57,16 +60,6 @@ export function findAction(view: ServedView, address: Address): Action | undefin
 async function write({ instance, request, response }: Exchange, events: EventLog): Promise<void> {
   const bytes = await serveQueueWrite(instance.toHost, request, response);
   if (bytes > 0) events.append(instance.view.uuid, { type: 'written', bytes });
-}
-
-/** The body of a request, or null when the answer has been given already. */
-async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
-  const body = await readBody(exchange.request, maxBytes);
-  if (body.kind === 'complete') return body.bytes;
-  if (body.kind === 'too-large') {
-    sendText(exchange.response, 413, `the body may have at most ${maxBytes} bytes`);
-  }
-  return null;
 }
 
 /** cloud-init's phone_home posts a form; anything that fits is taken as it is. */

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { sendText } from './reply.ts';
+import type { Exchange } from './exchange.ts';
 import { BYTES_PER_PIECE, MAX_BODY_PIECES } from '../config/limits.ts';
 
 export type BodyResult =
@@ -41,4 +43,14 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
     const onClose = (): void => finish({ kind: 'aborted' });
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
+}
+
+/** The body of a request, or null when the answer has been given already. */
+export async function bodyOf(exchange: Exchange, maxBytes: number): Promise<Buffer | null> {
+  const body = await readBody(exchange.request, maxBytes);
+  if (body.kind === 'complete') return body.bytes;
+  if (body.kind === 'too-large') {
+    sendText(exchange.response, 413, `the body may have at most ${maxBytes} bytes`);
+  }
+  return null;
 }

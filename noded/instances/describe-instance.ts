@@ -1,3 +1,4 @@
+import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
@@ -12,10 +13,16 @@ export interface RunningFacts {
   readonly readyAtMs: number | null;
 }
 
+/** A machine that runs, and what its guest said of the present boot. */
+export interface RunningInstance {
+  readonly machine: RunningFacts;
+  readonly boot: BootReport | null;
+}
+
 /** What an API may say of an instance: private values replaced, secrets by name only. Pure. */
 export function describeInstance(
   instance: InstanceRecord,
-  running: RunningFacts | null,
+  running: RunningInstance | null,
   parameters: OsParameters,
   status = statusOf(instance, running !== null),
 ): InstanceInfo {
@@ -31,7 +38,8 @@ export function describeInstance(
     hasVendorData: vendorData !== null,
     hasNetworkConfig: networkConfig !== null,
     status,
-    running,
+    running: running?.machine ?? null,
+    boot: running?.boot ?? null,
     cloudInit: explainDatasource(instance),
     explanation: explain(instance, status),
   };

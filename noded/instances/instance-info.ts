@@ -7,7 +7,7 @@ import { loadParameters } from './load-parameters.ts';
 
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
-  readonly guestReports: Pick<GuestReports, 'readyAtMs'>;
+  readonly guestReports: Pick<GuestReports, 'readyAtMs' | 'boot'>;
   readonly clusters: ClusterRepository;
 }
 
@@ -26,11 +26,14 @@ export async function loadInstanceInfo(
     kept === undefined
       ? null
       : {
-          pid: kept.machine.pid,
-          accelerator: kept.machine.accelerator,
-          startedAtMs: kept.machine.startedAtMs,
-          tap: kept.device,
-          readyAtMs: guestReports.readyAtMs(record),
+          machine: {
+            pid: kept.machine.pid,
+            accelerator: kept.machine.accelerator,
+            startedAtMs: kept.machine.startedAtMs,
+            tap: kept.device,
+            readyAtMs: guestReports.readyAtMs(record),
+          },
+          boot: guestReports.boot(record),
         };
   return describeInstance(record, running, parameters, status);
 }

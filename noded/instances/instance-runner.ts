@@ -28,7 +28,7 @@ export interface InstanceRunnerDependencies {
   readonly views: Views;
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
-  readonly guestReports: Pick<GuestReports, 'follow'>;
+  readonly guestReports: Pick<GuestReports, 'follow' | 'forget'>;
   readonly chooseAccelerator: (
     wanted: 'auto' | 'kvm' | 'tcg',
     context: JobContext | undefined,
@@ -152,6 +152,7 @@ class KeeperRunner implements InstanceRunner {
         hint: `gnt-instance startup ${instance.name}`,
       });
     }
+    await this.#dependencies.guestReports.forget(instance.uuid);
     await kept.machine.reset();
   }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
+import { bootReport } from './boot-report.ts';
 import { hookFiles } from './hooks.ts';
 import { beParameters, hvParameters } from './opcode.ts';
 import {
@@ -64,14 +65,16 @@ export const instanceDisk = z.object({
  */
 export const instanceChannel = z.object({ ip: channelIp, mac: macAddress, uuid });
 
-/** What the guest of a run said of itself; of its words nothing but who said them. */
+/** What the guest of a run said of itself: of its words who said them, and cloud-init's errors. */
 const guestReport = z.object({
   /** Which run, as of a machine's start; what is of another run counts for nothing. */
   runStartedAtMs: z.number(),
   /** When it said first that it is up. */
-  readyAtMs: z.number(),
+  readyAtMs: z.number().nullable(),
   /** Who said it, as `cloud-init`. */
-  readySource: z.string().max(64),
+  readySource: z.string().max(64).nullable(),
+  /** How far its cloud-init got; null when that says nothing. Absent in older records. */
+  boot: bootReport.nullable().default(null),
 });
 export type GuestReport = z.infer<typeof guestReport>;
 
@@ -205,6 +208,8 @@ export const instanceInfo = instanceRecord
         readyAtMs: z.number().nullable(),
       })
       .nullable(),
+    /** What the guest's cloud-init says of the present boot. */
+    boot: bootReport.nullable(),
     /** Which datasource a stock cloud-init will use in this instance, and why. */
     cloudInit: z.object({ datasource: z.string().nullable(), reason: z.string() }),
     /** One sentence for a person: what state it is in and what to do about it. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bootEvent, bootResult } from './boot-report.ts';
 import { installReport } from './install-event.ts';
 import { uuid } from './primitives.ts';
 
@@ -58,6 +59,9 @@ export const metadEvent = z.object({
     z.object({ type: z.literal('install'), installId: uuid, event: installReport }),
     /** The guest said that it is up: cloud-init's phone_home or its final stage. */
     z.object({ type: z.literal('ready'), source: z.string().max(64), text: z.string().max(4096) }),
+    /** How the guest's cloud-init gets on; at its end, what its status file says. */
+    z.object({ type: z.literal('boot'), event: bootEvent }),
+    z.object({ type: z.literal('boot-result'), result: bootResult }),
     /** The guest wrote into its channel. */
     z.object({ type: z.literal('written'), bytes: z.number().int().nonnegative() }),
     z.object({ type: z.literal('gap'), lost: z.number().int() }),

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { end } from './support/daemon-stand-in.ts';
 import { createAddLab, SECRET } from './support/add-lab.ts';
+import { runProgram } from './support/run-program.ts';
 import { sampleInstance } from './support/samples.ts';
 
 const lab = createAddLab();
@@ -205,6 +206,53 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     assert.match(result.stderr, reason);
     assert.ok(performance.now() - startedAtMs < 60_000);
   }
+});
+
+for (const [command, args] of [
+  ['add', ['--os-image', '/i']],
+  ['startup', []],
+  ['reboot', []],
+  ['reinstall', ['--force']],
+] as const) {
+  test(`${command} --wait-ready is status 1 with cloud-init's own errors when it failed`, async () => {
+    const boot = {
+      ...{ status: 'error' as const, stage: null, stages: [], recoverableErrors: [] },
+      errors: ["('scripts-user', RuntimeError('Runparts: 1 failures'))\u001b[2J"],
+    };
+    lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
+    const result = await runProgram('gnt-instance', [command, ...args, '--wait-ready', 'web1'], {
+      root: lab.daemon.root,
+    });
+    assert.equal(result.status, 1);
+    assert.match(
+      result.stderr,
+      /^error\[GUEST_BOOT_FAILED\]: cloud-init of web1 failed: \('scripts-user'/m,
+    );
+    assert.ok(!result.stderr.includes('\u001b'));
+  });
+}
+
+test('--wait-ready is content with a degraded boot, and says what was the matter', async () => {
+  const boot = {
+    ...{ status: 'degraded' as const, stage: null, errors: [], stages: [] },
+    recoverableErrors: ['WARNING: no such module'],
+  };
+  lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
+  const result = await add(['--os-image', '/i', '--wait-ready', 'web1']);
+  assert.equal(result.status, 0);
+  assert.match(result.stderr, /warning: cloud-init of web1: WARNING: no such module/);
+});
+
+test('--wait-ready does not take the knock of a boot that is under way for its end', async () => {
+  const boot = {
+    ...{ status: 'running' as const, stage: 'modules-final' as const, errors: [], stages: [] },
+    recoverableErrors: [],
+  };
+  lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
+  const result = await add(['--os-image', '/i', '--wait-ready=1', 'web1']);
+  assert.equal(result.status, 1);
+  assert.match(result.stderr, /^web1: cloud-init is at modules-final$/m);
+  assert.match(result.stderr, /did not say within 1 s .*: its cloud-init is at modules-final/);
 });
 
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {

@@ -6,7 +6,7 @@ import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-import { waitReady } from './wait-ready.ts';
+import { refuseWaitWithout, waitReady } from './wait-ready.ts';
 import { readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
 import {
   type DiskOptions,
@@ -68,7 +68,10 @@ export interface AddOptions
 
 /** `gnt-instance add`. @throws AppError, CommandFailure */
 export async function runAdd(context: Context, name: string, options: AddOptions): Promise<void> {
-  refuseContradictions(options);
+  refuseWaitWithout(options, {
+    '--no-start': !options.start,
+    '--no-install': !options.install,
+  });
   const opcode = await composeAdd(context, name, options);
   const job = await submitAndWatch(context, opcode, options);
   if (job === null) return;
@@ -77,21 +80,6 @@ export async function runAdd(context: Context, name: string, options: AddOptions
     return;
   }
   await waitReady(context, name, options.waitReady);
-}
-
-function refuseContradictions(options: AddOptions): void {
-  if (options.waitReady === undefined) return;
-  const against = [
-    ...(options.submit ? ['--submit'] : []),
-    ...(options.dryRun ? ['--dry-run'] : []),
-    ...(options.start ? [] : ['--no-start']),
-    ...(options.install ? [] : ['--no-install']),
-  ];
-  const [other] = against;
-  if (other === undefined) return;
-  throw new AppError('USAGE', `--wait-ready and ${other} contradict each other`, {
-    hint: 'leave out one of them',
-  });
 }
 
 /** @throws AppError */

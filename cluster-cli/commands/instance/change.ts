@@ -11,6 +11,7 @@ import {
   type MetadataOptions,
   readSwitches,
 } from './add.ts';
+import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
 import { readDocument, readHooks, readSshKeys, readUserData, RESET } from './parse-documents.ts';
 import {
   type OsParameterOptions,
@@ -47,14 +48,17 @@ export async function confirmLoss(
 async function change(
   context: Context,
   opcode: OpcodeInput,
-  options: SubmitOptions,
+  options: SubmitOptions & WaitReadyOptions,
   done: string,
 ): Promise<void> {
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(done);
+  if (job === null) return;
+  if (!options.json) context.note(done);
+  if (options.waitReady !== undefined && 'name' in opcode)
+    await waitReady(context, opcode.name, options.waitReady);
 }
 
-export interface ReinstallOptions extends InstallationOptions, ForceOptions {
+export interface ReinstallOptions extends InstallationOptions, ForceOptions, WaitReadyOptions {
   readonly keepOld?: boolean;
   readonly shutdownTimeout?: number;
 }
@@ -64,6 +68,7 @@ export async function runReinstall(
   name: string,
   options: ReinstallOptions,
 ): Promise<void> {
+  refuseWaitWithout(options, { '--no-start': options.start === false });
   const { keepOld, shutdownTimeout: shutdownTimeoutS } = options;
   const installation = await composeInstallation(context, options);
   // In scripts this word is enough, as it always was: an installation can be made again.
@@ -203,8 +208,9 @@ export async function runRename(
 export async function runStartup(
   context: Context,
   name: string,
-  options: SubmitOptions & { readonly osParametersSecret?: readonly string[] },
+  options: SubmitOptions & WaitReadyOptions & { readonly osParametersSecret?: readonly string[] },
 ): Promise<void> {
+  refuseWaitWithout(options);
   const { osParametersSecret } = options;
   const { secret } = readOsParameters(context, osParametersSecret ? { osParametersSecret } : {});
   const opcode: OpcodeInput = {
@@ -231,11 +237,13 @@ export async function runShutdown(
 export async function runReboot(
   context: Context,
   name: string,
-  options: SubmitOptions & {
-    readonly type?: 'soft' | 'hard' | 'full';
-    readonly shutdownTimeout?: number;
-  },
+  options: SubmitOptions &
+    WaitReadyOptions & {
+      readonly type?: 'soft' | 'hard' | 'full';
+      readonly shutdownTimeout?: number;
+    },
 ): Promise<void> {
+  refuseWaitWithout(options);
   const opcode: OpcodeInput = {
     opcode: 'INSTANCE_REBOOT',
     name,

@@ -1,6 +1,6 @@
 import { imageFormat } from '#shared/contract/primitives.ts';
 import type { Option } from 'commander';
-import { option, yesNo } from '../../completion/command.ts';
+import { option, wholeNumber, yesNo } from '../../completion/command.ts';
 
 const OS_GROUP = 'Operating system:';
 const LIST = 'repeatable; k=v,k2=v2';
@@ -80,6 +80,14 @@ export function secretOption(): Option {
     '--os-parameters-secret <list>',
     `OS parameters that are never stored; write name=@FILE or name=@- (${LIST})`,
     { group: OS_GROUP, isRepeatable: true },
+  );
+}
+
+export function waitReadyOption(): Option {
+  return wholeNumber(
+    '--wait-ready <seconds>',
+    'wait until cloud-init in the guest is done, status 1 with its errors when it failed; a guest without it says itself that it is up. --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init tells with every datasource but EC2',
+    { group: 'Job:', minimum: 1 },
   );
 }
 

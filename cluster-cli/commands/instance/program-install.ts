@@ -3,7 +3,13 @@ import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
 import type { ModifyOptions, ReinstallOptions } from './change.ts';
-import { diskOptions, installationOptions, machineOptions, metadataOptions } from './options.ts';
+import {
+  diskOptions,
+  installationOptions,
+  machineOptions,
+  metadataOptions,
+  waitReadyOption,
+} from './options.ts';
 
 export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
 the value "default" resets. Any value may be @FILE or @- (stdin), without the file's last newline;
@@ -33,11 +39,7 @@ export function addInstallation(program: Command, context: Context): void {
       ...machineOptions(),
       option('--no-install', 'make the disks only; nothing is started', { group: 'Job:' }),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
-      wholeNumber(
-        '--wait-ready <seconds>',
-        'wait until the guest says that it is up; --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init says so with every datasource but EC2',
-        { group: 'Job:', minimum: 1 },
-      ),
+      waitReadyOption(),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],
@@ -75,6 +77,7 @@ export function addInstallation(program: Command, context: Context): void {
       ),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       option('-f, --force', 'do not ask', { group: 'Job:' }),
+      waitReadyOption(),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],

@@ -10,7 +10,7 @@ import {
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import { addInstallation, SECRETS } from './program-install.ts';
-import { secretOption } from './options.ts';
+import { secretOption, waitReadyOption } from './options.ts';
 
 const NAME = { name: 'name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
@@ -77,7 +77,7 @@ function addLifecycle(program: Command, context: Context): void {
     usage: 'startup <name>',
     aliases: ['start'],
     summary: 'start an instance',
-    options: [secretOption(), ...job],
+    options: [secretOption(), waitReadyOption(), ...job],
     notes: [SECRETS],
   }).action(async (name: string, options: SubmitOptions) => {
     await (await load.change()).runStartup(context, name, options);
@@ -106,6 +106,7 @@ function addLifecycle(program: Command, context: Context): void {
         },
       ),
       seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
+      waitReadyOption(),
       ...job,
     ],
   }).action(async (name: string, options: SubmitOptions) => {

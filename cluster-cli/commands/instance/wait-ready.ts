@@ -1,17 +1,40 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
+import type { SubmitOptions } from '../submit.ts';
 
 /**
  * The guest says over the channel that it is up; noded answers from memory, so asking every second
  * is cheap.
  */
-const READY_POLL_MS = 1000;
+const READY_POLL_MS = 250;
+
+export interface WaitReadyOptions {
+  /** Seconds. */
+  readonly waitReady?: number;
+}
+
+/** @throws AppError USAGE when there will be nobody to wait for */
+export function refuseWaitWithout(
+  options: WaitReadyOptions & SubmitOptions,
+  others: Readonly<Record<string, boolean>> = {},
+): void {
+  if (options.waitReady === undefined) return;
+  const against = { '--submit': options.submit, '--dry-run': options.dryRun, ...others };
+  const [other] = Object.entries(against).find(([, isGiven]) => isGiven === true) ?? [];
+  if (other === undefined) return;
+  throw new AppError('USAGE', `--wait-ready and ${other} contradict each other`, {
+    hint: 'leave out one of them',
+  });
+}
 
 /**
- * Waits until a guest that runs says that it is up, unless it is known that it never will.
- * @throws AppError GUEST_NOT_READY that tells what is known of the guest
+ * Waits for the verdict of the guest's cloud-init; of a guest whose cloud-init tells nothing, until
+ * it says that it is up. Ends at once where it is known that it never will.
+ * @throws AppError GUEST_NOT_READY that tells what is known of the guest, GUEST_BOOT_FAILED with
+ *   cloud-init's own errors
  */
 export async function waitReady(context: Context, name: string, limitS: number): Promise<void> {
   const client = await context.client();
@@ -19,13 +42,14 @@ export async function waitReady(context: Context, name: string, limitS: number):
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
   context.note(`waiting up to ${limitS} s until ${name} says that it is up`);
+  let stage: string | null = null;
   try {
     for (;;) {
       const info = await client.instance(name);
-      if (info.running?.readyAtMs != null) {
-        const tookMs = info.running.readyAtMs - info.running.startedAtMs;
-        context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
-        return;
+      if (isUp(info, context)) return;
+      if (info.boot?.stage != null && info.boot.stage !== stage) {
+        stage = info.boot.stage;
+        context.note(`${name}: cloud-init is at ${stage}`);
       }
       const isOver = info.running === null || context.clock.monotonicMs() >= deadlineMs;
       const silence = whySilent(info);
@@ -41,6 +65,31 @@ export async function waitReady(context: Context, name: string, limitS: number):
   } finally {
     release();
   }
+}
+
+/** @throws AppError GUEST_BOOT_FAILED */
+function isUp({ name, running, boot }: InstanceInfo, context: Context): boolean {
+  if (running === null || boot?.status === 'running') return false;
+  if (boot === null) {
+    if (running.readyAtMs === null) return false;
+    const tookMs = running.readyAtMs - running.startedAtMs;
+    context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
+    return true;
+  }
+  if (boot.status === 'error') {
+    throw new AppError(
+      'GUEST_BOOT_FAILED',
+      `cloud-init of ${name} failed: ${boot.errors.map(sanitizeLine).join('; ')}`,
+      {
+        hint: `the instance runs; look at it with gnt-instance info ${name}, or inside with cloud-init status --long`,
+        details: { instance: name, boot },
+      },
+    );
+  }
+  for (const fault of boot.recoverableErrors)
+    context.warn(`cloud-init of ${name}: ${sanitizeLine(fault)}`);
+  context.note(`${name} is up: cloud-init is ${boot.status}`);
+  return true;
 }
 
 interface Silence {
@@ -70,7 +119,7 @@ function whySilent({ communication, dialects, cloudInit }: InstanceInfo): Silenc
 }
 
 function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): AppError {
-  const { name, running, explanation } = info;
+  const { name, running, explanation, boot } = info;
   const details = { instance: name, cloudInit: info.cloudInit.reason };
   if (running === null) {
     return new AppError(
@@ -91,7 +140,7 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
   }
   return new AppError(
     'GUEST_NOT_READY',
-    `${name} did not say within ${limitS} s that it is up: ${explanation}`,
+    `${name} did not say within ${limitS} s that it is up: ${boot?.stage == null ? explanation : `its cloud-init is at ${boot.stage}`}`,
     { hint: `look at it with: gnt-instance console ${name}`, details },
   );
 }

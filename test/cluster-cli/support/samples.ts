@@ -75,6 +75,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
       tap: 'gnt.com.0',
       readyAtMs: NOW_MS + 30_000,
     },
+    boot: null,
     cloudInit: { datasource: 'NoCloud', reason: 'it finds the seed disk' },
     explanation: 'it runs, and its guest is up',
     ...fields,

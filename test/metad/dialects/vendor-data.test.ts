@@ -13,10 +13,20 @@ function vendorDataFor(
   return vendorData(parseView(exampleView({ vendorData: encoded, dialects }))).toString();
 }
 
-test('without an operator’s document it is one cloud-config that phones home', () => {
+test('without an operator’s document it phones home, reports, and tells the result of each boot', () => {
+  const [, config = '', script = ''] = vendorDataFor(null).split('--GNTVENDORDATA\r\n');
+  assert.match(config, /^Content-Type: text\/cloud-config;/);
   assert.match(
-    vendorDataFor(null),
-    /^#cloud-config\nphone_home:\n {2}url: http:\/\/169\.254\.169\.254\//,
+    config,
+    /\r\n\r\n#cloud-config\nphone_home:\n {2}url: http:\/\/169\.254\.169\.254\//,
+  );
+  assert.match(
+    config,
+    /^ {4}endpoint: http:\/\/169\.254\.169\.254\/ganeti\/latest\/boot\/events$/m,
+  );
+  assert.match(
+    script,
+    /^Content-Type: text\/cloud-boothook;[^]*\r\n\r\n#cloud-boothook\n#!\/bin\/sh\n/,
   );
 });
 
@@ -34,7 +44,7 @@ test('an operator’s document follows in a part of its own, of the right type',
   for (const [document, type] of types) {
     const text = vendorDataFor(document);
     assert.match(text, /^Content-Type: multipart\/mixed; boundary="GNTVENDORDATA"\r\n/);
-    const part = text.split('--GNTVENDORDATA\r\n')[2] ?? '';
+    const part = text.split('--GNTVENDORDATA\r\n')[3] ?? '';
     assert.ok(part.startsWith(`Content-Type: ${type}\r\n`), part);
     const content = Buffer.from(part.split('\r\n\r\n')[1] ?? '', 'base64');
     assert.ok(content.equals(Buffer.from(document)), type);
@@ -54,5 +64,5 @@ test('OpenStack’s flavour carries it below the key that cloud-init reads', () 
     string,
     string
   >;
-  assert.match(value['cloud-init'] ?? '', /^#cloud-config/);
+  assert.match(value['cloud-init'] ?? '', /^Content-Type: multipart\/mixed[^]*#cloud-config\n/);
 });

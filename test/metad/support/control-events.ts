@@ -9,6 +9,15 @@ export async function eventsAfter(
   sequence: number,
   count: number,
 ): Promise<MetadEvent[]> {
+  return await eventsUntil(lab, sequence, (events) => events.length >= count);
+}
+
+/** Reads metad's event stream until what is there is enough. */
+export async function eventsUntil(
+  lab: ChannelLab,
+  sequence: number,
+  isEnough: (events: readonly MetadEvent[]) => boolean,
+): Promise<MetadEvent[]> {
   return await new Promise((resolve, reject) => {
     const outgoing = request(
       { socketPath: lab.controlSocket, path: `/v1/events?after=${sequence}` },
@@ -16,14 +25,18 @@ export async function eventsAfter(
         let text = '';
         incoming.on('data', (chunk: Buffer) => {
           text += chunk.toString();
+          seen = text;
+          if (!text.endsWith('\n')) return;
           const lines = text.split('\n').filter((line) => line !== '');
-          if (!text.endsWith('\n') || lines.length < count) return;
+          const events = lines.map((line) => metadEvent.parse(JSON.parse(line)));
+          if (!isEnough(events)) return;
           outgoing.destroy();
-          resolve(lines.map((line) => metadEvent.parse(JSON.parse(line))));
+          resolve(events);
         });
       },
     );
-    outgoing.setTimeout(10_000, () => outgoing.destroy(new Error('too few events')));
+    let seen = '';
+    outgoing.setTimeout(10_000, () => outgoing.destroy(new Error(`too few events: ${seen}`)));
     outgoing.on('error', reject);
     outgoing.end();
   });

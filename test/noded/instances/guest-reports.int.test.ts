@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
@@ -46,8 +47,11 @@ async function createLab(t: TestContext) {
         ...{ sequence: 1, instance: uuid },
         event: { type: 'ready', source: 'cloud-init', text: 'my password is geheim' },
       });
+    const tell = (event: MetadEvent['event']): void =>
+      guestEvents.dispatch({ sequence: 1, instance: uuid, event });
     const readyAtMs = async () => reports.readyAtMs(await load());
-    return { keeper, say, readyAtMs };
+    const boot = async () => reports.boot(await load());
+    return { keeper, reports, say, tell, readyAtMs, boot };
   };
   const untilWritten = async (): Promise<void> => {
     while ((await load()).guestReport === null) await new Promise(setImmediate);
@@ -65,7 +69,7 @@ test("the guest's word that it is up survives the daemon, and is written once", 
   await untilWritten();
   const written = await load();
   assert.deepEqual(written.guestReport, {
-    ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init' },
+    ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init', boot: null },
   });
   clock.advance(5_000);
   first.say();
@@ -96,4 +100,35 @@ test('it counts for the present run only', async (t) => {
   assert.equal(await first.readyAtMs(), null);
   const second = startDaemon(new FakeMachine(uuid, undefined, 60_000));
   assert.equal(await second.readyAtMs(), null);
+});
+
+test('the verdict of cloud-init survives the daemon, and a reset takes it back', async (t) => {
+  const { uuid, load, startDaemon, untilWritten } = await createLab(t);
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  const first = startDaemon(machine);
+  first.tell({ type: 'boot-result', result: { errors: ['x'], recoverableErrors: [], stages: [] } });
+  assert.equal((await first.boot())?.status, 'error', 'at once');
+  await untilWritten();
+  const second = startDaemon(machine);
+  assert.deepEqual((await second.boot())?.errors, ['x'], 'nobody said it to this one');
+  await second.reports.forget(uuid);
+  assert.equal(await second.boot(), null);
+  assert.equal((await load()).guestReport, null);
+});
+
+test('ten thousand changes of mind are two writes', async (t) => {
+  const { uuid, load, startDaemon, untilWritten } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const { serialNo } = await load();
+  const stages = ['modules-config', 'modules-final'] as const;
+  for (let at = 0; at < 10_000; at++) {
+    const stage = stages[at % 2] ?? 'modules-final';
+    daemon.tell({
+      type: 'boot',
+      event: { stage, module: null, phase: 'start', result: null, description: '' },
+    });
+  }
+  await untilWritten();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.equal((await load()).serialNo, serialNo + 1);
 });

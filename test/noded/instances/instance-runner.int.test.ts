@@ -73,7 +73,7 @@ function createRunner() {
     views,
     metad,
     disks: createInstanceDisks('/nonexistent'),
-    guestReports: { follow: () => undefined },
+    guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
     clock,
     chooseAccelerator: (wanted) =>
       wanted === 'kvm'

@@ -182,7 +182,7 @@ test('the status tells what is wanted from what is', () => {
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
     describeInstance(
       instanceRecord({}, overrides),
-      isRunning ? running : null,
+      isRunning ? { machine: running, boot: null } : null,
       resolveParameters([]),
     ).status;
   assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');

@@ -51,7 +51,14 @@ async function createNode(t: TestContext) {
   const path = disks.pathOf(web1, 0);
   await writeFile(path, 'data of a guest', { flag: 'r+' });
   const runner = createInstanceRunner({
-    ...{ instances, keeper, metad, disks, guestReports: { follow: () => undefined }, clock },
+    ...{
+      instances,
+      keeper,
+      metad,
+      disks,
+      guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
+      clock,
+    },
     views: {} as Views,
     chooseAccelerator: () => Promise.resolve('tcg'),
   });

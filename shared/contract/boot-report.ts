@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+/** cloud-init's stages in their order, in its own words. */
+export const BOOT_STAGES = [
+  'init-local',
+  'init-network',
+  'modules-config',
+  'modules-final',
+] as const;
+export const bootStage = z.enum(BOOT_STAGES);
+export type BootStage = z.infer<typeof bootStage>;
+
+/** Of each kind, in one report. */
+export const MAX_BOOT_ERRORS = 20;
+export const MAX_BOOT_ERROR_LENGTH = 500;
+const errors = z.array(z.string().max(MAX_BOOT_ERROR_LENGTH)).max(MAX_BOOT_ERRORS);
+
+/** What cloud-init's reporting webhook posts of a stage, or of a module in it. */
+export const bootEvent = z.object({
+  stage: bootStage,
+  /** Null: the stage itself. */
+  module: z.string().max(128).nullable(),
+  phase: z.enum(['start', 'finish']),
+  result: z.enum(['SUCCESS', 'WARN', 'FAIL']).nullable(),
+  description: z.string().max(MAX_BOOT_ERROR_LENGTH),
+});
+export type BootEvent = z.infer<typeof bootEvent>;
+
+/** What cloud-init's status file says when a boot is over. */
+export const bootResult = z.object({
+  errors,
+  recoverableErrors: errors,
+  stages: z.array(z.object({ name: bootStage, seconds: z.number().nonnegative() })).max(4),
+});
+export type BootResult = z.infer<typeof bootResult>;
+
+/** How far a guest's cloud-init got in its present boot, in the words of `cloud-init status`. */
+export const bootReport = bootResult.extend({
+  status: z.enum(['running', 'done', 'degraded', 'error']),
+  stage: bootStage.nullable(),
+});
+export type BootReport = z.infer<typeof bootReport>;

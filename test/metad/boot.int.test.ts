@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { ChannelLab, type Guest } from './support/channel-lab.ts';
+import { eventsUntil } from './support/control-events.ts';
+import { askFromGuest } from './support/guest-http.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+/** What a guest's cloud-init says of its boot is a guest's word: bounded, and of itself alone. */
+
+let lab: ChannelLab;
+let guest: Guest;
+const view = exampleView();
+
+before(async () => {
+  lab = await ChannelLab.create();
+  guest = await lab.addGuest(view.channel);
+  assert.equal((await lab.put(view)).status, 204);
+});
+after(() => lab[Symbol.asyncDispose]());
+
+async function post(path: string, body: unknown): Promise<number> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const options = { method: 'POST', body: text };
+  return (await askFromGuest(guest.namespace, `/ganeti/latest/boot/${path}`, options)).status;
+}
+
+test('what is no event, no status file, or too long is refused', async () => {
+  for (const body of ['', '{', '[]', '{}', { name: 'modules-final', event_type: 'sleep' }])
+    assert.equal(await post('events', body), 400, JSON.stringify(body));
+  for (const body of ['', '[]', '{"v1": []}', '{"v1": 1}'])
+    assert.equal(await post('status', body), 400, body);
+  assert.equal(await post('events', 'x'.repeat(17 * 1024)), 413);
+  assert.equal(await post('status', 'x'.repeat(257 * 1024)), 413);
+});
+
+test('long texts are cut, many are few, odd stages are left out, the rest arrives', async () => {
+  assert.equal(await post('events', { name: 'my-own/thing', event_type: 'start' }), 204);
+  const name = `modules-final/${'m'.repeat(200)}`;
+  const description = 'd'.repeat(10_000);
+  assert.equal(
+    await post('events', { name, event_type: 'finish', result: 'FAIL', description }),
+    204,
+  );
+  const errors = Array.from({ length: 200 }, (_, at) => `${at} ${'e'.repeat(600)}`);
+  const status = {
+    v1: {
+      'init-local': { start: 1, finished: 3.5, errors: [] },
+      init: { start: 5, finished: 4, errors: 'none' },
+      'modules-final': { start: 6, finished: null, errors, recoverable_errors: { WARNING: ['w'] } },
+      stage: null,
+      datasource: '<script>',
+    },
+  };
+  assert.equal(await post('status', status), 204);
+  const events = (
+    await eventsUntil(lab, 0, (some) => some.some(({ event }) => event.type === 'boot-result'))
+  ).map(({ event, instance }) => {
+    assert.equal(instance, view.uuid);
+    return event;
+  });
+  assert.equal(events.length, 2);
+  const [failed, ended] = events;
+  assert.ok(failed?.type === 'boot' && ended?.type === 'boot-result');
+  assert.deepEqual([failed.event.module?.length, failed.event.description.length], [128, 500]);
+  assert.deepEqual([ended.result.errors.length, ended.result.errors[0]?.length], [20, 500]);
+  assert.deepEqual(ended.result.recoverableErrors, ['WARNING: w']);
+  assert.deepEqual(ended.result.stages, [{ name: 'init-local', seconds: 2.5 }]);
+});
+
+test('without the ganeti dialect nobody listens', async () => {
+  await lab.put({ ...view, revision: 2, dialects: ['nocloud'] });
+  assert.equal(await post('events', { name: 'init-local', event_type: 'start' }), 404);
+});
