@@ -31,8 +31,9 @@ export async function pinFile(path: string, links: Links): Promise<PinnedFile> {
  * A directory whose entries are reached through what is open, `${path}/name`, whatever its own path
  * leads to meanwhile.
  */
-export async function pinDirectory(path: string): Promise<PinnedFile> {
-  return pin(path, O_RDONLY | O_DIRECTORY, (found) => found.isDirectory(), 'it is no directory');
+export async function pinDirectory(path: string, links: Links = 'followed'): Promise<PinnedFile> {
+  const flags = O_RDONLY | O_DIRECTORY | (links === 'refused' ? O_NOFOLLOW : 0);
+  return pin(path, flags, (found) => found.isDirectory(), 'it is no directory');
 }
 
 async function pin(

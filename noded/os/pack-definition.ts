@@ -1,11 +1,12 @@
-import { type Dirent, type Stats } from 'node:fs';
-import { lstat, readdir, readlink, realpath } from 'node:fs/promises';
-import { join, sep } from 'node:path';
+import type { Stats } from 'node:fs';
+import { lstat, readdir, readlink } from 'node:fs/promises';
+import { sep } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type Pack, pack } from 'tar-stream';
 import { AppError, messageOf, toError } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
 import type { OsDefinition } from './os-definition.ts';
 
 export interface PackedDefinition {
@@ -47,7 +48,8 @@ export async function packDefinition(definition: OsDefinition): Promise<PackedDe
 async function fill(archive: Pack, definition: OsDefinition): Promise<void> {
   try {
     const budget = { bytesLeft: MAX_TAR_BYTES, entriesLeft: MAX_ENTRIES };
-    await addDirectory(archive, definition, '', budget, MAX_DEPTH);
+    await using top = await pinDirectory(definition.path);
+    await addDirectory({ archive, definition, budget }, top, '', MAX_DEPTH);
     archive.finalize();
   } catch (error) {
     archive.destroy(toError(error));
@@ -55,38 +57,42 @@ async function fill(archive: Pack, definition: OsDefinition): Promise<void> {
   }
 }
 
+interface Packing {
+  readonly archive: Pack;
+  readonly definition: OsDefinition;
+  readonly budget: Budget;
+}
+
+/**
+ * @param at the folder itself: whoever may write the definition could put a link in its place while
+ * it is read, to what only root may read
+ */
 async function addDirectory(
-  archive: Pack,
-  definition: OsDefinition,
+  packing: Packing,
+  at: PinnedFile,
   folder: string,
-  budget: Budget,
   depthLeft: number,
 ): Promise<void> {
+  const { definition } = packing;
   if (depthLeft === 0) throw invalid(definition, `its folders are nested too deep: ${folder}`);
-  const entries = await readdir(join(definition.path, folder), { withFileTypes: true });
-  for (const entry of entries.sort(byName)) {
-    const name = folder === '' ? entry.name : `${folder}/${entry.name}`;
-    const stats = await lstat(join(definition.path, name));
-    await addEntry(archive, definition, name, stats, budget);
-    if (stats.isDirectory()) {
-      await addDirectory(archive, definition, name, budget, depthLeft - 1);
-    }
+  // By code unit: the same order whatever the locale.
+  for (const entry of (await readdir(at.path)).sort()) {
+    const name = folder === '' ? entry : `${folder}/${entry}`;
+    const path = `${at.path}/${entry}`;
+    const stats = await lstat(path);
+    await addEntry(packing, name, path, stats);
+    if (!stats.isDirectory()) continue;
+    await using below = await pinDirectory(path, 'refused');
+    await addDirectory(packing, below, name, depthLeft - 1);
   }
 }
 
-/** By code unit: the same order whatever the locale. */
-function byName(a: Dirent, b: Dirent): number {
-  return a.name < b.name ? -1 : 1;
-}
-
 async function addEntry(
-  archive: Pack,
-  definition: OsDefinition,
+  { archive, definition, budget }: Packing,
   name: string,
+  path: string,
   stats: Stats,
-  budget: Budget,
 ): Promise<void> {
-  const path = join(definition.path, name);
   const header = { name, mode: stats.mode & 0o7777, mtime: EPOCH, uid: 0, gid: 0 };
   // A header and the padding to 512 count too.
   spend(definition, budget, 1024 + (stats.isFile() ? stats.size : 0));
@@ -108,15 +114,18 @@ function spend(definition: OsDefinition, budget: Budget, bytes: number): void {
   if (budget.entriesLeft < 0) throw invalid(definition, `it has more than ${MAX_ENTRIES} entries`);
 }
 
+/** A script may be a link within the definition: where it leads is asked of what was opened. */
 async function readScripts(definition: OsDefinition): Promise<Record<string, Buffer>> {
-  const top = await realpath(definition.path);
+  await using top = await pinDirectory(definition.path);
+  const topPath = await readlink(top.path);
   const scripts: Record<string, Buffer> = {};
   for (const [name, path] of Object.entries(definition.applianceScripts)) {
-    const real = await realpath(join(top, path));
-    if (!real.startsWith(top + sep)) {
+    await using file = await pinFile(`${top.path}/${path}`, 'followed');
+    const real = await readlink(file.path);
+    if (!real.startsWith(topPath + sep)) {
       throw invalid(definition, `its script '${path}' leads out of it, to ${real}`);
     }
-    scripts[name] = await readBounded(real, MAX_TAR_BYTES, { followLinks: false });
+    scripts[name] = await readBounded(file.path, MAX_TAR_BYTES);
   }
   return scripts;
 }

@@ -1,4 +1,5 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type HookFile, MAX_HOOK_DOCUMENTS } from '../contract/hooks.ts';
 import { AppError, messageOf, systemCodeOf } from '../errors/app-error.ts';
@@ -28,36 +29,55 @@ export async function readHookFolder(
   folder: string,
   options: HookFolderOptions,
 ): Promise<HookFile[]> {
-  const names = (await listNames(folder, options)).filter((name) => /\.ya?ml$/.test(name)).sort();
+  await using opened = await openFolder(folder, options);
+  if (opened === null) return [];
+  // By what is open: the folder may be another one, or a link, a moment later.
+  const at = `/proc/self/fd/${opened.fd}`;
+  const all = await readdir(at).catch((error: unknown) => {
+    throw unreadable(folder, error);
+  });
+  const names = all.filter((name) => /\.ya?ml$/.test(name)).sort();
   if (names.length > MAX_HOOK_DOCUMENTS) {
     throw new AppError(
       'VALIDATION',
       `${folder} holds ${names.length} hook documents, ${MAX_HOOK_DOCUMENTS} are possible`,
     );
   }
-  return Promise.all(
-    names.map(async (name) => ({ name, content: await readContent(join(folder, name), options) })),
+  // Awaited: the folder stays open until each of them is read.
+  return await Promise.all(
+    names.map(async (name) => ({
+      name,
+      content: await readContent(`${at}/${name}`, join(folder, name), options),
+    })),
   );
 }
 
-async function listNames(
+/** Null where there is none; where links are not followed, what is no folder is none. */
+async function openFolder(
   folder: string,
   { followLinks, mayBeMissing }: HookFolderOptions,
-): Promise<string[]> {
+): Promise<FileHandle | null> {
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
   try {
-    if (!followLinks && !(await lstat(folder)).isDirectory()) return [];
-    return await readdir(folder);
+    return await open(folder, O_RDONLY | O_DIRECTORY | (followLinks ? 0 : O_NOFOLLOW));
   } catch (error) {
-    if (mayBeMissing && systemCodeOf(error) === 'ENOENT') return [];
+    const code = systemCodeOf(error) ?? '';
+    if (mayBeMissing && code === 'ENOENT') return null;
+    if (!followLinks && ['ENOTDIR', 'ELOOP'].includes(code)) return null;
     throw unreadable(folder, error);
   }
 }
 
-async function readContent(path: string, options: HookFolderOptions): Promise<string> {
+/** @param shown where it was found, for people */
+async function readContent(
+  path: string,
+  shown: string,
+  options: HookFolderOptions,
+): Promise<string> {
   try {
     return (await readBounded(path, MAX_DOCUMENT_BYTES, options)).toString('base64');
   } catch (error) {
-    throw unreadable(path, error);
+    throw unreadable(shown, error);
   }
 }
 

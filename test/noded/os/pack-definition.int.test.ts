@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmod,
   cp,
@@ -21,6 +21,7 @@ import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { packDefinition } from '../../../noded/os/pack-definition.ts';
 
 const fixtures = join(import.meta.dirname, '../../../fixtures/os');
+const SECRET = 'what only root may read';
 let directory = '';
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-pack-'));
@@ -51,6 +52,35 @@ test('the archive holds the definition with its modes and links, for GNU tar too
   assert.deepEqual(scripts, {
     create: await readFile(join(definition.path, 'untrusted/create')),
   });
+});
+
+test('a folder that is swapped for a link while it is read brings nothing from where the link leads', async () => {
+  const definition = await copyOf('swapped');
+  const secrets = await mkdtemp(join(directory, 'secret-'));
+  await writeFile(join(secrets, 'shadow'), SECRET);
+  const folder = join(definition.path, 'lib');
+  await mkdir(folder);
+  await writeFile(join(folder, 'shadow'), 'own');
+  await symlink(secrets, join(directory, 'link'));
+  const swap = `const { renameSync: mv } = require('node:fs');
+    const [folder, link, aside] = process.argv.slice(1);
+    for (;;) { mv(folder, aside); mv(link, folder); mv(folder, link); mv(aside, folder) }`;
+  const swapping = spawn(process.execPath, [
+    ...['-e', swap, folder, join(directory, 'link'), join(directory, 'aside')],
+  ]);
+  try {
+    for (let packed = 0, tried = 0; packed < 20 || tried < 300; tried += 1) {
+      const found = await packDefinition(definition).catch((error: unknown) => {
+        assert.ok(isAppError(error, 'OS_INVALID'), String(error));
+        return null;
+      });
+      if (found === null) continue;
+      packed += 1;
+      assert.ok(!found.tar.includes(SECRET));
+    }
+  } finally {
+    swapping.kill('SIGKILL');
+  }
 });
 
 test('the same content gives the same bytes, whatever its times and place', async () => {
