@@ -8,6 +8,7 @@ import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/run-helper-script.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy } from './os-policy.ts';
 import { startAgain } from './start-again.ts';
@@ -29,6 +30,8 @@ export function exportInstanceHandler(
       const script = await chooseExport(instance, dependencies);
       await dependencies.disks.checkSpace();
       await runner.checkDisksUnused(instance);
+      // It is started again afterwards.
+      if (runner.isRunning(instance.uuid)) await checkHostPaths(instance, dependencies.clusters);
       return async (context) => {
         const wasRunning = runner.isRunning(instance.uuid);
         if (wasRunning) await runner.stop(instance, opcode.shutdownTimeoutS, context);

@@ -77,7 +77,7 @@ export function stopInstanceHandler(
 export function rebootInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {
-  const { instances, runner } = dependencies;
+  const { instances, clusters, runner } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
@@ -86,6 +86,11 @@ export function rebootInstanceHandler(
         throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
           hint: `gnt-instance startup ${instance.name}`,
         });
+      }
+      // Its files are opened anew, which may not be allowed, or not possible, any more.
+      if (opcode.kind !== 'hard') {
+        await checkHostPaths(instance, clusters);
+        await runner.checkRunnable(instance);
       }
       return async (context) => {
         if (opcode.kind === 'hard') {

@@ -44,7 +44,7 @@ export function clusterRoutes(dependencies: RapiClusterDependencies): readonly R
     get('/version', () => RAPI_VERSION),
     get('/2', () => null),
     get('/2/features', () => FEATURES),
-    get('/2/info', () => describeCluster(dependencies)),
+    get('/2/info', ({ user }) => describeCluster(dependencies, user)),
     get('/2/os', ({ query }) => listOs(dependencies, isSet(query, 'bulk'))),
     get('/2/nodes', async ({ query, user }) => {
       if (isSet(query, 'bulk'))
@@ -80,7 +80,8 @@ export async function loadNodes(
   const [nodes, records] = await Promise.all([overview.nodes(), instances.list()]);
   return nodes.map((node) => ({
     name: node.name,
-    capacity: 'silent' in node ? null : node,
+    // What the host has, and has left, tells of the others on it.
+    capacity: 'silent' in node || scope !== null ? null : node,
     // An embedded store has what its node made under other names too.
     instanceNames: records
       .filter(
@@ -91,12 +92,10 @@ export async function loadNodes(
   }));
 }
 
-async function describeCluster({
-  clusters,
-  nodes,
-  disksDir,
-  version,
-}: RapiClusterDependencies): Promise<Record<string, unknown>> {
+async function describeCluster(
+  { clusters, nodes, disksDir, version }: RapiClusterDependencies,
+  { scope }: RapiUser,
+): Promise<Record<string, unknown>> {
   const cluster = await clusters.load();
   const [master = null] = await nodes.names();
   const { memoryMiB, vcpus } = DEFAULT_BACKEND_PARAMETERS;
@@ -111,7 +110,7 @@ async function describeCluster({
     default_hypervisor: 'kvm',
     enabled_hypervisors: ['kvm'],
     enabled_disk_templates: ['file', 'diskless'],
-    file_storage_dir: disksDir,
+    file_storage_dir: scope === null ? disksDir : null,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },
     hvparams: { kvm: {} },
     nicparams: { default: { mode: 'bridged', link: 'br0' } },

@@ -129,6 +129,11 @@ test('to a bound user the instances and jobs of others do not exist', async () =
     const all = await bulk(path, 'writer');
     assert.ok(all.includes('a-shop') && all.includes('b-shop'), all);
   }
+  for (const path of ['/2/nodes?bulk=1', '/2/query/node?fields=mfree,dfree,ctotal']) {
+    assert.doesNotMatch(await bulk(path, 'alice'), /"(mfree|dfree|ctotal)":\d|\[0,\d/, path);
+    assert.match(await bulk(path, 'writer'), /"mfree":\d|\[0,\d/, path);
+  }
+  assert.ok(!(await bulk('/2/info', 'alice')).includes(lab.paths.root));
   assert.equal((await ask('/2/instances/b-shop', { user: 'alice' })).status, 404);
   const shutdown = await ask('/2/instances/b-shop', { user: 'alice', method: 'DELETE' });
   assert.match(JSON.stringify(await ended(Number(shutdown.body))), /unknown_entity/);
