@@ -7,6 +7,7 @@ import type { NodedConfig } from './config.ts';
 import { createKeptChildren } from './host/kept-children.ts';
 import { readBootId } from './host/process-identity.ts';
 import { statusOf } from './instances/describe-instance.ts';
+import { forgetOldJobs } from './jobs/forget-old-jobs.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHostCopies } from './os/host-copies.ts';
@@ -70,6 +71,7 @@ export async function startNode(
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
   });
+  undo.use(forgetOldJobs({ jobs: records.jobs, owns: records.owns, logger, clock }));
   undo.use(
     await startInterfaces({
       ...{ version: VERSION, startedAtMs, config, records, host, guests, osRegistry, jobs },

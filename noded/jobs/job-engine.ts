@@ -23,7 +23,7 @@ const DRY_RUN = 0;
 export interface JobEngineDependencies {
   /** The name of the node that runs these jobs. */
   readonly nodeName: string;
-  readonly repository: JobRepository;
+  readonly repository: Omit<JobRepository, 'forgetOlder'>;
   readonly outcomes: JobOutcomes;
   readonly handlers: JobHandlers;
   /** Under a job's locks: whether who asked for it may have it done. @throws AppError */

@@ -25,6 +25,12 @@ export interface JobRepository {
   /** Saves of one job follow each other, so that an older state never overwrites a newer one. */
   save(job: JobRecord): Promise<void>;
   load(id: number): Promise<JobRecord | undefined>;
+  /**
+   * Forgets jobs that ended before a time.
+   * @param isOwn whose they are: each node looks after what it ran
+   * @returns how many
+   */
+  forgetOlder(beforeMs: number, isOwn: (node: string | undefined) => boolean): Promise<number>;
   /** All jobs, the oldest first. */
   list(): Promise<readonly JobRecord[]>;
 }
@@ -103,6 +109,13 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
     load: async (id) => {
       const stored = await store.get(COLLECTION, keyOf(id));
       return stored && parseRecord(jobRecord, COLLECTION, stored);
+    },
+    forgetOlder: async (beforeMs, isOwn) => {
+      const old = (await listRecords(store, COLLECTION, jobRecord, problems)).filter(
+        ({ endedAtMs, node }) => endedAtMs !== null && endedAtMs < beforeMs && isOwn(node),
+      );
+      for (const { id } of old) await store.commit([forgetting(id)]);
+      return old.length;
     },
     list: () => listRecords(store, COLLECTION, jobRecord, problems),
   };

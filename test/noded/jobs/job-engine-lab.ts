@@ -26,7 +26,7 @@ export const names = [
 ] as const satisfies readonly OpcodeName[];
 
 /** Keeps every state that was saved, in order. */
-export class RecordedJobs implements JobRepository {
+export class RecordedJobs implements Omit<JobRepository, 'forgetOlder'> {
   readonly saved: JobRecord[] = [];
   #lastId = 0;
   beforeSave: (job: JobRecord) => Promise<void> = () => Promise.resolve();

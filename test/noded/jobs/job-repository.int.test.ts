@@ -6,11 +6,43 @@ import { test } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { forgetOldJobs } from '../../../noded/jobs/forget-old-jobs.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 
 const example = sampleJob({ status: 'success', endedAtMs: NOW_MS });
+
+test('what ended long ago is forgotten, by the node that ran it; what runs never is', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const clock = new ManualClock();
+  const store = createSqliteStore({ path: join(dir, 'store'), clock });
+  t.after(() => store.close());
+  const jobs = createJobRepository(store, createRecordProblems(silentLogger));
+  const DAY_MS = 24 * 3_600_000;
+  const now = NOW_MS + 100 * DAY_MS;
+  const ends = { old: NOW_MS, ofAnother: NOW_MS, recent: now - DAY_MS, running: null };
+  for (const [what, endedAtMs] of Object.entries(ends)) {
+    const node = what === 'ofAnother' ? 'node2' : 'node1';
+    await jobs.enter((id) => ({ ...example, id, node, endedAtMs, summary: what }));
+  }
+  const logger = silentLogger;
+  const owns = (node: string | undefined): boolean => node === 'node1';
+  const forgotten = Promise.withResolvers<number>();
+  const watched = {
+    forgetOlder: (...of: Parameters<typeof jobs.forgetOlder>) => {
+      const counting = jobs.forgetOlder(...of);
+      counting.then(forgotten.resolve, forgotten.reject);
+      return counting;
+    },
+  };
+  const forgetting = forgetOldJobs({ jobs: watched, owns, logger, clock: { now: () => now } });
+  assert.equal(await forgotten.promise, 1);
+  forgetting[Symbol.dispose]();
+  const kept = (await jobs.list()).map(({ summary }) => summary);
+  assert.deepEqual(kept, ['ofAnother', 'recent', 'running']);
+});
 
 test('one user of the remote API pushes nobody else out of the history', async (t) => {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));

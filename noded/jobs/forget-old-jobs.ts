@@ -1,0 +1,38 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { JobRepository } from './job-repository.ts';
+
+const HOUR_MS = 3_600_000;
+/** How long a job that has ended can be asked for, by default. */
+const MAX_AGE_MS = 90 * 24 * HOUR_MS;
+const EVERY_MS = 6 * HOUR_MS;
+
+export interface ForgetOldJobsDependencies {
+  readonly jobs: Pick<JobRepository, 'forgetOlder'>;
+  /** Whether what a record names as its node is this one. */
+  readonly owns: (node: string | undefined) => boolean;
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly everyMs?: number;
+}
+
+/**
+ * Forgets what ended a season ago, at once and then several times a day: a cluster that has little
+ * to do would keep who did what for years.
+ */
+export function forgetOldJobs(dependencies: ForgetOldJobsDependencies): Disposable {
+  const { jobs, owns, logger, clock, everyMs = EVERY_MS } = dependencies;
+  const forget = async (): Promise<void> => {
+    try {
+      const count = await jobs.forgetOlder(clock.now() - MAX_AGE_MS, owns);
+      if (count > 0) logger.info('jobs.forgotten', { jobs: count });
+    } catch (error) {
+      // The store may be away; there is a next time.
+      logger.warn('jobs.not-forgotten', { reason: messageOf(error) });
+    }
+  };
+  const timer = setInterval(() => void forget(), everyMs).unref();
+  void forget();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
