@@ -165,7 +165,8 @@ test('an instance is modified, tagged, stopped, renamed and removed', () => {
   }
   assert.deepEqual(answers['tags'], ['green', 'red']);
   assert.deepEqual(answers['cluster tags'], ['b']);
-  for (const each of answers['delete'] as Job[]) assert.equal(each.status, 'success', JSON.stringify(each));
+  for (const each of answers['delete'] as Job[])
+    assert.equal(each.status, 'success', JSON.stringify(each));
   assert.deepEqual(answers['after delete'], []);
   assert.match(JSON.stringify(answers['console']), /503 .*not running/);
 });
