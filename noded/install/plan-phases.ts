@@ -1,4 +1,4 @@
-import type { HookPoint } from '#shared/contract/primitives.ts';
+import { type HookPoint, hookPoint } from '#shared/contract/primitives.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
 
 /** What an installation consists of, as far as it decides who does what where. */
@@ -28,15 +28,9 @@ export type InstallPhase =
   | { readonly kind: 'host-script'; readonly script: HostScript };
 
 /** Hooks before the scripts, and those after them. */
-const earlyHooks: readonly HookPoint[] = ['install.pre', 'image', 'before-install', 'before-reset'];
-const lateHooks: readonly HookPoint[] = [
-  'after-install-chroot',
-  'after-reset-chroot',
-  'personalize',
-  'after-install',
-  'after-reset',
-  'install.post',
-];
+const scriptsAt = hookPoint.options.indexOf('os-scripts');
+const earlyHooks: readonly HookPoint[] = hookPoint.options.slice(0, scriptsAt);
+const lateHooks: readonly HookPoint[] = hookPoint.options.slice(scriptsAt + 1);
 const reinstallHooks: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
 /**
@@ -54,7 +48,7 @@ export function planLook(
     script: applianceScript,
     personalization: hasPackage,
     alongside: null,
-    hooks: [...earlyHooks, 'os-scripts', ...lateHooks],
+    hooks: hookPoint.options,
   };
 }
 

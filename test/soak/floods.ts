@@ -28,12 +28,12 @@ function post(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** Sends the same bytes over and over; reads the answers, or does not. */
-function pour(bytes: string, isReading = true): Attacker {
+/** Connects again and again, on as many connections as a guest may have; each lasts until it is cut. */
+function onConnections(use: (socket: Socket) => void): Attacker {
   return async (attack) => {
     const workers = Array.from({ length: CONNECTIONS }, async () => {
       while (!attack.signal.aborted) {
-        await pourOne(attack, bytes, isReading);
+        await connectUntilCut(attack, use);
         await sleep(RECONNECT_MS, undefined, { signal: attack.signal }).catch(() => undefined);
       }
     });
@@ -41,7 +41,7 @@ function pour(bytes: string, isReading = true): Attacker {
   };
 }
 
-async function pourOne(attack: Attack, bytes: string, isReading: boolean): Promise<void> {
+async function connectUntilCut(attack: Attack, use: (socket: Socket) => void): Promise<void> {
   const socket = connectFromGuest(attack.namespace);
   attack.count('connections');
   const stop = (): void => void socket.destroy();
@@ -50,6 +50,14 @@ async function pourOne(attack: Attack, bytes: string, isReading: boolean): Promi
     socket.on('error', () => undefined);
     socket.on('close', () => resolve());
     socket.on('end', stop);
+    use(socket);
+  });
+  attack.signal.removeEventListener('abort', stop);
+}
+
+/** Sends the same bytes over and over; reads the answers, or does not. */
+function pour(bytes: string, isReading = true): Attacker {
+  return onConnections((socket) => {
     if (isReading) socket.on('data', () => undefined);
     else socket.pause();
     const send = (): void => {
@@ -59,34 +67,13 @@ async function pourOne(attack: Attack, bytes: string, isReading: boolean): Promi
     socket.on('connect', send);
     socket.on('drain', send);
   });
-  attack.signal.removeEventListener('abort', stop);
 }
 
 /** Asks one request after the other on each connection, each when the last one was answered. */
-const hurry: Attacker = async (attack) => {
-  const ask = async (): Promise<void> => {
-    const socket: Socket = connectFromGuest(attack.namespace);
-    attack.count('connections');
-    const stop = (): void => void socket.destroy();
-    attack.signal.addEventListener('abort', stop);
-    await new Promise<void>((resolve) => {
-      socket.on('error', () => undefined);
-      socket.on('close', () => resolve());
-      socket.on('end', stop);
-      socket.on('data', () => socket.write(get('/')));
-      socket.on('connect', () => socket.write(get('/')));
-    });
-    attack.signal.removeEventListener('abort', stop);
-  };
-  await Promise.all(
-    Array.from({ length: CONNECTIONS }, async () => {
-      while (!attack.signal.aborted) {
-        await ask();
-        await sleep(RECONNECT_MS, undefined, { signal: attack.signal }).catch(() => undefined);
-      }
-    }),
-  );
-};
+const hurry = onConnections((socket) => {
+  socket.on('data', () => socket.write(get('/')));
+  socket.on('connect', () => socket.write(get('/')));
+});
 
 const dhcp: Attacker = async (attack) => {
   const fd = inNetworkNamespace(`/run/netns/${attack.namespace}`, () =>
