@@ -1,11 +1,7 @@
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import type { InstallChanges, InstanceRecord } from '#shared/contract/instance.ts';
 import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
-import {
-  DEFAULT_DIALECTS,
-  type Dialect,
-  type ImageFormatName,
-} from '#shared/contract/primitives.ts';
+import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import {
@@ -14,6 +10,7 @@ import {
   withoutEc2Look,
 } from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
+import { chosenFormat, mergeImage, mergePackage } from './merge-content.ts';
 import { givesLogin } from './needed-secrets.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
@@ -148,22 +145,11 @@ export function planReinstall(
   opcode: OpcodeOf<'INSTANCE_REINSTALL'>,
   newUuid: () => string,
 ): InstallChanges {
-  const isOtherPackage = opcode.personalizationPackage !== undefined;
   return {
     instanceId: newInstanceId(newUuid, instance.dialects),
-    osType: opcode.osType ?? instance.osType,
-    osImage: opcode.osImage ?? instance.osImage,
-    // A checksum is of one image: another image without one has none.
-    osImageChecksum:
-      opcode.osImageChecksum ?? (opcode.osImage === undefined ? instance.osImageChecksum : null),
-    osImageGrow: opcode.osImageGrow ?? instance.osImageGrow,
-    // A format that was given belongs to its image, as the checksum does.
-    osImageFormat:
-      opcode.osImageFormat === undefined && opcode.osImage === undefined
-        ? instance.osImageFormat
-        : chosenFormat(opcode.osImageFormat),
-    personalizationPackage: opcode.personalizationPackage ?? instance.personalizationPackage,
-    packageNeedsPassword: givesLogin(opcode) || (!isOtherPackage && instance.packageNeedsPassword),
+    osType: opcode.osType === undefined ? instance.osType : opcode.osType,
+    ...mergeImage(instance, opcode),
+    ...mergePackage(instance, opcode),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
@@ -203,8 +189,4 @@ export function refuseDuplicateParameters(
       hint: 'give each parameter as public, private or secret, once',
     },
   );
-}
-
-function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
-  return given === undefined || given === 'auto' ? null : given;
 }

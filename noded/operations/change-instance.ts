@@ -6,6 +6,7 @@ import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
+import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
   mergeChanges,
   mergeOsParameters,
@@ -87,6 +88,7 @@ export function modifyInstanceHandler(
       const instance = await instances.findByName(opcode.name);
       const planned = applyChanges(instance, opcode);
       if (changesFiles(opcode)) await checkHostPaths(planned, dependencies.clusters);
+      if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
       if (changesOs(opcode)) await checkOs(planned, takeSecrets(opcode), dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
@@ -113,10 +115,11 @@ export function modifyInstanceHandler(
 function changesFiles({
   hvparams,
   installParameters,
+  osImage,
   personalizationPackage,
 }: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const isChanged = Object.keys({ ...hvparams, ...installParameters }).length > 0;
-  return isChanged || personalizationPackage != null;
+  return isChanged || osImage != null || personalizationPackage != null;
 }
 
 function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
@@ -161,8 +164,9 @@ export function applyChanges(
       'seedDisk',
       'dialects',
       'metadataToken',
-      'personalizationPackage',
     ]),
+    ...mergeImage(instance, opcode),
+    ...mergePackage(instance, opcode),
     ...mergeOsParameters(instance, opcode),
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     tags: mergeTags(opcode.tags ?? instance.tags, opcode),

@@ -108,6 +108,13 @@ const reinstallable = {
   start: z.boolean().default(true),
 } as const;
 
+/** `null`: what is stored is not installed any more. */
+const takenBack = {
+  osType: reinstallable.osType.unwrap().nullable().optional(),
+  osImage: source.nullable().optional(),
+  personalizationPackage: source.nullable().optional(),
+} as const;
+
 export const instanceCreate = z.strictObject({
   opcode: z.literal('INSTANCE_CREATE'),
   name: instanceName,
@@ -141,6 +148,7 @@ export const instanceReinstall = z.strictObject({
   opcode: z.literal('INSTANCE_REINSTALL'),
   name: instanceName,
   ...reinstallable,
+  ...takenBack,
   /**
    * A running instance is stopped first, with this many seconds to obey; without it, it is refused.
    */
@@ -160,7 +168,10 @@ export const instanceReinstall = z.strictObject({
 export const instanceModify = z.strictObject({
   opcode: z.literal('INSTANCE_SET_PARAMS'),
   name: instanceName,
-  osType: z.string().max(255).optional(),
+  ...takenBack,
+  osImageChecksum: reinstallable.osImageChecksum,
+  osImageGrow: reinstallable.osImageGrow,
+  osImageFormat: reinstallable.osImageFormat,
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
   /**
@@ -181,7 +192,6 @@ export const instanceModify = z.strictObject({
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
-  personalizationPackage: source.nullable().optional(),
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),

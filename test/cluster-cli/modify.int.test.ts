@@ -66,6 +66,29 @@ test('modify that only takes keys away is a change', async () => {
   assert.deepEqual(opcode['sshKeys'], []);
 });
 
+for (const command of ['modify', 'reinstall']) {
+  test(`${command} takes OS, image and package back by the word none`, async () => {
+    const none = ['-o', 'none', '--os-image', 'none', '--personalization-package', 'none'];
+    const opcode = await submit('gnt-instance', command, ...none, 'web1');
+    const { osType, osImage, personalizationPackage } = opcode;
+    assert.deepEqual([osType, osImage, personalizationPackage], [null, null, null]);
+  });
+}
+
+test('add refuses to take back what a new instance does not have', async () => {
+  const args = ['add', '--os-image', 'none', 'web1'];
+  const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root });
+  assert.equal(status, 2);
+  assert.match(stderr, /^error\[USAGE\]: --os-image none/m);
+});
+
+test('modify names the image of the next reinstallation, with what belongs to it', async () => {
+  const image = ['--os-image', '/b.img', '--image-format', 'raw', '--os-image-grow', 'yes'];
+  const opcode = await submit('gnt-instance', 'modify', ...image, 'web1');
+  const { osImage, osImageFormat, osImageGrow } = opcode;
+  assert.deepEqual([osImage, osImageFormat, osImageGrow], ['/b.img', 'raw', true]);
+});
+
 test('reinstall takes stored parameters back, by -key and by default', async () => {
   const opcode = await submit(
     'gnt-instance',

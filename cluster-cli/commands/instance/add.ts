@@ -7,7 +7,13 @@ import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
-import { readDocument, readHooks, readSshKeys, readUserData } from './parse-documents.ts';
+import {
+  orTakenBack,
+  readDocument,
+  readHooks,
+  readSshKeys,
+  readUserData,
+} from './parse-documents.ts';
 import {
   type DiskOptions,
   type OsParameterOptions,
@@ -124,29 +130,39 @@ function readNics(context: Context, options: AddOptions) {
 type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
 type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
-type Personalization =
-  'personalizationPackage' | 'personalizationUser' | 'personalizationPassword' | 'hooks';
+type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
+type TakenBack = 'osType' | 'osImage' | 'personalizationPackage';
 
 interface Installation
   extends
-    Pick<Create, 'osType' | 'osImage' | 'osImageChecksum' | 'osImageFormat' | 'osImageGrow'>,
-    Pick<Create, 'safeInstall'>,
+    Pick<Create, 'osImageChecksum' | 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
     Pick<Create, Personalization | 'start'>,
-    Pick<Reinstall, 'installParameters'> {
+    Pick<Reinstall, 'installParameters' | TakenBack> {
   readonly osParameters: Parameters;
   readonly osParametersPrivate: Parameters;
   readonly osParametersSecret: Parameters;
 }
 
-/** A new instance has nothing stored that could be reset. */
+/** A new instance has nothing stored that could be reset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
+  const { osType, osImage, personalizationPackage, ...rest } = installation;
   return {
-    ...installation,
+    ...rest,
+    osType: notTakenBack('--os-type', osType),
+    osImage: notTakenBack('--os-image', osImage),
+    personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
     installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
     osParametersSecret: withoutUnset(installation.osParametersSecret),
   };
+}
+
+function notTakenBack(option: string, value: string | null | undefined): string | undefined {
+  if (value !== null) return value;
+  throw new AppError('USAGE', `${option} none takes back what is stored: a new instance has none`, {
+    hint: `leave ${option} out`,
+  });
 }
 
 /** What add and reinstall share; `null` resets what is stored. @throws AppError */
@@ -158,11 +174,10 @@ export async function composeInstallation(
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
   const parameters = readOsParameters(context, options);
-  const osImage = scalar('--os-image', options.osImage);
+  const osImage = orTakenBack(scalar('--os-image', options.osImage));
   const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum);
-  const personalizationPackage = scalar(
-    '--personalization-package',
-    options.personalizationPackage,
+  const personalizationPackage = orTakenBack(
+    scalar('--personalization-package', options.personalizationPackage),
   );
   const personalizationUser = scalar('--personalization-user', options.personalizationUser);
   const personalizationPassword = await readPackagePassword(context, options);
@@ -170,7 +185,7 @@ export async function composeInstallation(
     options.installParameters &&
     parseHypervisorParameters('--install-parameters', options.installParameters, values);
   return {
-    osType: options.osType,
+    osType: orTakenBack(options.osType),
     osImage,
     osImageChecksum: osImageChecksum?.toLowerCase(),
     osImageFormat: options.imageFormat,

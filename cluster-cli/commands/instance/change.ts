@@ -12,7 +12,14 @@ import {
   readSwitches,
 } from './add.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
-import { readDocument, readHooks, readSshKeys, readUserData, RESET } from './parse-documents.ts';
+import {
+  orTakenBack,
+  readDocument,
+  readHooks,
+  readSshKeys,
+  readUserData,
+  RESET,
+} from './parse-documents.ts';
 import {
   type OsParameterOptions,
   type OsParameters,
@@ -121,9 +128,13 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
 function composeChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const parameters: OsParameters = readOsParameters(context, options);
-  const { installParameters, personalizationPackage, hooks } = options;
+  const { installParameters, personalizationPackage, hooks, osImage, osImageChecksum } = options;
   return {
-    osType: options.osType,
+    osType: orTakenBack(options.osType),
+    osImage: orTakenBack(osImage, (given) => values.resolve('--os-image', given)),
+    osImageChecksum: osImageChecksum?.toLowerCase(),
+    osImageFormat: options.imageFormat,
+    osImageGrow: options.osImageGrow,
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,
@@ -137,7 +148,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
       installParameters &&
       parseHypervisorParameters('--install-parameters', installParameters, values),
     personalizationPackage: resettable(personalizationPackage, (given) =>
-      values.resolve('--personalization-package', given),
+      orTakenBack(given, (source) => values.resolve('--personalization-package', source)),
     ),
     hooks: hooks && readHooks(hooks, values),
   };
@@ -162,7 +173,7 @@ function composeDocumentChanges(context: Context, options: ModifyOptions) {
 /** `null` resets what is stored; undefined leaves it. */
 function resettable(
   given: string | undefined,
-  read: (given: string) => string,
+  read: (given: string) => string | null | undefined,
 ): string | null | undefined {
   if (given === undefined) return undefined;
   return given === RESET ? null : read(given);

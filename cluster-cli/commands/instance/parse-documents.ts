@@ -32,6 +32,17 @@ function warn(option: string, file: string, remark: string | null, context: Cont
 
 /** Value of a document option that removes what is stored. */
 export const RESET = 'default';
+/** The same of what is installed: an image, an OS, a package. */
+export const NONE = 'none';
+
+/** `null` takes back what is stored, undefined leaves it. */
+export function orTakenBack(
+  given: string | undefined,
+  read: (given: string) => string = (text) => text,
+): string | null | undefined {
+  if (given === undefined) return undefined;
+  return given === NONE ? null : read(given);
+}
 
 /**
  * Hook documents by the names of their files; none for `default`.

@@ -57,7 +57,7 @@ export function addInstallation(program: Command, context: Context): void {
     usage: 'reinstall <name>',
     summary: 'install an instance again, with its stored parameters and those given',
     description:
-      'Installs a stopped instance on new disks. Stored parameters stay, given ones are merged, and they are stored when the installation has succeeded. Image, checksum, package and login are tried before the instance is touched. The old disks stay until the installation has succeeded, where there is room: if it fails, the instance is what it was, and runs again if it ran. Secrets are never stored: those of the last installation are named when they are missing.',
+      'Installs a stopped instance on new disks. Stored parameters stay, given ones are merged, and they are stored when the installation has succeeded; the word "none" as the OS, the image or the package takes it back. Image, checksum, package and login are tried before the instance is touched. The old disks stay until the installation has succeeded, where there is room: if it fails, the instance is what it was, and runs again if it ran. Secrets are never stored: those of the last installation are named when they are missing.',
     options: [
       ...installationOptions(),
       option(
@@ -87,7 +87,6 @@ export function addInstallation(program: Command, context: Context): void {
   });
 
   const MODIFY_WITHOUT = [
-    '--os-image',
     '--personalization-user',
     '--personalization-password',
     '--enable-safe-install',
@@ -97,7 +96,7 @@ export function addInstallation(program: Command, context: Context): void {
     usage: 'modify <name>',
     summary: 'change the parameters of an instance',
     description:
-      'Changes what is stored. What the machine is made of takes effect at its next start, metadata at once. Secrets given here are held in memory until a restart of the daemons. Hooks take the place of the instance\'s own at its next reinstallation. The word "default" as the value of a document, package or hook removes it.',
+      'Changes what is stored. What the machine is made of takes effect at its next start, metadata at once. Secrets given here are held in memory until a restart of the daemons. Hooks take the place of the instance\'s own at its next reinstallation. The word "default" as the value of a document, package or hook removes it, "none" that of the OS, the image and the package: what is installed next.',
     options: [
       ...installationOptions().filter(
         ({ long }) => !MODIFY_WITHOUT.some((prefix) => long?.startsWith(prefix)),

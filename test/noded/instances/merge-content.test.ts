@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { applyChanges } from '../../../noded/operations/change-instance.ts';
+import { mergeImage, mergePackage } from '../../../noded/instances/merge-content.ts';
+import { planReinstall } from '../../../noded/instances/plan-record.ts';
+import { modifyOpcode, reinstallOpcode } from '../support/opcodes.ts';
+import { instanceRecord } from '../support/records.ts';
+
+const stored = {
+  osImage: '/a.qcow2',
+  osImageChecksum: `sha256:${'a'.repeat(64)}`,
+  osImageGrow: true,
+  osImageFormat: 'qcow2',
+} as const;
+const uuid = (): string => '22222222-2222-4222-8222-222222222222';
+
+test('an image that is taken back takes what is said of it along', () => {
+  const none = { osImage: null, osImageChecksum: null, osImageGrow: false, osImageFormat: null };
+  assert.deepEqual(mergeImage(stored, { osImage: null }), none);
+  assert.deepEqual(mergeImage(stored, {}), stored);
+});
+
+test('what is said of an image is refused when there is none', () => {
+  const { osImageChecksum } = stored;
+  assert.throws(() => mergeImage(stored, { osImage: null, osImageChecksum }), {
+    code: 'VALIDATION',
+  });
+  const none = mergeImage(stored, { osImage: null });
+  assert.throws(() => mergeImage(none, { osImageFormat: 'raw' }), { code: 'VALIDATION' });
+});
+
+test('a package that is taken back, or another one, needs no login of the old one', () => {
+  const protectedOne = { personalizationPackage: '/a.tgz', packageNeedsPassword: true };
+  const none = { personalizationPackage: null, packageNeedsPassword: false };
+  assert.deepEqual(mergePackage(protectedOne, { personalizationPackage: null }), none);
+  assert.deepEqual(mergePackage(protectedOne, {}), protectedOne);
+  const other = mergePackage(protectedOne, { personalizationPackage: '/b.tgz' });
+  assert.equal(other.packageNeedsPassword, false);
+});
+
+test('an instance goes from its image to a medium and back, by reinstall and by modify', () => {
+  const before = instanceRecord({ osType: 'debian', osImage: '/a.raw' });
+  const toMedium = {
+    osType: null,
+    osImage: null,
+    installParameters: { kernel_path: '/k', initrd_path: '/i' },
+  };
+  const back = { osImage: '/b.raw', installParameters: { kernel_path: null, initrd_path: null } };
+  const steps = [
+    (now: typeof before, change: typeof toMedium | typeof back) => ({
+      ...now,
+      ...planReinstall(now, reinstallOpcode(change), uuid),
+    }),
+    (now: typeof before, change: typeof toMedium | typeof back) =>
+      applyChanges(now, modifyOpcode(change)),
+  ];
+  for (const step of steps) {
+    const onMedium = step(before, toMedium);
+    assert.deepEqual([onMedium.osType, onMedium.osImage], [null, null]);
+    assert.deepEqual(onMedium.installParameters, toMedium.installParameters);
+    const again = step(onMedium, back);
+    assert.deepEqual([again.osImage, again.installParameters], ['/b.raw', {}]);
+  }
+});
