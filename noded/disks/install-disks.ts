@@ -120,7 +120,10 @@ async function createAll({ disks }: Owner, pathOf: (index: number) => string): P
 async function syncAll({ disks }: Owner, pathOf: (index: number) => string): Promise<void> {
   const paths = [...disks.keys()].map(pathOf);
   for (const path of paths) await syncPath(path);
-  for (const dir of new Set(paths.map((path) => dirname(path)))) await syncPath(dir);
+  for (const dir of new Set(paths.map((path) => dirname(path)))) {
+    await syncPath(dir);
+    await syncPath(dirname(dir));
+  }
 }
 
 async function listNames(dir: string): Promise<readonly string[]> {

@@ -124,6 +124,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     createEmpty: async (instance) => {
       using files = openForInstall(instance, { kind: 'in-place' });
       await files.create();
+      await files.sync();
     },
     roomBeside: async (instance, imageBytes) => {
       const taken = await sumTaken(instance, (index) => pathOf(instance, index));

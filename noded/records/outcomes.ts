@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { installChanges, installRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { writeDurably } from '#shared/files/durable.ts';
+import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { JobRepository } from '../jobs/job-repository.ts';
@@ -166,7 +166,9 @@ class KeptOutcomes implements Outcomes {
 
   async #keep(path: string, outcome: Written): Promise<boolean> {
     try {
-      await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
+      const { dir } = this.#options;
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await syncPath(dirname(dir));
       await writeDurably(path, JSON.stringify(outcome), { mode: 0o600 });
       return true;
     } catch (error) {

@@ -87,7 +87,7 @@ async function findWrongDisks(
 
 /** Below var, run and srv, with the root cut off; UUIDs stand for themselves. */
 const EXPLAINED = [
-  /^var\/lib\/gnt\/(store\.sqlite(-wal|-shm)?|disks\/UUID\/(disk\d+\.raw|seed\.img))$/,
+  /^var\/lib\/gnt\/(boot-id|store\.sqlite(-wal|-shm)?|disks\/UUID\/(disk\d+\.raw|seed\.img))$/,
   /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
   /^var\/lib\/gnt\/(disks|images|outcomes|host-copies|appliance)(\/UUID)?$/,
   /^var\/lib\/gnt\/disks\/\.[^/]+$/,
