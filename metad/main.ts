@@ -3,6 +3,7 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { USAGE, parseConfig } from './config/config.ts';
 import type { MetadConfig } from './config/config.ts';
 import { startDaemon } from './daemon.ts';
@@ -14,6 +15,7 @@ async function main(): Promise<void> {
     process.stdout.write(USAGE);
     return;
   }
+  forbidCores();
   const logger = createLogger({ program: 'gnt-metad', level: config.logLevel, fd: 2 });
   const daemon = await start(config, logger);
   logger.info('metad.ready', { mode: config.kind });

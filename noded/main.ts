@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
+import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { claimRoot } from './claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
 import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
@@ -62,6 +63,7 @@ async function main(): Promise<number> {
   } catch (error) {
     return reportStartFailure(error);
   }
+  forbidCores();
   const logger = createLogger({ program: 'gnt-noded', level: config.logLevel, fd: 2 });
   const stopping = Promise.withResolvers<NodeJS.Signals>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const)

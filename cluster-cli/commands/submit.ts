@@ -61,7 +61,7 @@ function warnOfShortValues(context: Context, opcode: Opcode): void {
     }),
   };
   const short = Object.entries(parameters)
-    .filter(([, value]) => value != null && value !== '' && !canBeMasked(value))
+    .filter(([, value]) => value != null && value !== '' && !value.split('\n').some(canBeMasked))
     .map(([name]) => name);
   if (short.length === 0) return;
   context.warn(

@@ -12,6 +12,8 @@ import type { RecordProblem } from '#shared/store/readable-records.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
+import { collectSecrecyFacts } from './secrecy-facts.ts';
+import { examineSecrecy } from './examine-secrecy.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
 /** Command → the Debian package that has it. */
@@ -80,7 +82,10 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     Promise.resolve(checkRecords(dependencies.store.problems())),
     checkRenewal(dependencies.store),
   ]);
-  findings.push(...examineIsolation(dependencies.isolation));
+  findings.push(
+    ...examineIsolation(dependencies.isolation),
+    ...examineSecrecy(collectSecrecyFacts(dependencies.metadPid())),
+  );
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
 }
 

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
+import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
 
 const QEMU_BINARIES = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'];
@@ -42,13 +43,14 @@ export interface SandboxedLaunch {
  */
 export function planLaunch(launch: SandboxedLaunch): readonly string[] {
   const { users, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
+  const limits = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- `;
   const isolate = hasHostNetwork ? '' : 'unshare --net --ipc -- ';
   const groups = group === null ? '--clear-groups' : `--groups=${group}`;
   const script = [
-    'umask 077; ulimit -c 0',
+    'umask 077',
     'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
     `id=$((${users.first} + $$)); unset PWD`,
-    `exec ${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs -- "$@"`,
+    `exec ${limits}${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs -- "$@"`,
   ];
   return ['/bin/sh', '-c', script.join('\n'), 'sh', identityFile, ...launch.command];
 }

@@ -1,3 +1,4 @@
+import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
 import type { SystemUser } from '../host/system-user.ts';
 
 export interface SandboxOptions {
@@ -30,7 +31,6 @@ const stages = ['/mnt', '/media', '/opt', '/srv'] as const;
  */
 const PREPARE = `
 set -eu
-ulimit -c 0
 stage=$1 program=$2 sockets=$3 uid=$4 gid=$5
 shift 5
 mount -t tmpfs -o mode=755,size=64k,nosuid,nodev,noexec gnt-metad "$stage"
@@ -40,7 +40,7 @@ mount -o remount,bind,ro,nosuid,nodev "$stage/program"
 mount --bind "$sockets" "$stage/run"
 mount -o remount,ro "$stage"
 cd /
-exec setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
+exec prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all -- "$@"
 `;
 
 /**

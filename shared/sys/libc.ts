@@ -19,8 +19,14 @@ const cListen = libc.func('int listen(int fd, int backlog)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
 const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
 const cFlock = libc.func('int flock(int fd, int operation)');
+const cSetrlimit = libc.func('int setrlimit(int resource, const void *limits)');
+const cPrctl = libc.func(
+  'int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)',
+);
 const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)');
 
+const RLIMIT_CORE = 4;
+const PR_SET_DUMPABLE = 4;
 const LOCK_EX_NB = 2 | 4;
 const F_SETLK = 6;
 const F_OFD_GETLK = 36;
@@ -341,4 +347,20 @@ function expandIpv6(address: string): Buffer {
   const bytes = Buffer.alloc(16);
   groups.forEach((group, index) => bytes.writeUInt16BE(Number.parseInt(group, 16), index * 2));
   return bytes;
+}
+
+/**
+ * Size of the core files of this process and of those that it starts, for good. One that is lower
+ * already stays where it may not be raised.
+ */
+export function setCoreLimit(bytes: number): void {
+  const limits = new BigUint64Array([BigInt(bytes), BigInt(bytes)]);
+  const result = numberOf(cSetrlimit(RLIMIT_CORE, Buffer.from(limits.buffer)));
+  if (result < 0 && getSystemErrorName(-koffi.errno()) === 'EPERM') return;
+  checked('setrlimit', result);
+}
+
+/** Until this process executes another program: no cores, no tracing but by root. */
+export function setUndumpable(): void {
+  checked('prctl', cPrctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }

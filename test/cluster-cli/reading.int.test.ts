@@ -197,11 +197,11 @@ test('a private value that is too short to be hidden in logs is named, and not s
     'os',
     'modify',
     '--os-parameters-private',
-    'pin=7h5,key=long enough',
+    'pin=7h5,lines=a1\nb2\nc3,key=long enough',
     'debian',
   );
-  assert.match(short.stderr, /^warning: too short to be hidden in logs.*: pin; /m);
-  assert.doesNotMatch(short.stderr, /7h5|key/);
+  assert.match(short.stderr, /^warning: too short to be hidden in logs.*: pin, lines; /m);
+  assert.doesNotMatch(short.stderr, /7h5|a1|key/);
   const long = await gnt('os', 'modify', '--os-parameters-private', 'key=long enough', 'debian');
   assert.doesNotMatch(long.stderr, /too short/);
 });

@@ -71,7 +71,7 @@ describe('the hypervisor', () => {
     }
     assert.match(status, /^NoNewPrivs:\t1$/m);
     assert.match(status, /^Seccomp:\t2$/m);
-    assert.match(readFileSync(`/proc/${machine.pid}/limits`, 'utf8'), /core file size +0 +0/);
+    assert.match(readFileSync(`/proc/${machine.pid}/limits`, 'utf8'), /core file size +1 +1 /);
     const environment = readFileSync(`/proc/${machine.pid}/environ`, 'utf8').split('\0');
     assert.deepEqual(
       environment.map((entry) => entry.split('=')[0]),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -13,8 +13,10 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { run } from '#shared/process/run.ts';
+import { userOf } from '../../../noded/host/process-facts.ts';
 import type { ContentProvider } from '../../../noded/metad-link/content-server.ts';
 import { createMetadLink, type MetadLink } from '../../../noded/metad-link/metad-link.ts';
+import { attack } from '../../lab/attack-process.ts';
 import { exampleView, installingView } from '../../metad/support/view-fixture.ts';
 
 const service = 'http://169.254.169.254';
@@ -119,6 +121,20 @@ test('a view that is put is what the guest reads; a bad one is refused by field 
     (await link.status()).instances.map((entry) => entry.revision),
     [1],
   );
+});
+
+test("its memory is nobody's, not another of its own user either, and it leaves no core", async () => {
+  const { pid } = link;
+  assert.ok(pid !== null);
+  const uid = userOf(pid);
+  assert.ok(uid !== undefined && uid !== 0);
+  const { signal, ...others } = attack(pid, uid);
+  assert.equal(signal, 'done', 'it is a process of this user');
+  assert.deepEqual(others, {
+    ...{ maps: 'EACCES', memory: 'EACCES', descriptors: 'EACCES' },
+    ...{ descriptor: 'EPERM', trace: 'EPERM' },
+  });
+  assert.match(await readFile(`/proc/${pid}/limits`, 'utf8'), /^Max core file size +1 +1 /m);
 });
 
 test('the tree shows what the guest would get, without secrets', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '#shared/process/run.ts';
+import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 
 const top = join(import.meta.dirname, '../../..');
@@ -50,6 +51,11 @@ test('stopping the service leaves guests and their metadata alone, and keeps the
     own,
     'a mount namespace of its own would hide /run/netns from the host',
   );
+});
+
+test('secrets of the service are kept out of swap, and out of cores in files and in programs', () => {
+  assert.equal(directive('MemorySwapMax'), '0');
+  assert.equal(directive('LimitCORE'), String(NO_CORE_BYTES));
 });
 
 test('users and folders are made as the daemon expects them, under any root', async () => {
