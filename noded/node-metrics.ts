@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
+import type { GuestHalt } from './hypervisor/machine.ts';
 
 /** Statuses of jobs that have not ended. */
 const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies JobStatus[];
@@ -9,6 +10,8 @@ const ACTIVE = ['queued', 'waiting', 'running', 'canceling'] as const satisfies 
 export interface NodeMetricsSources {
   readonly activeJobs: () => readonly JobStatus[];
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
+  /** Why guests stand still, one for each that does. */
+  readonly halts: () => readonly GuestHalt['reason'][];
   readonly metadRestarts: () => number;
   readonly cacheBytes: () => Promise<number>;
 }
@@ -83,6 +86,17 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
       } catch {
         // The store is away: no reason to tell nothing of the rest.
       }
+    },
+  });
+  new Gauge({
+    name: 'gnt_guests_halted',
+    help: 'Guests that were stopped at a write that failed, by reason',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const reason of ['disk-full', 'disk-error']) this.set({ reason }, 0);
+      for (const reason of sources.halts()) this.inc({ reason });
     },
   });
   new Gauge({

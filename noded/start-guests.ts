@@ -12,6 +12,7 @@ import { createGuestReports, type GuestReports } from './instances/guest-reports
 import { createInstanceRunner, type InstanceRunner } from './instances/instance-runner.ts';
 import { createMachineKeeper, type MachineKeeper } from './instances/machine-keeper.ts';
 import { createOrphans, type Orphans } from './instances/orphans.ts';
+import { followHalted } from './instances/resume-halted.ts';
 import { createViews, type Views } from './instances/views.ts';
 import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
 import { programCommand } from './program-command.ts';
@@ -107,6 +108,7 @@ export async function startGuests(
     await following;
   });
   undo.use(followOrphans(orphans));
+  undo.use(followHalted({ keeper, disks, logger }));
   const all = undo.move();
   return {
     ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },

@@ -117,6 +117,13 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     examine: () =>
       examineHost({
         ...{ paths: config.paths, applianceFiles, isolation: config },
+        diskFacts: async () => ({
+          instances: (await instances.list()).filter(({ primaryNode }) =>
+            records.owns(primaryNode),
+          ),
+          totalBytes: await disks.totalBytes(),
+          halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
+        }),
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),

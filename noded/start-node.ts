@@ -67,7 +67,8 @@ export async function startNode(
     instanceStates: async () =>
       (await instances.list())
         .filter(({ primaryNode }) => owns(primaryNode))
-        .map((instance) => statusOf(instance, guests.keeper.get(instance.uuid) !== undefined)),
+        .map((instance) => statusOf(instance, guests.keeper.get(instance.uuid)?.machine ?? null)),
+    halts: () => guests.keeper.list().flatMap(({ machine }) => machine.halt?.reason ?? []),
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
   });

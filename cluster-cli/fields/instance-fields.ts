@@ -77,6 +77,7 @@ export const instanceFields: FieldTable<InstanceRow> = {
       (i) => i.boot?.status,
     ),
     text('boot_stage', 'Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage),
+    running.text('paused', 'Paused', 'Why the guest stands still', (i) => i.halt?.reason),
     running.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
     any.number('pid', 'PID', 'Process of the virtual machine', (i) =>
       i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,

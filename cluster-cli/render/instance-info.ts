@@ -52,6 +52,14 @@ function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
     children: [
       { key: 'accelerator', value: running.accelerator },
       { key: 'process', value: running.pid },
+      ...(running.halt
+        ? [
+            {
+              key: 'guest stands still',
+              value: `${running.halt.reason}, since ${formatTime(running.halt.sinceMs)}`,
+            },
+          ]
+        : []),
       {
         key: 'guest is up',
         value:

@@ -34,6 +34,8 @@ export interface InstanceDisks {
   /** @throws AppError DISK_SPACE */
   checkSpace(): Promise<void>;
   freeBytes(): Promise<number>;
+  /** Size of the file system. */
+  totalBytes(): Promise<number>;
   /**
    * Whether the file system can hold files of these sizes at all, sparse as they are.
    * @throws AppError VALIDATION
@@ -106,6 +108,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     pathOf,
     freeBytes,
     openForInstall,
+    totalBytes: async () => {
+      const { blocks, bsize } = await statfs(disksDir);
+      return blocks * bsize;
+    },
     checkSpace: async () => {
       const free = await room.unclaimedBytes();
       if (free >= MIN_FREE_BYTES) return;

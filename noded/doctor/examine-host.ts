@@ -14,6 +14,7 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
+import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
 /** Command → the Debian package that has it. */
@@ -48,6 +49,7 @@ export interface DoctorDependencies {
   readonly applianceFiles: ApplianceFiles;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
+  readonly diskFacts: () => Promise<DiskFacts>;
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   /** The store as people know it, and a question that it answers when it is there. */
@@ -84,6 +86,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
   ]);
   findings.push(
     ...examineIsolation(dependencies.isolation),
+    ...(await checkDisks(dependencies.diskFacts)),
     ...examineSecrecy(collectSecrecyFacts(dependencies.metadPid())),
   );
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };
@@ -230,6 +233,16 @@ async function checkFreeDisk(dir: string): Promise<DoctorFinding> {
     message,
     hint: 'remove instances or images that are not needed, or make the file system larger',
   };
+}
+
+/** Nothing where the store, which knows the instances, is away: that is a finding of its own. */
+async function checkDisks(facts: () => Promise<DiskFacts>): Promise<readonly DoctorFinding[]> {
+  try {
+    return examineDisks(await facts());
+  } catch (error) {
+    if (isAppError(error)) return [];
+    throw error;
+  }
 }
 
 function checkOrphans(orphans: readonly Orphan[]): DoctorFinding {

@@ -188,6 +188,7 @@ class QemuHypervisor implements Hypervisor {
       identity,
       childEnd: launched.end,
       consoleLog,
+      clock: this.#clock,
       logger,
     });
     // Its listening sockets go with QEMU, so an early end closes the connection.
@@ -225,6 +226,7 @@ class QemuHypervisor implements Hypervisor {
       identity,
       childEnd: undefined,
       consoleLog: ConsoleLog.ofProcess(identity.pid),
+      clock: this.#clock,
       logger,
     });
     this.#busy.add(record.uuid);

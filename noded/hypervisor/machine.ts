@@ -110,6 +110,13 @@ export interface MachineExit {
   readonly consoleTail: string;
 }
 
+/** A guest that QEMU has stopped at a write that failed; the write is repeated when it goes on. */
+export interface GuestHalt {
+  readonly reason: 'disk-full' | 'disk-error';
+  /** Milliseconds since the epoch; of a machine that was adopted halted, since then. */
+  readonly sinceMs: number;
+}
+
 export interface Machine {
   readonly uuid: string;
   readonly pid: number;
@@ -122,7 +129,11 @@ export interface Machine {
   readonly consoleSocket: string;
   /** Never rejects. The run directory is gone when it resolves. */
   readonly exited: Promise<MachineExit>;
+  /** Null while the guest goes on. */
+  readonly halt: GuestHalt | null;
   isRunning(): boolean;
+  /** Lets a guest that stands still go on. @throws AppError QMP */
+  resume(): Promise<void>;
   /**
    * Keeps a text in the run directory, which is root's alone, in place of the one before: for
    * whoever finds the machine and nothing else of it. Never a secret.

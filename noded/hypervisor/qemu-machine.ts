@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { boundFile, readFileTail } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
-import type { Machine, MachineExit } from './machine.ts';
+import { haltReasonOf, readHaltReason } from './guest-halt.ts';
+import type { GuestHalt, Machine, MachineExit } from './machine.ts';
 import { isAlive, signalProcess } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QmpClient } from './qmp-client.ts';
@@ -40,6 +42,7 @@ export interface QemuMachineParts {
   readonly childEnd: Promise<ProcessEnd> | undefined;
   /** Closed when the machine has ended. */
   readonly consoleLog: ConsoleLog | undefined;
+  readonly clock: Clock;
   readonly logger: Logger;
 }
 
@@ -54,6 +57,7 @@ export class QemuMachine implements Machine {
   #qmp: QmpClient | undefined;
   #connecting: Promise<QmpClient> | undefined;
   #shutdownReason: string | undefined;
+  #halt: GuestHalt | null = null;
   #isKilled = false;
   #hasEnded = false;
 
@@ -79,6 +83,10 @@ export class QemuMachine implements Machine {
   }
   get consoleSocket(): string {
     return this.#parts.runDirectory.consoleSocket;
+  }
+
+  get halt(): GuestHalt | null {
+    return this.#halt;
   }
 
   isRunning(): boolean {
@@ -114,6 +122,10 @@ export class QemuMachine implements Machine {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_powerdown');
   }
 
+  async resume(): Promise<void> {
+    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('cont');
+  }
+
   async reset(): Promise<void> {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_reset');
   }
@@ -136,9 +148,12 @@ export class QemuMachine implements Machine {
       timeoutMs,
       signal,
     })
-      .then((client) => {
+      .then(async (client) => {
         client.unref();
         this.#qmp = client;
+        // What happened while nobody listened.
+        const status = await client.execute('query-status');
+        this.#noteHalt(readHaltReason(status, await client.execute('query-block')));
         return client;
       })
       .finally(() => {
@@ -148,9 +163,20 @@ export class QemuMachine implements Machine {
   }
 
   #note(event: QmpEvent): void {
+    const halted = haltReasonOf(event);
+    if (halted !== undefined) this.#noteHalt(halted);
+    if (event.name === 'RESUME') this.#noteHalt(null);
     if (event.name !== 'SHUTDOWN') return;
     // The first one is the cause; a later one would be our own `quit` or signal.
     this.#shutdownReason ??= String(event.data.reason).slice(0, 64);
+  }
+
+  #noteHalt(reason: GuestHalt['reason'] | null): void {
+    const { logger, clock } = this.#parts;
+    if (reason === (this.#halt?.reason ?? null)) return;
+    this.#halt = reason && { reason, sinceMs: clock.now() };
+    if (reason === null) logger.info('machine.goes-on');
+    else logger.error('machine.halted', { reason });
   }
 
   async #waitForStranger(): Promise<ProcessEnd> {

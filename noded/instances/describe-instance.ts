@@ -1,6 +1,7 @@
 import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
+import type { GuestHalt } from '../hypervisor/machine.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
 import { awaitedSecrets } from './plan-starts.ts';
 import { describeParameters, type OsParameters } from './os-parameters.ts';
@@ -11,6 +12,7 @@ export interface RunningFacts {
   readonly startedAtMs: number;
   readonly tap: string | null;
   readonly readyAtMs: number | null;
+  readonly halt: GuestHalt | null;
 }
 
 /** A machine that runs, and what its guest said of the present boot. */
@@ -24,7 +26,7 @@ export function describeInstance(
   instance: InstanceRecord,
   running: RunningInstance | null,
   parameters: OsParameters,
-  status = statusOf(instance, running !== null),
+  status = statusOf(instance, running?.machine ?? null),
 ): InstanceInfo {
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, ...shown } = instance;
   return {
@@ -41,7 +43,7 @@ export function describeInstance(
     running: running?.machine ?? null,
     boot: running?.boot ?? null,
     cloudInit: explainDatasource(instance),
-    explanation: explain(instance, status),
+    explanation: explain(instance, status, running?.machine ?? null),
   };
 }
 
@@ -53,18 +55,28 @@ function redactAll(values: Record<string, string>): Record<string, '<redacted>'>
   return Object.fromEntries(Object.keys(values).map((name) => [name, '<redacted>' as const]));
 }
 
-export function statusOf(instance: InstanceRecord, isRunning: boolean): InstanceStatus {
+export function statusOf(
+  instance: InstanceRecord,
+  running: Pick<RunningFacts, 'halt'> | null,
+): InstanceStatus {
   if (instance.installState === 'installing') return 'installing';
   if (instance.installState === 'failed') return 'install_failed';
-  if (isRunning) return instance.adminState === 'up' ? 'running' : 'ERROR_up';
+  if (running !== null && instance.adminState === 'down') return 'ERROR_up';
+  if (running !== null) return running.halt === null ? 'running' : 'paused';
   return instance.adminState === 'up' ? 'ERROR_down' : 'ADMIN_down';
 }
 
-function explain(instance: InstanceRecord, status: InstanceStatus): string {
+function explain(
+  instance: InstanceRecord,
+  status: InstanceStatus,
+  running: RunningFacts | null,
+): string {
   const { name, install } = instance;
   switch (status) {
     case 'running':
       return 'running';
+    case 'paused':
+      return explainHalt(instance, running);
     case 'installing':
       return `being installed by job ${install?.jobId ?? '?'}${install?.stage ? `, at stage ${install.stage}` : ''}: gnt-job watch ${install?.jobId ?? '?'}`;
     case 'install_failed': {
@@ -87,4 +99,13 @@ function explain(instance: InstanceRecord, status: InstanceStatus): string {
     case 'ERROR_up':
       return `runs but should not: gnt-instance shutdown ${name} stops it`;
   }
+}
+
+function explainHalt(
+  { name, primaryNode }: InstanceRecord,
+  running: Pick<RunningFacts, 'halt'> | null,
+): string {
+  return running?.halt?.reason === 'disk-full'
+    ? `stopped at a write: the file system of the disks is full on ${primaryNode}; make room there, and the guest goes on by itself, without a loss`
+    : `stopped at a write that failed on ${primaryNode}: see what its storage says; gnt-instance shutdown --timeout 0 ${name} cuts the power`;
 }

@@ -32,6 +32,7 @@ export async function loadInstanceInfo(
             startedAtMs: kept.machine.startedAtMs,
             tap: kept.device,
             readyAtMs: guestReports.readyAtMs(record),
+            halt: kept.machine.halt,
           },
           boot: guestReports.boot(record),
         };

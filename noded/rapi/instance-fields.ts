@@ -20,9 +20,13 @@ export function nicsOf(instance: InstanceInfo): readonly Nic[] {
   return [...instance.nics, nic];
 }
 
-/** Ganeti has no words for installations: an instance is down until its is done. */
+/**
+ * Ganeti has no words for installations: an instance is down until its is done. Nor for a guest that
+ * was stopped, and its tools refuse words that they do not know: it should run and does not.
+ */
 const statusWords: Readonly<Record<InstanceStatus, string>> = {
   running: 'running',
+  paused: 'ERROR_down',
   ADMIN_down: 'ADMIN_down',
   ERROR_down: 'ERROR_down',
   ERROR_up: 'ERROR_up',
@@ -98,6 +102,7 @@ export const instanceFields: Fields<InstanceInfo> = {
     (i) => i.beparams.vcpus,
   ),
   status: text('Status', 'Instance status', (i) => statusWords[i.status]),
+  paused: other('Paused', 'Why the guest stands still', (i) => i.running?.halt?.reason ?? null),
   custom_hvparams: other(
     'CustomHypervisorParameters',
     'Custom hypervisor parameters',

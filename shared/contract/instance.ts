@@ -164,6 +164,8 @@ export type InstallChanges = z.infer<typeof installChanges>;
 /** Ganeti's words for what `gnt-instance list` shows, and ours for installations. */
 export const instanceStatus = z.enum([
   'running',
+  /** Its process runs, but the guest was stopped at a write that failed. */
+  'paused',
   'ADMIN_down',
   'ERROR_down',
   'ERROR_up',
@@ -206,6 +208,10 @@ export const instanceInfo = instanceRecord
         tap: z.string().nullable(),
         /** The guest said that it is up. */
         readyAtMs: z.number().nullable(),
+        /** Why the guest stands still; a node of an earlier release does not say. */
+        halt: z
+          .object({ reason: z.enum(['disk-full', 'disk-error']), sinceMs: z.number() })
+          .nullish(),
       })
       .nullable(),
     /** What the guest's cloud-init says of the present boot. */

@@ -10,6 +10,7 @@ function createExample(activeJobs: () => readonly JobStatus[] = () => []) {
   metrics.observe({
     activeJobs,
     instanceStates: () => Promise.resolve(['running', 'running', 'ADMIN_down']),
+    halts: () => ['disk-full'],
     metadRestarts: () => 2,
     cacheBytes: () => Promise.resolve(4096),
   });

@@ -285,7 +285,7 @@ export async function runClusterVerify(
     client.nodes(),
     client.instances(),
   ]);
-  const WRONG = new Set(['ERROR_down', 'ERROR_up', 'install_failed', 'ERROR_nodedown']);
+  const WRONG = new Set(['paused', 'ERROR_down', 'ERROR_up', 'install_failed', 'ERROR_nodedown']);
   const findings: DoctorReport['findings'] = [
     ...report.findings,
     ...nodes.flatMap(findingOfNode),

@@ -178,6 +178,7 @@ test('the status tells what is wanted from what is', () => {
     startedAtMs: 0,
     tap: null,
     readyAtMs: null,
+    halt: null,
   } as const;
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
     describeInstance(
@@ -186,6 +187,11 @@ test('the status tells what is wanted from what is', () => {
       resolveParameters([]),
     ).status;
   assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');
+  const halted = { ...running, halt: { reason: 'disk-full', sinceMs: 1 } } as const;
+  const up = instanceRecord({}, { adminState: 'up', installState: 'installed' });
+  const paused = describeInstance(up, { machine: halted, boot: null }, resolveParameters([]));
+  assert.equal(paused.status, 'paused');
+  assert.match(paused.explanation, /full on node1.*goes on by itself/);
   assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');
   assert.equal(status({ adminState: 'down', installState: 'installed' }, true), 'ERROR_up');
   assert.equal(status({ adminState: 'down', installState: 'installed' }, false), 'ADMIN_down');

@@ -1,4 +1,9 @@
-import type { Machine, MachineExit, MachineExitReason } from '../../../noded/hypervisor/machine.ts';
+import type {
+  GuestHalt,
+  Machine,
+  MachineExit,
+  MachineExitReason,
+} from '../../../noded/hypervisor/machine.ts';
 
 /** A machine that ends when a test says so, or when it is killed. */
 export class FakeMachine implements Machine {
@@ -11,6 +16,8 @@ export class FakeMachine implements Machine {
   readonly #exited = Promise.withResolvers<MachineExit>();
   #isRunning = true;
   kills = 0;
+  halt: GuestHalt | null = null;
+  resumes = 0;
   note: string | undefined = undefined;
   /** What its console says when it ends. */
   consoleTail = '';
@@ -52,6 +59,12 @@ export class FakeMachine implements Machine {
 
   isRunning(): boolean {
     return this.#isRunning;
+  }
+
+  resume(): Promise<void> {
+    this.resumes += 1;
+    this.halt = null;
+    return Promise.resolve();
   }
 
   powerdown(): Promise<void> {
