@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 
@@ -13,14 +13,16 @@ const HALVED_LENGTH = 32;
 /** Deleted files of other programs that are larger are not ours. */
 const MAX_DELETED_BYTES = GIB;
 const DELETED = ' (deleted)';
+/** A line of /proc/PID/maps whose pages may be read: its bounds and its file. */
+const READABLE_MAPPING = /^([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \d+ *(\S.*)?$/gm;
 
 /**
  * Looks for a value in every file below a root (a store's journals and core files are among them),
- * in deleted files that any process still holds open, and in the command line and environment of
- * every process. A long value is also found when it is torn in two, as a store tears records
+ * in the host's swap, in deleted files that any process still holds open, and in the command line
+ * and environment of every process. A long value is also found when it is torn in two, as a store tears records
  * between its pages, and in base64.
  *
- * Memory is no place to look: secrets are to be there. That goes for memfds too: they are memory
+ * Memory is no place to look (`holdsInMemory` does): secrets are to be there. That goes for memfds too: they are memory
  * with a descriptor, end with their last process, and ours holds what a guest itself said on its
  * console.
  * @param isExcluded paths that may have it: the instance's own disk, the file that the operator
@@ -37,6 +39,7 @@ export async function findSecret(
   for await (const path of walk(root)) {
     if (!isExcluded(path) && (await contains(path, needles))) found.push(path);
   }
+  for (const path of await swapsOfHost()) if (await contains(path, needles)) found.push(path);
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
   for (const pid of pids) {
     if (Number(pid) !== process.pid) {
@@ -50,6 +53,40 @@ export async function findSecret(
     }
   }
   return found;
+}
+
+/** Whether a process has a value in the memory that it may read. */
+export async function holdsInMemory(value: string, pid: number): Promise<boolean> {
+  const needles = needlesFor(value);
+  const maps = await readFile(`/proc/${pid}/maps`, 'latin1');
+  await using memory = await open(`/proc/${pid}/mem`, 'r');
+  for (const [, from = '', to = '', name] of maps.matchAll(READABLE_MAPPING)) {
+    // The kernel's own pages, and devices, which may answer by waiting.
+    if (name?.startsWith('[v') || name?.startsWith('/dev/')) continue;
+    if (await regionHolds(memory, BigInt(`0x${from}`), BigInt(`0x${to}`), needles)) return true;
+  }
+  return false;
+}
+
+async function regionHolds(
+  memory: FileHandle,
+  from: bigint,
+  to: bigint,
+  needles: readonly Buffer[],
+): Promise<boolean> {
+  const chunk = Buffer.alloc(MIB + OVERLAP_BYTES);
+  for (let at = from; at < to; at += BigInt(MIB)) {
+    const length = Number(to - at < BigInt(chunk.length) ? to - at : BigInt(chunk.length));
+    // Gone, or never there: a mapping may be larger than its file.
+    const read = await memory.read(chunk, 0, length, at).catch(() => ({ bytesRead: 0 }));
+    if (holdsAny(chunk.subarray(0, read.bytesRead), needles)) return true;
+  }
+  return false;
+}
+
+async function swapsOfHost(): Promise<readonly string[]> {
+  const lines = (await readFile('/proc/swaps', 'utf8')).trim().split('\n').slice(1);
+  return lines.map((line) => line.split(/\s/, 1)[0]?.replaceAll('\\040', ' ') ?? '');
 }
 
 /** Whether a text has a value, as it is, in base64, or a half of a long one. */

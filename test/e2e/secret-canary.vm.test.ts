@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { feedCoresToProgram, type FedCores } from '../lab/feed-cores.ts';
 import { askSocket } from '../lab/ask-socket.ts';
-import { findSecret, tells } from '../../scripts/demo/find-secret.ts';
+import { findSecret, holdsInMemory, tells } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
@@ -18,11 +19,14 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
  * One instance through failure, crashes, success and change, in this order, with values that are
- * easy to find: after each, the secrets are in no file, no process and no answer, and the private
- * value and the texts of hooks are in the store alone.
+ * easy to find: after each, the secrets are in no file, swap, core or answer, in no command line and
+ * environment, and in the memory of no process that need not hold them; and the private value and
+ * the texts of hooks are in the store alone, and in the note beside a machine that runs.
  */
 const NAME = 'canary.example.com';
 const secret = randomBytes(20).toString('hex');
+/** What is looked for, among characters that every way of writing has its own words for. */
+const writtenSecret = `k"y'${secret} &é%`;
 const changedSecret = randomBytes(20).toString('hex');
 const password = randomBytes(20).toString('hex');
 const privateValue = randomBytes(20).toString('hex');
@@ -35,6 +39,9 @@ let given: string;
 let packages: Server;
 let packageUrl: string;
 let coresBefore: readonly string[];
+let cores: FedCores | null = null;
+/** Processes that were crashed. */
+const killed: number[] = [];
 /** All that the programs printed. */
 const printed: string[] = [];
 
@@ -45,8 +52,8 @@ before(async () => {
   coresBefore = await coreFiles();
   given = join(lab.paths.root, 'given');
   await mkdir(given, { mode: 0o700 });
-  for (const [name, value] of Object.entries({ secret, changedSecret, password, privateValue }))
-    await writeFile(join(given, name), value);
+  const values = { secret: writtenSecret, changedSecret, password, privateValue };
+  for (const [name, value] of Object.entries(values)) await writeFile(join(given, name), value);
   await writeFile(join(given, 'hooks.yaml'), indiscreetHook(hookText));
   await writeFile(join(given, 'changed.yaml'), indiscreetHook(changedHookText));
   const [osDir = ''] = lab.paths.osSearchPath;
@@ -54,11 +61,13 @@ before(async () => {
   await cp(join(import.meta.dirname, '../../fixtures/os/hello'), join(osDir, 'hello'), {
     recursive: true,
   });
+  cores = await feedCoresToProgram(lab.paths.root);
   // As indiscreet as a script can be.
   const hooks = 'curl -s http://169.254.169.254/ganeti/latest/install/hooks.json';
   const tell =
     `${hooks}\n` +
-    'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n';
+    'set -x\nenv\necho "it is $OSP_API_KEY" >&2\nprintf %s "$OSP_API_KEY $OSP_OWNER"\n' +
+    WRITTEN_FORMS;
   for (const [name, end] of [
     ['failing', 'exit 9'],
     ['sleeping', 'exec sleep 600'],
@@ -79,6 +88,7 @@ before(async () => {
 });
 
 after(async () => {
+  cores?.[Symbol.dispose]();
   packages.close();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
   const status = await lab.stopNode();
@@ -87,6 +97,14 @@ after(async () => {
   assert.equal(status, 0);
   assert.deepEqual(leftovers, []);
 });
+
+/** In JSON, in a URL and in base64; `set -x` adds a shell's words. */
+const WRITTEN_FORMS = `
+printf '{"json":"%s"}\\n' "$(printf %s "$OSP_API_KEY" | sed 's/"/\\\\"/g')"
+printf 'url=%s\\n' "$(printf %s "$OSP_API_KEY" | sed 's/%/%25/g; s/"/%22/g; s/ /%20/g; s/&/%26/g; s/é/%C3%A9/g')"
+printf 'base64 %s\\n' "$(printf %s "$OSP_API_KEY" | base64 -w 0)"
+printf 'base64 of more %s\\n' "$(printf 'xy%sz' "$OSP_API_KEY" | base64)"
+`;
 
 /**
  * Prints what it knows by its environment, and fails in every way that could tell what is written
@@ -137,11 +155,16 @@ async function untilScriptRuns(): Promise<void> {
 async function killProcess(pattern: RegExp, signal: NodeJS.Signals): Promise<void> {
   const target = (await lab.processes()).find(({ command }) => pattern.test(command));
   assert.ok(target, `no process matches ${pattern}`);
+  killed.push(target.pid);
   process.kill(target.pid, signal);
 }
 
 const isAllowed = (path: string): boolean =>
   path.startsWith(`${given}/`) || path.startsWith(`${lab.paths.disksDir}/`);
+
+/** The record beside a machine that runs, root's alone, for whoever finds it and not its record. */
+const isNote = (path: string): boolean =>
+  path.startsWith(`${lab.paths.vmDir}/`) && path.endsWith('/note');
 
 async function answers(): Promise<readonly string[]> {
   const bodies: string[] = [];
@@ -165,6 +188,9 @@ async function coreFiles(): Promise<readonly string[]> {
   return names.flat().filter((name) => /^core(\.\d+)?$/.test(name));
 }
 
+/** Both daemons, the appliance or the guest, and the command that waits for its job. */
+const HOLDERS = /noded\/main\.ts|metad\/main\.ts|qemu-system|cluster-cli\/main\.ts/;
+
 /** The heart of this file. */
 async function assertKept(text = hookText): Promise<void> {
   for (const value of secrets)
@@ -173,7 +199,9 @@ async function assertKept(text = hookText): Promise<void> {
   for (const value of [privateValue, text]) {
     const places = await findSecret(value, lab.paths.root, isAllowed);
     assert.deepEqual(
-      places.filter((path) => ![store, `${store}-wal`, `${store}-shm`].includes(path)),
+      places.filter(
+        (path) => ![store, `${store}-wal`, `${store}-shm`].includes(path) && !isNote(path),
+      ),
       [],
     );
     assert.notDeepEqual(places, []);
@@ -181,9 +209,32 @@ async function assertKept(text = hookText): Promise<void> {
   const told = [...(await answers()), ...printed].join('\n');
   for (const value of [...secrets, privateValue, text]) assert.ok(!tells(told, value));
   assert.deepEqual(await coreFiles(), coresBefore);
+  if (cores !== null) {
+    // Others on this host may have crashed.
+    const fed = (await readdir(cores.directory)).filter((pid) => killed.includes(Number(pid)));
+    assert.deepEqual(fed, []);
+  }
+  await assertUnheld();
 }
 
-test('the search finds a planted value in a file, torn, encoded, in a journal, a deleted file, a command line and an environment', async () => {
+/** In the memory of no process but those whose work it is to hold it. */
+async function assertUnheld(): Promise<void> {
+  const others = (await lab.processes()).filter(({ command }) => !HOLDERS.test(command));
+  for (const { pid, command } of others)
+    for (const value of secrets)
+      assert.ok(!(await holdsInMemory(value, pid).catch(() => false)), command);
+}
+
+async function holders(value: string): Promise<readonly string[]> {
+  const names: string[] = [];
+  for (const { pid, command } of await lab.processes()) {
+    const holds = await holdsInMemory(value, pid).catch(() => false);
+    if (holds) names.push(HOLDERS.exec(command)?.[0] ?? command);
+  }
+  return names.sort();
+}
+
+test('the search finds a planted value in a file, torn, encoded, in a journal, a deleted file, a command line, an environment and a process', async () => {
   const planted = randomBytes(20).toString('hex');
   const { root } = lab.paths;
   const file = join(root, 'planted');
@@ -214,6 +265,8 @@ test('the search finds a planted value in a file, torn, encoded, in a journal, a
         `/proc/${child.pid}/environ`,
       ]),
     );
+    assert.ok(await holdsInMemory(planted, child.pid ?? 0));
+    assert.ok(!(await holdsInMemory(randomBytes(20).toString('hex'), child.pid ?? 0)));
   } finally {
     child.kill();
     for (const path of [file, torn, encoded]) await rm(path);
@@ -231,6 +284,8 @@ test('keeps secrets through an installation whose hook and script print them all
   assert.match(log.stdout, /^OSP_OWNER=<redacted>$/m);
   assert.match(log.stdout, /only the agent of this installation reads this/);
   assert.match(log.stdout, /^hook has <redacted>\n<redacted> <redacted>$/m);
+  for (const form of ['{"json":"', 'url=', 'base64 '])
+    assert.ok(log.stdout.includes(`${form}<redacted>`), `${form} in ${log.stdout}`);
   for (const failed of ['commands 1: exited with status 3', 'downloads 1: ', 'files 1: '])
     assert.ok(log.stdout.includes(`of instance/hooks.yaml: ${failed}`), log.stdout);
   await assertKept();
@@ -240,6 +295,11 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   const reinstalling = reinstall('sleeping');
   await untilScriptRuns();
   await assertKept();
+  // The look into memory finds what is there.
+  assert.deepEqual(
+    (await holders(secret)).filter((name) => !name.startsWith('cluster')),
+    ['metad/main.ts', 'noded/main.ts', 'qemu-system'],
+  );
   await killProcess(/metad\/main\.ts/, 'SIGSEGV');
   for (let attempt = 0; attempt < 100; attempt += 1) {
     const { body } = await ask('/v1/node');
@@ -248,11 +308,15 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   }
   await assertKept();
   const ended = once(lab.node(), 'exit');
+  killed.push(lab.node().pid ?? 0);
   lab.node().kill('SIGSEGV');
   await ended;
   await lab.startNode();
   assert.notEqual((await reinstalling).status, 0);
   await assertKept();
+  // Who has come after it was never told.
+  for (const value of secrets)
+    assert.ok(!(await holders(value)).includes('noded/main.ts'), 'the new daemon holds a secret');
 });
 
 test('keeps secrets through a crash of QEMU in the middle of an installation', async () => {
