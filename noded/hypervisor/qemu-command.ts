@@ -44,7 +44,7 @@ export interface SandboxedLaunch {
 export function planLaunch(launch: SandboxedLaunch): readonly string[] {
   const { users, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
   const limits = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- `;
-  const isolate = hasHostNetwork ? '' : 'unshare --net --ipc -- ';
+  const isolate = `unshare ${hasHostNetwork ? '' : '--net '}--ipc -- `;
   const groups = group === null ? '--clear-groups' : `--groups=${group}`;
   const script = [
     'umask 077',

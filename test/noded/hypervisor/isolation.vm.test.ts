@@ -87,6 +87,7 @@ test("a user-mode NIC has the host's sockets, behind a wall from before the star
   const machine = await hypervisor.start(tinySpec(disk, { nics }));
   machines.push(machine);
   assert.equal(readlinkSync(`/proc/${machine.pid}/ns/net`), readlinkSync('/proc/self/ns/net'));
+  assert.notEqual(readlinkSync(`/proc/${machine.pid}/ns/ipc`), readlinkSync('/proc/self/ns/ipc'));
   assert.equal(userOf(machine.pid), machineUsers.first + machine.pid);
   assert.deepEqual(calls, ['raise']);
   await machine.kill();
