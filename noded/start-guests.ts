@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
+import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
 import type { MachineExit } from './hypervisor/machine.ts';
 import { createGuestContent } from './install/guest-content.ts';
@@ -107,7 +108,7 @@ export async function startGuests(
     eventsEnd.abort();
     await following;
   });
-  undo.use(followOrphans(orphans));
+  undo.use(followOrphans(orphans, records.membership, logger));
   undo.use(followHalted({ keeper, disks, logger }));
   const all = undo.move();
   return {
@@ -120,12 +121,22 @@ export async function startGuests(
 
 /**
  * Looks again for the records of orphans: a store that was away comes back, a lost record is
- * restored.
+ * restored. And for machines that have become orphans: a record may be lost at any time, and a node
+ * that was cut off may have been removed.
  */
-function followOrphans(orphans: Orphans): Disposable {
+function followOrphans(orphans: Orphans, membership: Membership, logger: Logger): Disposable {
   let looking: Promise<void> | undefined;
+  const lookAll = async (): Promise<void> => {
+    try {
+      await membership.refresh();
+      await orphans.noticeLost();
+    } catch (error) {
+      logger.debug('orphans.not-looked-for', { err: error });
+    }
+    await orphans.takeOverAll('debug');
+  };
   const look = (): void => {
-    looking ??= orphans.takeOverAll('debug').finally(() => (looking = undefined));
+    looking ??= lookAll().finally(() => (looking = undefined));
   };
   const timer = setInterval(look, ORPHAN_INTERVAL_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };

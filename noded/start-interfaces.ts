@@ -56,7 +56,10 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
       ? own
       : {
           ...{ ...own, overview },
-          jobs: createClusterJobs({ nodeName, own: jobs, peers, nodes, instances, overview }),
+          jobs: createClusterJobs({
+            ...{ nodeName, own: jobs, peers, nodes, instances, overview },
+            membership: records.membership,
+          }),
         };
   if (peers !== null) answerPeers(peers, own, logger);
   const forwarding = peers && { peers, instances, owns };
@@ -88,7 +91,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
-      ...{ applianceFiles, orphans },
+      ...{ applianceFiles, orphans, membership: records.membership },
     });
   return {
     nodeName,
@@ -127,6 +130,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),
+        removedAtMs: () => records.membership.removedAtMs(),
         store: {
           description: storeDescription,
           ask: () => clusters.load(),
@@ -150,9 +154,9 @@ function removeFromCluster(
   options: { readonly forgetInstances: boolean },
   { config, records, clock, logger }: InterfacesParts,
 ): Promise<void> {
-  const { nodes, instances, jobs, peers } = records;
+  const { nodes, instances, jobs, peers, membership } = records;
   return removeNode(name, options, {
-    ...{ nodeName: config.nodeName, nodes, instances, peers },
+    ...{ nodeName: config.nodeName, nodes, instances, peers, membership, clock },
     failJobsOf: (node) =>
       failInterruptedJobs((job) => job.node === node, 'its node was removed', {
         ...{ jobs, clock, logger },

@@ -47,6 +47,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
+      membership: records.membership,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),

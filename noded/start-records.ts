@@ -5,6 +5,7 @@ import { createNoticedStore } from '#shared/store/noticed-store.ts';
 import { createPatientStore } from '#shared/store/patient-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { joinCluster } from './cluster/join-cluster.ts';
+import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
 import { createJobRepository, type JobRepository } from './jobs/job-repository.ts';
 import type { PeerLink } from './peers/peer-link.ts';
@@ -44,6 +45,7 @@ export interface NodeRecords extends AsyncDisposable {
   /** Null, as are peers, for a node that is a cluster by itself. */
   readonly common: CommonStore | null;
   readonly peers: PeerLink | null;
+  readonly membership: Membership;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string | undefined) => boolean;
 }
@@ -63,7 +65,9 @@ export async function startRecords(
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const nodes = createNodeRegistry(store, problems);
-  const peers = undo.use(await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger));
+  const { peers, membership } = undo.use(
+    await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger),
+  );
   const patientStore = createPatientStore(store, waits.signal);
   const instances = createInstanceRepository(store, clock, problems);
   const jobs = createJobRepository(store, problems);
@@ -86,8 +90,10 @@ export async function startRecords(
     instances,
     jobs,
     peers,
+    membership,
     // An embedded store has what this node made, also under an earlier name.
-    owns: (node) => peers === null || node === nodeName,
+    owns: (node) =>
+      membership.removedAtMs() === null && (opened.common === null || node === nodeName),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

@@ -7,6 +7,7 @@ import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import type { Membership } from './membership.ts';
 import type { Overview } from './overview.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
@@ -19,6 +20,7 @@ export interface ClusterJobsDependencies {
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
   readonly overview: Pick<Overview, 'orphans'>;
+  readonly membership: Pick<Membership, 'removedAtMs'>;
 }
 
 const JSON_TYPE = 'application/json';
@@ -89,8 +91,10 @@ const OF_ORPHANS = new Set<string>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
 /** Where an operation belongs. An instance that is not found is refused by this node's own job. */
 async function nodeFor(
   opcode: Opcode,
-  { nodeName, nodes, instances, overview }: ClusterJobsDependencies,
+  { nodeName, nodes, instances, overview, membership }: ClusterJobsDependencies,
 ): Promise<string> {
+  // Who was removed asks nobody, and is told so by its own job.
+  if (membership.removedAtMs() !== null) return nodeName;
   if (opcode.opcode === 'INSTANCE_CREATE') {
     const wanted = opcode.node ?? nodeName;
     const names = await nodes.names();

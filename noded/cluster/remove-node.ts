@@ -1,4 +1,6 @@
+import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { Membership } from './membership.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { isAnswering, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
@@ -9,6 +11,8 @@ export interface RemoveNodeDependencies {
   readonly instances: InstanceRepository;
   /** Null for a node that is a cluster by itself. */
   readonly peers: Peers | null;
+  readonly membership: Pick<Membership, 'requireMember'>;
+  readonly clock: Clock;
   /** Tells the jobs that it ran as interrupted. */
   readonly failJobsOf: (node: string) => Promise<void>;
 }
@@ -23,8 +27,9 @@ export interface RemoveNodeDependencies {
 export async function removeNode(
   name: string,
   options: { readonly forgetInstances: boolean },
-  { nodeName, nodes, instances, peers, failJobsOf }: RemoveNodeDependencies,
+  { nodeName, nodes, instances, peers, membership, clock, failJobsOf }: RemoveNodeDependencies,
 ): Promise<void> {
+  membership.requireMember();
   const names = await nodes.names();
   if (!names.includes(name)) {
     throw new AppError('NODE_NOT_FOUND', `there is no node '${name}'`, {
@@ -46,5 +51,5 @@ export async function removeNode(
   }
   for (const { uuid } of lost) await instances.remove(uuid);
   await failJobsOf(name);
-  await nodes.remove(name);
+  await nodes.remove(name, clock.now());
 }

@@ -7,6 +7,7 @@ import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { Membership } from '../cluster/membership.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 
@@ -21,6 +22,7 @@ export interface DescribeNodeInput {
   readonly owns: (node: string) => boolean;
   readonly keeper: MachineKeeper;
   readonly orphans: Pick<Orphans, 'list'>;
+  readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly applianceFiles: ApplianceFiles;
 }
 
@@ -41,6 +43,7 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     instances: (await input.instances.list()).filter(({ primaryNode }) => input.owns(primaryNode))
       .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
+    removedAtMs: input.membership.removedAtMs(),
     orphans: [...input.orphans.list()],
     appliance: await describeAppliance(input.applianceFiles),
   };

@@ -1,3 +1,4 @@
+import { describeRemoval, REJOIN_HINT } from '../cluster/membership.ts';
 import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -52,6 +53,7 @@ export interface DoctorDependencies {
   readonly diskFacts: () => Promise<DiskFacts>;
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
+  readonly removedAtMs: () => number | null;
   /** The store as people know it, and a question that it answers when it is there. */
   readonly store: {
     readonly description: string;
@@ -80,6 +82,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkAppliance(dependencies.applianceFiles),
     checkMetad(dependencies.metadPid()),
     Promise.resolve(checkOrphans(dependencies.orphans())),
+    Promise.resolve(checkMembership(dependencies.removedAtMs())),
     checkStore(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
     checkRenewal(dependencies.store),
@@ -243,6 +246,12 @@ async function checkDisks(facts: () => Promise<DiskFacts>): Promise<readonly Doc
     if (isAppError(error)) return [];
     throw error;
   }
+}
+
+function checkMembership(removedAtMs: number | null): DoctorFinding {
+  const check = 'membership';
+  if (removedAtMs === null) return ok(check, 'this node belongs to its cluster');
+  return { check, level: 'error', message: describeRemoval(removedAtMs), hint: REJOIN_HINT };
 }
 
 function checkOrphans(orphans: readonly Orphan[]): DoctorFinding {

@@ -9,6 +9,7 @@ import type { CacheIndex } from './cache-index.ts';
  * running guests first of all.
  */
 const RESERVE = { share: 0.05, minBytes: 64 * MIB, maxBytes: 2 * GIB };
+const CONTENT = /^sha256-([0-9a-f]{64})$/;
 const PARTIAL = /^partial-[0-9a-f]{64}$/;
 /** Beginnings of downloads that are kept to go on from; however small, they are files. */
 const MAX_PARTIALS = 64;
@@ -64,6 +65,22 @@ export async function evictTo(maxBytes: number, options: SpaceOptions): Promise<
     sizeBytes -= content.sizeBytes;
   }
   return before - sizeBytes;
+}
+
+/**
+ * Lists contents that the index does not name: it was damaged, or a daemon ended between the two.
+ * They count, and can be evicted; their bytes are read again before they are used.
+ */
+export async function takeUnlisted(dir: string, index: CacheIndex): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const sha256 = CONTENT.exec(name)?.[1];
+    if (sha256 === undefined || index.contents[sha256] !== undefined) continue;
+    const found = await statOrNull(join(dir, name));
+    if (found === null) continue;
+    const { size: sizeBytes, mtimeMs: lastUsedMs } = found;
+    // The time of no file: whoever wants to use it looks at the bytes.
+    index.contents[sha256] = { sizeBytes, mtimeMs: -1, sha512: null, lastUsedMs };
+  }
 }
 
 /** Removes one content and what points to it. */

@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -11,6 +11,7 @@ import {
   evictTo,
   forget,
   hasSpace,
+  takeUnlisted,
   type SpaceOptions,
   usedBytes,
 } from './cache-space.ts';
@@ -101,6 +102,10 @@ export class ContentStore {
     }
     this.#options.logger.warn('images.damaged', { sha256 });
     delete index.contents[sha256];
+    // What no index names takes room that nobody counts. A whole one may have come meanwhile.
+    void this.#inTurn(async () => {
+      if (index.contents[sha256] === undefined) await rm(path, { force: true });
+    }).catch((error: unknown) => this.#options.logger.warn('images.left', { err: error }));
     return false;
   }
 
@@ -239,6 +244,7 @@ export class ContentStore {
     const { dir, logger, clock } = this.#options;
     await mkdir(dir, { recursive: true, mode: 0o700 });
     const index = await loadIndex(dir, logger);
+    await takeUnlisted(dir, index);
     // What is too old or too many goes; the rest when there is a use of the cache.
     const maxBytes = Number.POSITIVE_INFINITY;
     await evictTo(maxBytes, { dir, index, isInUse: this.#isInUse, maxBytes, nowMs: clock.now() });

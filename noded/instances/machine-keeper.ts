@@ -81,6 +81,8 @@ export interface MachineKeeper {
    * Touches nothing of it.
    */
   keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine;
+  /** The record of a machine is lost: it runs on untouched. */
+  makeOrphan(uuid: string): void;
   /**
    * An orphan whose record is there becomes the instance's machine: its TAP is looked after, its
    * view told again.
@@ -211,6 +213,11 @@ class KeptMachines implements MachineKeeper {
   keepOrphan(machine: Machine, instanceName: string, device: string | null): KeptMachine {
     const origin = { kind: 'run', instanceName, device, isOrphan: true } as const;
     return this.#keep(machine, origin, null);
+  }
+
+  makeOrphan(uuid: string): void {
+    const entry = this.#running.get(uuid);
+    if (entry !== undefined) Object.assign(entry, { isOrphan: true, makeView: null });
   }
 
   async adopt(instance: InstanceRecord, makeView: MachineRequest['makeView']): Promise<void> {

@@ -35,6 +35,8 @@ export interface Orphans {
    * @param level of what is logged when one of them cannot be taken over
    */
   takeOverAll(level: 'warn' | 'debug'): Promise<void>;
+  /** Machines whose record is not there any more, or another node's, are orphans from now on. */
+  noticeLost(): Promise<void>;
   /** @see powerOff */
   powerOff(orphan: KeptMachine, timeoutS: number, context: JobContext): Promise<void>;
 }
@@ -73,6 +75,15 @@ export function createOrphans(dependencies: OrphansDependencies): Orphans {
       });
     },
     takeOver,
+    noticeLost: async () => {
+      for (const { machine, kind, isOrphan, instanceName } of keeper.list()) {
+        if (isOrphan || kind !== 'run') continue;
+        const record = await instances.findByUuid(machine.uuid);
+        if (record !== undefined && owns(record.primaryNode)) continue;
+        keeper.makeOrphan(machine.uuid);
+        logger.error('machine.orphan', { machine: machine.uuid, instance: instanceName });
+      }
+    },
     powerOff: (orphan, timeoutS, context) => powerOff(orphan, timeoutS, dependencies, context),
     takeOverAll: async (level) => {
       for (const { machine } of all()) {

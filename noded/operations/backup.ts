@@ -1,12 +1,13 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/run-helper-script.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
+import { bothFailures } from '../jobs/both-failures.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -35,7 +36,11 @@ export function exportInstanceHandler(
       return async (context) => {
         const wasRunning = runner.isRunning(instance.uuid);
         if (wasRunning) await runner.stop(instance, opcode.shutdownTimeoutS, context);
-        try {
+        const restart = async (): Promise<void> => {
+          // An interrupted job leaves it down, as an interrupted reboot does.
+          if (wasRunning && !context.signal.aborted) await startAgain(instance, runner, context);
+        };
+        return thenRestart(instance.name, restart, async () => {
           await using unfinished = await exports.begin(instance.name);
           const { record, sizeBytes } = await dump(
             instance,
@@ -46,11 +51,7 @@ export function exportInstanceHandler(
           );
           const path = await unfinished.finish(record);
           return { name: instance.name, path, sizeBytes };
-        } finally {
-          // Whatever became of the export: the instance was up. An interrupted job leaves it down,
-          // as an interrupted reboot does.
-          if (wasRunning && !context.signal.aborted) await startAgain(instance, runner, context);
-        }
+        });
       };
     },
   };
@@ -154,4 +155,33 @@ function describe(instance: InstanceRecord, node: string, createdAtMs: number): 
     osParametersPrivate: instance.osParametersPrivate,
     tags: instance.tags,
   };
+}
+
+/** Whatever becomes of the export: the instance was up, and nobody is left to wonder whether it is. */
+async function thenRestart<T>(
+  name: string,
+  restart: () => Promise<void>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const hint = `start it: gnt-instance startup ${name}`;
+  let result: T;
+  try {
+    result = await work();
+  } catch (failure) {
+    try {
+      await restart();
+    } catch (error) {
+      const what = `'${name}', which was stopped for it, did not start again`;
+      throw bothFailures(failure, { what, error, hint });
+    }
+    throw failure;
+  }
+  try {
+    await restart();
+  } catch (error) {
+    const message = `the export is made, but '${name}' did not start again: ${messageOf(error)}`;
+    const code = isAppError(error) ? error.code : 'INTERNAL';
+    throw new AppError(code, message, { hint, cause: error });
+  }
+  return result;
 }

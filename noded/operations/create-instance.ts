@@ -3,6 +3,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
 import { beginInstall } from '../records/install-states.ts';
 import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
@@ -62,10 +63,10 @@ export function createInstanceHandler(
           : null;
         // Whatever ends this daemon from here on: an instance that is being installed is never
         // taken for one that can be started.
-        const created = await instances.create({
-          ...planned,
-          ...(opcode.install && beginInstall(context.jobId, clock.now())),
-        });
+        const created = await instances.create(
+          { ...planned, ...(opcode.install && beginInstall(context.jobId, clock.now())) },
+          { drawnMacs: drawnMacs(planned, opcode) },
+        );
         const unheard = unheardAddresses(created);
         if (unheard !== null) context.report.log(unheard, 'warn');
         context.report.log(
@@ -102,6 +103,15 @@ export function createInstanceHandler(
       };
     },
   };
+}
+
+/** Of the NICs whose MAC was left to us. */
+function drawnMacs(
+  { nics }: Pick<NewInstance, 'nics'>,
+  opcode: OpcodeOf<'INSTANCE_CREATE'>,
+): ReadonlySet<string> {
+  const drawn = nics.filter((_, index) => opcode.nics[index]?.mac === 'auto');
+  return new Set(drawn.map(({ mac }) => mac));
 }
 
 async function refuseTakenName(name: string, dependencies: OperationDependencies): Promise<void> {

@@ -19,21 +19,29 @@ import { reinstallInstanceHandler } from './reinstall-instance.ts';
 export function createJobHandlers(dependencies: OperationDependencies): JobHandlers {
   const here = <Op extends InstanceOpcode>(handler: JobHandler<Op>): JobHandler<Op> =>
     onPrimaryNode(handler, dependencies);
+  /** What changes the cluster, and is about no instance that is there, is nothing for who left it. */
+  const asMember = <Op extends Opcode>(handler: JobHandler<Op>): JobHandler<Op> => ({
+    locks: (opcode) => handler.locks(opcode),
+    prepare: async (opcode, signal) => {
+      dependencies.membership.requireMember();
+      return handler.prepare(opcode, signal);
+    },
+  });
   return {
-    INSTANCE_CREATE: createInstanceHandler(dependencies),
+    INSTANCE_CREATE: asMember(createInstanceHandler(dependencies)),
     INSTANCE_REINSTALL: here(reinstallInstanceHandler(dependencies)),
     INSTANCE_SET_PARAMS: here(modifyInstanceHandler(dependencies)),
     INSTANCE_QUERY_DATA: here(queryInstanceHandler(dependencies)),
     INSTANCE_REMOVE: orRemoveOrphan(here(removeInstanceHandler(dependencies)), dependencies),
-    INSTANCE_ADOPT: adoptInstanceHandler(dependencies),
+    INSTANCE_ADOPT: asMember(adoptInstanceHandler(dependencies)),
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
     BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
     BACKUP_REMOVE: removeExportHandler(dependencies),
-    OS_SET_PARAMS: modifyOsHandler(dependencies),
-    CLUSTER_SET_PARAMS: modifyClusterHandler(dependencies),
+    OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),
+    CLUSTER_SET_PARAMS: asMember(modifyClusterHandler(dependencies)),
   };
 }
 

@@ -10,6 +10,7 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { Orphans } from '../instances/orphans.ts';
+import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
@@ -17,6 +18,7 @@ import type { OsRegistry } from '../os/os-registry.ts';
 /** What operations work with. */
 export interface OperationDependencies {
   readonly nodeName: string;
+  readonly membership: Pick<Membership, 'requireMember'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly clusters: ClusterRepository;

@@ -5,7 +5,7 @@ import { listRecords, parseRecord, type RecordProblems } from '#shared/store/rea
 import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
-import { channelIpCandidates, randomChannelMac } from './channel-addresses.ts';
+import { channelIpCandidates, randomChannelMac, randomNicMac } from './channel-addresses.ts';
 
 const INSTANCES = 'instances';
 const NAMES = 'claim-name';
@@ -24,8 +24,15 @@ export type NewInstance = Omit<
 
 /** Instances by uuid; their names, channel addresses and MACs are claims of the whole cluster. */
 export interface InstanceRepository {
-  /** @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS */
-  create(instance: NewInstance): Promise<InstanceRecord>;
+  /**
+   * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
+   * again
+   * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS
+   */
+  create(
+    instance: NewInstance,
+    options?: { readonly drawnMacs: ReadonlySet<string> },
+  ): Promise<InstanceRecord>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   findByName(name: string): Promise<InstanceRecord>;
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
@@ -162,8 +169,10 @@ export function createInstanceRepository(
       const records = await listRecords(store, INSTANCES, instanceRecord, problems);
       return records.toSorted((a, b) => a.name.localeCompare(b.name));
     },
-    create: async (instance) => {
+    create: async (instance, { drawnMacs } = { drawnMacs: new Set<string>() }) => {
       const { channelNicUuid, ...rest } = instance;
+      const drawn = new Set(drawnMacs);
+      let { nics } = rest;
       const counter = await store.get(COUNTERS, LAST_IP);
       const taken = new Set((await store.list(IPS)).map((claim) => claim.id));
       const lastGiven = typeof counter?.value === 'string' ? counter.value : undefined;
@@ -173,6 +182,7 @@ export function createInstanceRepository(
         const now = clock.now();
         const record: InstanceRecord = {
           ...rest,
+          nics,
           channel: { ip, mac, uuid: channelNicUuid },
           createdAtMs: now,
           modifiedAtMs: now,
@@ -193,7 +203,11 @@ export function createInstanceRepository(
         } catch (error) {
           if (!(error instanceof StoreConflict)) throw error;
           refuseTakenName(error, record.name);
-          refuseTakenMac(error, record);
+          if (error.collection === MACS && drawn.has(error.id)) {
+            const again = randomNicMac();
+            drawn.add(again);
+            nics = nics.map((nic) => (nic.mac === error.id ? { ...nic, mac: again } : nic));
+          } else refuseTakenMac(error, record);
         }
       }
       throw new AppError(
@@ -225,17 +239,16 @@ export function createInstanceRepository(
         const stored = await store.get(INSTANCES, uuid);
         if (stored === undefined) return;
         const record = parseRecord(instanceRecord, INSTANCES, stored);
-        const drop = (claim: Pick<Write, 'collection' | 'id'>): Write => ({
-          ...claim,
+        const drops = claimsOf(record).map((claimed): Write => ({
+          ...claimed,
           expected: 'any',
           value: undefined,
-        });
-        // Of the record as it was read: what it claimed may be another's once it is gone.
-        const { revision: expected } = stored;
+        }));
         try {
+          // Of the record as it was read: one that is renamed meanwhile has another claim.
           await store.commit([
-            { collection: INSTANCES, id: uuid, expected, value: undefined },
-            ...claimsOf(record).map(drop),
+            { collection: INSTANCES, id: uuid, expected: stored.revision, value: undefined },
+            ...drops,
           ]);
           return;
         } catch (error) {

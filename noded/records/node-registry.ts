@@ -5,12 +5,16 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store } from '#shared/store/store.ts';
 
 const NODES = 'nodes';
+/** Nodes that were removed, by their keys: none of them comes back as what it was. */
+const REMOVED = 'removed-nodes';
 
 const nodeRecord = z.object({
   name: z.string(),
   /** Of the node's key, in base64; nodes that are clusters by themselves need none. */
   publicKey: z.string().optional(),
 });
+
+const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
 /** The nodes of the cluster, by name. */
 export interface NodeRegistry {
@@ -21,7 +25,10 @@ export interface NodeRegistry {
   names(): Promise<readonly string[]>;
   /** In base64; undefined when there is no such node. */
   publicKeyOf(name: string): Promise<string | undefined>;
-  remove(name: string): Promise<void>;
+  /** Its name is free then; its key is not taken again. */
+  remove(name: string, nowMs: number): Promise<void>;
+  /** When the node with this key was removed; null of one that was not. */
+  removedAtMs(publicKey: string): Promise<number | null>;
 }
 
 export function createNodeRegistry(store: Store, problems: RecordProblems): NodeRegistry {
@@ -53,10 +60,31 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
     names: async () =>
       (await listRecords(store, NODES, nodeRecord, problems)).map(({ name }) => name),
     publicKeyOf: async (name) => (await find(name))?.publicKey,
-    remove: async (name) => {
-      await store.commit([{ collection: NODES, id: name, expected: 'any', value: undefined }]);
+    remove: async (name, nowMs) => {
+      const publicKey = (await find(name))?.publicKey;
+      const removed = { name, removedAtMs: nowMs };
+      await store.commit([
+        { collection: NODES, id: name, expected: 'any', value: undefined },
+        ...(publicKey === undefined
+          ? []
+          : [
+              {
+                ...{ collection: REMOVED, id: idOfKey(publicKey) },
+                ...{ expected: 'any' as const, value: removed },
+              },
+            ]),
+      ]);
+    },
+    removedAtMs: async (publicKey) => {
+      const stored = await store.get(REMOVED, idOfKey(publicKey));
+      return stored === undefined ? null : parseRecord(removedNode, REMOVED, stored).removedAtMs;
     },
   };
+}
+
+/** In hexadecimal: ids are shown and typed. */
+function idOfKey(publicKey: string): string {
+  return Buffer.from(publicKey, 'base64').toString('hex');
 }
 
 function refuseSecondName(name: string, former: string | undefined): void {

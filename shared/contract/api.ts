@@ -66,6 +66,8 @@ export const nodeInfo = z.object({
   diskFreeBytes: z.number(),
   instances: z.number().int(),
   instancesRunning: z.number().int(),
+  /** Set when it was removed from its cluster while it was away. */
+  removedAtMs: z.number().nullable().default(null),
   orphans: z.array(orphan).default([]),
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
 });

@@ -16,6 +16,7 @@ export const errorCodes = {
   INSTANCE_BUSY: 2,
   JOB_NOT_FOUND: 2,
   NODE_NOT_FOUND: 2,
+  NODE_REMOVED: 2,
   EXPORT_NOT_FOUND: 2,
   EXPORT_INVALID: 2,
   OS_NOT_FOUND: 2,

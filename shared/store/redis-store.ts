@@ -26,8 +26,6 @@ export interface RedisStoreOptions {
    * needs.
    */
   readonly prefix?: string;
-  /** Replicas that must have a commit before it is answered; 0 asks none. */
-  readonly waitReplicas?: number;
   readonly logger: Logger;
 }
 
@@ -36,8 +34,6 @@ const SCAN_COUNT = 1000;
 const COMMAND_TIMEOUT_MS = 10_000;
 /** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
 const MAX_RECONNECTS = 3;
-/** A replica that does not answer by then is worth a warning, not a failed commit. */
-const REPLICA_WAIT_MS = 2000;
 
 /**
  * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit
@@ -169,9 +165,7 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
     encoded: readonly EncodedWrite[],
   ): Promise<readonly number[]> {
     const answer = await redis.eval(COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args);
-    const revisions = parseAnswer(answer, encoded, options);
-    await waitForReplicas(redis, options);
-    return revisions;
+    return parseAnswer(answer, encoded, options);
   }
 }
 
@@ -201,11 +195,4 @@ function parseAnswer(
   const write = encoded[Number(rest[0]) - 1];
   if (kind !== 'conflict' || !write) throw new Error(`the commit script gave ${String(kind)}`);
   throw new StoreConflict(write.collection, write.id);
-}
-
-async function waitForReplicas(redis: Redis, options: RedisStoreOptions): Promise<void> {
-  const wanted = options.waitReplicas ?? 0;
-  if (wanted === 0) return;
-  const reached = await redis.wait(wanted, REPLICA_WAIT_MS);
-  if (reached < wanted) options.logger.warn('store.replicas-behind', { wanted, reached });
 }

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
+import { nodeInfo } from '#shared/contract/api.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
@@ -263,6 +264,40 @@ test('a name is one node; one that is gone is removed with what it had', async (
   const names = (await ask(two, '/v1/instances', instanceInfo.array())).map(({ name }) => name);
   assert.deepEqual(names, [NAME]);
   assertRefused(await remove(THREE), 2, 'NODE_NOT_FOUND', /node3/);
+});
+
+test('a node that was removed while it was cut off says so, and is no node of the cluster again', async () => {
+  await three.startNode('--node', THREE);
+  assert.match(await succeed(one, 'gnt-node', 'list'), /node3\.example\.com/);
+  three.node().kill('SIGSTOP');
+  await succeed(one, 'gnt-node', 'remove', '--forget-instances', THREE);
+  three.node().kill('SIGCONT');
+  const removedAtMs = async (): Promise<number | null> =>
+    (await ask(three, '/v1/node', nodeInfo)).removedAtMs;
+  while ((await removedAtMs()) === null) await sleep(100);
+  const assertRemoved = async (): Promise<void> => {
+    const add = await three.run('gnt-instance', addWords('words', 'new.example.com'));
+    assertRefused(add, 2, 'NODE_REMOVED', /removed from its cluster.*\n.*node\.key/);
+    const remove = await three.run('gnt-node', ['remove', '--forget-instances', TWO]);
+    assertRefused(remove, 2, 'NODE_REMOVED', /removed from its cluster/);
+    assert.doesNotMatch(await succeed(one, 'gnt-node', 'list'), /node3/);
+  };
+  await assertRemoved();
+  await three.stopNode();
+  await three.startNode('--node', THREE);
+  assert.notEqual(await removedAtMs(), null);
+  await assertRemoved();
+  const doctor = await three.run('gnt-node', ['doctor']);
+  assert.equal(doctor.status, 1);
+  assert.match(doctor.stdout, /^error\s+membership: this node was removed/m);
+  await three.stopNode();
+  // With a key of its own again it is another node, which may have the name.
+  await rm(three.paths.nodeKeyFile);
+  await three.startNode('--node', THREE);
+  assert.equal(await removedAtMs(), null);
+  await three.stopNode();
+  await succeed(one, 'gnt-node', 'remove', THREE);
+  await rm(three.paths.nodeKeyFile);
 });
 
 test('a node that was killed is shown as silent, and comes back', async () => {

@@ -338,3 +338,21 @@ test('a clock that was set back does not keep metad from taking the view', async
   await recover(node);
   assert.equal(node.metad.views.get(web1.uuid)?.revision, 9_000_001);
 });
+
+test('a machine whose record is lost while the daemon runs is an orphan, until it is back', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1');
+  const machine = new FakeMachine(web1.uuid);
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: 'gnt.com.4' } }];
+  await recover(node);
+  await node.orphans.noticeLost();
+  assert.deepEqual(node.orphans.list(), []);
+  await node.instances.update(web1.uuid, (web) => ({ ...web, primaryNode: 'node2.example.com' }));
+  await node.orphans.noticeLost();
+  assert.equal(node.orphans.list()[0]?.uuid, web1.uuid);
+  assert.equal(machine.isRunning(), true);
+  assert.ok(node.metad.views.has(web1.uuid), 'its guest is shown what it was');
+  await node.instances.update(web1.uuid, (web) => ({ ...web, primaryNode: 'node1.example.com' }));
+  await node.orphans.takeOverAll('warn');
+  assert.deepEqual(node.orphans.list(), []);
+});

@@ -81,6 +81,14 @@ function describeNode(node: ListedNode): readonly string[] {
   }
   return renderOutline([
     { key: 'Node name', value: node.name },
+    ...(node.removedAtMs === null
+      ? []
+      : [
+          {
+            key: 'State',
+            value: `removed from its cluster at ${formatTime(node.removedAtMs)}: gnt-node doctor`,
+          },
+        ]),
     { key: 'Version', value: node.version },
     { key: 'Root', value: node.root },
     { key: 'Daemon', value: `process ${node.pid}, since ${formatTime(node.startedAtMs)}` },

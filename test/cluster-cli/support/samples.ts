@@ -118,6 +118,7 @@ export function sampleNode(): NodeInfo {
     diskFreeBytes: 100 * 2 ** 30,
     instances: 1,
     instancesRunning: 1,
+    removedAtMs: null,
     orphans: [],
     appliance: { state: 'intact', detail: 'kernel 6.1.0' },
   };

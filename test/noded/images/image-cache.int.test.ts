@@ -236,3 +236,29 @@ test('a damaged index costs a download, never a wrong image', async () => {
   const { cache: next } = await newCache({ dir });
   assert.equal((await next.fetch(server.url, { signal })).sha256, sha256);
 });
+
+test('contents that no index names count, go first, and are used only when their bytes are right', async () => {
+  const { cache, dir, names } = await newCache();
+  await using server = await startImageServer({ content });
+  (await cache.fetch(server.url, { signal })).release();
+  await cache.close();
+  // As a daemon leaves it that ends between the file's name and the index.
+  await rm(join(dir, 'index.json'));
+  const broken = `sha256-${'0'.repeat(64)}`;
+  await writeFile(join(dir, broken), 'half of something');
+  const { cache: next } = await newCache({ dir, maxBytes: 310_000 });
+  assert.equal((await next.stats()).sizeBytes, content.length + 'half of something'.length);
+  const checksum = `sha256:${sha256}`;
+  const image = await next.fetch('http://gone.invalid/image', { signal, checksum });
+  assert.equal(image.sha256, sha256);
+  image.release();
+  const wrong = next.fetch('http://127.0.0.1:1/image', {
+    ...{ signal, checksum: `sha256:${'0'.repeat(64)}` },
+  });
+  await assert.rejects(wrong, fails('DOWNLOAD_FAILED', /./));
+  await using other = await startImageServer({ content: Buffer.alloc(200_000, 'x') });
+  (await next.fetch(other.url, { signal })).release();
+  await next.close();
+  const left = (await names()).filter((name) => name.startsWith('sha256-'));
+  assert.equal(left.length, 1, `${String(left)}: 310,000 bytes are one of them`);
+});

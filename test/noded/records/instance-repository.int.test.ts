@@ -186,3 +186,48 @@ test('no secret value is anywhere in the store', async (t) => {
   for (const value of ['TOP-SECRET', 'PACKAGE-USER', 'PACKAGE-PASSWORD'])
     assert.ok(!stored.includes(value), value);
 });
+
+test('a MAC that was drawn and is taken is drawn again, one that was given is not', async (t) => {
+  const repository = createInstanceRepository(
+    openStore(t),
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
+  const mac = 'aa:00:00:12:34:56';
+  const drawnMacs = new Set([mac]);
+  const auto = { nics: [{ mode: 'user' as const }] };
+  await repository.create(plan('web1', auto), { drawnMacs });
+  const web2 = await repository.create(plan('web2', auto), { drawnMacs });
+  assert.match(web2.nics[0]?.mac ?? '', /^aa:00:00:/);
+  assert.notEqual(web2.nics[0]?.mac, mac);
+  await assert.rejects(repository.create(plan('web3', { nics: nic(mac) })), { code: 'CONFLICT' });
+});
+
+test('an instance that is renamed while it is removed leaves no claim behind', async (t) => {
+  const store = openStore(t);
+  const repository = createInstanceRepository(
+    store,
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
+  const web1 = await repository.create(plan('web1'));
+  /** Renames between what the removal reads and what it writes. */
+  let isRenamed = false;
+  const racing = createInstanceRepository(
+    {
+      ...store,
+      commit: async (writes) => {
+        if (!isRenamed) {
+          isRenamed = true;
+          await repository.rename(web1.uuid, 'web2');
+        }
+        return store.commit(writes);
+      },
+    },
+    new ManualClock(),
+    createRecordProblems(silentLogger),
+  );
+  await racing.remove(web1.uuid);
+  for (const collection of ['instances', 'claim-name', 'claim-ip', 'claim-mac'])
+    assert.deepEqual(await store.list(collection), [], collection);
+});

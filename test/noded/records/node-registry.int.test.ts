@@ -29,7 +29,9 @@ test('a name is one node and a node is one name, until it is removed', async (t)
   await assert.rejects(nodes.register('node3', 'key1'), isRefusal('--node node1'));
   assert.deepEqual(await nodes.names(), ['node1', 'node2']);
   assert.equal(await nodes.publicKeyOf('node2'), 'key2');
-  await nodes.remove('node2');
+  await nodes.remove('node2', 7);
   assert.equal(await nodes.publicKeyOf('node2'), undefined);
   await nodes.register('node2', 'key3');
+  assert.equal(await nodes.removedAtMs('key2'), 7);
+  assert.equal(await nodes.removedAtMs('key3'), null);
 });

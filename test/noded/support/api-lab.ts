@@ -58,6 +58,7 @@ export const node: NodeInfo = {
   diskFreeBytes: 1,
   instances: 0,
   instancesRunning: 0,
+  removedAtMs: null,
   orphans: [],
   appliance: { state: 'missing', detail: 'none yet' },
 };

@@ -1,0 +1,33 @@
+import {
+  type AppError,
+  AppError as Failure,
+  isAppError,
+  messageOf,
+} from '#shared/errors/app-error.ts';
+import { StageFailure } from './stage-failure.ts';
+
+/**
+ * Of a job whose work failed, and which then could not put right what it had done for it: one
+ * failure that tells both. It is the first one's kind, with its stage and log.
+ * @param second what failed beside it, as the end of a sentence
+ */
+export function bothFailures(
+  first: unknown,
+  second: { readonly what: string; readonly error: unknown; readonly hint: string },
+): AppError {
+  const { what, error, hint } = second;
+  const message = `${messageOf(first)}; and ${what}: ${messageOf(error)}`;
+  const options = {
+    details: {
+      ...(isAppError(first) && first.details),
+      alsoFailed: { code: isAppError(error) ? error.code : 'INTERNAL', message: messageOf(error) },
+    },
+    hint: isAppError(first) && first.hint !== undefined ? `${first.hint}; ${hint}` : hint,
+    cause: new AggregateError([first, error]),
+  };
+  if (first instanceof StageFailure) {
+    const { stage, logTail } = first;
+    return new StageFailure(first.code, message, { ...options, stage, logTail });
+  }
+  return new Failure(isAppError(first) ? first.code : 'INTERNAL', message, options);
+}
