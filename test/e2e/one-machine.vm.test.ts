@@ -145,6 +145,19 @@ test('the guest boots from its own disk, finds the service behind a user NIC and
   assert.match(report, /^with X-Forwarded-For I get: 403$/m);
 });
 
+test('the verdict of its cloud-init is known on the host, stage by stage', async () => {
+  let { boot } = await info();
+  for (let attempt = 0; attempt < 300 && boot?.status === 'running'; attempt += 1) {
+    await sleep(500);
+    boot = (await info()).boot;
+  }
+  assert.deepEqual([boot?.status, boot?.errors], ['done', []], JSON.stringify(boot));
+  assert.deepEqual(
+    boot?.stages.map(({ name }) => name),
+    ['init-local', 'init-network', 'modules-config', 'modules-final'],
+  );
+});
+
 test('QEMU and metad run unprivileged, and metad is alone with the TAPs in its namespace', async () => {
   const { running } = await info();
   const node = JSON.parse((await lab.run('gnt-node', ['info', '--json'])).stdout) as {
