@@ -3,6 +3,7 @@
 Arguments: port, CA file. The password comes from stdin.
 """
 
+import time
 import json
 import sys
 
@@ -46,6 +47,12 @@ def until_running(job):
     while info != ["running"]:
         change = writer.WaitForJobChange(job, ["status"], info, None)
         info = change["job_info"] if change else info
+
+
+def until_there(name):
+    # A job runs before its instance is made: one that is cancelled in between leaves none.
+    while name not in reader.GetInstances():
+        time.sleep(0.05)
 
 
 def add(name, os, dry_run=False, **more):
@@ -114,6 +121,7 @@ answers["query jobs"] = reader.Query("job", ["id", "status"], ["==", "status", "
 
 slow = add("slow.example.com", "rapi-slow")
 until_running(slow)
+until_there("slow.example.com")
 answers["cancel"] = writer.CancelJob(slow)
 answers["canceled"] = follow(slow)
 answers["cancel again"] = writer.CancelJob(slow)
