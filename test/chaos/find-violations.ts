@@ -91,6 +91,8 @@ const EXPLAINED = [
   /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
   /^var\/lib\/gnt\/(disks|images|outcomes|host-copies|appliance)(\/UUID)?$/,
   /^var\/lib\/gnt\/disks\/\.[^/]+$/,
+  // Whole, or its manifest would not fit: it is verified before each boot.
+  /^var\/lib\/gnt\/appliance\/(manifest\.json|vmlinuz|initrd\.img|root\.squashfs)$/,
   /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,
   /^run\/gnt\/(noded\.(sock|lock)|metad\.json|metad\/(control|content)\.sock)$/,
   /^run\/gnt\/(metad|vm|children|channel)$/,
