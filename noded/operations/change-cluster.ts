@@ -30,6 +30,8 @@ export function modifyOsHandler(
         });
       }
       refuseDuplicateParameters(opcode);
+      // A record that cannot be read says more than a content that nobody has.
+      await dependencies.clusters.loadOs(opcode.name);
       const found = opcode.trusted === true ? await findContent(opcode.name, dependencies) : null;
       return async (context) => {
         const { clusters, clock } = dependencies;
