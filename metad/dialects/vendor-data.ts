@@ -21,13 +21,19 @@ reporting:
 
 /**
  * Events have no error texts, and none of a fault before the webhook was set up: the status file
- * has. A boothook is what vendor-data can have run in every boot (per-boot scripts of vendor-data
- * are written down and not run). Python is there, since cloud-init is written in it.
+ * has. A boothook is what vendor-data can have run in every boot (its per-boot scripts are written
+ * down and not run), and it runs too early to wait for the end; so it leaves a script for the last
+ * stage, whose service lets it wait in the background. Python is there, since cloud-init is
+ * written in it.
  */
 const TELL_RESULT = `#cloud-boothook
 #!/bin/sh
+scripts=/var/lib/cloud/scripts/per-boot
+mkdir -p "$scripts"
+cat >"$scripts/gnt-tell-result" <<'END'
+#!/bin/sh
 (
-  tries=18000
+  tries=3000
   until [ -e /run/cloud-init/result.json ]; do
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] || exit 0
@@ -45,6 +51,8 @@ for pause in (1, 2, 4, 8, 0):
         time.sleep(pause)
 '
 ) </dev/null >/dev/null 2>&1 &
+END
+chmod 755 "$scripts/gnt-tell-result"
 `;
 
 /**
@@ -68,7 +76,7 @@ export function vendorData(view: ServedView): Buffer {
 
 function textPart(type: string, document: string): string {
   const name = `Content-Disposition: attachment; filename="gnt-${type}"`;
-  return `Content-Type: text/${type}; charset="us-ascii"\r\nMIME-Version: 1.0\r\n${name}\r\n\r\n${document}\r\n`;
+  return `Content-Type: text/${type}; charset="us-ascii"\r\nMIME-Version: 1.0\r\n${name}\r\n\r\n${document}`;
 }
 
 /**

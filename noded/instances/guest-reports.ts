@@ -13,7 +13,6 @@ import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 const WRITE_AGAIN_MS = 10_000;
 /** Between two writes of one guest, whatever it says in between. */
 const WRITE_PAUSE_MS = 1_000;
-/** For the status file to come after cloud-init's last event. */
 const RESULT_GRACE_MS = 5_000;
 
 export interface GuestReportsDependencies {
@@ -22,6 +21,8 @@ export interface GuestReportsDependencies {
   readonly guestEvents: Pick<GuestEvents, 'subscribe'>;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** For the status file to come after cloud-init's last event; 5 s without. */
+  readonly resultGraceMs?: number;
 }
 
 /**
@@ -41,6 +42,7 @@ export interface GuestReports {
 
 export function createGuestReports(dependencies: GuestReportsDependencies): GuestReports {
   const { instances, keeper, guestEvents, logger, clock } = dependencies;
+  const { resultGraceMs = RESULT_GRACE_MS } = dependencies;
   /** Of machines that run, from the moment on in which it was said. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
@@ -92,12 +94,13 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     if (event.type === 'ready' && readyAtMs === null) {
       take(uuid, startedAtMs, { readyAtMs: clock.now(), readySource: event.source });
     } else if (event.type === 'boot') {
-      const now = hearBootEvent(boot, event.event);
-      take(uuid, startedAtMs, { boot: now });
-      if (!isLastEvent(event.event) || now.status !== 'running') return;
-      void sleep(RESULT_GRACE_MS, undefined, { ref: false }).then(() => {
-        const latest = heard.get(uuid);
-        if (latest?.boot === now) take(uuid, startedAtMs, { boot: judgeEvents(now) });
+      take(uuid, startedAtMs, { boot: hearBootEvent(boot, event.event) });
+      const latest = heard.get(uuid)?.boot;
+      if (!isLastEvent(event.event) || latest?.status !== 'running') return;
+      void sleep(resultGraceMs, undefined, { ref: false }).then(() => {
+        // Neither the status file nor another boot came meanwhile.
+        if (heard.get(uuid)?.boot === latest)
+          take(uuid, startedAtMs, { boot: judgeEvents(latest) });
       });
     } else if (event.type === 'boot-result') {
       take(uuid, startedAtMs, { boot: hearBootResult(event.result) });

@@ -13,6 +13,7 @@ export const PACKAGES = [
   'cloud-init',
   'curl',
   'dbus',
+  'e2fsprogs',
   'ifupdown',
   'init',
   'iproute2',

@@ -136,8 +136,8 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
       /^error\[IMAGE_NOT_FOUND\]: Image '\/no\/such' not found$/m,
     ],
     [
-      ['add', '-o', 'none', '-s', '8M', 'x1'],
-      /^error\[OS_NOT_FOUND\]: Directory for OS none not found in search path$/m,
+      ['add', '-o', 'absent', '-s', '8M', 'x1'],
+      /^error\[OS_NOT_FOUND\]: Directory for OS absent not found in search path$/m,
     ],
     [
       ['add', '--dry-run', '--os-image', 'relative', '-s', '8M', 'x1'],
@@ -181,17 +181,10 @@ test('what is set for the cluster and an OS is shown again', async () => {
   assert.doesNotMatch(refused.stderr, /hunter22/);
   await succeed('cluster', 'modify', '--package-mirror', 'debian=');
   assert.doesNotMatch(await succeed('cluster', 'info'), /deb\.example\.org/);
-  await succeed(
-    'os',
-    'modify',
-    '--trusted',
-    'yes',
-    '--hidden',
-    'yes',
-    '--blacklisted',
-    'no',
-    'later',
-  );
+  await succeed('os', 'modify', '--hidden', 'yes', '--blacklisted', 'no', 'later');
+  const absent = await gnt('os', 'modify', '--trusted', 'yes', 'later');
+  assert.equal(absent.status, 2);
+  assert.match(absent.stderr, /^error\[OS_NOT_FOUND\]: no node has an OS definition 'later'/m);
   assert.equal((await gnt('os', 'diagnose')).status, 0);
 });
 

@@ -142,7 +142,7 @@ cloud-init init
 cloud-init modules --mode=config
 cloud-init modules --mode=final
 # The guest tells the host how its boot ended; the brackets keep grep from finding itself.
-while grep -qs -e '[b]oothooks' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done
+while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done
 cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
 kill "$(cat /run/dhclient.pid)"
 exit 0

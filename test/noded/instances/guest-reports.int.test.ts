@@ -39,7 +39,7 @@ async function createLab(t: TestContext) {
       ...{ logger: silentLogger, clock, onExit: () => undefined },
     });
     const reports = createGuestReports({
-      ...{ instances, keeper, guestEvents, logger: silentLogger, clock },
+      ...{ instances, keeper, guestEvents, logger: silentLogger, clock, resultGraceMs: 50 },
     });
     reports.follow(keeper.keepOrphan(machine, 'web1', null));
     const say = (): void =>
@@ -131,4 +131,21 @@ test('ten thousand changes of mind are two writes', async (t) => {
   await untilWritten();
   await new Promise((resolve) => setTimeout(resolve, 100));
   assert.equal((await load()).serialNo, serialNo + 1);
+});
+
+test('a guest that tells its events and no result has their verdict a moment later', async (t) => {
+  const { uuid, startDaemon } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const tell = (module: string | null, phase: 'start' | 'finish', result: 'FAIL' | null): void =>
+    daemon.tell({
+      type: 'boot',
+      event: { stage: 'modules-final', module, phase, result, description: 'running' },
+    });
+  tell(null, 'start', null);
+  tell('config-scripts-user', 'finish', 'FAIL');
+  tell(null, 'finish', 'FAIL');
+  tell(null, 'finish', 'FAIL');
+  assert.equal((await daemon.boot())?.status, 'running');
+  while ((await daemon.boot())?.status === 'running') await new Promise(setImmediate);
+  assert.deepEqual((await daemon.boot())?.errors, ['modules-final/config-scripts-user: running']);
 });
