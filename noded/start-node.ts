@@ -1,11 +1,14 @@
 import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
+import { removeHalves } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { startAutostart } from './autostart.ts';
 import type { NodedConfig } from './config.ts';
 import { createKeptChildren } from './host/kept-children.ts';
 import { readBootId } from './host/process-identity.ts';
+import { INDEX_NAME } from './images/cache-index.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { forgetOldJobs } from './jobs/forget-old-jobs.ts';
 import { createNodeMetrics } from './node-metrics.ts';
@@ -35,6 +38,8 @@ export async function startNode(
   const clock = systemClock;
   const startedAtMs = clock.now();
   await makeDirectories(paths);
+  const { nodeKeyFile, bootFile, imageCacheDir } = paths;
+  await removeHalves([nodeKeyFile, bootFile, join(imageCacheDir, INDEX_NAME)]);
   const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
   // Before anything looks at what they were writing, or calls it failed.
   await children.endPredecessors();

@@ -31,7 +31,7 @@ const indexFile = z.object({
 
 export type CacheIndex = z.infer<typeof indexFile>;
 
-const INDEX_NAME = 'index.json';
+export const INDEX_NAME = 'index.json';
 
 /** Whole URL with its credentials, not readable: two logins may see two files. */
 export function keyOfUrl(url: URL): string {

@@ -2,7 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { writeDurably } from '#shared/files/durable.ts';
+import { removeHalves, writeDurably } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { run } from '#shared/process/run.ts';
 
@@ -19,6 +19,7 @@ export async function ensureCertificate(
   nodeName: string,
   logger: Logger,
 ): Promise<Buffer> {
+  await removeHalves([file]);
   try {
     const pem = await readFile(file);
     createSecureContext({ key: pem, cert: pem });

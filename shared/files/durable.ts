@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { link, open, readdir, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+
+const HALF = '.half-';
 
 export interface DurableOptions {
   readonly mode: number;
@@ -11,14 +13,14 @@ export interface DurableOptions {
 /**
  * A file that is there whole or not at all, whenever this process or the machine's power goes: its
  * bytes are on the disk before it has its name, and the name is on the disk when this resolves.
- * Half a file, of a process that was killed, has a name of its own.
+ * Half a file, of a process that was killed, has a name of its own: {@link removeHalves}.
  */
 export async function writeDurably(
   path: string,
   data: string | Uint8Array,
   { mode, isNew = false }: DurableOptions,
 ): Promise<void> {
-  const half = `${path}.${randomUUID()}`;
+  const half = `${path}${HALF}${randomUUID()}`;
   try {
     await using file = await open(half, 'wx', mode);
     await file.writeFile(data);
@@ -29,6 +31,18 @@ export async function writeDurably(
     await rm(half, { force: true });
   }
   await syncPath(dirname(path));
+}
+
+/**
+ * Removes what processes that were killed while they wrote these files have left. For who starts,
+ * and is the only one that writes them.
+ */
+export async function removeHalves(paths: readonly string[]): Promise<void> {
+  for (const path of paths) {
+    const names = await readdir(dirname(path)).catch(() => []);
+    for (const name of names.filter((one) => one.startsWith(`${basename(path)}${HALF}`)))
+      await rm(join(dirname(path), name), { force: true });
+  }
 }
 
 /**

@@ -147,7 +147,7 @@ test('the guest boots from its own disk, finds the service behind a user NIC and
 
 test('the verdict of its cloud-init is known on the host, stage by stage', async () => {
   let { boot } = await info();
-  for (let attempt = 0; attempt < 300 && boot?.status === 'running'; attempt += 1) {
+  for (let attempt = 0; attempt < 120 && boot?.status === 'running'; attempt += 1) {
     await sleep(500);
     boot = (await info()).boot;
   }

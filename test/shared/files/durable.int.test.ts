@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { writeDurably } from '#shared/files/durable.ts';
+import { removeHalves, writeDurably } from '#shared/files/durable.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
 after(() => rmSync(directory, { recursive: true }));
@@ -65,4 +65,15 @@ test('a new file never takes the place of one that is there, and leaves nothing 
     (await readdir(directory)).filter((name) => name.startsWith('key')),
     ['key'],
   );
+});
+
+test('what a killed process has left of a file is removed, and nothing else', async () => {
+  const path = join(directory, 'index.json');
+  for (const name of ['index.json.half-1', 'index.json.half-2', 'index.json', 'index.json.bak'])
+    writeFileSync(join(directory, name), 'x');
+  await removeHalves([path, join(directory, 'no/such/file')]);
+  assert.deepEqual((await readdir(directory)).filter((name) => name.startsWith('index')).sort(), [
+    'index.json',
+    'index.json.bak',
+  ]);
 });
