@@ -65,7 +65,8 @@ export function isStartersWord(lastLine: string | undefined): boolean {
  * The first process of the namespace. It says who it is, as the host sees it, and waits for a word
  * that is sent when this is on record; the end of the daemon ends the wait. Names made of `$$` are
  * common in scripts, and every namespace begins to count at 1: what follows gets a number that the
- * host has given, where the kernel lets one choose. The first argument is the program's PATH.
+ * host has given, where the kernel lets one choose. The first argument is the program's PATH; what
+ * the shell itself exports is none of the program's.
  */
 const FIRST_PROCESS = `
 read -r stat </proc/self/stat && echo "$stat" >&3 && read -r word <&3 || exit 125
@@ -74,6 +75,7 @@ mount -t proc proc /proc || exit 125
 { echo "\${stat%% *}" >/proc/sys/kernel/ns_last_pid; } 2>/dev/null
 PATH=$1
 shift
+unset PWD OLDPWD SHLVL
 "$@"
 exit $?
 `;
