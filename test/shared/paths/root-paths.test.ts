@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 
 function pathsOf(paths: RootPaths): readonly string[] {
-  const { networkNamespace, osSearchPath, ...rest } = paths;
-  assert.ok(networkNamespace);
+  const { networkNamespace, machineWallTable, osSearchPath, ...rest } = paths;
+  assert.ok(networkNamespace && machineWallTable);
   return [...Object.values(rest).map(String), ...osSearchPath];
 }
 
@@ -24,6 +24,7 @@ test('at the root of the machine, paths and namespace have their plain names', (
 test('two roots share neither a path nor a namespace', () => {
   const [a, b] = [createRootPaths('/tmp/a'), createRootPaths('/tmp/b')];
   assert.notEqual(a.networkNamespace, b.networkNamespace);
+  assert.notEqual(a.machineWallTable, b.machineWallTable);
   const ofB = new Set(pathsOf(b));
   assert.deepEqual(
     pathsOf(a).filter((path) => ofB.has(path)),
