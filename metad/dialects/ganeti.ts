@@ -1,14 +1,15 @@
 import { reveal } from '#shared/secret/secret.ts';
 import type { ViewInstall } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { agentLeaf, bytesLeaf, goneLeaf, jsonLeaf } from '../view/leaf.ts';
-import type { Leaf, Leaves } from '../view/leaf.ts';
+import { agentLeaf, bytesLeaf, goneLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
+import type { FixedLeaf, Leaf, Leaves } from '../view/leaf.ts';
 
 /** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
 export function renderGaneti(view: ServedView): Leaves {
   const leaves: Leaves = new Map<string, Leaf>([
     ['meta_data.json', jsonLeaf(metaData(view))],
     ['os/parameters.json', parameters(view)],
+    ...oneByOne(view),
     ['read', { kind: 'live', source: 'read' }],
   ]);
   if (view.mode === 'install' && view.install) addInstall(leaves, view.install);
@@ -71,17 +72,32 @@ function metaData(view: ServedView): object {
 }
 
 function parameters(view: ServedView): Leaf {
-  const lost: string[] = [];
-  const entries: [string, [string, string]][] = [];
-  for (const [name, { value, visibility }] of view.osParameters) {
-    if (value === null) lost.push(name);
-    else entries.push([name, [reveal(value), visibility]]);
-  }
-  if (lost.length > 0) return goneLeaf(lostReason(lost));
+  const lost = [...view.osParameters].filter(([, { value }]) => value === null);
+  if (lost.length === 0) return allParameters(view);
+  const reason = lostReason(lost.map(([name]) => name));
+  return { ...goneLeaf(reason), whenPartial: allParameters(view) };
+}
+
+/** What is lost is null: who asks for a part of them takes the rest. */
+function allParameters(view: ServedView): FixedLeaf {
+  const entries = [...view.osParameters].map(([name, { value, visibility }]) => [
+    name,
+    [value === null ? null : reveal(value), visibility],
+  ]);
   return jsonLeaf(Object.fromEntries(entries), { isSecretBearing: true });
+}
+
+/** Each parameter by itself, its bytes as they are; 410 for a lost secret alone. */
+function oneByOne(view: ServedView): readonly (readonly [string, Leaf])[] {
+  return [...view.osParameters].map(([name, { value }]) => [
+    `os/parameters/${name}`,
+    value === null
+      ? goneLeaf(lostReason([name]))
+      : textLeaf(reveal(value), { isSecretBearing: true }),
+  ]);
 }
 
 function lostReason(names: readonly string[]): string {
   const list = [...names].sort().join(', ');
-  return `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance reinstall`;
+  return `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`;
 }

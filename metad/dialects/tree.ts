@@ -18,6 +18,8 @@ export interface ContentResource {
   readonly isFolder: boolean;
   /** Needs the proof of an installation's agent. */
   readonly isForAgent?: boolean;
+  /** What `?partial=true` gets instead. */
+  readonly whenPartial?: ContentResource;
 }
 
 export interface ListingStyle {
@@ -94,6 +96,7 @@ function byNumberThenText(a: string, b: string): number {
 function contentOf(leaf: Exclude<Leaf, LiveLeaf>): ContentResource {
   const status = leaf.goneReason === null ? 200 : 410;
   const resource = content(status, leaf.body, leaf.contentType, leaf.isSecretBearing, false);
+  if (leaf.whenPartial) return { ...resource, whenPartial: contentOf(leaf.whenPartial) };
   return leaf.isForAgent === true ? { ...resource, isForAgent: true } : resource;
 }
 

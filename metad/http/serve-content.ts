@@ -7,8 +7,9 @@ import { matchesEtag } from './request-guard.ts';
 import { refuseAddress, sendText } from './reply.ts';
 
 /** Answers GET and HEAD of something whose bytes are known. */
-export function serveContent(exchange: Exchange, resource: ContentResource): void {
-  const { request, response, headers } = exchange;
+export function serveContent(exchange: Exchange, found: ContentResource): void {
+  const { request, response, headers, query } = exchange;
+  const resource = query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
   if (
     headers.ifNoneMatch !== undefined &&
     resource.status === 200 &&

@@ -14,6 +14,8 @@ export interface FixedLeaf {
   readonly isForAgent?: boolean;
   /** Why there is nothing any more: 410 with this text instead of the body. */
   readonly goneReason: string | null;
+  /** What `?partial=true` gets instead. */
+  readonly whenPartial?: FixedLeaf;
 }
 
 /** A mirror is a folder: all that lies below it comes from there too. */
