@@ -204,5 +204,5 @@ test('when the installation is over its paths are gone', async () => {
     assert.equal((await ask(path)).status, 404, path);
   }
   assert.equal((await ask('install/events', { method: 'POST', body: '[]' })).status, 404);
-  assert.equal((await ask('os/')).body.toString(), 'parameters.json\n');
+  assert.equal((await ask('os/')).body.toString(), 'parameters/\nparameters.json\n');
 });
