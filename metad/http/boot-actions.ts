@@ -8,8 +8,11 @@ import {
   type BootResult,
 } from '#shared/contract/boot-report.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { createMask } from '#shared/secret/mask.ts';
+import { reveal } from '#shared/secret/secret.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { MAX_BOOT_EVENT_BYTES, MAX_BOOT_STATUS_BYTES } from '../config/limits.ts';
+import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { bodyOf } from './request-body.ts';
 import { sendEmpty, sendText } from './reply.ts';
@@ -31,21 +34,39 @@ export async function bootEvents(exchange: Exchange, events: EventLog): Promise<
   if (!body) return;
   const given = webhookEvent.safeParse(parseJson(body));
   if (!given.success) return sendText(exchange.response, 400, 'not an event of cloud-init');
-  const event = readEvent(given.data);
+  const event = readEvent(given.data, maskOf(exchange.instance.view));
   if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
   sendEmpty(exchange.response, 204);
 }
 
-function readEvent(given: z.infer<typeof webhookEvent>): BootEvent | null {
+type Mask = (text: string) => string;
+const masks = new WeakMap<ServedView, Mask>();
+
+/**
+ * What a guest says of its boot is stored, and cloud-init quotes commands and what they printed:
+ * the instance's own private and secret values are taken out before the words leave this process.
+ */
+function maskOf(view: ServedView): Mask {
+  const known = masks.get(view);
+  if (known) return known;
+  const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
+    value === null || visibility === 'public' ? [] : [reveal(value)],
+  );
+  const mask = createMask(hidden);
+  masks.set(view, mask);
+  return mask;
+}
+
+function readEvent(given: z.infer<typeof webhookEvent>, mask: Mask): BootEvent | null {
   const [name = '', module] = given.name.split('/', 2);
   const stage = bootStage.safeParse(name);
   if (!stage.success) return null;
   return {
     stage: stage.data,
-    module: module === undefined ? null : module.slice(0, 128),
+    module: module === undefined ? null : mask(module).slice(0, 128),
     phase: given.event_type,
     result: given.result ?? null,
-    description: given.description.slice(0, MAX_BOOT_ERROR_LENGTH),
+    description: mask(given.description).slice(0, MAX_BOOT_ERROR_LENGTH),
   };
 }
 
@@ -68,12 +89,12 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
   if (!body) return;
   const file = statusFile.safeParse(parseJson(body));
   if (!file.success) return sendText(exchange.response, 400, 'not a status file of cloud-init');
-  const result = readStatus(file.data.v1);
+  const result = readStatus(file.data.v1, maskOf(exchange.instance.view));
   events.append(exchange.instance.view.uuid, { type: 'boot-result', result });
   sendEmpty(exchange.response, 204);
 }
 
-function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
+function readStatus(file: Readonly<Record<string, unknown>>, mask: Mask): BootResult {
   const result: BootResult = { errors: [], recoverableErrors: [], stages: [] };
   for (const [index, name] of BOOT_STAGES.entries()) {
     const read = statusStage.safeParse(file[FILE_STAGES[index] ?? name]);
@@ -90,11 +111,12 @@ function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
   }
   return {
     ...result,
-    errors: bounded(result.errors),
-    recoverableErrors: bounded(result.recoverableErrors),
+    errors: bounded(result.errors, mask),
+    recoverableErrors: bounded(result.recoverableErrors, mask),
   };
 }
 
-function bounded(texts: readonly string[]): string[] {
-  return texts.slice(0, MAX_BOOT_ERRORS).map((text) => text.slice(0, MAX_BOOT_ERROR_LENGTH));
+/** Masked before it is cut: half a secret is none that is known. */
+function bounded(texts: readonly string[], mask: Mask): string[] {
+  return texts.slice(0, MAX_BOOT_ERRORS).map((text) => mask(text).slice(0, MAX_BOOT_ERROR_LENGTH));
 }

@@ -67,6 +67,18 @@ test('long texts are cut, many are few, odd stages are left out, the rest arrive
   assert.deepEqual(ended.result.stages, [{ name: 'init-local', seconds: 2.5 }]);
 });
 
+test('private and secret values of the instance do not leave metad in a guest’s words', async () => {
+  const padding = 'x'.repeat(497);
+  const errors = ['chpasswd: S3CRET', "printed 'KEY123'", `${padding}S3CRET`];
+  assert.equal(await post('status', { v1: { 'modules-final': { errors } } }), 204);
+  const event = { name: 'modules-final/S3CRET', event_type: 'finish', description: 'S3CRET' };
+  assert.equal(await post('events', event), 204);
+  const last = await eventsUntil(lab, 0, (some) => some.at(-1)?.event.type === 'boot');
+  const said = JSON.stringify(last);
+  assert.match(said, /chpasswd: /);
+  assert.doesNotMatch(said, /S3C|KEY123/);
+});
+
 test('without the ganeti dialect nobody listens', async () => {
   await lab.put({ ...view, revision: 2, dialects: ['nocloud'] });
   assert.equal(await post('events', { name: 'init-local', event_type: 'start' }), 404);
