@@ -31,6 +31,9 @@ import {
   untilRunning,
 } from './support/ask-nodes.ts';
 
+// One story on nodes and a Redis that take half a minute to start, each test on what the one before
+// it left: longer than most files, since a second one would start them all again.
+
 /**
  * Nodes under roots of their own with one real Redis between them, driven by the real commands.
  * Installations run scripts on the host, so that no machine is booted.

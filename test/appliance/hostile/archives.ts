@@ -1,6 +1,8 @@
 /* eslint-disable max-lines -- a table of archives */
 import { base256, END, entry, gnuLong, header, padded, pax } from './tar-bytes.ts';
 
+// One catalogue, an entry an attack, in one file so that a missing one is seen: longer than most.
+
 /** What becomes of an archive: what GNU tar makes of it, or a refusal that has these words. */
 export type Verdict = 'as-tar' | { readonly code: string; readonly says: RegExp };
 

@@ -20,6 +20,9 @@ import { InstallLog } from '../../../noded/host/install-log.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 
+// Every way in which an appliance can end, around one appliance that is played: longer than most
+// files, since each test is a few reports and what follows from them.
+
 const installId = '11111111-2222-4333-8444-555555555555';
 const success: InstallEvent = { type: 'result', atMs: 9, outcome: { status: 'success' } };
 const KEY = 'ab'.repeat(32);

@@ -9,6 +9,7 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import {
   createInstanceRepository,
+  type InstanceRepository,
   type NewInstance,
 } from '../../../noded/records/instance-repository.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
@@ -23,6 +24,10 @@ before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'gnt-instances-'));
 });
 after(() => rm(dir, { recursive: true, force: true }));
+
+function repositoryOf(store: Store): InstanceRepository {
+  return createInstanceRepository(store, new ManualClock(), createRecordProblems(silentLogger));
+}
 
 function openStore(t: TestContext): Store {
   stores += 1;
@@ -66,11 +71,7 @@ test('instances created at the same time by two nodes never share an address or 
 
 test('of two that ask for one name at the same time, one gets it and the other is told', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   const outcomes = await Promise.allSettled([
     repository.create(plan('web1')),
     repository.create(plan('web1')),
@@ -84,11 +85,7 @@ test('of two that ask for one name at the same time, one gets it and the other i
 
 test('a MAC that another instance has is refused and leaves no claim', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   await repository.create(plan('web1', { nics: nic('02:00:00:00:00:01') }));
   const second = repository.create(plan('web2', { nics: nic('02:00:00:00:00:01') }));
   await assert.rejects(second, { code: 'CONFLICT', message: /02:00:00:00:00:01/ });
@@ -98,11 +95,7 @@ test('a MAC that another instance has is refused and leaves no claim', async (t)
 
 test('removing an instance gives its name and MACs back, its address comes last', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   const web1 = await repository.create(plan('web1', { nics: nic('02:00:00:00:00:01') }));
   await repository.remove(web1.uuid);
   for (const claims of ['claim-name', 'claim-ip', 'claim-mac'])
@@ -114,11 +107,7 @@ test('removing an instance gives its name and MACs back, its address comes last'
 
 test('renaming moves the name, keeps everything else and refuses a taken one', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   const web1 = await repository.create(plan('web1'));
   await repository.create(plan('web2'));
   await assert.rejects(repository.rename(web1.uuid, 'web2'), { code: 'INSTANCE_EXISTS' });
@@ -131,11 +120,7 @@ test('renaming moves the name, keeps everything else and refuses a taken one', a
 });
 
 test('changes at the same time are all made, none is overwritten', async (t) => {
-  const repository = createInstanceRepository(
-    openStore(t),
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(openStore(t));
   const { uuid } = await repository.create(plan('web1'));
   await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
@@ -151,11 +136,7 @@ test('changes at the same time are all made, none is overwritten', async (t) => 
 });
 
 test('changing or finding what is not there says so', async (t) => {
-  const repository = createInstanceRepository(
-    openStore(t),
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(openStore(t));
   await assert.rejects(
     repository.update(randomUUID(), (instance) => instance),
     { code: 'INSTANCE_NOT_FOUND' },
@@ -169,11 +150,7 @@ test('changing or finding what is not there says so', async (t) => {
 
 test('no secret value is anywhere in the store', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   await repository.create(
     plan('web1', {
       osParametersSecret: { rootpw: 'TOP-SECRET' },
@@ -188,11 +165,7 @@ test('no secret value is anywhere in the store', async (t) => {
 });
 
 test('a MAC that was drawn and is taken is drawn again, one that was given is not', async (t) => {
-  const repository = createInstanceRepository(
-    openStore(t),
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(openStore(t));
   const mac = 'aa:00:00:12:34:56';
   const drawnMacs = new Set([mac]);
   const auto = { nics: [{ mode: 'user' as const }] };
@@ -205,11 +178,7 @@ test('a MAC that was drawn and is taken is drawn again, one that was given is no
 
 test('an instance that is renamed while it is removed leaves no claim behind', async (t) => {
   const store = openStore(t);
-  const repository = createInstanceRepository(
-    store,
-    new ManualClock(),
-    createRecordProblems(silentLogger),
-  );
+  const repository = repositoryOf(store);
   const web1 = await repository.create(plan('web1'));
   /** Renames between what the removal reads and what it writes. */
   let isRenamed = false;
