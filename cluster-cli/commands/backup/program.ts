@@ -78,7 +78,12 @@ export function createBackupProgram(context: Context): Command {
     usage: 'remove <name>',
     arguments: { name: 'name of the exported instance' },
     summary: 'remove an export',
-    options: [option('-f, --force', 'do not ask', { group: GROUP }), ...jobOptions()],
+    options: [
+      option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
+        group: GROUP,
+      }),
+      ...jobOptions(),
+    ],
   }).action(async (name: string, options: ForceOptions) => {
     await (await load()).runBackupRemove(context, name, options);
   });

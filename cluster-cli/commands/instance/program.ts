@@ -44,7 +44,9 @@ function addLifecycle(program: Command, context: Context): void {
     usage: 'remove <name>',
     summary: 'shut an instance down and remove it with its disks',
     options: [
-      option('-f, --force', 'do not ask', { group: 'Job:' }),
+      option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
+        group: 'Job:',
+      }),
       seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
       ...job,
     ],
