@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { startTar } from '../../../../appliance/agent/overlay/run-tar.ts';
 import { tryCommand } from '../../../../appliance/agent/process/command.ts';
 import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
+import { readProcFile } from '../../../../noded/host/process-facts.ts';
 
 /** Calls by name, with what makes each of them succeed for root. */
 const refused: Readonly<Record<string, string>> = {
@@ -61,7 +62,7 @@ test('tar has no network, few capabilities and a filter of system calls', async 
 async function waitForTar(): Promise<number> {
   for (;;) {
     const found = descendantsOf(process.pid).find((pid) => {
-      const [program = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      const [program = ''] = (readProcFile(pid, 'cmdline') ?? '').split('\0');
       return program === 'tar' || program.includes('/ld-linux-');
     });
     if (found !== undefined) return found;
@@ -69,11 +70,10 @@ async function waitForTar(): Promise<number> {
   }
 }
 
+/** Processes that a thread of this one started; the main thread starts all of ours. */
 function descendantsOf(pid: number): number[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' '),
-  );
-  return children
+  return (readProcFile(pid, `task/${pid}/children`) ?? '')
+    .split(' ')
     .filter((child) => child !== '')
     .flatMap((child) => [Number(child), ...descendantsOf(Number(child))]);
 }
