@@ -1,46 +1,54 @@
 import { open, rm } from 'node:fs/promises';
-import { SERVICE_URL } from '#shared/contract/service-address.ts';
 import { run } from '#shared/process/run.ts';
 import { planMortal } from '../host/mortal-command.ts';
 
-/** A FAT12 floppy's worth: the documents are a few KiB. */
-const SEED_BYTES = 1440 * 1024;
+const SECTOR_BYTES = 512;
+const MIB_BYTES = 1024 * 1024;
+/** A FAT12 floppy's worth: the documents are a few KiB, as a rule. */
+const FLOPPY_BYTES = 1440 * 1024;
+/** What FAT itself may take of a floppy, with room to spare. */
+const FAT_BYTES = 64 * 1024;
 /** Label and size that cloud-init's NoCloud looks for, on a file system that every kernel reads. */
 const LABEL = 'CIDATA';
 
+/** Files of a seed disk, in cloud-init's names. */
+export const SEED_FILES = ['meta-data', 'network-config', 'user-data', 'vendor-data'] as const;
 /**
- * Documents of a CIDATA disk, by file name. They hold no secret and no user content, only where to
- * fetch it.
+ * What the service says under the same names, whole: a guest whose channel is away is configured
+ * all the same, and one that reads such a disk without being cloud-init (yip, of Kairos) would take
+ * an `#include` for the user's document.
  */
-export interface SeedDocuments {
-  readonly metaData: string;
-  readonly networkConfig: string;
-}
+export type SeedDocuments = Readonly<Record<(typeof SEED_FILES)[number], Buffer>>;
 
-const INCLUDE_USER_DATA = `#include\n${SERVICE_URL}/nocloud/user-data\n`;
-const INCLUDE_VENDOR_DATA = `#include\n${SERVICE_URL}/nocloud/vendor-data\n`;
-
-/** Writes a read-only seed disk with mtools; nothing is mounted. */
+/**
+ * Writes a read-only seed disk with mtools; nothing is mounted. It holds the user's data, so only
+ * root may open it.
+ */
 export async function writeSeedDisk(path: string, documents: SeedDocuments): Promise<void> {
   await rm(path, { force: true });
+  const sizeBytes = sizeFor(documents);
   {
     await using file = await open(path, 'w', 0o600);
-    await file.truncate(SEED_BYTES);
+    await file.truncate(sizeBytes);
   }
   // Serial number and dates fixed: the same documents make the same disk.
   const environment = { MTOOLS_SKIP_CHECK: '1', SOURCE_DATE_EPOCH: '0' };
-  const mtool = (name: string, args: readonly string[], input = ''): Promise<unknown> => {
+  const mtool = (
+    name: string,
+    args: readonly string[],
+    input: string | Buffer = '',
+  ): Promise<unknown> => {
     const mortal = planMortal(name, ['-i', path, ...args]);
     return run(mortal.command, mortal.args, { input, env: environment });
   };
-  await mtool('mformat', ['-f', '1440', '-v', LABEL, '-N', '67696400', '::']);
-  const files = {
-    'meta-data': documents.metaData,
-    'network-config': documents.networkConfig,
-    'user-data': INCLUDE_USER_DATA,
-    'vendor-data': INCLUDE_VENDOR_DATA,
-  };
-  for (const [name, content] of Object.entries(files)) {
-    await mtool('mcopy', ['-', `::${name}`], content);
-  }
+  const geometry = ['-T', String(sizeBytes / SECTOR_BYTES), '-h', '2', '-s', '18'];
+  await mtool('mformat', [...geometry, '-v', LABEL, '-N', '67696400', '::']);
+  for (const name of SEED_FILES) await mtool('mcopy', ['-', `::${name}`], documents[name]);
+}
+
+function sizeFor(documents: SeedDocuments): number {
+  const contentBytes = SEED_FILES.reduce((sum, name) => sum + documents[name].length, 0);
+  if (contentBytes <= FLOPPY_BYTES - FAT_BYTES) return FLOPPY_BYTES;
+  // FAT and the ends of clusters take far less than the one MiB more.
+  return (Math.ceil(contentBytes / MIB_BYTES) + 1) * MIB_BYTES;
 }

@@ -78,8 +78,7 @@ export function explainDatasource(instance: Described): {
   if (instance.seedDisk) {
     return {
       datasource: 'NoCloud',
-      reason:
-        'the seed disk (label CIDATA) configures every NIC by MAC and includes user data from the service',
+      reason: 'the seed disk (label CIDATA) configures every NIC by MAC and holds the user data',
     };
   }
   const behindAnother =

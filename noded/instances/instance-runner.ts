@@ -6,7 +6,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
-import { writeSeedDisk } from '../disks/seed-disk.ts';
+import { writeSeedDisk, type SeedDocuments } from '../disks/seed-disk.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -209,16 +209,16 @@ class KeeperRunner implements InstanceRunner {
   /** The documents are metad's own: what the disk says and what the service says cannot differ. */
   async #writeSeed(instance: InstanceRecord): Promise<void> {
     const { metad } = this.#dependencies;
-    const [metaData, networkConfig] = await Promise.all(
-      ['nocloud/meta-data', 'nocloud/network-config'].map(async (path) => {
-        const answer = await metad.tree(instance.uuid, path);
-        if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${path}`);
-        return answer.body.toString('utf8');
-      }),
-    );
+    const read = async (name: keyof SeedDocuments): Promise<Buffer> => {
+      const answer = await metad.tree(instance.uuid, `nocloud/${name}`);
+      if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${name}`);
+      return answer.body;
+    };
     await writeSeedDisk(this.#seedPath(instance), {
-      metaData: metaData ?? '',
-      networkConfig: networkConfig ?? '',
+      'meta-data': await read('meta-data'),
+      'network-config': await read('network-config'),
+      'user-data': await read('user-data'),
+      'vendor-data': await read('vendor-data'),
     });
   }
 }

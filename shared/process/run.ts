@@ -5,7 +5,7 @@ import { SYSTEM_PATH } from './system-path.ts';
 
 export interface RunOptions {
   /** Fed to stdin; stdin is empty otherwise. */
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
   /** Kills the command and its descendants after this many milliseconds. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;

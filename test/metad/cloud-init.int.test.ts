@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, before, beforeEach, test } from 'node:test';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { writeSeedDisk } from '../../noded/disks/seed-disk.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
 import {
@@ -10,6 +14,7 @@ import {
   CloudInitGuest,
   NOCLOUD,
   OPENSTACK,
+  SEED_ALONE,
   cloudInitTree,
 } from './support/cloud-init-guest.ts';
 import type { Boot } from './support/cloud-init-guest.ts';
@@ -148,4 +153,32 @@ test('stock cloud-init completes all stages with EC2 where tokens are required',
   await lab.put(view);
   await assertFirstBoot(AWS, /^DataSourceEc2/);
   await assertQueries(['meta-data', 'tags', 'instance', 'role']);
+});
+
+const NEEDS_NOBODY = `#cloud-config
+users: [default, {name: anna, ssh_authorized_keys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAnna"]}]
+runcmd: [["sh", "-c", "echo once >>/var/user-data-ran"]]
+`;
+
+test('a guest with the seed disk gets its users, keys and user data while the channel is away', async (t) => {
+  view = { ...view, revision: 2, userData: Buffer.from(NEEDS_NOBODY).toString('base64') };
+  await lab.put(view);
+  const read = async (name: string): Promise<Buffer> =>
+    (await lab.control('GET', `/v1/instances/${view.uuid}/tree/nocloud/${name}`)).body;
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-seed-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const seed = join(directory, 'seed.img');
+  await writeSeedDisk(seed, {
+    'meta-data': await read('meta-data'),
+    'network-config': await read('network-config'),
+    'user-data': await read('user-data'),
+    'vendor-data': await read('vendor-data'),
+  });
+  await cloudInit.placeSeed(seed);
+  const { result } = await cloudInit.boot(SEED_ALONE);
+  assert.match(result.datasource, /^DataSourceNoCloud /);
+  assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+  assert.match((await cloudInit.file('etc/passwd')) ?? '', /^anna:/m);
+  assert.match((await cloudInit.file('home/anna/.ssh/authorized_keys')) ?? '', /IAnna/);
+  assert.match((await cloudInit.file('home/debian/.ssh/authorized_keys')) ?? '', /AAAAC3Nza/);
 });

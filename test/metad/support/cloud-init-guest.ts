@@ -29,6 +29,8 @@ export interface Boot {
   readonly datasource: 'Ec2' | 'OpenStack' | 'NoCloud';
   /** What dmidecode tells, by its keywords (`system-serial-number`). */
   readonly dmi: Readonly<Record<string, string>>;
+  /** The guest has no link and no address. */
+  readonly isChannelAway?: boolean;
 }
 
 /**
@@ -38,6 +40,8 @@ export const NOCLOUD: Boot = {
   datasource: 'NoCloud',
   dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
 };
+/** Nothing points at the service: what the seed disk holds is all there is. */
+export const SEED_ALONE: Boot = { datasource: 'NoCloud', dmi: {}, isChannelAway: true };
 export const OPENSTACK: Boot = {
   datasource: 'OpenStack',
   dmi: { 'system-product-name': 'OpenStack Nova' },
@@ -88,7 +92,7 @@ export class CloudInitGuest implements AsyncDisposable {
     const root = join(this.#directory, 'root');
     await writeProgram(join(root, 'usr/sbin/dmidecode'), dmidecodeScript(boot.dmi));
     await writeProgram(join(root, 'usr/bin/systemd-detect-virt'), '#!/bin/sh\necho none\nexit 1\n');
-    await writeProgram(join(root, 'boot.sh'), bootScript(boot.datasource));
+    await writeProgram(join(root, 'boot.sh'), bootScript(boot));
     await run('ip', ['-n', this.#namespace, 'addr', 'flush', 'dev', 'eth0', 'scope', 'global']);
     await run(
       'ip',
@@ -102,6 +106,16 @@ export class CloudInitGuest implements AsyncDisposable {
     const file = join(root, 'var/lib/cloud/data/result.json');
     const { v1 } = JSON.parse(await readFile(file, 'utf8')) as { v1: BootResult['result'] };
     return { result: v1 };
+  }
+
+  /**
+   * Lays the files of a seed disk where cloud-init looks for them beside such disks: it reads them
+   * by the same function, and no device has to be made.
+   */
+  async placeSeed(image: string): Promise<void> {
+    const directory = join(this.#directory, 'root/var/lib/cloud/seed/nocloud');
+    await mkdir(directory, { recursive: true });
+    await run('mcopy', ['-n', '-i', image, '::*', directory]);
   }
 
   /** A file of the guest's disk; null when there is none. */
@@ -126,7 +140,9 @@ function dmidecodeScript(dmi: Readonly<Record<string, string>>): string {
   return `#!/bin/sh\nfor last; do :; done\ncase $last in\n${cases.join('\n')}\n*) echo '' ;;\nesac\n`;
 }
 
-function bootScript(datasource: string): string {
+function bootScript({ datasource, isChannelAway = false }: Boot): string {
+  const network = `ip link set eth0 up
+dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`;
   return `set -e
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -136,15 +152,14 @@ mkdir -p /run/cloud-init /run/network
 printf 'datasource_list: [ ${datasource}, None ]\\n' >/run/cloud-init/cloud.cfg
 set +e
 cloud-init init --local
-ip link set eth0 up
-dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0
+${isChannelAway ? 'ip link set eth0 down' : network}
 cloud-init init
 cloud-init modules --mode=config
 cloud-init modules --mode=final
 # The guest tells the host how its boot ended; the brackets keep grep from finding itself.
 while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done
 cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
-kill "$(cat /run/dhclient.pid)"
+[ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"
 exit 0
 `;
 }
