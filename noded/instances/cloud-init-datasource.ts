@@ -57,9 +57,9 @@ export function planSmbios(instance: InstanceRecord): Smbios {
     case 'openstack':
       return { ...plain, product: 'OpenStack Nova' };
     case 'nocloud':
-      // `nocloud-net`: with plain `nocloud`, cloud-init 22.4 fetches everything and then runs none
-      // of the user data.
-      return { ...plain, serial: `ds=nocloud-net;s=${SERVICE_URL}/nocloud/` };
+      // Taken by every release that Debian ships: 29.1 will not know `nocloud-net` any more, and
+      // 22.4 runs no user data from the network with `nocloud` unless the mode is named.
+      return { ...plain, serial: `ds=nocloud;s=${SERVICE_URL}/nocloud/;dsmode=net` };
     case undefined:
       return plain;
   }

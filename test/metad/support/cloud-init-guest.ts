@@ -38,7 +38,7 @@ export interface Boot {
  */
 export const NOCLOUD: Boot = {
   datasource: 'NoCloud',
-  dmi: { 'system-serial-number': 'ds=nocloud-net;s=http://169.254.169.254/nocloud/' },
+  dmi: { 'system-serial-number': 'ds=nocloud;s=http://169.254.169.254/nocloud/;dsmode=net' },
 };
 /** Nothing points at the service: what the seed disk holds is all there is. */
 export const SEED_ALONE: Boot = { datasource: 'NoCloud', dmi: {}, isChannelAway: true };

@@ -207,7 +207,7 @@ test('DMI points a stock cloud-init at the first dialect that it speaks', () => 
   assert.equal(smbios({ dialects: ['openstack', 'ec2'] }).product, 'OpenStack Nova');
   assert.equal(
     smbios({ dialects: ['nocloud'] }).serial,
-    'ds=nocloud-net;s=http://169.254.169.254/nocloud/',
+    'ds=nocloud;s=http://169.254.169.254/nocloud/;dsmode=net',
   );
 });
 
