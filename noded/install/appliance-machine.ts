@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { Appliance } from '../appliance/appliance-files.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
 import { planBoot } from '../instances/plan-boot.ts';
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
@@ -68,7 +69,6 @@ export interface MediumMachineInput {
  */
 export function planMediumMachine(input: MediumMachineInput): MachineSpec {
   const { instance } = input;
-  const parameters = { ...instance.hvparams, ...instance.installParameters };
   return {
     uuid: instance.uuid,
     name: instance.name,
@@ -83,6 +83,6 @@ export function planMediumMachine(input: MediumMachineInput): MachineSpec {
     })),
     nics: input.nics,
     noReboot: true,
-    ...planBoot(parameters, 'cdrom,disk'),
+    ...planBoot(installationParameters(instance), 'cdrom,disk'),
   };
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Accelerator, MachineDisk } from '../hypervisor/machine.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -53,7 +54,7 @@ export async function runAppliance(
   stages.enter('boot-appliance');
   context.report.stageStarted('boot-appliance');
   const accelerator = await dependencies.chooseAccelerator(
-    instance.hvparams.accel ?? 'auto',
+    installationParameters(instance).accel ?? 'auto',
     context,
   );
   for (let boot = 1; ; boot += 1) {

@@ -7,6 +7,7 @@ import { GIB } from '#shared/units/bytes.ts';
 import type { InstallDisks } from '../disks/install-disks.ts';
 import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
 import { listHiddenValues } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -284,7 +285,7 @@ export class InstallRun {
 
   #chooseAccelerator(): Promise<Accelerator> {
     return this.#dependencies.chooseAccelerator(
-      this.#request.instance.hvparams.accel ?? 'auto',
+      installationParameters(this.#request.instance).accel ?? 'auto',
       this.#context,
     );
   }

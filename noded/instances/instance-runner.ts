@@ -17,6 +17,7 @@ import type { InstanceRepository, NewInstance } from '../records/instance-reposi
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 import { planSmbios } from './cloud-init-datasource.ts';
+import { installationParameters } from './installation-parameters.ts';
 import { planBoot } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
 import { readableByAll } from './readable-by-all.ts';
@@ -87,13 +88,11 @@ class KeeperRunner implements InstanceRunner {
     await this.checkDisksUnused(instance);
     refuseTooMuchMemory(instance.beparams.memoryMiB);
     for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
-    if (instance.hvparams.accel === 'kvm') {
+    const all = [instance.hvparams, installationParameters(instance)];
+    if (all.some(({ accel }) => accel === 'kvm')) {
       await this.#dependencies.chooseAccelerator('kvm', undefined);
     }
-    for (const parameters of [
-      instance.hvparams,
-      { ...instance.hvparams, ...instance.installParameters },
-    ]) {
+    for (const parameters of all) {
       planBoot(parameters, 'disk');
       const { kernel_path, initrd_path, cdrom_image_path } = parameters;
       for (const path of [kernel_path, initrd_path, cdrom_image_path]) {

@@ -10,6 +10,7 @@ import type { MetadLink } from '../metad-link/metad-link.ts';
 import { openBridgedTap } from '../network/bridged-tap.ts';
 import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
 import type { ChannelGuest } from '../network/nft-rules.ts';
+import { installationParameters } from './installation-parameters.ts';
 
 /** What the machine of an instance is running for. */
 export type MachineKind = 'run' | 'appliance';
@@ -167,7 +168,7 @@ class KeptMachines implements MachineKeeper {
       }
       if (request.makeView !== null) {
         await network.ensureNamespace();
-        channel = await network.openTap(channelGuestOf(instance));
+        channel = await network.openTap(channelGuestOf(instance, request.kind));
         taps.push(channel);
         nics.push({
           kind: 'tap',
@@ -224,7 +225,7 @@ class KeptMachines implements MachineKeeper {
     const entry = this.#running.get(instance.uuid);
     if (entry === undefined) throw new Error(`instance ${instance.uuid} has no machine`);
     if (entry.device !== null && makeView !== null) {
-      await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance));
+      await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance, 'run'));
       await this.#publish(entry.device, makeView);
     }
     Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
@@ -347,7 +348,9 @@ class KeptMachines implements MachineKeeper {
   }
 }
 
-function channelGuestOf({ channel, hvparams }: InstanceRecord): ChannelGuest {
+function channelGuestOf(instance: InstanceRecord, kind: MachineKind): ChannelGuest {
+  const { channel } = instance;
+  const hvparams = kind === 'run' ? instance.hvparams : installationParameters(instance);
   const rate = hvparams.metadata_connection_rate;
   return {
     ip: channel.ip,

@@ -9,6 +9,7 @@ import {
   type ViewOsParameter,
 } from '#shared/contract/view.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
+import { installationParameters } from './installation-parameters.ts';
 import { type OsParameters, revealValue } from './os-parameters.ts';
 
 /** Everything that makes up one installation's part of the view. */
@@ -35,6 +36,7 @@ export interface ViewInput {
 /** The complete view of an instance, as metad renders it. Pure. */
 export function planView(input: ViewInput): InstanceView {
   const { instance, cluster } = input;
+  const hvparams = input.install === null ? instance.hvparams : installationParameters(instance);
   return {
     version: 1,
     revision: input.revision,
@@ -80,7 +82,7 @@ export function planView(input: ViewInput): InstanceView {
       device: input.device,
       mac: instance.channel.mac,
       ip: instance.channel.ip,
-      hopLimit: instance.hvparams.metadata_hop_limit ?? 1,
+      hopLimit: hvparams.metadata_hop_limit ?? 1,
     },
     dialects: instance.dialects,
     metadataToken: instance.metadataToken,
@@ -89,7 +91,7 @@ export function planView(input: ViewInput): InstanceView {
     vendorData: instance.vendorData,
     networkConfig: instance.networkConfig,
     sshKeys: instance.sshKeys,
-    limits: planLimits(instance.hvparams),
+    limits: planLimits(hvparams),
     services: Object.entries(cluster.exposeServices).map(([name, service]) => ({
       name,
       ...service,

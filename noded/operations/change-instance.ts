@@ -14,6 +14,7 @@ import {
   mergeTags,
 } from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import { describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
@@ -100,6 +101,8 @@ export function modifyInstanceHandler(
         const changed = await instances.update(instance.uuid, (current) =>
           applyChanges(current, opcode),
         );
+        const unread = describeUnread(changed, opcode);
+        if (unread !== null) context.report.log(unread, 'warn');
         if (runner.running(instance.uuid) !== undefined) {
           await runner.republish(changed, takeSecrets(opcode));
           if (instance.communication !== changed.communication) {

@@ -9,6 +9,7 @@ import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import { describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
@@ -69,6 +70,8 @@ export function createInstanceHandler(
         );
         const unheard = unheardAddresses(created);
         if (unheard !== null) context.report.log(unheard, 'warn');
+        const unread = describeUnread(created, opcode);
+        if (unread !== null) context.report.log(unread, 'warn');
         context.report.log(
           `instance ${created.name} has the channel address ${created.channel.ip}`,
         );

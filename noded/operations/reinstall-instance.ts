@@ -6,6 +6,7 @@ import { type FormerDisks, requireRoomBeside } from '../install/choose-disks.ts'
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import { describeUnread } from '../instances/unread-values.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
@@ -54,6 +55,8 @@ export function reinstallInstanceHandler(
       await runner.checkRunnable(planned);
       const { installTimeoutS } = await clusters.load();
       return async (context) => {
+        const unread = describeUnread(planned, opcode);
+        if (unread !== null) context.report.log(unread, 'warn');
         const wasRunning = runner.isRunning(current.uuid);
         const machine = { isFromMedium: decision.isFromMedium, runsUntilThen: wasRunning };
         using place = await installer.reserve(planned, machine, context);

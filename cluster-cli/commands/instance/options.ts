@@ -54,7 +54,7 @@ export function installationOptions(): readonly Option[] {
     ),
     option(
       '--install-parameters <list>',
-      `hypervisor parameters for installation runs only (${LIST}): boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args`,
+      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_*`,
       { group: OS_GROUP, isRepeatable: true },
     ),
   ];

@@ -117,6 +117,7 @@ test('what would keep the instance from starting is refused before it is install
   const refused = [
     instanceRecord({ nics: [{ link: 'gnt-no-bridge' }] }),
     instanceRecord({ hvparams: { accel: 'kvm' } }),
+    instanceRecord({ installParameters: { accel: 'kvm' } }),
     instanceRecord({ hvparams: { kernel_path: '/nonexistent/vmlinuz' } }),
   ];
   for (const instance of refused)

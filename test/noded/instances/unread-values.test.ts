@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeUnread } from '../../../noded/instances/unread-values.ts';
+
+const silent = { communication: false, osType: null, installParameters: {} };
+const given = { osParameters: { color: 'red' }, userData: 'eA==', sshKeys: ['ssh-ed25519 AAAA'] };
+
+test('names what was given to a guest that is served nothing', () => {
+  assert.match(
+    describeUnread(silent, given) ?? '',
+    /^nobody will read --os-parameters, --user-data, --ssh-key: .*--communication=yes/,
+  );
+});
+
+test('parameters have a reader in the scripts of an OS, documents have not', () => {
+  const scripted = { ...silent, osType: 'hello' };
+  assert.equal(describeUnread(scripted, { osParametersPrivate: { color: 'red' } }), null);
+  assert.match(describeUnread(scripted, given) ?? '', /^nobody will read --user-data, --ssh-key: /);
+});
+
+test('says nothing where the channel is on, where a medium reads, and of what is taken back', () => {
+  assert.equal(describeUnread({ ...silent, communication: true }, given), null);
+  const fromMedium = { ...silent, installParameters: { cdrom_image_path: '/srv/a.iso' } };
+  assert.equal(describeUnread(fromMedium, given), null);
+  const takenBack = { osParameters: { color: null }, userData: null, metadata: { role: null } };
+  assert.equal(describeUnread(silent, takenBack), null);
+  assert.equal(describeUnread(silent, { sshKeys: [], seedDisk: false }), null);
+});
