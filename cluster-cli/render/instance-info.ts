@@ -103,6 +103,14 @@ function describeOs(i: InstanceInfo): OutlineEntry {
       { key: 'hooks', value: countNames(i.hookNames) },
       { key: 'safe install', value: i.safeInstall },
       { key: 'install state', value: i.installState },
+      ...(i.installTimeoutS === null
+        ? []
+        : [
+            {
+              key: 'limit for installations',
+              value: i.installTimeoutS === 0 ? 'none' : `${i.installTimeoutS} s`,
+            },
+          ]),
       { key: 'OS parameters', children: describeSettings(i.osParameters) },
       { key: 'private OS parameters', children: describeSettings(i.osParametersPrivate) },
       { key: 'secret OS parameters', value: i.secretNames.join(', ') },

@@ -1,5 +1,4 @@
 import { isAbsolute } from 'node:path';
-import { type Deadline, startDeadline } from '#shared/abort/deadline.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -7,6 +6,7 @@ import { ApplianceFailure } from '../appliance/follow-appliance.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { StageFailure } from '../jobs/stage-failure.ts';
+import { startInstallDeadline } from './install-deadline.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
 import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
@@ -95,10 +95,16 @@ class StagedInstaller implements Installer {
   }
 
   async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {
-    const { instance } = request;
+    const { instance, operation, timeoutS } = request;
+    using deadline = startInstallDeadline(
+      context.signal,
+      `the ${operation.script} script`,
+      timeoutS,
+    );
+    const timed: JobContext = { ...context, signal: deadline.signal };
     this.#dependencies.active.set(instance.uuid, { instance, image: null, secrets: noSecrets });
     try {
-      return await runHelperScript(this.#dependencies, request, context);
+      return await runHelperScript(this.#dependencies, request, timed);
     } finally {
       this.#dependencies.active.delete(instance.uuid);
     }
@@ -107,7 +113,7 @@ class StagedInstaller implements Installer {
   async install(request: InstallRequest, context: JobContext): Promise<InstanceRecord> {
     const { outcomes, onStageEnded } = this.#dependencies;
     const { uuid } = request.instance;
-    using deadline = startInstallDeadline(context.signal, request.timeoutS);
+    using deadline = startInstallDeadline(context.signal, 'the installation', request.timeoutS);
     const timed: JobContext = { ...context, signal: deadline.signal };
     const run = new InstallRun(this.#dependencies, request, timed, {
       publish: (active) => this.#dependencies.active.set(uuid, active),
@@ -179,13 +185,4 @@ class StagedInstaller implements Installer {
       cause: error,
     });
   }
-}
-
-/** @param timeoutS seconds, 0 for none */
-function startInstallDeadline(signal: AbortSignal, timeoutS: number): Deadline {
-  const reason = (): AppError =>
-    new AppError('INSTALL_TIMEOUT', `the installation did not end within ${timeoutS} s`, {
-      hint: 'gnt-cluster modify --install-timeout SECONDS allows more (0 = no limit)',
-    });
-  return startDeadline(signal, timeoutS === 0 ? null : timeoutS * 1000, reason);
 }

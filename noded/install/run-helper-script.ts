@@ -29,6 +29,8 @@ export interface ScriptRequest {
   readonly parameters: OsParameters;
   /** Files that an export fills. */
   readonly dumps: readonly DumpFile[];
+  /** Seconds for the whole of it; 0 means no limit. */
+  readonly timeoutS: number;
 }
 
 /**

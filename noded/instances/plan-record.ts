@@ -64,6 +64,7 @@ export function planNewInstance(
     personalizationPackage: opcode.personalizationPackage ?? null,
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
+    installTimeoutS: opcode.installTimeoutS ?? null,
     hooks: sortHooks(opcode.hooks ?? []),
     osParameters: opcode.osParameters,
     osParametersPrivate: opcode.osParametersPrivate,

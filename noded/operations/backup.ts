@@ -1,3 +1,4 @@
+import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
@@ -28,7 +29,7 @@ export function exportInstanceHandler(
     locks: ({ name }) => [instanceLock(name), exportLock(name)].sort(),
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
-      const script = await chooseExport(instance, dependencies);
+      const script = await chooseExport(instance, opcode, dependencies);
       await dependencies.disks.checkSpace();
       await runner.checkDisksUnused(instance);
       // It is started again afterwards.
@@ -77,10 +78,11 @@ export function exportLock(name: string): string {
   return `export/${name}`;
 }
 
-type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'parameters'>;
+type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'parameters' | 'timeoutS'>;
 
 async function chooseExport(
   instance: InstanceRecord,
+  opcode: OpcodeOf<'BACKUP_EXPORT'>,
   { osRegistry, clusters }: OperationDependencies,
 ): Promise<ExportScript> {
   const { name, osType, installState } = instance;
@@ -108,6 +110,7 @@ async function chooseExport(
     os,
     script: requireHelper(os.definition, 'export', policy),
     parameters: await loadParameters(instance, clusters),
+    timeoutS: installTimeoutOf(opcode, instance, await clusters.load()),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
@@ -71,7 +72,12 @@ export function renameInstanceHandler(
         throw new AppError('INSTANCE_EXISTS', `there is an instance '${opcode.newName}' already`);
       return async (context) => {
         const renamed = await instances.rename(instance.uuid, opcode.newName);
-        await runRenameScript(renamed, instance.name, dependencies, context);
+        await runRenameScript(
+          renamed,
+          { ...opcode, oldName: instance.name },
+          dependencies,
+          context,
+        );
         return { name: renamed.name };
       };
     },
@@ -147,7 +153,8 @@ async function checkOs(
   const os = await osRegistry.find(planned.osType);
   const policy = await loadOsPolicy(planned.osType, os, clusters);
   const parameters = await loadParameters(planned, clusters, secrets.osParameters);
-  await checkParametersByOs(os, policy, planned, parameters, hostCopies, signal);
+  const timeoutS = installTimeoutOf({}, planned, await clusters.load());
+  await checkParametersByOs(os, policy, planned, parameters, hostCopies, { signal, timeoutS });
 }
 
 /** Pure. A parameter given in one visibility leaves the others. */
@@ -167,6 +174,7 @@ export function applyChanges(
       'seedDisk',
       'dialects',
       'metadataToken',
+      'installTimeoutS',
     ]),
     ...mergeImage(instance, opcode),
     ...mergePackage(instance, opcode),

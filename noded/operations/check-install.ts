@@ -40,6 +40,8 @@ export interface InstallDecision {
 export interface GivenToCheck {
   readonly secrets: JobSecrets['osParameters'];
   readonly signal: AbortSignal;
+  /** Seconds for the installation, and so for `verify`; 0 means no limit. */
+  readonly timeoutS: number;
   /** The disks are filled by the OS definition's `import`. */
   readonly isImport?: boolean;
 }
@@ -119,7 +121,7 @@ async function checkOs(
       },
     );
   }
-  await checkParametersByOs(os, policy, instance, parameters, hostCopies, given.signal);
+  await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
   // A medium installs by itself: the definition only says which parameters there are.
   const scripts = isFromMedium
     ? noScripts

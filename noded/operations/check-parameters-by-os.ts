@@ -15,9 +15,15 @@ import { planCoreEnvironment, planOspVariables } from '../os/script-environment.
 import type { OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */
-const VERIFY_TIMEOUT_MS = 60_000;
+const VERIFY_TIMEOUT_S = 60;
 /** Of its last lines, in characters; cut after the mask has seen them whole. */
 const MAX_OUTPUT_LENGTH = 16_384;
+
+export interface VerifyLimits {
+  readonly signal: AbortSignal;
+  /** What an installation may take, in seconds; 0 means no limit. `verify` has a minute at most. */
+  readonly timeoutS: number;
+}
 
 /**
  * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That
@@ -32,7 +38,7 @@ export async function checkParametersByOs(
   instance: ParameterOwner,
   parameters: OsParameters,
   hostCopies: HostCopies,
-  signal: AbortSignal,
+  { signal, timeoutS }: VerifyLimits,
 ): Promise<void> {
   const { definition } = os;
   checkOsParameters(definition, [
@@ -44,13 +50,14 @@ export async function checkParametersByOs(
   const digest = digestForHost(policy);
   if (path === undefined || digest === null) return;
   const mask = createMask(listHiddenValues(parameters));
+  const limitS = timeoutS === 0 ? VERIFY_TIMEOUT_S : Math.min(timeoutS, VERIFY_TIMEOUT_S);
   using deadline = startDeadline(
     signal,
-    VERIFY_TIMEOUT_MS,
+    limitS * 1000,
     () =>
       new AppError(
         'OS_PARAMETER',
-        `OS validation script failed (no answer of OS '${definition.name}' within ${VERIFY_TIMEOUT_MS / 1000} s)`,
+        `OS validation script failed (no answer of OS '${definition.name}' within ${limitS} s)`,
       ),
   );
   await using copy = await hostCopies.make(definition, digest);

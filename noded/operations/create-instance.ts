@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
@@ -45,15 +46,15 @@ export function createInstanceHandler(
         ...missingLogin(false, opcode),
       });
       const secrets = takeSecrets(opcode);
+      const timeoutS = installTimeoutOf(opcode, planned, await clusters.load());
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal, isImport: imported !== null },
+        { secrets: secrets.osParameters, signal, timeoutS, isImport: imported !== null },
         dependencies,
       );
       await disks.checkSizes(planned.disks);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
-      const { installTimeoutS } = await clusters.load();
       return async (context) => {
         // What was checked, not what the paths lead to by now.
         await using pinned = imported === null ? null : await imported.pin();
@@ -97,7 +98,7 @@ export function createInstanceHandler(
             isReinstall: false,
             dumps: pinned?.dumps ?? null,
             place,
-            timeoutS: installTimeoutS,
+            timeoutS,
           },
           context,
         );

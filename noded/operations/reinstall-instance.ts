@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { type FormerDisks, requireRoomBeside } from '../install/choose-disks.ts';
@@ -45,15 +46,15 @@ export function reinstallInstanceHandler(
         missingSecrets(planned, opcode),
       );
       const secrets = takeSecrets(opcode);
+      const timeoutS = installTimeoutOf(opcode, current, await clusters.load());
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal },
+        { secrets: secrets.osParameters, signal, timeoutS },
         dependencies,
       );
       if (opcode.keepOld === true) await requireRoomBeside(disks, planned, 0);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
-      const { installTimeoutS } = await clusters.load();
       return async (context) => {
         const unread = describeUnread(planned, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
@@ -87,7 +88,7 @@ export function reinstallInstanceHandler(
               isReinstall: true,
               dumps: null,
               place: { enter, [Symbol.dispose]: () => undefined },
-              timeoutS: installTimeoutS,
+              timeoutS,
             },
             context,
           );

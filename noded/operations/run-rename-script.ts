@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { chooseHelper } from '../os/choose-scripts.ts';
 import { explainMistrust } from '../os/os-trust.ts';
@@ -15,7 +16,10 @@ import { formatOutput } from './check-parameters-by-os.ts';
  */
 export async function runRenameScript(
   renamed: InstanceRecord,
-  oldName: string,
+  {
+    oldName,
+    installTimeoutS,
+  }: { readonly oldName: string; readonly installTimeoutS?: number | undefined },
   { clusters, osRegistry, installer }: OperationDependencies,
   context: JobContext,
 ): Promise<void> {
@@ -42,6 +46,7 @@ export async function runRenameScript(
       operation: { script: 'rename', oldName } as const,
       parameters: await loadParameters(renamed, clusters),
       dumps: [],
+      timeoutS: installTimeoutOf({ installTimeoutS }, renamed, await clusters.load()),
     };
     await installer.runScript(request, context);
   } catch (error) {

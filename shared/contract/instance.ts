@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootReport } from './boot-report.ts';
 import { hookFiles } from './hooks.ts';
+import { installTimeout } from './install-timeout.ts';
 import { beParameters, hvParameters } from './opcode.ts';
 import {
   channelIp,
@@ -97,6 +98,8 @@ export const instanceRecord = z.object({
   personalizationPackage: z.string().nullable(),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
+  /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
+  installTimeoutS: installTimeout.nullable().default(null),
   /** In the order in which they are run. Absent in records that are older than hooks. */
   hooks: hookFiles.default([]),
   osParameters: z.record(z.string(), z.string()),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { autostartChanges } from './autostart.ts';
 import { hookFiles } from './hooks.ts';
+import { installTimeout } from './install-timeout.ts';
 import {
   base64,
   dialect,
@@ -137,6 +138,8 @@ export const instanceCreate = z.strictObject({
   node: instanceName.optional(),
   autostart: autostartChanges.optional(),
   install: z.boolean().default(true),
+  /** Kept with the instance. */
+  installTimeoutS: installTimeout.optional(),
   /**
    * An export, by the name of its instance or its directory on the node: the `import` script takes
    * the place of `create`.
@@ -158,6 +161,8 @@ export const instanceReinstall = z.strictObject({
    * are. Absent: where there is room for both.
    */
   keepOld: z.boolean().optional(),
+  /** Of this run, whatever is stored. */
+  installTimeoutS: installTimeout.optional(),
   installParameters: hvParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
@@ -189,6 +194,8 @@ export const instanceModify = z.strictObject({
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.optional(),
   autostart: autostartChanges.optional(),
+  /** `null`: the cluster's. */
+  installTimeoutS: installTimeout.nullable().optional(),
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
@@ -220,6 +227,7 @@ export const instanceRename = z.strictObject({
   opcode: z.literal('INSTANCE_RENAME'),
   name: instanceName,
   newName: instanceName,
+  installTimeoutS: installTimeout.optional(),
 });
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
@@ -245,6 +253,7 @@ export const backupExport = z.strictObject({
   name: instanceName,
   /** Seconds for a running instance to obey; it is started again afterwards. */
   shutdownTimeoutS: z.number().nonnegative().default(120),
+  installTimeoutS: installTimeout.optional(),
 });
 export const backupRemove = z.strictObject({
   opcode: z.literal('BACKUP_REMOVE'),
@@ -276,7 +285,7 @@ export const osModify = z.strictObject({
 export const clusterModify = z.strictObject({
   opcode: z.literal('CLUSTER_SET_PARAMS'),
   /** Seconds; 0 means none. */
-  installTimeoutS: z.number().int().nonnegative().optional(),
+  installTimeoutS: installTimeout.optional(),
   hostScripts: z.boolean().optional(),
   /** Of an image as it is published. */
   maxImageBytes: z.number().int().positive().max(MAX_IMAGE_BYTES).optional(),

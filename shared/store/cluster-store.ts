@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { clusterRecord, type ClusterRecord } from '../contract/api.ts';
+import { DEFAULT_INSTALL_TIMEOUT_S } from '../contract/install-timeout.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
 import { StoreConflict } from './store-conflict.ts';
@@ -83,7 +84,7 @@ export async function ensureCluster(
     name,
     uuid: randomUUID(),
     createdAtMs: nowMs,
-    installTimeoutS: 0,
+    installTimeoutS: DEFAULT_INSTALL_TIMEOUT_S,
     hostScripts: true,
     exposeServices: {},
   };

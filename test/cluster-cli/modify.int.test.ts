@@ -159,6 +159,22 @@ test('gnt-cluster init sets every option that it is given', async () => {
   );
 });
 
+test('a time limit is sent as it is given: for the instance, taken back, for one command', async () => {
+  const sent = async (program: string, ...args: string[]): Promise<unknown> => {
+    daemon.submitted.splice(0);
+    return (await submit(program, ...args))['installTimeoutS'];
+  };
+  const limit = ['--install-timeout', '60'];
+  assert.equal(await sent('gnt-instance', 'modify', ...limit, 'web1'), 60);
+  assert.equal(await sent('gnt-instance', 'modify', '--install-timeout', 'default', 'web1'), null);
+  assert.equal(await sent('gnt-instance', 'rename', ...limit, 'web1', 'web2'), 60);
+  assert.equal(await sent('gnt-backup', 'export', ...limit, 'web1'), 60);
+  const wrong = ['modify', '--install-timeout', 'soon', 'web1'];
+  const refused = await runProgram('gnt-instance', wrong, { root: daemon.root });
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /'soon' is no number of seconds/);
+});
+
 test('autostart takes a word, settings, or both, and sends what was given', async () => {
   const given = ['--autostart', 'no', '--autostart', 'priority=10,delay=30'];
   const opcode = await submit('gnt-instance', 'modify', ...given, 'web1');

@@ -32,6 +32,11 @@ esac
 `;
 const VERIFY = `#!/bin/sh
 [ "$OSP_TEXT" != bad ] || { echo 'no such text' >&2; exit 1; }
+[ "$OSP_TEXT" != hang ] || exec sleep 600
+`;
+/** Import, export and rename. */
+const HELPER = `#!/bin/sh
+[ "$OSP_TEXT" != slow ] || exec sleep 600
 `;
 
 before(async () => {
@@ -41,7 +46,7 @@ before(async () => {
   for (const [name, text] of Object.entries({ create: CREATE, verify: VERIFY }))
     await writeFile(join(dir, name), text, { mode: 0o755 });
   for (const name of ['import', 'export', 'rename'])
-    await writeFile(join(dir, name), '#!/bin/sh\n', { mode: 0o755 });
+    await writeFile(join(dir, name), HELPER, { mode: 0o755 });
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), 'text what it is\nkey its secret\n');
   image = join(lab.paths.root, 'image.raw');
@@ -166,12 +171,23 @@ test('with each bad input it leaves the instance as it was: disks, record, and t
   assert.equal(await readSystem(), `${FIRST} with abcdef\n`);
 });
 
+test('a cluster where nobody said anything gives every installation four hours', async () => {
+  const { stdout } = await lab.run('gnt-cluster', ['info']);
+  assert.match(stdout, /^Limit for installations: 14400 s$/m);
+});
+
 test('one that takes too long, or is cancelled, leaves the instance as it was', async () => {
   const before = await snapshot();
   await must('gnt-cluster', 'modify', '--install-timeout', '5');
   await assertFails('INSTALL_TIMEOUT', ...SECRET, '-O', 'text=wait');
   assert.deepEqual(await snapshot(), before);
   await must('gnt-cluster', 'modify', '--install-timeout', '0');
+  // The command's word is over the instance's.
+  await must('gnt-instance', 'modify', '--install-timeout', '600', NAME);
+  const limited = await snapshot();
+  await assertFails('INSTALL_TIMEOUT', '--install-timeout', '5', ...SECRET, '-O', 'text=wait');
+  assert.deepEqual(await snapshot(), limited);
+  await must('gnt-instance', 'modify', '--install-timeout', 'default', NAME);
   const waiting = reinstall(...SECRET, '-O', 'text=wait');
   await untilWritten('wait');
   assert.equal(await readSystem(), `${FIRST} with abcdef\n`, 'the old disk is there all the while');
@@ -215,4 +231,35 @@ test('one that may overwrite the old disks does so only when what can be tried w
   const again = await reinstall(...SECRET);
   assert.equal(again.status, 0, again.stderr);
   assert.equal(await readSystem(), 'the second system with abcdef\n');
+});
+
+test('verify, export and rename have a limit too: of the command, the instance or the cluster', async () => {
+  await must('gnt-instance', 'modify', '--install-timeout', '1', '-O', 'text=slow', NAME);
+  const verified = await lab.run('gnt-instance', ['modify', '-O', 'text=hang', NAME]);
+  assert.match(verified.stderr, /^error\[OS_PARAMETER\]: .* within 1 s/m);
+  const exported = await lab.run('gnt-backup', ['export', NAME]);
+  assert.equal(exported.status, 1);
+  assert.match(exported.stderr, /^error\[INSTALL_TIMEOUT\]: the export script .* within 1 s/m);
+  assert.match(exported.stderr, /^hint: .*--install-timeout/m);
+
+  const other = `renamed.${NAME}`;
+  const renaming = ['rename', '--install-timeout', '2', NAME, other];
+  const renamed = await lab.run('gnt-instance', renaming);
+  assert.equal(renamed.status, 0, renamed.stderr);
+  assert.match(renamed.stderr, /could not run .*rename script.* within 2 s/i);
+  await must('gnt-instance', 'rename', '--install-timeout', '1', other, NAME);
+
+  await must('gnt-instance', 'modify', '--install-timeout', 'default', '-O', 'text=quick', NAME);
+  assert.equal((await info()).installTimeoutS, null);
+  await must('gnt-backup', 'export', NAME);
+});
+
+test('an import has a limit, and keeps it with its instance', async () => {
+  const imported = await lab.run('gnt-backup', [
+    ...['import', '--no-start', '--install-timeout', '2', '-O', 'text=slow', ...SECRET],
+    ...['--src-dir', NAME, 'copy.example.com'],
+  ]);
+  assert.match(imported.stderr, /^error\[INSTALL_TIMEOUT\]: the installation .* within 2 s/m);
+  const { stdout } = await lab.run('gnt-instance', ['info', '--json', 'copy.example.com']);
+  assert.equal(instanceInfo.parse(JSON.parse(stdout)).installTimeoutS, 2);
 });

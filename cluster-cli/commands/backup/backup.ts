@@ -12,6 +12,8 @@ import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 export interface ExportOptions extends SubmitOptions {
   /** Seconds. */
   readonly shutdownTimeout?: number;
+  /** Seconds. */
+  readonly installTimeout?: number;
 }
 
 export interface ImportOptions extends Omit<AddOptions, 'install'> {
@@ -24,13 +26,14 @@ export async function runExport(
   name: string,
   options: ExportOptions,
 ): Promise<void> {
-  const { shutdownTimeout } = options;
+  const { shutdownTimeout, installTimeout } = options;
   const job = await submitAndWatch(
     context,
     {
       opcode: 'BACKUP_EXPORT',
       name,
       shutdownTimeoutS: shutdownTimeout,
+      installTimeoutS: installTimeout,
     },
     options,
   );

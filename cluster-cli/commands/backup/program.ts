@@ -4,6 +4,7 @@ import { addCommand, jobOptions, option, wholeNumber } from '../../completion/co
 import {
   diskOptions,
   installationOptions,
+  installTimeoutOption,
   machineOptions,
   metadataOptions,
 } from '../instance/options.ts';
@@ -31,6 +32,7 @@ export function createBackupProgram(context: Context): Command {
       wholeNumber('--shutdown-timeout <seconds>', 'time for the guest to shut down (default 120)', {
         group: GROUP,
       }),
+      installTimeoutOption('for all dumps together'),
       ...jobOptions(),
     ],
     examples: ['gnt-backup export web1.example.com'],

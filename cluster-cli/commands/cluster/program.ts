@@ -18,9 +18,13 @@ const loadKeys = () => import('./crypto.ts');
 function clusterOptions(): readonly Option[] {
   const group = 'Cluster:';
   return [
-    wholeNumber('--install-timeout <seconds>', 'longest time of an installation; 0 is none', {
-      group,
-    }),
+    wholeNumber(
+      '--install-timeout <seconds>',
+      'longest time of an installation, an export or another script of an OS, for instances and commands that say nothing else (default 14400); 0 is none',
+      {
+        group,
+      },
+    ),
     yesNo(
       '--host-scripts <yes|no>',
       'may scripts of trusted OS definitions run on the host',

@@ -40,6 +40,8 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly enableSafeInstall?: boolean;
   readonly installParameters?: readonly string[];
   readonly hooks?: readonly string[];
+  /** Seconds. */
+  readonly installTimeout?: number;
   /** commander's name for `--no-start` that is not given. */
   readonly start: boolean;
 }
@@ -131,12 +133,13 @@ type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
 type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
+type Limit = 'installTimeoutS';
 type TakenBack = 'osType' | 'osImage' | 'personalizationPackage';
 
 interface Installation
   extends
     Pick<Create, 'osImageChecksum' | 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
-    Pick<Create, Personalization | 'start'>,
+    Pick<Create, Personalization | Limit | 'start'>,
     Pick<Reinstall, 'installParameters' | TakenBack> {
   readonly osParameters: Parameters;
   readonly osParametersPrivate: Parameters;
@@ -196,6 +199,7 @@ export async function composeInstallation(
     safeInstall: options.enableSafeInstall,
     installParameters: install,
     hooks: options.hooks && readHooks(options.hooks, values),
+    installTimeoutS: options.installTimeout,
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,

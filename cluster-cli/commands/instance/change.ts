@@ -91,7 +91,13 @@ export async function runReinstall(
 }
 
 export interface ModifyOptions
-  extends Omit<InstallationOptions, 'start'>, MetadataOptions, OsParameterOptions, SubmitOptions {
+  extends
+    Omit<InstallationOptions, 'start' | 'installTimeout'>,
+    MetadataOptions,
+    OsParameterOptions,
+    SubmitOptions {
+  /** Seconds, or `default`. */
+  readonly installTimeout?: string;
   readonly autostart?: readonly string[];
   readonly backendParameters?: readonly string[];
   readonly hypervisorParameters?: readonly string[];
@@ -151,6 +157,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
       orTakenBack(given, (source) => values.resolve('--personalization-package', source)),
     ),
     hooks: hooks && readHooks(hooks, values),
+    installTimeoutS: readTimeout(options.installTimeout),
   };
 }
 
@@ -168,6 +175,16 @@ function composeDocumentChanges(context: Context, options: ModifyOptions) {
     sshKeys: sshKey && (sshKey[0] === RESET ? [] : [...readSshKeys(sshKey, values)]),
     metadata: readParameters(metadata, values).values,
   };
+}
+
+/** @throws AppError USAGE */
+function readTimeout(given: string | undefined): number | null | undefined {
+  if (given === undefined) return undefined;
+  if (given === RESET) return null;
+  if (/^\d{1,9}$/.test(given)) return Number(given);
+  throw new AppError('USAGE', `option --install-timeout: '${given}' is no number of seconds`, {
+    hint: `0 is no limit, ${RESET} the cluster's`,
+  });
 }
 
 /** `null` resets what is stored; undefined leaves it. */
@@ -210,9 +227,10 @@ export async function runRename(
   context: Context,
   name: string,
   newName: string,
-  options: SubmitOptions,
+  options: SubmitOptions & { readonly installTimeout?: number },
 ): Promise<void> {
-  const opcode: OpcodeInput = { opcode: 'INSTANCE_RENAME', name, newName };
+  const { installTimeout: installTimeoutS } = options;
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_RENAME', name, newName, installTimeoutS };
   await change(context, opcode, options, `instance ${name} is now ${newName}`);
 }
 

@@ -57,7 +57,26 @@ export function installationOptions(): readonly Option[] {
       `hypervisor parameters for installation runs only (${LIST}): accel, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_*`,
       { group: OS_GROUP, isRepeatable: true },
     ),
+    installTimeoutOption('stored by add and import, of this run alone for reinstall'),
   ];
+}
+
+/** @param remark how long it holds */
+export function installTimeoutOption(remark: string): Option {
+  return wholeNumber(
+    '--install-timeout <seconds>',
+    `longest time of the installation, or of another script of the OS; 0 is none (default: the instance's own, or else the cluster's); ${remark}`,
+    { group: OS_GROUP },
+  );
+}
+
+/** Of modify, which can take back what is stored. */
+export function storedTimeoutOption(): Option {
+  return option(
+    '--install-timeout <seconds>',
+    'longest time of installations and other scripts of the OS; 0 is none, "default" the cluster\'s',
+    { group: OS_GROUP },
+  );
 }
 
 export function osParameterOptions(withSecret = true): readonly Option[] {

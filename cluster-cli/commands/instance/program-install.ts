@@ -8,6 +8,7 @@ import {
   installationOptions,
   machineOptions,
   metadataOptions,
+  storedTimeoutOption,
   waitReadyOption,
 } from './options.ts';
 
@@ -90,6 +91,7 @@ export function addInstallation(program: Command, context: Context): void {
     '--personalization-user',
     '--personalization-password',
     '--enable-safe-install',
+    '--install-timeout',
   ];
   addCommand(program, {
     ...ONE,
@@ -101,6 +103,7 @@ export function addInstallation(program: Command, context: Context): void {
       ...installationOptions().filter(
         ({ long }) => !MODIFY_WITHOUT.some((prefix) => long?.startsWith(prefix)),
       ),
+      storedTimeoutOption(),
       ...metadataOptions(),
       ...machineOptions(),
       ...jobOptions(),

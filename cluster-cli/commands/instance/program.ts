@@ -10,7 +10,7 @@ import {
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import { addInstallation, SECRETS } from './program-install.ts';
-import { secretOption, waitReadyOption } from './options.ts';
+import { installTimeoutOption, secretOption, waitReadyOption } from './options.ts';
 
 const NAME = { name: 'name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
@@ -70,10 +70,16 @@ function addLifecycle(program: Command, context: Context): void {
     usage: 'rename <name> <newname>',
     arguments: { ...NAME, newname: 'its new name' },
     summary: 'give a stopped instance another name',
-    options: job,
-  }).action(async (name: string, newName: string, options: SubmitOptions) => {
-    await (await load.change()).runRename(context, name, newName, options);
-  });
+    options: [installTimeoutOption("for the OS definition's rename script"), ...job],
+  }).action(
+    async (
+      name: string,
+      newName: string,
+      options: SubmitOptions & { readonly installTimeout?: number },
+    ) => {
+      await (await load.change()).runRename(context, name, newName, options);
+    },
+  );
   addCommand(program, {
     ...ONE,
     usage: 'startup <name>',

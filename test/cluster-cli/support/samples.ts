@@ -18,6 +18,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     personalizationPackage: null,
     safeInstall: true,
     installParameters: {},
+    installTimeoutS: null,
     hookNames: [],
     osParameters: { color: 'blue' },
     osParametersPrivate: { license: '<redacted>' },
