@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import { hasSensitiveArguments } from './arguments.ts';
-import { suggest } from './render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 
 /** Makes commander throw instead of ending the process, and print nothing but help. */
 export function prepareForUse(

@@ -1,6 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Field, FieldValue } from './field.ts';
-import { suggest } from './suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 
 /** The columns of a list, and those shown when none are asked for. */
 export interface FieldTable<T> {

@@ -106,9 +106,9 @@ export const tokenPolicy = z.enum(['optional', 'required']);
  */
 export const hookPoint = z.enum([
   'install.pre',
-  'image',
   'before-install',
   'before-reset',
+  'image',
   'os-scripts',
   'after-install-chroot',
   'after-reset-chroot',

@@ -165,9 +165,9 @@ test('one boot dumps a partitioned qcow2, grows it, runs the script with its env
   assert.deepEqual(finished, [
     'hooks',
     'wait-disks',
+    'before-install',
     'image',
     'grow',
-    'before-install',
     'os-scripts',
     'mount',
     'after-install-chroot',

@@ -1,23 +1,43 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { ProgramEnd } from '#shared/process/run-in-group.ts';
 import type { StepFields } from './fields.ts';
+import { compileGoRegex } from './go-regex.ts';
+import { type OsRelease, readOsRelease } from './os-release.ts';
 import type { RootFiles } from './root-files.ts';
 
 export interface ConditionWorld {
   readonly files: RootFiles;
   /** As Go names it: amd64, arm64. */
   readonly architecture: string;
-  /** Runs a shell line; true when it succeeds. */
-  readonly test: (line: string) => Promise<boolean>;
+  /** INSTANCE_NAME, the name that the instance's own boot will have. */
+  readonly instance: string;
+  /** Runs a program with this root as its own. */
+  readonly run: (program: readonly string[]) => Promise<ProgramEnd>;
 }
 
-/** Why a step is not to run here, or null. The conditions are yip's, in its order. */
+/**
+ * Judges its first argument. Whatever the line ends with is a yes or a no; another status than
+ * these two, or a signal, says that nobody has judged.
+ */
+const SYNTAX_STATUS = 3;
+const JUDGE = `/bin/sh -n -c "$1" || exit ${SYNTAX_STATUS}
+(line=$1; shift; eval "$line") && exit 0
+exit 1`;
+
+/**
+ * Why a step is not to run here, or null. The conditions are yip's, in its order.
+ * @throws AppError HOOK_FAILED when nobody can say: a step that is left out for that is never missed
+ */
 export async function findSkipReason(
   fields: StepFields,
   world: ConditionWorld,
 ): Promise<string | null> {
   const { files } = world;
-  if (fields.if !== undefined && !(await world.test(fields.if))) return 'its condition is not met';
+  if (!matches(fields.node, [world.instance])) return `the instance is ${world.instance}`;
+  if (fields.if !== undefined && !(await judge(fields.if, world)))
+    return 'its condition is not met';
   const isAboutOs = fields.only_os !== undefined || fields.only_os_version !== undefined;
-  const os: OsRelease = isAboutOs ? readOsRelease(files) : {};
+  const os: OsRelease = isAboutOs ? requireOsRelease(files) : {};
   // yip knows the pretty name only; its documentation writes ids.
   if (!matches(fields.only_os, [os.PRETTY_NAME, os.ID]))
     return `the system is ${os.PRETTY_NAME ?? os.ID ?? 'unknown'}`;
@@ -25,7 +45,38 @@ export async function findSkipReason(
     return `the system's version is ${os.VERSION_ID ?? 'unknown'}`;
   if (!matches(fields.only_arch, [world.architecture]))
     return `the architecture is ${world.architecture}`;
-  return findFilesReason(fields.if_files, files);
+  return findManagerReason(fields, files) ?? findFilesReason(fields.if_files, files);
+}
+
+async function judge(line: string, { run }: ConditionWorld): Promise<boolean> {
+  const { status, how } = await run(['/bin/sh', '-c', JUDGE, 'sh', line]);
+  if (status === 0 || status === 1) return status === 0;
+  if (status === SYNTAX_STATUS)
+    throw new AppError('HOOK_FAILED', 'its condition is no shell command: a syntax error');
+  throw new AppError('HOOK_FAILED', `its condition could not be judged: /bin/sh ${how}`, {
+    hint: 'conditions need the /bin/sh of the root that their stage works in',
+  });
+}
+
+function findManagerReason(
+  { only_service_manager: wanted }: StepFields,
+  files: RootFiles,
+): string | null {
+  if (wanted === undefined) return null;
+  const has = (program: string): boolean =>
+    ['/sbin', '/bin', '/usr/sbin', '/usr/bin'].some((at) => files.exists(`${at}/${program}`));
+  const managers = [...(has('systemctl') ? ['systemd'] : []), ...(has('openrc') ? ['openrc'] : [])];
+  if (managers.length > 1)
+    throw new AppError('HOOK_FAILED', 'systemd and openrc are both there: nobody can say which');
+  return managers[0] === wanted ? null : `the service manager is ${managers[0] ?? 'another'}`;
+}
+
+function requireOsRelease(files: RootFiles): OsRelease {
+  const found = readOsRelease(files);
+  if (found !== null) return found;
+  throw new AppError('HOOK_FAILED', 'nobody can say which system it is: it has no os-release', {
+    hint: 'leave only_os and only_os_version out, or give it an /etc/os-release before',
+  });
 }
 
 function findFilesReason(wanted: StepFields['if_files'], files: RootFiles): string | null {
@@ -39,19 +90,6 @@ function findFilesReason(wanted: StepFields['if_files'], files: RootFiles): stri
 
 function matches(regex: string | undefined, candidates: readonly (string | undefined)[]): boolean {
   if (regex === undefined) return true;
-  const compiled = new RegExp(regex);
+  const compiled = compileGoRegex(regex);
   return candidates.some((candidate) => candidate !== undefined && compiled.test(candidate));
-}
-
-type OsRelease = Partial<Record<'PRETTY_NAME' | 'ID' | 'VERSION_ID', string>>;
-
-/** os-release(5), as far as it is asked for. */
-function readOsRelease(files: RootFiles): OsRelease {
-  const text = files.read('/etc/os-release') ?? files.read('/usr/lib/os-release') ?? '';
-  const found: OsRelease = {};
-  for (const key of ['PRETTY_NAME', 'ID', 'VERSION_ID'] as const) {
-    const value = new RegExp(`^${key}=(["']?)(.*)\\1$`, 'm').exec(text)?.[2];
-    if (value !== undefined) found[key] = value;
-  }
-  return found;
 }

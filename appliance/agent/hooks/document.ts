@@ -1,9 +1,10 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
-import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
+import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import type { z } from 'zod';
 import { instanceFields, type StepFields, stepFields } from './fields.ts';
+import { findStage, isChroot } from './stage-names.ts';
 
 export interface ParsedDocument {
   /** `cluster/10-users.yaml` */
@@ -26,6 +27,8 @@ const MAX_ITEMS = 20_000;
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
 
+const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
+
 /** What a key without a value is worth. */
 const empty = new Set<unknown>(['', '~']);
 /** Maps of words, where an empty one is a value. */
@@ -40,14 +43,24 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
   const file = `${document.source}/${document.name}`;
   const root = parseYaml(Buffer.from(document.content, 'base64').toString(), file);
   const { name, stages, ...rest } = isMap(root) ? root : {};
+  const mistyped = Object.keys(rest).find((key) => /^stages?$/i.test(key));
+  if (mistyped !== undefined)
+    throw invalid(file, `there is no key ${mistyped}`, 'did you mean stages?');
   if (!isMap(root) && !empty.has(root)) throw invalid(file, 'it is no map with "stages"');
   const known = new Map<HookStage, StepFields[]>();
   const ignored = Object.keys(rest);
   if (stages !== undefined && !isMap(stages) && !empty.has(stages))
     throw invalid(file, '"stages" is no map');
-  for (const [stage, steps] of Object.entries(isMap(stages) ? stages : {})) {
-    if (isHookStage(stage)) known.set(stage, parseSteps(steps, stage, file));
-    else ignored.push(`stage ${stage}`);
+  for (const [index, [word, steps]] of Object.entries(isMap(stages) ? stages : {}).entries()) {
+    const meaning = findStage(word);
+    if (meaning.kind === 'unknown') throw unknownStage(file, word, index, meaning.nearest);
+    if (meaning.kind === 'foreign') ignored.push(`stage ${word}`);
+    // A stage may be there by both of its names.
+    else
+      known.set(meaning.stage, [
+        ...(known.get(meaning.stage) ?? []),
+        ...parseSteps(steps, meaning.stage, file),
+      ]);
   }
   return {
     file,
@@ -57,8 +70,11 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
   };
 }
 
-function isHookStage(name: string): name is HookStage {
-  return hookStages.some((stage) => stage === name);
+/** A word that is near no stage may be anything, and is not repeated. */
+function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
+  return nearest === null
+    ? invalid(file, `there is no such stage: number ${index + 1} of "stages"`, STAGES_HINT)
+    : invalid(file, `there is no stage ${word}`, `did you mean ${nearest}?`);
 }
 
 /** All scalars as they are written. Aliases are bounded by the library. */
@@ -127,15 +143,10 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
       throw invalid(
         file,
         `${where}: "layout" changes disks, which are mounted in this stage`,
-        'move it to before-install',
+        'move it to image.after, which comes before they are',
       );
     return parsed.data;
   });
-}
-
-/** Stages whose steps run with the instance's root as theirs. */
-export function isChroot(stage: HookStage): boolean {
-  return /-chroot(\.|$)/.test(stage);
 }
 
 function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compileGoRegex } from './go-regex.ts';
 
 /**
  * One step of a stage in yip's schema (mudler/yip, pkg/schema), as far as it makes sense while
@@ -20,7 +21,7 @@ const flag = z
   .string()
   .regex(/^(true|false|yes|no|on|off)$/i, 'neither true nor false')
   .transform((value) => /^(true|yes|on)$/i.test(value));
-const regex = z.string().refine(isRegex, 'not a regular expression');
+const regex = z.string().refine(isRegex, 'not a regular expression of Go');
 /** A field of passwd(5). */
 const accountField = z.string().regex(/^[^:\n\0]*$/, 'holds a colon or a line end');
 const accountName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_.-]{0,31}\$?$/, 'not an account name');
@@ -75,6 +76,13 @@ export const stepFields = z.strictObject({
   only_os: regex.optional(),
   only_os_version: regex.optional(),
   only_arch: regex.optional(),
+  only_service_manager: z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(['systemd', 'openrc'], 'neither systemd nor openrc'))
+    .optional(),
+  /** Of the instance's name. */
+  node: regex.optional(),
   if_files: z
     .strictObject({
       any: z.array(path).default([]),
@@ -193,7 +201,7 @@ export const instanceFields = [
 
 function isRegex(source: string): boolean {
   try {
-    new RegExp(source);
+    compileGoRegex(source);
     return true;
   } catch {
     return false;

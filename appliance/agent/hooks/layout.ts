@@ -7,9 +7,16 @@ import { runCommand, tryCommand } from '../process/command.ts';
 import { linkDisks, listDisksBySerial, REAL_LOCATIONS } from '../disks/disks.ts';
 import { growFileSystem } from '../disks/grow.ts';
 import type { StepFields } from './fields.ts';
+import { layoutIsReplaced } from './read-book.ts';
 
 type Layout = NonNullable<StepFields['layout']>;
 type NewPartition = Layout['add_partitions'][number];
+
+export interface LayoutWorld {
+  /** The disk that an image takes the whole of later; null: none does. */
+  readonly replacedDisk: string | null;
+  readonly log: (line: string) => void;
+}
 
 /** Told by sfdisk at once, instead of waiting for an udev that is not there. */
 const QUIET = ['--no-reread', '--no-tell-kernel'];
@@ -47,8 +54,12 @@ type Table = z.infer<typeof table>['partitiontable'];
  * Adds partitions that are not there yet, with their file systems, then grows the last one.
  * @throws AppError
  */
-export async function applyLayout(layout: Layout, log: (line: string) => void): Promise<void> {
+export async function applyLayout(
+  layout: Layout,
+  { replacedDisk, log }: LayoutWorld,
+): Promise<void> {
   const disk = await findDisk(layout.device);
+  if (replacedDisk !== null && disk === realpathSync(replacedDisk)) throw layoutIsReplaced();
   if (layout.device.init_disk)
     await runCommand('sfdisk', ['--wipe', 'always', ...QUIET, disk], { input: 'label: gpt\n' });
   if ((await readTable(disk)).label === 'gpt')

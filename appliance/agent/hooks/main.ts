@@ -1,14 +1,16 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
-import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
+import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { StageReporter } from '../report/stage.ts';
 import type { Confinement, ProgramRoot } from '../scripts/confine.ts';
 import { findSkipReason } from './conditions.ts';
-import { isChroot, parseHookDocument } from './document.ts';
-import { type OrderedStep, orderSteps } from './order.ts';
+import type { OrderedStep } from './order.ts';
+import { type InstallationFacts, readBook } from './read-book.ts';
 import { RootFiles } from './root-files.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
-import { runStep } from './run-step.ts';
+import { runStep, type StepWorld } from './run-step.ts';
+import { createSentinels } from './sentinels.ts';
+import { comesBeforeImage, isChroot } from './stage-names.ts';
 
 /** The appliance's system as hooks find it: writable, and apart from the agent's. */
 export interface HookAppliance {
@@ -61,42 +63,40 @@ const architectures: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '3
 
 /**
  * Reads documents, in the order in which they are run.
- * @param points the stages that are this machine's to run
  * @throws AppError HOOK_FAILED for a document that is not valid, before anything is done
  */
 export function openHooks(
   documents: readonly HookDocument[],
-  points: readonly HookPoint[],
+  facts: InstallationFacts,
   world: HookWorld,
 ): HookBook {
-  const parsed = documents.map(parseHookDocument);
-  const stages = new Map<HookStage, readonly OrderedStep[]>();
-  for (const stage of new Set(parsed.flatMap((document) => [...document.stages.keys()]))) {
-    const steps = orderSteps(
-      parsed.map(({ file, name, stages: own }) => ({ file, name, steps: own.get(stage) ?? [] })),
-    );
-    const isOurs = points.some((point) => stage === point || stage.startsWith(`${point}.`));
-    if (isOurs && steps.length > 0) stages.set(stage, steps);
-  }
+  const { stages, files, remarks } = readBook(documents, facts);
   const count = [...stages.values()].reduce((sum, steps) => sum + steps.length, 0);
+  const sentinels = createSentinels(facts);
   return {
-    summary: `${count} step(s) from ${parsed.map(({ file }) => file).join(', ')}`,
-    remarks: parsed
-      .filter(({ ignored }) => ignored.length > 0)
-      .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+    summary: `${count} step(s) from ${files.join(', ')}`,
+    remarks,
     has: (stage) => stages.has(stage),
-    run: (stage, reporter) => runSteps(stages.get(stage) ?? [], stage, world, reporter),
+    run: async (stage, reporter) => {
+      const appliance = await world.openAppliance();
+      await sentinels.raise(appliance.rootPath);
+      const root = await prepareRoot(stage, world, appliance);
+      const replacedDisk = comesBeforeImage(stage) ? facts.imageDisk : null;
+      const summary = await runSteps(stages.get(stage) ?? [], world, {
+        ...{ root, files: new RootFiles(root.path), reporter, replacedDisk },
+      });
+      if (comesBeforeImage(stage)) sentinels.requireNoFailure(appliance.rootPath);
+      return summary;
+    },
   };
 }
 
 async function runSteps(
   steps: readonly OrderedStep[],
-  stage: HookStage,
   world: HookWorld,
-  reporter: StageReporter,
+  stepWorld: StepWorld,
 ): Promise<string> {
-  const root = await prepareRoot(stage, world);
-  const files = new RootFiles(root.path);
+  const { root, files, reporter } = stepWorld;
   const counts = { done: 0, skipped: 0, failed: 0 };
   for (const { label, file, fields } of steps) {
     const step = `${label} of ${file}`;
@@ -104,11 +104,11 @@ async function runSteps(
       const reason = await findSkipReason(fields, {
         files,
         architecture: architectures[world.architecture] ?? world.architecture,
-        test: async (line) =>
-          (await runInRoot(root, ['/bin/sh', '-c', line], () => undefined)).isSuccess,
+        instance: root.environment['INSTANCE_NAME'] ?? '',
+        run: (program) => runInRoot(root, program, () => undefined),
       });
       reporter.log(reason === null ? step : `${step}: skipped, ${reason}`);
-      if (reason === null) await runStep(fields, { root, files, reporter });
+      if (reason === null) await runStep(fields, stepWorld);
       counts[reason === null ? 'done' : 'skipped'] += 1;
     } catch (error) {
       if (!isAppError(error)) throw error;
@@ -124,9 +124,12 @@ async function runSteps(
     .join(', ');
 }
 
-async function prepareRoot(stage: HookStage, world: HookWorld): Promise<StepRoot> {
+async function prepareRoot(
+  stage: HookStage,
+  world: HookWorld,
+  { rootPath, program, confinement }: HookAppliance,
+): Promise<StepRoot> {
   const environment = await world.environment();
-  const { rootPath, program, confinement } = await world.openAppliance();
   if (isChroot(stage))
     return {
       path: world.instancePath,

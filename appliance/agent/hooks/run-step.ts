@@ -20,6 +20,8 @@ export interface StepWorld {
   readonly root: StepRoot;
   readonly files: RootFiles;
   readonly reporter: StageReporter;
+  /** The disk that an image takes the whole of later; null: none does. */
+  readonly replacedDisk: string | null;
 }
 
 /** One thing to do; its name is the field's, with its position where there are several. */
@@ -46,12 +48,16 @@ export async function runStep(fields: StepFields, world: StepWorld): Promise<voi
   }
 }
 
-function listActions(fields: StepFields, { root, files, reporter }: StepWorld): Action[] {
+function listActions(
+  fields: StepFields,
+  { root, files, reporter, replacedDisk }: StepWorld,
+): Action[] {
   const { dns, hostname, layout, systemctl } = fields;
   const each = <T>(name: string, items: readonly T[], run: (item: T) => Promise<void> | void) =>
     items.map((item, index) => ({ name: `${name} ${index + 1}`, run: () => run(item) }));
   const one = (name: string, run: (() => Promise<void>) | null): Action[] =>
     run ? [{ name, run }] : [];
+  const log = (line: string): void => reporter.log(line);
   const program = (argv: readonly string[]) => runProgram(root, argv, reporter);
   return [
     ...one('dns', dns ? () => writeDns(files, dns) : null),
@@ -63,7 +69,7 @@ function listActions(fields: StepFields, { root, files, reporter }: StepWorld): 
     ...one('sysctl', () => setSysctl(files, fields.sysctl)),
     // By name, so that ids are the same in every installation.
     ...each('users', Object.entries(fields.users).sort(byKey), ([name, user]) =>
-      applyUser(files, name, user, (line) => reporter.log(line)),
+      applyUser(files, name, user, log),
     ),
     ...each('authorized_keys', Object.entries(fields.authorized_keys), ([name, keys]) =>
       authorizeKeys(files, name, keys),
@@ -77,7 +83,7 @@ function listActions(fields: StepFields, { root, files, reporter }: StepWorld): 
       writeOverride(files, item.service, item.name, item.content),
     ),
     ...one('environment', () => setEnvironment(files, fields)),
-    ...one('layout', layout ? () => applyLayout(layout, (line) => reporter.log(line)) : null),
+    ...one('layout', layout ? () => applyLayout(layout, { replacedDisk, log }) : null),
   ];
 }
 

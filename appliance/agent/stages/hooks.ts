@@ -6,6 +6,7 @@ import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import type { HookBook, HooksModule } from '../hooks/main.ts';
+import type { InstallationFacts } from '../hooks/read-book.ts';
 import { TARGET_PATH } from '../disks/mount.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import type { ScriptWorld } from '../scripts/script-world.ts';
@@ -40,7 +41,7 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
     name: 'hooks',
     async run(reporter) {
       const fetched = hooks.hasDocuments ? await host.fetchHooks(options.signPath) : [];
-      const book = options.load().openHooks([...own, ...fetched], hooks.points, {
+      const book = options.load().openHooks([...own, ...fetched], planFacts(plan), {
         instancePath: TARGET_PATH,
         openAppliance: async () => {
           const confinement = await options.world.open();
@@ -58,13 +59,26 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
   return [stage];
 }
 
+function planFacts({ hooks, image, disks }: InstallPlan): InstallationFacts {
+  const [first] = disks;
+  return {
+    points: hooks?.points ?? [],
+    imageDisk: image && first ? diskPath(first.serial) : null,
+  };
+}
+
+/** As the environment of scripts has it. */
+function diskPath(serial: string): string {
+  return `/dev/disk/by-id/virtio-${serial}`;
+}
+
 /**
  * What hooks find in their environment: that of scripts; without scripts, Ganeti's names for what
  * the plan says.
  */
 function planEnvironment(plan: InstallPlan, parameters: OsParameters): Record<string, string> {
   const disks = plan.disks.map(
-    ({ serial }, index) => [`DISK_${index}_PATH`, `/dev/disk/by-id/virtio-${serial}`] as const,
+    ({ serial }, index) => [`DISK_${index}_PATH`, diskPath(serial)] as const,
   );
   const planned = {
     INSTANCE_NAME: plan.instance,

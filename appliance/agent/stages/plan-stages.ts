@@ -33,6 +33,9 @@ export interface PlanStages {
   readonly cleanup: readonly Stage[];
 }
 
+/** Stages whose hooks may have written to the disks before the image is. */
+const beforeImagePoints: readonly HookPoint[] = ['install.pre', 'before-install', 'before-reset'];
+
 /** Stages whose hooks find the instance mounted. */
 const mountedPoints: readonly HookPoint[] = [
   'after-install-chroot',
@@ -61,7 +64,7 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
   ];
   const mayHaveWritten =
     plan.scripts?.verify !== undefined ||
-    hasHooks(hooks, 'install.pre') ||
+    beforeImagePoints.some((point) => hasHooks(hooks, point)) ||
     hooks?.has('image.before') === true;
   const mayExecute = mountedPoints.some((point) => hasHooks(hooks, point));
   return {
@@ -69,9 +72,9 @@ export function createPlanStages(options: PlanStagesOptions): PlanStages {
       createWaitDisksStage(plan, at),
       ...(scripts?.verify ?? []),
       ...around('install.pre'),
-      ...around('image', ...createImageStages(plan, at, mayHaveWritten)),
       ...around('before-install'),
       ...around('before-reset'),
+      ...around('image', ...createImageStages(plan, at, mayHaveWritten)),
       ...around('os-scripts', ...(scripts ? [scripts.run] : [])),
       ...(mounted.length > 0 ? [createMountStage({ plan, at, world, mayExecute })] : []),
       ...mounted,

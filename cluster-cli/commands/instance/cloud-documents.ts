@@ -1,5 +1,5 @@
 import { parseDocument } from 'yaml';
-import { suggest } from '../../render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 
 /**
  * What a guest will make of a document that is most likely a mistake, in words. Nothing is refused:

@@ -2,7 +2,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { type InstanceRow, instanceFields } from '../../fields/instance-fields.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
-import { suggest } from '../../render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 
 /** `gnt-instance list [NAME…]`. @throws AppError, CommandFailure */

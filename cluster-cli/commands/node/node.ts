@@ -4,7 +4,7 @@ import type { Context } from '../../terminal/context.ts';
 import { nodeFields } from '../../fields/other-fields.ts';
 import { formatBytes, formatMiB, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
-import { suggest } from '../../render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 
 /** `gnt-node list [NODE…]`. */

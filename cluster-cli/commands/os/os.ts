@@ -5,7 +5,7 @@ import type { Context } from '../../terminal/context.ts';
 import { osFields } from '../../fields/other-fields.ts';
 import { formatTime } from '../../render/format.ts';
 import { type OutlineEntry, renderOutline } from '../../render/outline.ts';
-import { suggest } from '../../render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';

@@ -8,7 +8,7 @@ import {
   selectFields,
   sortItems,
 } from '../../../cluster-cli/render/select.ts';
-import { suggest } from '../../../cluster-cli/render/suggest.ts';
+import { suggest } from '#shared/errors/suggest.ts';
 import { renderTable } from '../../../cluster-cli/render/table.ts';
 import { sampleInstance } from '../support/samples.ts';
 

@@ -24,7 +24,7 @@ const plan = (parts: Partial<InstallParts>) =>
   );
 const reset = ['before-reset', 'after-reset-chroot', 'after-reset'];
 const usual = hookPoint.options.filter((point) => !reset.includes(point));
-const early = ['install.pre', 'image', 'before-install'];
+const early = ['install.pre', 'before-install', 'image'];
 const late = ['after-install-chroot', 'personalize', 'after-install', 'install.post'];
 
 test('one machine does it all, and has all stages; those of a reset in reinstallations only', () => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { parseHookDocument } from '../../../../appliance/agent/hooks/document.ts';
+import { compileGoRegex } from '../../../../appliance/agent/hooks/go-regex.ts';
 import { hookDocument } from './support/temp-root.ts';
 
 const parse = (text: string) => parseHookDocument(hookDocument(text));
@@ -110,6 +112,62 @@ test('partitions are made where no disk is mounted, on a device that is named in
     layout('device: {path: /dev/vda}').replace('before-install', 'after-reset-chroot.after'),
     /"layout" changes disks, which are mounted in this stage/,
   );
+});
+
+test("Kairos' names of stages are ours, those of other times are told, and a stage by two names has the steps of both", () => {
+  const document = parse(`stages:
+  kairos-install.pre.before: [{name: a}]
+  kairos-install.pre: [{name: b}]
+  install.pre: [{name: c}]
+  kairos-install.after: [{name: d}]
+  kairos-install.after.after: [{name: e}]
+  boot.after: [{nonsense: 1}]
+  provider-kairos.bootstrap.before: [{}]
+  kairos-uki-install.pre: [{}]
+  after-upgrade-chroot: [{}]
+`);
+  const names = [...document.stages].map(([stage, steps]) => [
+    stage,
+    steps.map(({ name }) => name),
+  ]);
+  assert.deepEqual(names, [
+    ['install.pre.before', ['a']],
+    ['install.pre', ['b', 'c']],
+    ['install.post', ['d']],
+    ['install.post.after', ['e']],
+  ]);
+  assert.deepEqual(document.ignored, [
+    'stage boot.after',
+    'stage provider-kairos.bootstrap.before',
+    'stage kairos-uki-install.pre',
+    'stage after-upgrade-chroot',
+  ]);
+});
+
+test('a stage that is mistyped is an error with the name that was meant', () => {
+  const hintOf = (text: string): string | undefined => {
+    try {
+      parse(text);
+      return undefined;
+    } catch (error) {
+      assert.ok(isAppError(error, 'HOOK_FAILED'));
+      return error.hint;
+    }
+  };
+  assert.equal(hintOf('stages: {after-instal-chroot: []}'), 'did you mean after-install-chroot?');
+  assert.equal(hintOf('stages: {kairos-instal.pre: []}'), 'did you mean kairos-install.pre?');
+  assert.equal(hintOf('stages: {nework: []}'), 'did you mean network?');
+  assert.equal(hintOf('stage: {boot: []}'), 'did you mean stages?');
+  refused('stages: {boot: [], SECRET-of-someone: []}', /no such stage: number 2 of "stages"$/);
+});
+
+test("expressions are Go's: flags in front, named groups and classes; what Go does not compile is refused", () => {
+  const [step] = stepsOf("- {only_os: '(?i)DEBIAN', only_arch: '^(?P<a>[[:alpha:]]+)64\\z'}") ?? [];
+  assert.equal(step?.only_os, '(?i)DEBIAN');
+  for (const source of ['a(?=b)', '(?!x).*', '(a)\\1', '(?<=a)b', 'a(?i)b', '[[:^alpha:]]'])
+    refused(`stages: {install.pre: [{only_os: '${source}'}]}`, /only_os: not a regular expression/);
+  const matching = compileGoRegex('^(?P<a>[[:alpha:]]+)64$').exec('amd64');
+  assert.equal(matching?.groups?.['a'], 'amd');
 });
 
 test('a document of aliases that multiply is refused instead of unfolded', () => {

@@ -8,6 +8,7 @@ import {
   type HookWorld,
   openHooks,
 } from '../../../../../appliance/agent/hooks/main.ts';
+import type { InstallationFacts } from '../../../../../appliance/agent/hooks/read-book.ts';
 import { NO_WORLD } from '../../../../../appliance/agent/scripts/confine.ts';
 import type { StageReporter } from '../../../../../appliance/agent/report/stage.ts';
 
@@ -46,18 +47,27 @@ export class TempRoot implements Disposable {
     rmSync(this.#directory, { recursive: true });
   }
 
-  open(documents: readonly HookDocument[], world: Partial<HookWorld> = {}): HookBook {
-    return openHooks(documents, hookPoint.options, {
-      instancePath: this.path,
-      openAppliance: async () => ({
-        rootPath: this.path,
-        program: { path: this.path },
-        confinement: NO_WORLD,
-      }),
-      environment: async () => ({ PATH: '/bin' }),
-      architecture: 'x64',
-      ...world,
-    });
+  open(
+    documents: readonly HookDocument[],
+    world: Partial<HookWorld> = {},
+    facts: Partial<InstallationFacts> = {},
+  ): HookBook {
+    const usual = { points: hookPoint.options, imageDisk: null };
+    return openHooks(
+      documents,
+      { ...usual, ...facts },
+      {
+        instancePath: this.path,
+        openAppliance: async () => ({
+          rootPath: this.path,
+          program: { path: this.path },
+          confinement: NO_WORLD,
+        }),
+        environment: async () => ({ PATH: '/bin' }),
+        architecture: 'x64',
+        ...world,
+      },
+    );
   }
 }
 

@@ -1,0 +1,67 @@
+import type { HookDocument } from '#shared/contract/hooks.ts';
+import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { parseHookDocument } from './document.ts';
+import { type OrderedStep, orderSteps } from './order.ts';
+import { comesBeforeImage } from './stage-names.ts';
+
+/** What a machine is going to do, as far as hooks can be right or wrong for it. */
+export interface InstallationFacts {
+  /** The stages that are this machine's to run. */
+  readonly points: readonly HookPoint[];
+  /** The disk that an image is written to, by the name that scripts have for it; null: no image. */
+  readonly imageDisk: string | null;
+}
+
+/** All hooks of an installation, read and put in order. */
+export interface ReadBook {
+  /** Documents in the order in which they are run: `cluster/10-users.yaml`. */
+  readonly files: readonly string[];
+  readonly stages: ReadonlyMap<HookStage, readonly OrderedStep[]>;
+  /** What documents say that no stage of an installation has; a line each. */
+  readonly remarks: readonly string[];
+}
+
+/**
+ * Reads documents, in the order in which they are run. Everything about them that can be refused
+ * without the machine that runs them, is refused here.
+ * @throws AppError HOOK_FAILED
+ */
+export function readBook(documents: readonly HookDocument[], facts: InstallationFacts): ReadBook {
+  const parsed = documents.map(parseHookDocument);
+  const stages = new Map<HookStage, readonly OrderedStep[]>();
+  for (const stage of new Set(parsed.flatMap((document) => [...document.stages.keys()]))) {
+    const steps = orderSteps(
+      parsed.map(({ file, name, stages: own }) => ({ file, name, steps: own.get(stage) ?? [] })),
+    );
+    for (const step of steps) requireLasting(step, stage, facts);
+    const isOurs = facts.points.some((point) => stage === point || stage.startsWith(`${point}.`));
+    if (isOurs && steps.length > 0) stages.set(stage, steps);
+  }
+  return {
+    files: parsed.map(({ file }) => file),
+    stages,
+    remarks: parsed
+      .filter(({ ignored }) => ignored.length > 0)
+      .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+  };
+}
+
+function requireLasting(
+  { label, file, fields }: OrderedStep,
+  stage: HookStage,
+  { imageDisk }: InstallationFacts,
+): void {
+  if (imageDisk === null || !comesBeforeImage(stage)) return;
+  if (fields.layout?.device.path !== imageDisk) return;
+  throw layoutIsReplaced(`${label} of ${file}: `);
+}
+
+/** @param where who asks for it */
+export function layoutIsReplaced(where = ''): AppError {
+  return new AppError(
+    'HOOK_FAILED',
+    `${where}"layout" is of the disk that the image is written to afterwards`,
+    { hint: 'move it to image.after' },
+  );
+}

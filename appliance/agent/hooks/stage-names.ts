@@ -1,0 +1,59 @@
+import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+
+/** Kairos' names for stages of ours. */
+const aliases: Readonly<Record<string, 'install.pre' | 'install.post'>> = {
+  'kairos-install.pre': 'install.pre',
+  // It unmounts everything before.
+  'kairos-install.after': 'install.post',
+};
+
+/**
+ * Kairos' stages of other times: the guest's own boot, its upgrades, a provider's work, and
+ * installations of its own with Trusted Boot.
+ */
+const foreignStages = [
+  ...['rootfs', 'initramfs', 'boot', 'fs', 'network', 'reconcile'],
+  ...['before-upgrade', 'after-upgrade', 'after-upgrade-chroot'],
+  ...['install', 'reset', 'upgrade'].flatMap((action) => [
+    `kairos-uki-${action}.pre`,
+    `kairos-uki-${action}.after`,
+  ]),
+  'provider-kairos.bootstrap',
+];
+
+const suffixes = ['', '.before', '.after'] as const;
+
+const ours: ReadonlyMap<string, HookStage> = new Map<string, HookStage>([
+  ...hookStages.map((stage) => [stage, stage] as const),
+  ...Object.entries(aliases).flatMap(([alias, point]) =>
+    suffixes.map((suffix) => [`${alias}${suffix}`, `${point}${suffix}`] as const),
+  ),
+]);
+const foreign = new Set(
+  foreignStages.flatMap((stage) => suffixes.map((suffix) => `${stage}${suffix}`)),
+);
+
+export type StageMeaning =
+  | { readonly kind: 'ours'; readonly stage: HookStage }
+  | { readonly kind: 'foreign' }
+  /** Nobody's, with the name that was most likely meant. */
+  | { readonly kind: 'unknown'; readonly nearest: string | null };
+
+/** What the name of a stage in a document means to an installation. */
+export function findStage(name: string): StageMeaning {
+  const stage = ours.get(name);
+  if (stage !== undefined) return { kind: 'ours', stage };
+  if (foreign.has(name)) return { kind: 'foreign' };
+  return { kind: 'unknown', nearest: suggest(name, [...ours.keys(), ...foreign]) };
+}
+
+/** Stages whose steps run with the instance's root as theirs. */
+export function isChroot(stage: HookStage): boolean {
+  return /-chroot(\.|$)/.test(stage);
+}
+
+/** Stages after which an image takes the whole of its disk. */
+export function comesBeforeImage(stage: HookStage): boolean {
+  return /^(install\.pre|before-install|before-reset)(\.|$)|^image\.before$/.test(stage);
+}
