@@ -32,7 +32,7 @@ const layers = {
       'log',
       'paths',
     ],
-    ...['files', 'stream', 'http', 'socket', 'process', 'sys', 'store'],
+    ...['files', 'stream', 'http', 'socket', 'process', 'sys', 'powerless', 'store'],
   ],
 };
 
@@ -64,6 +64,20 @@ module.exports = {
       severity: 'error',
       from: { path: '^appliance/agent/' },
       to: { path: '^appliance/(image/|main.ts)' },
+    },
+    {
+      name: 'noded-parses-no-yaml',
+      comment: "YAML is the users': it is read in the appliance, or by a process without power.",
+      severity: 'error',
+      from: { path: '^noded/' },
+      to: { path: 'node_modules/yaml/' },
+    },
+    {
+      name: 'the-builder-reads-no-hooks',
+      comment: 'It is root, and has them judged (shared/powerless/judge-hooks.ts).',
+      severity: 'error',
+      from: { path: '^appliance/(image/|main.ts)' },
+      to: { path: '^appliance/agent/hooks/' },
     },
     {
       name: 'nobody-imports-tests',

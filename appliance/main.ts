@@ -52,7 +52,7 @@ async function buildCommand(flags: BuildFlags, signal: AbortSignal): Promise<voi
       hooks: {
         keptIn: applianceHooksFile,
         ...(hooks !== undefined && {
-          given: hooks === NO_HOOKS ? [] : await readOwnHooks(hooks),
+          given: hooks === NO_HOOKS ? [] : await readOwnHooks(hooks, signal),
         }),
       },
       force: flags.force === true,

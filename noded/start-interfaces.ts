@@ -17,6 +17,7 @@ import { examineHost } from './doctor/examine-host.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import type { HookChecker } from './os/check-hooks.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import type { PeerLink } from './peers/peer-link.ts';
 import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
@@ -32,6 +33,7 @@ export interface InterfacesParts {
   readonly host: NodeHost;
   readonly guests: NodeGuests;
   readonly osRegistry: OsRegistry;
+  readonly hookChecker: HookChecker;
   readonly jobs: JobEngine;
   readonly metrics: NodeMetrics;
   readonly clock: Clock;
@@ -107,13 +109,18 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 
 /** What this node answers from, without asking others. */
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
-  const { version, config, records, host, guests, osRegistry, jobs, metrics } = parts;
+  const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, applianceFiles, accelerators } = host;
   const { keeper, metad, orphans } = guests;
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
-    ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
+    ...{
+      hookChecker,
+      osSearchPath: config.osSearchPath,
+      logDir: config.paths.logDir,
+      storeDescription,
+    },
     overview: createOwnOverview(sources),
     clusterKey,
     describeNode: sources.describeNode,

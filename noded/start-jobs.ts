@@ -12,6 +12,7 @@ import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
+import type { HookChecker } from './os/check-hooks.ts';
 import type { HostCopies } from './os/host-copies.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { programCommand } from './program-command.ts';
@@ -26,6 +27,7 @@ export interface JobsParts {
   readonly guests: NodeGuests;
   readonly osRegistry: OsRegistry;
   readonly hostCopies: HostCopies;
+  readonly hookChecker: HookChecker;
   readonly metrics: Pick<NodeMetrics, 'jobEnded' | 'stageEnded'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,7 +38,8 @@ export interface JobsParts {
  * be there for.
  */
 export function startJobs(parts: JobsParts): JobEngine {
-  const { config, records, host, guests, osRegistry, hostCopies, metrics, clock, logger } = parts;
+  const { config, records, host, guests, osRegistry, hostCopies, hookChecker } = parts;
+  const { metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
   const { owns } = records;
   const { clusters, instances } = records.patient;
@@ -51,7 +54,7 @@ export function startJobs(parts: JobsParts): JobEngine {
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
-      ...{ logDir: paths.logDir, hooksDir: paths.hooksDir, logger, clock },
+      ...{ hookChecker, logDir: paths.logDir, logger, clock },
     }),
   });
 }

@@ -13,6 +13,7 @@ import { statusOf } from './instances/describe-instance.ts';
 import { forgetOldJobs } from './jobs/forget-old-jobs.ts';
 import { createNodeMetrics } from './node-metrics.ts';
 import { sweepChannelCommands } from './os/channel-commands.ts';
+import { createHookChecker } from './os/check-hooks.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
 import { startReconciler } from './reconcile.ts';
@@ -52,6 +53,11 @@ export async function startNode(
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
   const hostCopies = createHostCopies(config.paths.hostCopiesDir, children.launch);
   await hostCopies.sweep();
+  const hookChecker = createHookChecker({
+    clusterDir: paths.hooksDir,
+    applianceFile: paths.applianceHooksFile,
+    firstUid: config.machineUsers.first,
+  });
   await sweepChannelCommands(config.paths.channelCommandsDir);
   const metrics = createNodeMetrics(startedAtMs);
   const jobs = startJobs({
@@ -61,6 +67,7 @@ export async function startNode(
     guests,
     osRegistry,
     hostCopies,
+    hookChecker,
     metrics,
     clock,
     logger,
@@ -80,7 +87,17 @@ export async function startNode(
   undo.use(forgetOldJobs({ jobs: records.jobs, owns: records.owns, logger, clock }));
   undo.use(
     await startInterfaces({
-      ...{ version: VERSION, startedAtMs, config, records, host, guests, osRegistry, jobs },
+      ...{
+        version: VERSION,
+        startedAtMs,
+        config,
+        records,
+        host,
+        guests,
+        osRegistry,
+        hookChecker,
+        jobs,
+      },
       ...{ metrics, clock, logger },
     }),
   );

@@ -3,11 +3,12 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { ApplianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { type HookFile, hookFiles, MAX_HOOKS_BYTES } from '#shared/contract/hooks.ts';
-import { fileName } from '#shared/contract/primitives.ts';
-import { AppError, isAppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { fileName, hookPoint } from '#shared/contract/primitives.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
 import { readHookFolder } from '#shared/files/read-hook-folder.ts';
-import { parseHookDocument } from '../agent/hooks/document.ts';
+import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
+import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/powerless/plan-powerless.ts';
 import { encodeCpio } from './cpio.ts';
 import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
 
@@ -16,40 +17,31 @@ import { HOOKS_ARCHIVE_FOLDER } from './init-scripts.ts';
  * is refused here already.
  * @throws AppError VALIDATION that names the document, never its content; FILE_UNREADABLE
  */
-export async function readOwnHooks(folder: string): Promise<HookFile[]> {
+export async function readOwnHooks(folder: string, signal?: AbortSignal): Promise<HookFile[]> {
   const hooks = await readHookFolder(folder, { followLinks: true, mayBeMissing: false });
   if (hooks.length === 0)
     throw new AppError('VALIDATION', `${folder} holds no hook documents`, {
       hint: 'their names end in .yaml or .yml; --hooks default takes hooks away',
     });
-  for (const hook of hooks) requireUsable(folder, hook);
+  for (const hook of hooks) requireName(folder, hook);
   const bytes = hooks.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0);
   if (bytes > MAX_HOOKS_BYTES)
     throw new AppError(
       'VALIDATION',
       `${folder} holds hooks of ${bytes} bytes, ${MAX_HOOKS_BYTES} are possible`,
     );
+  // For any installation: which one it will be part of, nobody knows.
+  const facts = { points: hookPoint.options, imageDisk: null };
+  const documents = hooks.map((hook) => ({ source: 'appliance' as const, ...hook }));
+  await judgeHooks({ documents, facts }, { firstUid: DEFAULT_FIRST_POWERLESS_UID, signal });
   return hooks;
 }
 
-function requireUsable(folder: string, hook: HookFile): void {
-  if (!fileName.safeParse(hook.name).success)
-    throw new AppError(
-      'VALIDATION',
-      `hooks ${join(folder, hook.name)}: not a name for a document`,
-      {
-        hint: 'letters, digits, and _ + . - after the first one: 10-users.yaml',
-      },
-    );
-  try {
-    parseHookDocument({ source: 'appliance', ...hook });
-  } catch (error) {
-    if (!isAppError(error, 'HOOK_FAILED')) throw error;
-    throw new AppError('VALIDATION', error.message, {
-      hint: error.hint,
-      cause: error,
-    });
-  }
+function requireName(folder: string, hook: HookFile): void {
+  if (fileName.safeParse(hook.name).success) return;
+  throw new AppError('VALIDATION', `hooks ${join(folder, hook.name)}: not a name for a document`, {
+    hint: 'letters, digits, and _ + . - after the first one: 10-users.yaml',
+  });
 }
 
 /**

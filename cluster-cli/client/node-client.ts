@@ -8,6 +8,7 @@ import {
   clusterInfo,
   cryptoRenewed,
   doctorReport,
+  dryRunAccepted,
   exportInfo,
   jobSubmitted,
   listedNode,
@@ -18,6 +19,7 @@ import {
   type ClusterInfo,
   type CryptoRenewed,
   type DoctorReport,
+  type DryRunAccepted,
   type ListedNode,
   type ListedOrphan,
   type ExportInfo,
@@ -25,6 +27,7 @@ import {
   type OsInfo,
 } from '#shared/contract/api.ts';
 import { fullChannel } from '#shared/contract/error-details.ts';
+import { hookBook, type HookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
@@ -83,7 +86,7 @@ export interface NodeClient {
   /** Submits a job and gives its id. */
   submit(opcode: Opcode): Promise<number>;
   /** Checks and prerequisites only. */
-  dryRun(opcode: Opcode): Promise<void>;
+  dryRun(opcode: Opcode): Promise<DryRunAccepted>;
   cancelJob(id: number): Promise<void>;
   /** NDJSON of JobEvent. */
   jobEvents(id: number, signal?: AbortSignal): Promise<IncomingMessage>;
@@ -100,6 +103,8 @@ export interface NodeClient {
    * is full.
    */
   send(name: string, bytes: Buffer): Promise<true | number>;
+  /** The hooks of its next installation. */
+  hooks(name: string): Promise<HookBook>;
   /** Where the host finds the disks of an instance. */
   disks(name: string): Promise<ActiveDisk[]>;
   /** Ends the session tokens of the instance's ec2 dialect. */
@@ -149,7 +154,8 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     // Waits for the locks of the instance as a job does, so it has no limit of its own.
     async dryRun(opcode) {
       const path = '/v1/jobs?dry-run=1';
-      await discard(await succeed(endpoint, { method: 'POST', path, body: jsonBody(opcode) }));
+      const response = await succeed(endpoint, { method: 'POST', path, body: jsonBody(opcode) });
+      return dryRunAccepted.parse(parseJson(await readAll(response)));
     },
     async cancelJob(id) {
       await discard(await succeed(endpoint, { method: 'DELETE', path: `/v1/jobs/${id}` }));
@@ -197,6 +203,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       await discard(await orFailure(response));
       return true;
     },
+    hooks: (name) => get(`${instancePath(name)}/hooks`, hookBook),
     disks: (name) => get(`${instancePath(name)}/disks`, activeDisk.array()),
     async replaceTokens(name) {
       const path = `${instancePath(name)}/tokens`;

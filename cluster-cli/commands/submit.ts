@@ -7,6 +7,7 @@ import type { Context } from '../terminal/context.ts';
 import { CommandFailure } from '../failures/failure.ts';
 import { describeIssue } from './describe-issue.ts';
 import { watchJob } from '../progress/watch.ts';
+import { renderHookBook } from '../render/hook-book.ts';
 import { promptHidden, promptShown } from '../terminal/prompt.ts';
 
 /** Options of every command that makes a job. */
@@ -32,12 +33,12 @@ export async function submitAndWatch(
   return withSecrets(context, validated, async (full) => {
     warnOfShortValues(context, full);
     if (options.dryRun) {
-      await client.dryRun(full);
-      context.print(
-        options.json
-          ? JSON.stringify({ ok: true })
-          : `${full.opcode} would be accepted; nothing was changed`,
-      );
+      const accepted = await client.dryRun(full);
+      if (options.json) context.print(JSON.stringify(accepted));
+      else {
+        context.print(`${full.opcode} would be accepted; nothing was changed`);
+        if (accepted.hooks) context.print(renderHookBook(accepted.hooks).join('\n'));
+      }
       return null;
     }
     const id = await client.submit(full);

@@ -1,10 +1,14 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
+import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
+import { hasMedium } from '../instances/plan-boot.ts';
+import type { HookChecker } from '../os/check-hooks.ts';
+import type { OsRegistry } from '../os/os-registry.ts';
 import { installLogPath, readInstallLog } from '../host/install-log.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
@@ -13,11 +17,13 @@ export interface InstanceRoutesDependencies {
   readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid'>;
   readonly disks: Pick<InstanceDisks, 'activate'>;
+  readonly osRegistry: Pick<OsRegistry, 'find'>;
+  readonly hookChecker: HookChecker;
   readonly logDir: string;
 }
 
 export function instanceRoutes(dependencies: InstanceRoutesDependencies): readonly AnyApiRoute[] {
-  const { overview, instances, disks, logDir } = dependencies;
+  const { overview, instances, disks, osRegistry, hookChecker, logDir } = dependencies;
   return [
     question('/v1/instances', 'All instances', instanceInfo.array(), async () => [
       ...(await overview.instances()),
@@ -54,6 +60,24 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
       },
     }),
+    question(
+      '/v1/instances/{name}/hooks',
+      'The hooks of its next installation, in the order in which they are run',
+      hookBook,
+      async (params) => {
+        const instance = await instances.findByName(params.name);
+        const { osType, osImage, hooks } = instance;
+        const os = osType === null ? null : await osRegistry.find(osType);
+        const { book } = await hookChecker.check({
+          osPath: os?.definition.path ?? null,
+          instance: hooks,
+          ...{ hasImage: osImage !== null, isReinstall: true },
+        });
+        const none = { stages: [], remarks: ['an installation from a medium runs no hooks'] };
+        if (hasMedium(instance.installParameters)) return none;
+        return book ?? { stages: [], remarks: [] };
+      },
+    ),
     question(
       '/v1/instances/{name}/disks',
       'Where the host finds its disks',

@@ -43,8 +43,8 @@ export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute
       answers: { 200: dryRunAccepted, 202: jobSubmitted },
       handle: async ({ query, body, signal }) => {
         if (query['dry-run'] === '1') {
-          await jobs.dryRun(body, signal);
-          return { status: 200, body: { ok: true } };
+          const preview = await jobs.dryRun(body, signal);
+          return { status: 200, body: { ok: true, ...preview } };
         }
         const id = await jobs.submit(body, {
           isDryRun: query['dry-run'] === 'job',

@@ -11,6 +11,7 @@ import {
   nodeInfo,
   osInfo,
 } from '#shared/contract/api.ts';
+import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
@@ -23,6 +24,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ClusterInfo: clusterInfo,
   DoctorReport: doctorReport,
   ExportInfo: exportInfo,
+  HookBook: hookBook,
   DryRunAccepted: dryRunAccepted,
   InstanceInfo: instanceInfo,
   JobEvent: jobEvent,

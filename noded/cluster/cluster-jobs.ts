@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jobSubmitted } from '#shared/contract/api.ts';
+import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -57,7 +57,9 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
     dryRun: async (opcode, signal) => {
       const node = await nodeFor(opcode, dependencies);
       if (node === nodeName) return own.dryRun(opcode, signal);
-      await askPeer(peers, node, post(opcode, { 'dry-run': '1' }, signal), z.unknown());
+      const asked = post(opcode, { 'dry-run': '1' }, signal);
+      const { hooks } = await askPeer(peers, node, asked, dryRunAccepted);
+      return hooks ? { hooks } : {};
     },
     cancel: async (id) => {
       const node = runnerOf(await own.get(id));

@@ -10,3 +10,8 @@ export function dumpSerial(disk: number): string {
 export function diskSerial(index: number): string {
   return `disk${index}`;
 }
+
+/** Where the appliance has it, by the name that scripts and hooks know. */
+export function diskPathInAppliance(index: number): string {
+  return `/dev/disk/by-id/virtio-${diskSerial(index)}`;
+}

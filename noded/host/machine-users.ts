@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { DEFAULT_FIRST_POWERLESS_UID } from '#shared/powerless/plan-powerless.ts';
 
 /**
  * The users that machines run as: numbers without names, one for each process that a machine is.
@@ -17,11 +18,7 @@ export interface MachineUsers {
 
 /** PID_MAX_LIMIT of 64-bit Linux (linux/threads.h): numbers of processes are below it. */
 const PROCESS_NUMBERS = 4_194_304;
-/**
- * Nobody gives out numbers from here on: adduser ends at 60,000, systemd's containers at
- * 1,879,048,191, SSSD and FreeIPA at 2,000,200,000, subordinate ids at 600,100,000.
- */
-export const DEFAULT_FIRST_MACHINE_UID = 2_100_000_000;
+export const DEFAULT_FIRST_MACHINE_UID = DEFAULT_FIRST_POWERLESS_UID;
 /** Numbers of 16 bits have special ones among them (nobody is 65534). */
 const MIN_FIRST_UID = 65_536;
 /** Programs that keep a number with its sign are still about. */

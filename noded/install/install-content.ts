@@ -7,7 +7,7 @@ import type { OsSelection } from '../os/os-registry.ts';
 import { packDefinition } from '../os/pack-definition.ts';
 import { planInstanceEnvironment } from '../os/instance-environment.ts';
 import type { ScriptOperation } from '../os/script-environment.ts';
-import { diskSerial } from '../disks/disk-serials.ts';
+import { diskPathInAppliance } from '../disks/disk-serials.ts';
 import { planInstall, type PlannedScript } from './plan-install.ts';
 
 export interface InstallContentInput {
@@ -40,7 +40,7 @@ export async function buildInstallContent(input: InstallContentInput): Promise<I
           os,
           operation: input.operation,
           runsIn: 'appliance',
-          diskPath: (index) => `/dev/disk/by-id/virtio-${diskSerial(index)}`,
+          diskPath: diskPathInAppliance,
         });
   return {
     plan: planInstall({

@@ -1,5 +1,6 @@
 import { type HookPoint, hookPoint } from '#shared/contract/primitives.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
+import { hookPointsOf } from '../os/hook-points.ts';
 
 /** What an installation consists of, as far as it decides who does what where. */
 export interface InstallParts {
@@ -31,7 +32,6 @@ export type InstallPhase =
 const scriptsAt = hookPoint.options.indexOf('os-scripts');
 const earlyHooks: readonly HookPoint[] = hookPoint.options.slice(0, scriptsAt);
 const lateHooks: readonly HookPoint[] = hookPoint.options.slice(scriptsAt + 1);
-const reinstallHooks: readonly HookPoint[] = ['before-reset', 'after-reset-chroot', 'after-reset'];
 
 /**
  * What an appliance without the instance's disks can say of an installation before it destroys
@@ -60,8 +60,9 @@ export function planLook(
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;
+  const had = hookPointsOf(parts);
   const ofThisRun = (points: readonly HookPoint[]): readonly HookPoint[] =>
-    parts.isReinstall ? points : points.filter((point) => !reinstallHooks.includes(point));
+    points.filter((point) => had.includes(point));
   const early = ofThisRun(earlyHooks);
   const late = ofThisRun(lateHooks);
   const appliance = (

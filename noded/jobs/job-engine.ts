@@ -5,7 +5,13 @@ import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { describeFailure } from './describe-failure.ts';
-import { handlerOf, summarizeOpcode, type JobContext, type JobHandlers } from './job-handler.ts';
+import {
+  handlerOf,
+  summarizeOpcode,
+  type JobContext,
+  type JobHandlers,
+  type Preview,
+} from './job-handler.ts';
 import type { JobRepository } from './job-repository.ts';
 import type { JobService, SubmitOptions } from './job-service.ts';
 import { JobStream } from './job-stream.ts';
@@ -151,11 +157,11 @@ class LockingJobEngine implements JobEngine {
     };
   }
 
-  async dryRun(opcode: Opcode, signal: AbortSignal): Promise<void> {
+  async dryRun(opcode: Opcode, signal: AbortSignal): Promise<Preview> {
     const handler = handlerOf(this.#dependencies.handlers, opcode);
     const held = await this.#locks.acquire(DRY_RUN, handler.locks(opcode), signal);
     try {
-      await handler.prepare(opcode, signal);
+      return (await handler.prepare(opcode, signal)).preview ?? {};
     } finally {
       held.release();
     }

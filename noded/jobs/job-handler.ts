@@ -1,3 +1,5 @@
+import type { DryRunAccepted } from '#shared/contract/api.ts';
+import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { InstallStage } from '#shared/contract/primitives.ts';
 import type { Opcode, OpcodeName, OpcodeOf } from '#shared/contract/opcode.ts';
 
@@ -27,7 +29,21 @@ export interface JobContext {
  * What `check` and `prerequisites` agreed on: run it, and its answer is the job's result (plain
  * JSON, no private values).
  */
-export type Execution = (context: JobContext) => Promise<unknown>;
+export interface Execution {
+  (context: JobContext): Promise<unknown>;
+  /** What whoever only asks is told beside the yes. */
+  readonly preview?: Preview;
+}
+
+export type Preview = Omit<DryRunAccepted, 'ok'>;
+
+/** An execution that can say something of what it would do. */
+export function withPreview(
+  { hooks }: { readonly hooks: HookBook | null },
+  execute: (context: JobContext) => Promise<unknown>,
+): Execution {
+  return hooks === null ? execute : Object.assign(execute, { preview: { hooks } });
+}
 
 /** An operation, in Ganeti's phases. Everything before the execution changes nothing. */
 export interface JobHandler<Op extends Opcode> {

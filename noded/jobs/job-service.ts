@@ -1,3 +1,4 @@
+import type { Preview } from './job-handler.ts';
 import type { JobRecord, JobEvent } from '#shared/contract/job.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import type { Submitter } from '#shared/contract/submitter.ts';
@@ -17,8 +18,12 @@ export interface JobService {
    * @throws AppError TOO_MANY_JOBS
    */
   submit(opcode: Opcode, options?: SubmitOptions): Promise<number>;
-  /** Checks and prerequisites only. @throws AppError what the job would be refused with */
-  dryRun(opcode: Opcode, signal: AbortSignal): Promise<void>;
+  /**
+   * Checks and prerequisites only.
+   * @returns what it would do, as far as there is something to say
+   * @throws AppError what the job would be refused with
+   */
+  dryRun(opcode: Opcode, signal: AbortSignal): Promise<Preview>;
   /** @throws AppError JOB_NOT_FOUND; CONFLICT when it has ended */
   cancel(id: number): Promise<void>;
   /** @throws AppError JOB_NOT_FOUND */

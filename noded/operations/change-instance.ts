@@ -96,6 +96,7 @@ export function modifyInstanceHandler(
       const planned = applyChanges(instance, opcode);
       if (changesFiles(opcode)) await checkHostPaths(planned, dependencies.clusters);
       if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
+      if (opcode.hooks !== undefined) await checkHooks(planned, dependencies, signal);
       if (changesOs(opcode)) await checkOs(planned, takeSecrets(opcode), dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
@@ -140,6 +141,19 @@ function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const { osParameters, osParametersPrivate, osParametersSecret } = opcode;
   const names = Object.keys({ ...osParameters, ...osParametersPrivate, ...osParametersSecret });
   return opcode.osType !== undefined || names.length > 0;
+}
+
+/** Hooks are read now, not at the next reinstallation, which may be years away. */
+async function checkHooks(
+  { osType, osImage, hooks }: InstanceRecord,
+  { osRegistry, hookChecker }: OperationDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  if (hooks.length === 0) return;
+  const os = osType === null ? null : await osRegistry.find(osType);
+  const osPath = os?.definition.path ?? null;
+  const query = { osPath, instance: hooks, hasImage: osImage !== null, isReinstall: true };
+  await hookChecker.check(query, signal);
 }
 
 /** The OS is there, and content with the parameters. */

@@ -1,10 +1,10 @@
 import { isAbsolute } from 'node:path';
+import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
-import { collectHooks } from '../os/collect-hooks.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
@@ -35,6 +35,8 @@ export interface InstallDecision {
   readonly isFromMedium: boolean;
   readonly parameters: OsParameters;
   readonly hooks: readonly HookDocument[];
+  /** Their order, for a reader; null where there are none. */
+  readonly hookBook: HookBook | null;
 }
 
 export interface GivenToCheck {
@@ -42,6 +44,7 @@ export interface GivenToCheck {
   readonly signal: AbortSignal;
   /** Seconds for the installation, and so for `verify`; 0 means no limit. */
   readonly timeoutS: number;
+  readonly isReinstall: boolean;
   /** The disks are filled by the OS definition's `import`. */
   readonly isImport?: boolean;
 }
@@ -92,12 +95,24 @@ export async function checkInstall(
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate === 'file') await dependencies.disks.checkSpace();
-  const hooks = await collectHooks({
-    clusterDir: dependencies.hooksDir,
-    osPath: decision.os?.definition.path ?? null,
-    instance: instance.hooks,
-  });
-  return { ...decision, hooks };
+  return { ...decision, ...(await checkHooks(instance, decision, given, dependencies)) };
+}
+
+async function checkHooks(
+  instance: Installable,
+  { os, isFromMedium }: Pick<InstallDecision, 'os' | 'isFromMedium'>,
+  { isReinstall, signal }: GivenToCheck,
+  { hookChecker }: OperationDependencies,
+): Promise<Pick<InstallDecision, 'hooks' | 'hookBook'>> {
+  // A medium installs by itself, and runs none.
+  if (isFromMedium) return { hooks: [], hookBook: null };
+  const osPath = os?.definition.path ?? null;
+  const hasImage = instance.osImage !== null;
+  const { documents, book } = await hookChecker.check(
+    { osPath, instance: instance.hooks, hasImage, isReinstall },
+    signal,
+  );
+  return { hooks: documents, hookBook: book };
 }
 
 async function checkOs(
@@ -105,7 +120,7 @@ async function checkOs(
   isFromMedium: boolean,
   given: GivenToCheck,
   { osRegistry, clusters, hostCopies }: OperationDependencies,
-): Promise<Omit<InstallDecision, 'hooks'>> {
+): Promise<Omit<InstallDecision, 'hooks' | 'hookBook'>> {
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
   if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };

@@ -11,7 +11,7 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import { describeUnread } from '../instances/unread-values.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import { type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -49,13 +49,16 @@ export function createInstanceHandler(
       const timeoutS = installTimeoutOf(opcode, planned, await clusters.load());
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal, timeoutS, isImport: imported !== null },
+        {
+          ...{ secrets: secrets.osParameters, signal, timeoutS, isReinstall: false },
+          isImport: imported !== null,
+        },
         dependencies,
       );
       await disks.checkSizes(planned.disks);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
-      return async (context) => {
+      return withPreview({ hooks: decision.hookBook }, async (context) => {
         // What was checked, not what the paths lead to by now.
         await using pinned = imported === null ? null : await imported.pin();
         using held = new DisposableStack();
@@ -104,7 +107,7 @@ export function createInstanceHandler(
         );
         if (opcode.start) await runner.start(installed, secrets, context);
         return { name: created.name, uuid: created.uuid, stages: installed.install?.stages ?? [] };
-      };
+      });
     },
   };
 }

@@ -12,6 +12,7 @@ import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
+import type { HookChecker } from '../os/check-hooks.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 
@@ -35,8 +36,7 @@ export interface OperationDependencies {
   readonly services: ExposedServices;
   readonly exports: ExportStore;
   readonly logDir: string;
-  /** The cluster's hooks. */
-  readonly hooksDir: string;
+  readonly hookChecker: HookChecker;
   readonly logger: Logger;
   readonly clock: Clock;
 }

@@ -8,7 +8,7 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import { describeUnread } from '../instances/unread-values.ts';
-import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -49,13 +49,13 @@ export function reinstallInstanceHandler(
       const timeoutS = installTimeoutOf(opcode, current, await clusters.load());
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal, timeoutS },
+        { secrets: secrets.osParameters, signal, timeoutS, isReinstall: true },
         dependencies,
       );
       if (opcode.keepOld === true) await requireRoomBeside(disks, planned, 0);
       await checkHostPaths(planned, clusters);
       await runner.checkRunnable(planned);
-      return async (context) => {
+      return withPreview({ hooks: decision.hookBook }, async (context) => {
         const unread = describeUnread(planned, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
         const wasRunning = runner.isRunning(current.uuid);
@@ -99,7 +99,7 @@ export function reinstallInstanceHandler(
           await goBack(current.uuid, run, dependencies, context);
           throw error;
         }
-      };
+      });
     },
   };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hookBook } from './hook-book.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
 
 /**
@@ -15,7 +16,12 @@ export type ApiError = z.infer<typeof apiError>;
 
 export const jobSubmitted = z.object({ id: z.number().int().positive() });
 /** A job would be taken: its check and prerequisites passed. */
-export const dryRunAccepted = z.object({ ok: z.literal(true) });
+export const dryRunAccepted = z.object({
+  ok: z.literal(true),
+  /** Of an installation that has some: the order in which they would be run. */
+  hooks: hookBook.optional(),
+});
+export type DryRunAccepted = z.infer<typeof dryRunAccepted>;
 
 /** A disk of an instance as the host sees it. */
 export const activeDisk = z.object({

@@ -24,8 +24,8 @@ export const hookFile = z.strictObject({
 export type HookFile = z.infer<typeof hookFile>;
 export const hookFiles = z.array(hookFile).max(MAX_HOOK_DOCUMENTS);
 
+export const hookDocument = hookFile.extend({ source: hookSource });
+export type HookDocument = z.infer<typeof hookDocument>;
+
 /** GET /ganeti/<v>/install/hooks.json, in the order in which they are run. */
-export const hookDocuments = z
-  .array(hookFile.extend({ source: hookSource }))
-  .max(3 * MAX_HOOK_DOCUMENTS);
-export type HookDocument = z.infer<typeof hookDocuments>[number];
+export const hookDocuments = z.array(hookDocument).max(3 * MAX_HOOK_DOCUMENTS);

@@ -28,6 +28,7 @@ test('every command of every program has its own help', async () => {
       'receive',
       'metadata',
       'log',
+      'hooks',
       'activate-disks',
       'replace-token',
       'list-fields',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { activeDisk, clusterInfo, doctorReport, nodeInfo, osInfo } from '#shared/contract/api.ts';
+import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
@@ -146,6 +147,36 @@ test('info shows private values as <redacted>, and secrets and hooks by name', a
   assert.match(stdout, /^ {2}secret OS parameters: password$/m);
   assert.match(stdout, /^ {2}hooks: 2 \(10-a\.yaml, 20-b\.yaml\)$/m);
   assert.match(stdout, /^ {2}cloud-init datasource: NoCloud \(it finds the seed disk\)$/m);
+});
+
+test('hooks prints each step by stage with its document and the names of its fields, and nothing that a terminal obeys; --dry-run the same', async () => {
+  assert.match((await gnt('instance', 'hooks', 'web10')).stdout, /^no hooks are run for web10$/m);
+  daemon.hookBook = {
+    stages: [
+      {
+        stage: 'before-install',
+        steps: [
+          { label: "step 'disk\u001b[2J'", file: 'cluster/10-a.yaml', fields: ['if', 'layout'] },
+          { label: 'step 2', file: 'instance/b.yaml', fields: [] },
+        ],
+      },
+    ],
+    remarks: ['cluster/10-a.yaml: not of an installation: stage boot'],
+  };
+  const expected = [
+    'before-install:',
+    "  cluster/10-a.yaml, step 'disk': if, layout",
+    '  instance/b.yaml, step 2: -',
+    '(cluster/10-a.yaml: not of an installation: stage boot)',
+    '',
+  ];
+  const { stdout } = await gnt('instance', 'hooks', 'web10');
+  assert.deepEqual(stdout.split('\n'), expected);
+  const asked = await gnt('instance', 'add', '--dry-run', '--os-image', '/i', 'web3');
+  assert.ok(asked.stdout.endsWith(stdout));
+  const json = await gnt('instance', 'hooks', '--json', 'web10');
+  assert.deepEqual(hookBook.parse(JSON.parse(json.stdout)), daemon.hookBook);
+  daemon.hookBook = { stages: [], remarks: [] };
 });
 
 test('info without a name is refused', async () => {

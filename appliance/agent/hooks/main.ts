@@ -1,3 +1,4 @@
+import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -5,7 +6,7 @@ import type { StageReporter } from '../report/stage.ts';
 import type { Confinement, ProgramRoot } from '../scripts/confine.ts';
 import { findSkipReason } from './conditions.ts';
 import type { OrderedStep } from './order.ts';
-import { type InstallationFacts, readBook } from './read-book.ts';
+import { readBook } from './read-book.ts';
 import { RootFiles } from './root-files.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
 import { runStep, type StepWorld } from './run-step.ts';

@@ -1,17 +1,11 @@
+import type { HookBook, InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
-import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
+import { type HookStage, hookStages } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseHookDocument } from './document.ts';
+import type { StepFields } from './fields.ts';
 import { type OrderedStep, orderSteps } from './order.ts';
 import { comesBeforeImage } from './stage-names.ts';
-
-/** What a machine is going to do, as far as hooks can be right or wrong for it. */
-export interface InstallationFacts {
-  /** The stages that are this machine's to run. */
-  readonly points: readonly HookPoint[];
-  /** The disk that an image is written to, by the name that scripts have for it; null: no image. */
-  readonly imageDisk: string | null;
-}
 
 /** All hooks of an installation, read and put in order. */
 export interface ReadBook {
@@ -64,4 +58,34 @@ export function layoutIsReplaced(where = ''): AppError {
     `${where}"layout" is of the disk that the image is written to afterwards`,
     { hint: 'move it to image.after' },
   );
+}
+
+/** What a reader may see of it: the order, and where each step comes from. */
+export function describeBook({ stages, remarks }: ReadBook): HookBook {
+  return {
+    stages: hookStages.flatMap((stage) => {
+      const steps = stages.get(stage);
+      if (!steps) return [];
+      return [
+        {
+          stage,
+          steps: steps.map(({ label, file, fields }) => ({
+            ...{ label, file, fields: listFields(fields) },
+          })),
+        },
+      ];
+    }),
+    remarks: [...remarks],
+  };
+}
+
+/** What a step has that is not there by default, in the order in which it is done. */
+function listFields(fields: StepFields): string[] {
+  const isGiven = (value: unknown): boolean =>
+    typeof value === 'object' && value !== null
+      ? Object.keys(value).length > 0
+      : value !== undefined && value !== false;
+  return Object.entries(fields)
+    .filter(([name, value]) => isGiven(value) && !['name', 'environment_file'].includes(name))
+    .map(([name]) => name);
 }

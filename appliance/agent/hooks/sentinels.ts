@@ -1,5 +1,5 @@
 import { AppError } from '#shared/errors/app-error.ts';
-import type { InstallationFacts } from './read-book.ts';
+import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import { RootFiles } from './root-files.ts';
 
 /** Where Kairos tells steps how it was booted. */

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HookPoint, HookStage } from '#shared/contract/primitives.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import type { HostClient, OsParameters } from '../channel/host-client.ts';
 import type { HookBook, HooksModule } from '../hooks/main.ts';
-import type { InstallationFacts } from '../hooks/read-book.ts';
 import { TARGET_PATH } from '../disks/mount.ts';
 import { createScriptEnvironment, planMirrorVariables } from '../scripts/environment.ts';
 import type { ScriptWorld } from '../scripts/script-world.ts';

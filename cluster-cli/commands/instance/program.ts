@@ -177,6 +177,16 @@ function addReading(program: Command, context: Context): void {
   });
   addCommand(program, {
     ...ONE,
+    usage: 'hooks <name>',
+    summary: 'show the hooks of its next installation in the order in which they are run',
+    description:
+      'The documents of appliance, cluster, OS definition and instance, as they are now, by stage: each step with its document and the names of its fields, never with what they hold. A document that the appliance would refuse is refused here, as `add`, `modify` and `reinstall` refuse it. `--dry-run` of `add` and `reinstall` shows the same of what is not there yet.',
+    options: [jsonOption()],
+  }).action(async (name: string, options: { json?: boolean }) => {
+    await (await load.read()).runHooks(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
     usage: 'log <name>',
     summary: 'show the log of the last installation',
     options: [option('-f, --follow', 'go on as it grows', { group: 'Output:' }), jsonOption()],

@@ -1,6 +1,7 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { type InstanceRow, instanceFields } from '../../fields/instance-fields.ts';
+import { renderHookBook } from '../../render/hook-book.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
@@ -68,6 +69,19 @@ export async function runInfo(
     return;
   }
   context.print(infos.map((info) => renderInstanceInfo(info).join('\n')).join('\n\n'));
+}
+
+/** `gnt-instance hooks NAME`. @throws AppError, CommandFailure */
+export async function runHooks(
+  context: Context,
+  name: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const book = await (await context.client()).hooks(name);
+  if (options.json) context.print(JSON.stringify(book, null, 2));
+  else if (book.stages.length + book.remarks.length === 0)
+    context.print(`no hooks are run for ${name}`);
+  else context.print(renderHookBook(book).join('\n'));
 }
 
 function instanceNotFound(name: string, known: readonly string[]): AppError {

@@ -11,6 +11,7 @@ import type {
   OsInfo,
 } from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
@@ -46,6 +47,7 @@ export interface DaemonStandIn {
   refuse: (opcode: Opcode, isDryRun: boolean) => (ApiError & { readonly status: number }) | null;
   /** What happens on a raw connection. */
   onRaw: (socket: Socket, path: string) => void;
+  hookBook: HookBook;
   installLog: string;
   /** The channel is closed for this many questions. */
   closedFor: number;
@@ -72,6 +74,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     sent: [],
     fromGuest: [],
     report: { ok: true, findings: [] },
+    hookBook: { stages: [], remarks: [] },
     cluster: sampleCluster(),
     script: (job) => [end({ ...job, status: 'success', endedAtMs: NOW_MS + 10 })],
     refuse: () => null,
@@ -199,6 +202,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
     response.writeHead(204).end();
     return;
   }
+  if (rest === 'hooks') return json(200, standIn.hookBook);
   if (rest === 'log') {
     response.writeHead(200, { 'content-type': 'text/plain' });
     response.end(standIn.installLog);
@@ -255,7 +259,7 @@ function submit(
   }
   if (isDryRun) {
     standIn.dryRuns.push(parsed);
-    json(200, { ok: true });
+    json(200, { ok: true, hooks: standIn.hookBook });
     return;
   }
   standIn.submitted.push(parsed);

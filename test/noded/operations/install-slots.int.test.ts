@@ -79,7 +79,8 @@ test('installations whose images come at a byte a second hold no place of those 
   const handler = createInstanceHandler({
     ...{ nodeName: 'node1', owns: () => true, clusters, instances, disks, images, installer },
     runner: { checkRunnable: async () => undefined },
-    ...{ hooksDir: join(directory, 'hooks'), logger: silentLogger, clock },
+    hookChecker: { check: async () => ({ documents: [], book: null }) },
+    ...{ logger: silentLogger, clock },
   } as unknown as OperationDependencies);
   const ends = new AbortController();
   let jobId = 0;

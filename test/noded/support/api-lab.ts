@@ -13,6 +13,8 @@ import { createApiRoutes, type ApiDependencies } from '../../../noded/api/api-ro
 import type { Forwarding } from '../../../noded/api/forward.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/api-server.ts';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
+import { DEFAULT_FIRST_MACHINE_UID } from '../../../noded/host/machine-users.ts';
+import { createHookChecker } from '../../../noded/os/check-hooks.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { noClusterKey } from '../../../noded/cluster/start-cluster-key.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
@@ -138,6 +140,10 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     metad,
     osRegistry: createOsRegistry({ searchPath: [] }),
     osSearchPath: [],
+    hookChecker: createHookChecker({
+      ...{ clusterDir: paths.hooksDir, applianceFile: paths.applianceHooksFile },
+      firstUid: DEFAULT_FIRST_MACHINE_UID,
+    }),
     logDir: paths.logDir,
     describeNode,
     examine: () => Promise.resolve({ ok: true, findings: [] }),

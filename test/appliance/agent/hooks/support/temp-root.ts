@@ -1,6 +1,7 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import { hookPoint } from '#shared/contract/primitives.ts';
 import {
@@ -8,7 +9,6 @@ import {
   type HookWorld,
   openHooks,
 } from '../../../../../appliance/agent/hooks/main.ts';
-import type { InstallationFacts } from '../../../../../appliance/agent/hooks/read-book.ts';
 import { NO_WORLD } from '../../../../../appliance/agent/scripts/confine.ts';
 import type { StageReporter } from '../../../../../appliance/agent/report/stage.ts';
 

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import PQueue from 'p-queue';
+import type { HookBook } from '#shared/contract/hook-book.ts';
+import { type HookDocument, type HookFile, hookFiles } from '#shared/contract/hooks.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { judgeHooks } from '#shared/powerless/judge-hooks.ts';
+import { diskPathInAppliance } from '../disks/disk-serials.ts';
+import { collectHooks } from './collect-hooks.ts';
+import { hookPointsOf } from './hook-points.ts';
+
+export interface HookQuery {
+  /** The OS definition. */
+  readonly osPath: string | null;
+  /** The instance's own. */
+  readonly instance: readonly HookFile[];
+  readonly hasImage: boolean;
+  readonly isReinstall: boolean;
+}
+
+export interface CheckedHooks {
+  /** What the node brings, in the order in which they are run: all but the appliance's own. */
+  readonly documents: readonly HookDocument[];
+  /** Null where there are no hooks at all. */
+  readonly book: HookBook | null;
+}
+
+/** Gathers the hooks of an installation, and has them read where they can do no harm. */
+export interface HookChecker {
+  /** @throws AppError VALIDATION, FILE_UNREADABLE, HOST_PREREQUISITE */
+  check(query: HookQuery, signal?: AbortSignal): Promise<CheckedHooks>;
+}
+
+export interface HookCheckerDependencies {
+  readonly clusterDir: string;
+  /** What `gnt-appliance build --hooks` keeps. */
+  readonly applianceFile: string;
+  readonly firstUid: number;
+}
+
+/** Each is a process. */
+const MAX_AT_ONCE = 2;
+
+export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
+  const { clusterDir, applianceFile, firstUid } = dependencies;
+  const queue = new PQueue({ concurrency: MAX_AT_ONCE });
+  return {
+    async check({ osPath, instance, hasImage, isReinstall }, signal) {
+      const documents = await collectHooks({ clusterDir, osPath, instance });
+      const all = [...(await readApplianceHooks(applianceFile)), ...documents];
+      if (all.length === 0) return { documents, book: null };
+      const question = {
+        documents: all,
+        facts: {
+          points: hookPointsOf({ isReinstall }),
+          imageDisk: hasImage ? diskPathInAppliance(0) : null,
+        },
+      };
+      const book = await queue.add(() => judgeHooks(question, { firstUid, signal }), {
+        ...(signal && { signal }),
+      });
+      return { documents, book };
+    },
+  };
+}
+
+/** @throws AppError FILE_UNREADABLE */
+async function readApplianceHooks(path: string): Promise<HookDocument[]> {
+  try {
+    const files = hookFiles.parse(parseJson(await readFile(path, 'utf8')));
+    return files.map((file) => ({ source: 'appliance', ...file }));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw new AppError('FILE_UNREADABLE', `the appliance's hooks in ${path} cannot be read`, {
+      hint: 'give them again: gnt-appliance build --hooks FOLDER, or --hooks default for none',
+      cause: error,
+    });
+  }
+}

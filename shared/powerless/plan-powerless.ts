@@ -1,0 +1,40 @@
+import { NO_CORE_BYTES } from '../sys/forbid-cores.ts';
+
+/**
+ * The first user of programs that have no power, where nobody chose another. Nobody gives out
+ * numbers from here on: adduser ends at 60,000, systemd's containers at 1,879,048,191, SSSD and
+ * FreeIPA at 2,000,200,000, subordinate ids at 600,100,000.
+ */
+export const DEFAULT_FIRST_POWERLESS_UID = 2_100_000_000;
+
+export interface PowerlessLaunch {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  /** Its user and group is this number plus its process' own, which no living process shares. */
+  readonly firstUid: number;
+  /** Its only supplementary group. */
+  readonly group: number | null;
+  /** Its sockets are the host's own; otherwise it has a network of its own, with nothing in it. */
+  readonly hasHostNetwork: boolean;
+  /** Gets the process' line of /proc/<pid>/stat. */
+  readonly identityFile?: string;
+}
+
+/**
+ * The command that notes who it is (the process' number and its start survive the execs), forbids
+ * core dumps, which would hold its memory, gives up everything that root has and becomes the
+ * program.
+ */
+export function planPowerless(launch: PowerlessLaunch): readonly [string, ...string[]] {
+  const { firstUid, group, hasHostNetwork, identityFile = '/dev/null' } = launch;
+  const limits = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- `;
+  const isolate = `unshare ${hasHostNetwork ? '' : '--net '}--ipc -- `;
+  const groups = group === null ? '--clear-groups' : `--groups=${group}`;
+  const script = [
+    'umask 077',
+    'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
+    `id=$((${firstUid} + $$)); unset PWD`,
+    `exec ${limits}${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs -- "$@"`,
+  ];
+  return ['/bin/sh', '-c', script.join('\n'), 'sh', identityFile, ...launch.command];
+}
