@@ -75,7 +75,6 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
   const looks: (readonly [code: string, stage: string, ...args: string[]])[] = [
     ['IMAGE_BACKING_FILE', 'image', '--os-image', path('backed.qcow2')],
     ['PACKAGE_INVALID', 'personalize', '--personalization-package', path('broken.tar.gz')],
-    ['HOOK_FAILED', 'hooks', '--hooks', path('broken.yaml')],
     ['SCRIPT_FAILED', 'verify', '-o', 'keeper', '-O', 'colour=black'],
   ];
   const inputs: typeof looks = [
@@ -88,6 +87,11 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
     assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: .*\\(stage ${stage}\\)$`, 'm'));
     assert.deepEqual(await snapshot(), before, `${args.join(' ')}: ${result.stderr}`);
   }
+  // What the host can find itself, it finds before anything is booted.
+  const refused = await reinstall('--no-keep-old', '--hooks', path('broken.yaml'));
+  assert.match(refused.stderr, /^error\[VALIDATION\]: hooks instance\/broken\.yaml: /m);
+  assert.equal(refused.status, 2);
+  assert.deepEqual(await snapshot(), before);
   const again = await reinstall('--no-keep-old');
   assert.equal(again.status, 0, again.stderr);
 });
