@@ -18,6 +18,7 @@ import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import type { HookChecker } from './os/check-hooks.ts';
+import { describeAllOs } from './os/describe-os.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import type { PeerLink } from './peers/peer-link.ts';
 import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
@@ -85,7 +86,7 @@ function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): voi
 }
 
 function ownSources(parts: InterfacesParts): OverviewSources {
-  const { version, startedAtMs, config, records, host, guests } = parts;
+  const { version, startedAtMs, config, records, host, guests, osRegistry } = parts;
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, applianceFiles } = host;
@@ -104,6 +105,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
     orphans,
     guestReports,
     describeNode: describe,
+    listOs: () => describeAllOs(osRegistry, clusters),
   };
 }
 

@@ -14,6 +14,7 @@ import {
   listedNode,
   listedOrphan,
   nodeInfo,
+  nodeOs,
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
@@ -24,6 +25,7 @@ import {
   type ListedOrphan,
   type ExportInfo,
   type NodeInfo,
+  type NodeOs,
   type OsInfo,
 } from '#shared/contract/api.ts';
 import { fullChannel } from '#shared/contract/error-details.ts';
@@ -79,6 +81,8 @@ export interface NodeClient {
   /** Machines that run without a record. */
   orphans(): Promise<ListedOrphan[]>;
   operatingSystems(): Promise<OsInfo[]>;
+  /** Those of each node. */
+  operatingSystemsOfNodes(): Promise<NodeOs[]>;
   operatingSystem(name: string): Promise<OsInfo>;
   exports(): Promise<ExportInfo[]>;
   jobs(): Promise<JobRecord[]>;
@@ -143,6 +147,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),
     operatingSystems: () => get('/v1/os', osInfo.array()),
+    operatingSystemsOfNodes: () => get('/v1/os-of-nodes', nodeOs.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
     exports: () => get('/v1/exports', exportInfo.array()),
     jobs: () => get('/v1/jobs', jobRecord.array()),

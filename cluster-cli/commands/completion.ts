@@ -1,3 +1,4 @@
+import { listVariants } from '#shared/contract/os-variants.ts';
 import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { CompletionWord } from '../completion/complete.ts';
@@ -82,11 +83,8 @@ async function loadNames(
       }));
     case 'os':
       return (await client.operatingSystems())
+        .flatMap(listVariants)
         .filter((os) => os.valid && !os.hidden)
-        .flatMap((os) =>
-          (os.variants.length === 0 ? [''] : os.variants.map((variant) => `+${variant}`)).map(
-            (variant) => ({ word: `${os.name}${variant}`, description: '' }),
-          ),
-        );
+        .map(({ listed }) => ({ word: listed, description: '' }));
   }
 }

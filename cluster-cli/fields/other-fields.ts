@@ -1,10 +1,10 @@
-import type { ListedNode, OsInfo } from '#shared/contract/api.ts';
+import type { ListedNode } from '#shared/contract/api.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import type { ListedOs } from '#shared/contract/os-variants.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
-type ListedOs = OsInfo & { readonly listed: string };
 const node = fieldsOf<ListedNode>();
 /** What only a node that answers says. */
 const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefined : listed));

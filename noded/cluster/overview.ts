@@ -3,9 +3,12 @@ import {
   listedNode,
   listedOrphan,
   nodeInfo,
+  osInfo,
   type ListedNode,
   type ListedOrphan,
   type NodeInfo,
+  type NodeOs,
+  type OsInfo,
 } from '#shared/contract/api.ts';
 import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
 import { toError, isAppError } from '#shared/errors/app-error.ts';
@@ -22,6 +25,8 @@ export interface Overview {
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
+  /** The OS definitions of each node. */
+  operatingSystems(): Promise<readonly NodeOs[]>;
   /** Machines that no record accounts for, on the nodes that answer. */
   orphans(): Promise<readonly ListedOrphan[]>;
 }
@@ -33,6 +38,7 @@ export interface OverviewSources extends InstanceInfoSources {
   readonly nodeName: string;
   readonly orphans: Pick<Orphans, 'list'>;
   readonly describeNode: () => Promise<NodeInfo>;
+  readonly listOs: () => Promise<OsInfo[]>;
 }
 
 /** For all nodes together: one that says nothing for so long is shown as silent. */
@@ -40,7 +46,7 @@ const ANSWER_TIMEOUT_MS = 3000;
 
 /** Lists what this node has. */
 export function createOwnOverview(sources: OverviewSources): Overview {
-  const { instances, owns, describeNode } = sources;
+  const { instances, owns, nodeName, describeNode, listOs } = sources;
   return {
     instances: async () => {
       const own = (await instances.list()).filter(({ primaryNode }) => owns(primaryNode));
@@ -48,8 +54,9 @@ export function createOwnOverview(sources: OverviewSources): Overview {
     },
     instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
     nodes: async () => [await describeNode()],
+    operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
     orphans: () =>
-      Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: sources.nodeName }))),
+      Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: nodeName }))),
   };
 }
 
@@ -109,6 +116,19 @@ export function createClusterOverview(
       };
       const all = await Promise.all([own.nodes(), ...(await otherNodes()).map(describe)]);
       return all.flat().sort((a, b) => a.name.localeCompare(b.name));
+    },
+    operatingSystems: async () => {
+      const describe = async (node: string): Promise<NodeOs> => {
+        const answer = await ask(node, '/v1/os', osInfo.array());
+        return answer instanceof Error
+          ? { node, silent: answer.message }
+          : { node, operatingSystems: answer };
+      };
+      const all = await Promise.all([
+        own.operatingSystems(),
+        ...(await otherNodes()).map(describe),
+      ]);
+      return all.flat().sort((a, b) => a.node.localeCompare(b.node));
     },
     orphans: async () => {
       const answers = await Promise.all([

@@ -104,7 +104,8 @@ async function chooseExport(
       },
     );
   }
-  const os = await osRegistry.find(osType);
+  // Of an installed system, whatever its definition lists by now.
+  const os = await osRegistry.find(osType, { forceVariant: true });
   const policy = await loadOsPolicy(osType, os, clusters);
   return {
     os,

@@ -1,14 +1,16 @@
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { digestDefinition } from '../os/definition-content.ts';
+import { parseOsName } from '../os/os-name.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
+import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
 
 export function modifyOsHandler(
   dependencies: OperationDependencies,
@@ -166,11 +168,13 @@ export function modifyClusterHandler(
       const { exposeServices, packageMirrors = {} } = await dependencies.clusters.load();
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
+      if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       return async () => {
         await dependencies.clusters.update((cluster) => ({
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
+          ...(opcode.defaultOs !== undefined && { defaultOs: opcode.defaultOs ?? undefined }),
           ...chosen({
             maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
@@ -186,6 +190,20 @@ export function modifyClusterHandler(
       };
     },
   };
+}
+
+/** Where this node does not have it, another one has to. @throws AppError OS_* */
+async function requireOs(
+  osType: string,
+  { osRegistry, findElsewhere, clusters }: OperationDependencies,
+): Promise<void> {
+  try {
+    const os = await osRegistry.find(osType);
+    refuseBlacklisted(osType, await loadOsPolicy(osType, os, clusters));
+  } catch (error) {
+    if (!isAppError(error, 'OS_NOT_FOUND')) throw error;
+    if ((await findElsewhere(parseOsName(osType).name)) === null) throw error;
+  }
 }
 
 /** What was never set keeps following the default of the programs. */

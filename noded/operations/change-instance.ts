@@ -5,7 +5,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
 import { sortHooks } from '../instances/hook-files.ts';
-import { takeSecrets, type JobSecrets } from '../instances/job-secrets.ts';
+import { takeSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
@@ -21,7 +21,7 @@ import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy } from './os-policy.ts';
+import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
 
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
@@ -97,7 +97,7 @@ export function modifyInstanceHandler(
       if (changesFiles(opcode)) await checkHostPaths(planned, dependencies.clusters);
       if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
       if (opcode.hooks !== undefined) await checkHooks(planned, dependencies, signal);
-      if (changesOs(opcode)) await checkOs(planned, takeSecrets(opcode), dependencies, signal);
+      if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
           hint: 'add nocloud to --dialects, or give --seed-disk no',
@@ -159,14 +159,19 @@ async function checkHooks(
 /** The OS is there, and content with the parameters. */
 async function checkOs(
   planned: InstanceRecord,
-  secrets: JobSecrets,
+  opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
   { osRegistry, clusters, hostCopies }: OperationDependencies,
   signal: AbortSignal,
 ): Promise<void> {
   if (planned.osType === null) return;
-  const os = await osRegistry.find(planned.osType);
+  const isChosen = opcode.osType !== undefined;
+  // The variant that it has was taken when it was chosen.
+  const forceVariant = !isChosen || opcode.forceVariant === true;
+  const os = await osRegistry.find(planned.osType, { forceVariant });
   const policy = await loadOsPolicy(planned.osType, os, clusters);
-  const parameters = await loadParameters(planned, clusters, secrets.osParameters);
+  if (isChosen) refuseBlacklisted(planned.osType, policy);
+  const { osParameters: secrets } = takeSecrets(opcode);
+  const parameters = await loadParameters(planned, clusters, secrets);
   const timeoutS = installTimeoutOf({}, planned, await clusters.load());
   await checkParametersByOs(os, policy, planned, parameters, hostCopies, { signal, timeoutS });
 }

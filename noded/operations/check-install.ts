@@ -12,7 +12,7 @@ import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy } from './os-policy.ts';
+import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
 
 type Installable = Pick<
   InstanceRecord,
@@ -45,6 +45,8 @@ export interface GivenToCheck {
   /** Seconds for the installation, and so for `verify`; 0 means no limit. */
   readonly timeoutS: number;
   readonly isReinstall: boolean;
+  /** The variant is taken although the definition does not list it. */
+  readonly forceVariant?: boolean | undefined;
   /** The disks are filled by the OS definition's `import`. */
   readonly isImport?: boolean;
 }
@@ -124,18 +126,9 @@ async function checkOs(
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
   if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };
-  const os = await osRegistry.find(instance.osType);
+  const os = await osRegistry.find(instance.osType, { forceVariant: given.forceVariant === true });
   const policy = await loadOsPolicy(instance.osType, os, clusters);
-  const blacklisted = policy.layers.find((settings) => settings.blacklisted);
-  if (blacklisted !== undefined) {
-    throw new AppError(
-      'OS_BLACKLISTED',
-      `Guest OS '${instance.osType}' is not allowed for installation`,
-      {
-        hint: `gnt-os modify --blacklisted no ${blacklisted.name}`,
-      },
-    );
-  }
+  refuseBlacklisted(instance.osType, policy);
   await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
   // A medium installs by itself: the definition only says which parameters there are.
   const scripts = isFromMedium

@@ -7,6 +7,7 @@ import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { beginInstall } from '../records/install-states.ts';
 import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
+import { hasMedium } from '../instances/plan-boot.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -28,7 +29,11 @@ export function createInstanceHandler(
     ],
     prepare: async (given, signal) => {
       const imported = given.importFrom === undefined ? null : await exports.load(given.importFrom);
-      const opcode = imported === null ? given : completeFromExport(given, imported);
+      const cluster = await clusters.load();
+      const opcode =
+        imported === null
+          ? withDefaultOs(given, cluster.defaultOs)
+          : completeFromExport(given, imported);
       refuseDuplicateParameters(opcode);
       await refuseTakenName(opcode.name, dependencies);
       if (opcode.node !== undefined && opcode.node !== nodeName) {
@@ -46,12 +51,12 @@ export function createInstanceHandler(
         ...missingLogin(false, opcode),
       });
       const secrets = takeSecrets(opcode);
-      const timeoutS = installTimeoutOf(opcode, planned, await clusters.load());
+      const timeoutS = installTimeoutOf(opcode, planned, cluster);
       const decision = await checkInstall(
         planned,
         {
           ...{ secrets: secrets.osParameters, signal, timeoutS, isReinstall: false },
-          isImport: imported !== null,
+          ...{ isImport: imported !== null, forceVariant: opcode.forceVariant },
         },
         dependencies,
       );
@@ -110,6 +115,18 @@ export function createInstanceHandler(
       });
     },
   };
+}
+
+/** What is to be installed is the cluster's choice where the request names nothing. Pure. */
+export function withDefaultOs(
+  opcode: OpcodeOf<'INSTANCE_CREATE'>,
+  defaultOs: string | undefined,
+): OpcodeOf<'INSTANCE_CREATE'> {
+  const isChosen =
+    opcode.osType !== undefined ||
+    opcode.osImage !== undefined ||
+    hasMedium(opcode.installParameters ?? {});
+  return isChosen || defaultOs === undefined ? opcode : { ...opcode, osType: defaultOs };
 }
 
 /** Of the NICs whose MAC was left to us. */

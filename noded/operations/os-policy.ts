@@ -1,4 +1,5 @@
 import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { osLayerNames } from '../instances/load-parameters.ts';
 import { digestDefinition } from '../os/definition-content.ts';
@@ -13,6 +14,15 @@ export interface OsPolicy {
   readonly trust: OsTrust;
   /** The cluster lets trusted scripts run on its hosts. */
   readonly allowsHostScripts: boolean;
+}
+
+/** @throws AppError OS_BLACKLISTED: by its own name, or by that of its variant */
+export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'layers'>): void {
+  const blacklisted = layers.find((settings) => settings.blacklisted);
+  if (blacklisted === undefined) return;
+  throw new AppError('OS_BLACKLISTED', `Guest OS '${osType}' is not allowed for installation`, {
+    hint: `gnt-os modify --blacklisted no ${blacklisted.name}`,
+  });
 }
 
 /** @throws AppError OS_INVALID when the definition is marked as trusted, and has no digest */

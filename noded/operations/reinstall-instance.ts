@@ -49,7 +49,10 @@ export function reinstallInstanceHandler(
       const timeoutS = installTimeoutOf(opcode, current, await clusters.load());
       const decision = await checkInstall(
         planned,
-        { secrets: secrets.osParameters, signal, timeoutS, isReinstall: true },
+        {
+          ...{ secrets: secrets.osParameters, signal, timeoutS, isReinstall: true },
+          forceVariant: opcode.forceVariant,
+        },
         dependencies,
       );
       if (opcode.keepOld === true) await requireRoomBeside(disks, planned, 0);

@@ -25,7 +25,8 @@ export async function runRenameScript(
 ): Promise<void> {
   if (renamed.osType === null || renamed.installState !== 'installed') return;
   try {
-    const os = await osRegistry.find(renamed.osType);
+    // Of an installed system, whatever its definition lists by now.
+    const os = await osRegistry.find(renamed.osType, { forceVariant: true });
     const policy = await loadOsPolicy(renamed.osType, os, clusters);
     const script = chooseHelper(os.definition, 'rename', policy);
     if (script === undefined) {

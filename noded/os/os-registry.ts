@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { DefinitionProblem, loadDefinition } from './load-definition.ts';
 import type { OsDefinition } from './os-definition.ts';
-import { isOsName, parseOsName } from './os-name.ts';
+import { isOsName, isVariantName, parseOsName } from './os-name.ts';
 
 /** One definition of the search path, valid or not. */
 export interface OsDiagnosis {
@@ -72,7 +72,8 @@ export function createOsRegistry({ searchPath }: OsRegistryOptions): OsRegistry 
           hint: `correct it, then check with: gnt-os diagnose`,
         });
       }
-      if (!options.forceVariant) checkVariant(diagnosis.definition, variant);
+      if (options.forceVariant === true) checkVariantName(variant);
+      else checkVariant(diagnosis.definition, variant);
       return { definition: diagnosis.definition, variant };
     },
   };
@@ -105,7 +106,7 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
       hint:
         variants.length === 0
           ? `use -o ${name}`
-          : `use one of ${variants.map((known) => `${name}+${known}`).join(', ')}`,
+          : `use one of ${variants.map((known) => `${name}+${known}`).join(', ')}, or give --force-variant`,
     });
   if (variants.length === 0) {
     if (variant === null) return;
@@ -115,6 +116,14 @@ function checkVariant(definition: OsDefinition, variant: string | null): void {
   if (!variants.includes(variant)) {
     throw refuse(`OS '${name}' does not support variant '${variant}'`);
   }
+}
+
+/** Definitions make paths of it. */
+function checkVariantName(variant: string | null): void {
+  if (variant === null || isVariantName(variant)) return;
+  throw new AppError('OS_VARIANT', `'${variant}' is not a name of a variant`, {
+    hint: 'letters, digits and . + - _ make one, and no path',
+  });
 }
 
 function notFound(name: string, searchPath: readonly string[]): AppError {

@@ -74,7 +74,8 @@ export function planCoreEnvironment(
     PATH: SCRIPT_PATH,
     OS_API_VERSION: String(os.apiVersion),
     OS_NAME: os.name,
-    OS_VARIANT: os.apiVersion >= 15 ? (os.variant ?? os.variants[0] ?? '') : '',
+    // As in Ganeti, a definition without a list of them has none, whatever was forced on it.
+    OS_VARIANT: os.apiVersion >= 15 && os.variants[0] ? (os.variant ?? os.variants[0]) : '',
     DEBUG_LEVEL: String(debugLevel),
   };
 }

@@ -1,9 +1,9 @@
 import { arch } from 'node:os';
+import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import type { Overview } from '../cluster/overview.ts';
 import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
-import { digestDefinition } from '../os/definition-content.ts';
-import { judgeTrust } from '../os/os-trust.ts';
+import { describeAllOs } from '../os/describe-os.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -27,7 +27,7 @@ export interface NodeFactsSources {
 export interface RapiClusterDependencies extends NodeFactsSources {
   readonly version: string;
   readonly disksDir: string;
-  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadVariants'>;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly osRegistry: Pick<OsRegistry, 'list'>;
   readonly submit: Submit;
@@ -131,28 +131,16 @@ async function listOs(
   { osRegistry, clusters }: RapiClusterDependencies,
   isBulk: boolean,
 ): Promise<unknown> {
-  const found = await osRegistry.list();
-  const described = await Promise.all(
-    found.map(async ({ name, definition }) => {
-      const settings = await clusters.loadOs(name);
-      const { hidden, blacklisted } = settings;
-      const digest =
-        definition && settings.trusted ? await digestDefinition(definition.path) : null;
-      const trusted = judgeTrust([settings], digest).state === 'trusted';
-      return {
-        ...{ name, valid: definition !== null, variants: definition?.variants ?? [] },
-        ...{
-          parameters: definition?.parameters ?? [],
-          api_versions: definition?.apiVersions ?? [],
-        },
-        ...{ hidden, blacklisted, trusted },
-      };
+  const found = await describeAllOs(osRegistry, clusters);
+  if (!isBulk)
+    return found
+      .flatMap(listVariants)
+      .filter(isOffered)
+      .map(({ listed }) => listed);
+  return found.map(
+    ({ name, valid, variants, parameters, apiVersions, hidden, blacklisted, trusted }) => ({
+      ...{ name, valid, variants, parameters, api_versions: apiVersions },
+      ...{ hidden, blacklisted, trusted },
     }),
   );
-  if (isBulk) return described;
-  return described
-    .filter(({ valid, hidden, blacklisted }) => valid && !hidden && !blacklisted)
-    .flatMap(({ name, variants }) =>
-      variants.length === 0 ? [name] : variants.map((variant) => `${name}+${variant}`),
-    );
 }

@@ -39,6 +39,7 @@ export function parseCreate(body: unknown): Draft {
     opcode: 'INSTANCE_CREATE',
     name: given.instance_name,
     osType: given.os_type ?? undefined,
+    forceVariant: given.force_variant,
     ...installation(given),
     // In Ganeti, an image is a parameter of the OS.
     osImage: given.os_image ?? imageParameter,
@@ -70,6 +71,7 @@ export function parseReinstall(name: string, body: unknown): Draft {
     opcode: 'INSTANCE_REINSTALL',
     name,
     osType: given.os ?? undefined,
+    forceVariant: given.force_variant,
     ...installation(given),
     osImage: given.os_image ?? imageParameter ?? undefined,
     osParameters: osparams,
@@ -90,6 +92,7 @@ export function parseModify(name: string, body: unknown): Draft {
     opcode: 'INSTANCE_SET_PARAMS',
     name,
     osType: given.os_name ?? undefined,
+    forceVariant: given.force_variant,
     osParameters: given.osparams ?? undefined,
     osParametersPrivate: given.osparams_private ?? undefined,
     osParametersSecret: given.osparams_secret ?? undefined,

@@ -117,6 +117,8 @@ export const clusterRecord = z.object({
   createdAtMs: z.number(),
   installTimeoutS: z.number().int().nonnegative(),
   hostScripts: z.boolean(),
+  /** OS, with its variant, of new instances that name nothing to install. Absent: none. */
+  defaultOs: z.string().optional(),
   exposeServices: z.record(z.string(), exposedService),
   /** URLs of package mirrors that an instance may read from while it is installed, by name. */
   packageMirrors: z.record(z.string(), z.string()).optional(),
@@ -211,3 +213,10 @@ export const osInfo = z.object({
   variantSettings: z.record(z.string(), osVariantInfo),
 });
 export type OsInfo = z.infer<typeof osInfo>;
+
+/** GET /v1/os-of-nodes: what each node has, or why it says nothing. */
+export const nodeOs = z.union([
+  z.strictObject({ node: z.string(), operatingSystems: osInfo.array() }),
+  z.strictObject({ node: z.string(), silent: z.string() }),
+]);
+export type NodeOs = z.infer<typeof nodeOs>;

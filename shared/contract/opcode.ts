@@ -91,6 +91,8 @@ const beParameterChanges = resettable(beParameters.shape);
 
 const reinstallable = {
   osType: z.string().max(255).optional(),
+  /** The variant is taken although the definition does not list it. */
+  forceVariant: z.boolean().optional(),
   osImage: source.optional(),
   osImageChecksum: imageChecksum.optional(),
   osImageGrow: z.boolean().optional(),
@@ -174,6 +176,7 @@ export const instanceModify = z.strictObject({
   opcode: z.literal('INSTANCE_SET_PARAMS'),
   name: instanceName,
   ...takenBack,
+  forceVariant: reinstallable.forceVariant,
   osImageChecksum: reinstallable.osImageChecksum,
   osImageGrow: reinstallable.osImageGrow,
   osImageFormat: reinstallable.osImageFormat,
@@ -287,6 +290,8 @@ export const clusterModify = z.strictObject({
   /** Seconds; 0 means none. */
   installTimeoutS: installTimeout.optional(),
   hostScripts: z.boolean().optional(),
+  /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
+  defaultOs: z.string().min(1).max(255).nullable().optional(),
   /** Of an image as it is published. */
   maxImageBytes: z.number().int().positive().max(MAX_IMAGE_BYTES).optional(),
   /** Seconds for a whole download; 0 means none. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { z } from 'zod';
 import { activeDisk, clusterInfo, doctorReport, nodeInfo, osInfo } from '#shared/contract/api.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
@@ -116,7 +117,7 @@ test('every --json prints the types of the contract', async () => {
     [['instance', 'info', '--all'], instanceInfo.array()],
     [['os', 'list'], osInfo.array()],
     [['os', 'info', 'debian'], osInfo],
-    [['os', 'diagnose'], osInfo.array()],
+    [['os', 'diagnose'], osInfo.extend({ node: z.string() }).array()],
     [['node', 'list'], nodeInfo.array()],
     [['node', 'info'], nodeInfo],
     [['node', 'doctor'], doctorReport],

@@ -119,6 +119,10 @@ test('an installation for another node runs there, and Redis sees neither secret
     await statusOf(one, { opcode: 'OS_SET_PARAMS', name: 'teller', trusted: true }),
     'success',
   );
+  const { status, stdout } = await one.run('gnt-os', ['diagnose']);
+  assert.equal(status, 1);
+  assert.match(stdout, /^OS: teller \[global status: partial\] \[trusted\]$/m);
+  assert.match(stdout, new RegExp(`Node ${TWO}: VALID[^]*Node ${ONE}: MISSING`));
   const heard: string[] = [];
   const client = new Redis({ path: redis.socket });
   const monitor = await client.monitor();

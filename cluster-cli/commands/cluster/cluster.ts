@@ -10,12 +10,14 @@ import { renderOutline } from '../../render/outline.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
 import { parseSizeBytes } from '../../values/size.ts';
 import { renderFindings } from '../node/doctor.ts';
+import { orTakenBack } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
 export interface ClusterOptions extends SubmitOptions {
   /** Seconds; 0 is none. */
   readonly installTimeout?: number;
   readonly hostScripts?: boolean;
+  readonly defaultOs?: string;
   readonly maxImageSize?: string;
   readonly remoteFolders?: string;
   /** Seconds; 0 is none. */
@@ -141,6 +143,7 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
   return {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
     ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
+    ...(options.defaultOs !== undefined && { defaultOs: orTakenBack(options.defaultOs) }),
     ...(options.maxImageSize !== undefined && {
       maxImageBytes: parseSizeBytes('--max-image-size', options.maxImageSize),
     }),
@@ -236,6 +239,7 @@ export async function runClusterInfo(
       value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
     },
     { key: 'Scripts on the host', value: cluster.hostScripts },
+    { key: 'Default OS', value: cluster.defaultOs ?? 'none' },
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',

@@ -30,6 +30,11 @@ function clusterOptions(): readonly Option[] {
       'may scripts of trusted OS definitions run on the host',
       group,
     ),
+    option(
+      '--default-os <os>',
+      'OS, or OS+VARIANT, of new instances that name neither an OS nor an image nor a medium; none takes it back',
+      { group, complete: 'os' },
+    ),
     option('--max-image-size <size>', 'largest image that a URL may have, as it is published', {
       group,
     }),

@@ -29,6 +29,7 @@ import {
 /** Options of add and reinstall: what an installation is made of. */
 export interface InstallationOptions extends OsParameterOptions {
   readonly osType?: string;
+  readonly forceVariant?: boolean;
   readonly osImage?: string;
   readonly osImageChecksum?: string;
   /** One of the option's choices. */
@@ -139,6 +140,7 @@ type TakenBack = 'osType' | 'osImage' | 'personalizationPackage';
 interface Installation
   extends
     Pick<Create, 'osImageChecksum' | 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
+    Pick<Create, 'forceVariant'>,
     Pick<Create, Personalization | Limit | 'start'>,
     Pick<Reinstall, 'installParameters' | TakenBack> {
   readonly osParameters: Parameters;
@@ -189,6 +191,7 @@ export async function composeInstallation(
     parseHypervisorParameters('--install-parameters', options.installParameters, values);
   return {
     osType: orTakenBack(options.osType),
+    forceVariant: options.forceVariant,
     osImage,
     osImageChecksum: osImageChecksum?.toLowerCase(),
     osImageFormat: options.imageFormat,

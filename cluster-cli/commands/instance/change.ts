@@ -137,6 +137,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
   const { installParameters, personalizationPackage, hooks, osImage, osImageChecksum } = options;
   return {
     osType: orTakenBack(options.osType),
+    forceVariant: options.forceVariant,
     osImage: orTakenBack(osImage, (given) => values.resolve('--os-image', given)),
     osImageChecksum: osImageChecksum?.toLowerCase(),
     osImageFormat: options.imageFormat,

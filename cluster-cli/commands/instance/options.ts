@@ -13,6 +13,11 @@ export function installationOptions(): readonly Option[] {
       complete: 'os',
     }),
     option(
+      '--force-variant',
+      'take a variant that the definition does not list; not stored: reinstall asks for it again',
+      { group: OS_GROUP },
+    ),
+    option(
       '--os-image <source>',
       'disk image for the first disk: absolute path or http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
       { group: OS_GROUP, complete: 'file' },

@@ -1,5 +1,6 @@
 import type { OsInfo, OsTrust } from '#shared/contract/api.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { osFields } from '../../fields/other-fields.ts';
@@ -9,12 +10,7 @@ import { suggest } from '#shared/errors/suggest.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-
-/** Each variant is an OS of its own in a list, as in Ganeti. */
-function withVariants(os: OsInfo): readonly (OsInfo & { readonly listed: string })[] {
-  if (os.variants.length === 0) return [{ ...os, listed: os.name }];
-  return os.variants.map((variant) => ({ ...os, listed: `${os.name}+${variant}` }));
-}
+import { diagnoseAll, listFound, type OsDiagnosis } from './diagnose.ts';
 
 /** `gnt-os list`: what can be installed; hidden and blacklisted ones with `--all`. */
 export async function runOsList(
@@ -24,11 +20,9 @@ export async function runOsList(
 ): Promise<void> {
   const client = await context.client();
   const all = await client.operatingSystems();
-  const shown =
-    options.all || names.length > 0
-      ? all
-      : all.filter((os) => os.valid && !os.hidden && !os.blacklisted);
-  const items = shown.flatMap(withVariants);
+  const isAll = options.all === true || names.length > 0;
+  const items = all.flatMap(listVariants).filter((os) => isAll || isOffered(os));
+  const shown = isAll ? all : all.filter((os) => items.some(({ name }) => name === os.name));
   printList(
     context,
     {
@@ -53,49 +47,51 @@ export function runOsListFields(context: Context, options: { readonly json?: boo
 }
 
 /**
- * `gnt-os diagnose`: every definition that was found, and what is wrong with it. Exit 1 when one is
- * not valid.
+ * `gnt-os diagnose`: every definition that was found on any node, and what is wrong with it. Exit 1
+ * when one is not valid, or not on all nodes.
  */
 export async function runOsDiagnose(
   context: Context,
   options: { readonly json?: boolean },
 ): Promise<void> {
   const client = await context.client();
-  const [all, node] = await Promise.all([client.operatingSystems(), client.node()]);
-  if (options.json) context.print(JSON.stringify(all, null, 2));
-  else for (const os of all) context.print(diagnose(os, node.name).join('\n'));
-  if (!options.json && all.length === 0) context.note('no OS definition was found');
-  if (all.some((os) => !os.valid)) context.setExitStatus(1);
+  const nodes = await client.operatingSystemsOfNodes();
+  const found = listFound(nodes);
+  const diagnoses = diagnoseAll(nodes);
+  if (options.json)
+    context.print(
+      JSON.stringify(
+        found.map(({ node, os }) => ({ node, ...os })),
+        null,
+        2,
+      ),
+    );
+  else for (const diagnosis of diagnoses) context.print(renderDiagnosis(diagnosis).join('\n'));
+  for (const node of nodes) {
+    if ('silent' in node) context.warn(`node ${node.node} does not answer: ${node.silent}`);
+  }
+  if (!options.json && diagnoses.length === 0) context.note('no OS definition was found');
+  const isWhole = nodes.every((node) => !('silent' in node));
+  if (!isWhole || diagnoses.some(({ status }) => status !== 'valid')) context.setExitStatus(1);
 }
 
-function diagnose(os: OsInfo, node: string): readonly string[] {
+function renderDiagnosis({ name, status, isSame, found, missing }: OsDiagnosis): readonly string[] {
   const flags = [
-    trustWord(os.trust),
-    ...(os.hidden ? ['hidden'] : []),
-    ...(os.blacklisted ? ['blacklisted'] : []),
+    ...new Set(found.map(({ os }) => trustWord(os.trust))),
+    ...(found.some(({ os }) => os.hidden) ? ['hidden'] : []),
+    ...(found.some(({ os }) => os.blacklisted) ? ['blacklisted'] : []),
+    ...(isSame ? [] : ['differs between nodes']),
   ].map((flag) => `[${flag}]`);
-  const details = os.valid
-    ? [
-        `path: ${os.path ?? '-'}`,
-        ...(os.variants.length > 0 ? [`variants: ${os.variants.join(', ')}`] : []),
-        ...(os.parameters.length > 0
-          ? [`parameters: ${os.parameters.map((each) => each.name).join(', ')}`]
-          : []),
-        ...(os.hostScripts.length > 0 ? [`on the host: ${os.hostScripts.join(', ')}`] : []),
-        ...(os.applianceScripts.length > 0
-          ? [`in the appliance: ${os.applianceScripts.join(', ')}`]
-          : []),
-      ]
-    : [`path: ${os.path ?? '-'}`, `problem: ${os.problem ?? 'unknown'}`];
   return [
-    `OS: ${os.name} [global status: ${os.valid ? 'valid' : 'invalid'}] ${flags.join(' ')}`,
+    `OS: ${name} [global status: ${status}] ${flags.join(' ')}`,
     ...renderOutline(
       [
-        {
+        ...found.map(({ node, os }) => ({
           key: `Node ${node}`,
           value: os.valid ? 'VALID' : 'INVALID',
-          children: details.map((text) => splitDetail(text)),
-        },
+          children: detailsOf(os, isSame),
+        })),
+        ...missing.map((node) => ({ key: `Node ${node}`, value: 'MISSING' })),
       ],
       1,
     ),
@@ -103,9 +99,16 @@ function diagnose(os: OsInfo, node: string): readonly string[] {
   ];
 }
 
-function splitDetail(text: string): OutlineEntry {
-  const colon = text.indexOf(': ');
-  return { key: text.slice(0, colon), value: text.slice(colon + 2) };
+function detailsOf(os: OsInfo, isSame: boolean): readonly OutlineEntry[] {
+  const path = { key: 'path', value: os.path };
+  if (!os.valid) return [path, { key: 'problem', value: os.problem ?? 'unknown' }];
+  const lists = [
+    { key: 'variants', value: os.variants.join(', ') },
+    { key: 'parameters', value: os.parameters.map((each) => each.name).join(', ') },
+    { key: 'on the host', value: os.hostScripts.join(', ') },
+    { key: 'in the appliance', value: os.applianceScripts.join(', ') },
+  ].filter(({ value }) => value !== '');
+  return [path, ...lists, ...(isSame ? [] : [{ key: 'digest', value: os.trust.digest }])];
 }
 
 /** `gnt-os info [OS…]`. */

@@ -33,8 +33,9 @@ export function createOsProgram(context: Context): Command {
   });
   addCommand(program, {
     usage: 'diagnose',
-    summary: 'show every OS definition that was found, and what is wrong with it',
-    description: 'Exit status 1 when one of them is not valid.',
+    summary: 'show the OS definitions of all nodes, and what is wrong with them',
+    description:
+      'Exit status 1 when one of them is not valid or not on every node, or a node does not answer.',
     options: [jsonOption()],
   }).action(async (options: { json?: boolean }) => {
     await (await load()).runOsDiagnose(context, options);
@@ -67,6 +68,7 @@ export function createOsProgram(context: Context): Command {
     examples: [
       'gnt-os modify --trusted yes debootstrap',
       'gnt-os modify -O proxy=http://cache:3142,-mirror debian+bookworm',
+      'gnt-os modify --hidden yes debian+trixie',
     ],
   }).action(async (name: string, options: OsModifyOptions) => {
     await (await load()).runOsModify(context, name, options);

@@ -8,6 +8,7 @@ import type {
   ClusterInfo,
   DoctorReport,
   ListedOrphan,
+  NodeOs,
   OsInfo,
 } from '#shared/contract/api.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
@@ -35,6 +36,7 @@ export interface DaemonStandIn {
   readonly orphans: ListedOrphan[];
   readonly jobs: JobRecord[];
   readonly operatingSystems: OsInfo[];
+  readonly otherNodesOs: NodeOs[];
   /** Bytes that were sent to a guest. */
   readonly sent: Buffer[];
   /** What the guest wrote: taken by the next question. */
@@ -71,6 +73,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     orphans: [],
     jobs: [],
     operatingSystems: [],
+    otherNodesOs: [],
     sent: [],
     fromGuest: [],
     report: { ok: true, findings: [] },
@@ -143,6 +146,11 @@ async function answer(
       return json(200, standIn.report);
     case 'GET cluster':
       return json(200, standIn.cluster);
+    case 'GET os-of-nodes':
+      return json(200, [
+        { node: sampleNode().name, operatingSystems: standIn.operatingSystems },
+        ...standIn.otherNodesOs,
+      ]);
     case 'GET os': {
       if (name === '') return json(200, standIn.operatingSystems);
       const os = standIn.operatingSystems.find((each) => each.name === name);

@@ -65,7 +65,8 @@ async function createNode(t: TestContext) {
     return chooseCreateScripts(found.definition, { ...policy, isSafeInstall: true });
   };
   const info = async () => {
-    const route = osRoutes({ osRegistry, osSearchPath: [], clusters })[1];
+    const overview = { operatingSystems: () => Promise.resolve([]) };
+    const route = osRoutes({ osRegistry, osSearchPath: [], clusters, overview })[1];
     const { signal } = new AbortController();
     const reply = await route?.handle({ params: { name: 'debian' }, query: {}, body: {}, signal });
     return osInfo.parse(reply?.body);

@@ -153,6 +153,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     overview: createOwnOverview({
       ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, guestReports },
       describeNode,
+      listOs: () => Promise.resolve([]),
       orphans: createOrphans({
         ...{ instances, keeper, views, owns: () => true, logger, clock },
       }),
