@@ -8,7 +8,17 @@ const programs = ['metad', 'noded', 'appliance', 'cluster-cli'];
 const layers = {
   metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'dhcp', 'control', 'ganeti'],
   noded: [
-    ...['host', 'jobs', 'disks', 'downloads', 'images', 'network', 'records', 'hypervisor'],
+    ...[
+      'host',
+      'jobs',
+      'disks',
+      'downloads',
+      'signatures',
+      'images',
+      'network',
+      'records',
+      'hypervisor',
+    ],
     ...['metad-link', 'peers', 'backup', 'instances', 'os', 'cluster', 'appliance', 'install'],
     ...['operations', 'doctor', 'api', 'rapi'],
   ],

@@ -1,5 +1,6 @@
 import { freemem } from 'node:os';
 import type { Clock } from '#shared/clock/clock.ts';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createFindElsewhere } from './cluster/find-elsewhere.ts';
@@ -16,6 +17,7 @@ import type { HookChecker } from './os/check-hooks.ts';
 import type { HostCopies } from './os/host-copies.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { programCommand } from './program-command.ts';
+import { createSignatures } from './signatures/signatures.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
@@ -85,6 +87,12 @@ function newInstaller({
     },
     active: activeInstalls,
     openPackage: createOpenInstallPackage(records.clusters, paths.netrcFile),
+    signatures: createSignatures({
+      loadKeys: async () => (await records.clusters.load()).imageKeys ?? {},
+      limits: async () => downloadLimitsOf(await records.clusters.load()),
+      netrcFile: paths.netrcFile,
+      gpgv: { users: config.machineUsers, dir: paths.runDir },
+    }),
     hostCopies,
     channelCommands: {
       dir: paths.channelCommandsDir,

@@ -100,6 +100,9 @@ function describeOs(i: InstanceInfo): OutlineEntry {
       ...(i.osImageFormat === null ? [] : [{ key: 'image format', value: i.osImageFormat }]),
       ...(i.osImageChecksum === null ? [] : [{ key: 'image checksum', value: i.osImageChecksum }]),
       { key: 'personalization package', value: i.personalizationPackage },
+      ...(i.personalizationChecksum === null
+        ? []
+        : [{ key: 'package checksum', value: i.personalizationChecksum }]),
       { key: 'hooks', value: countNames(i.hookNames) },
       { key: 'safe install', value: i.safeInstall },
       { key: 'install state', value: i.installState },

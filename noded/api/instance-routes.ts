@@ -67,7 +67,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       async (params) => {
         const instance = await instances.findByName(params.name);
         const { osType, osImage, hooks } = instance;
-        const os = osType === null ? null : await osRegistry.find(osType);
+        const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
         const { book } = await hookChecker.check({
           osPath: os?.definition.path ?? null,
           instance: hooks,

@@ -58,7 +58,11 @@ export function validatePackageUrl(url: string): void {
  * credential
  */
 export async function openPackage(url: string, options: PackageOptions): Promise<OpenedPackage> {
-  const source = parsePackageSource(url);
+  return openBytes(parsePackageSource(url), options);
+}
+
+/** Of a package, or of what belongs to one. @throws AppError PACKAGE_DOWNLOAD */
+export async function openBytes(source: Source, options: PackageOptions): Promise<OpenedPackage> {
   options.signal.throwIfAborted();
   return source.kind === 'path'
     ? openFile(source.path, options.signal)

@@ -1,6 +1,12 @@
+import { createReadStream } from 'node:fs';
 import { redactSource } from '#shared/contract/redact-source.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
+import { checksumMismatch, parseChecksum } from '../images/digest.ts';
+import { type ContentCheck, createDigestCheck, readThrough } from '../signatures/content-check.ts';
+import type { Signatures } from '../signatures/signatures.ts';
 import type { InstallRequest } from './install-request.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 import type { StageRecorder } from './stage-recorder.ts';
@@ -12,16 +18,17 @@ import type { StageRecorder } from './stage-recorder.ts';
 export interface BringDependencies {
   readonly images: ImageCache;
   readonly openPackage: OpenInstallPackage;
+  readonly signatures: Signatures;
 }
 
 type Content = Pick<InstallRequest, 'instance' | 'secrets'>;
 
 /**
- * The image as a file of this node, its checksum compared; null for an installation without one.
- * The caller releases it.
+ * The image as a file of this node, its checksum and its signature checked; null for an
+ * installation without one. The caller releases it.
  */
 export async function fetchImage(
-  { images }: BringDependencies,
+  { images, signatures }: BringDependencies,
   { instance }: Content,
   stages: StageRecorder,
   { report, signal }: JobContext,
@@ -35,26 +42,77 @@ export async function fetchImage(
       onWait: (message) => report.log(message),
       ...(instance.osImageChecksum !== null && { checksum: instance.osImageChecksum }),
     });
-    return [`${image.sizeBytes} bytes from ${redactSource(source)}`, image] as const;
+    try {
+      const check = await signatures.checkOf(source, { signal });
+      if (check !== null) await readImage(image, check, signal);
+      const signed = check === null ? '' : ', its signature is right';
+      return [`${image.sizeBytes} bytes from ${redactSource(source)}${signed}`, image] as const;
+    } catch (error) {
+      image.release();
+      throw error;
+    }
   });
 }
 
+async function readImage(
+  image: FetchedImage,
+  check: ContentCheck,
+  signal: AbortSignal,
+): Promise<void> {
+  // Without an encoding the chunks are Buffers.
+  const bytes: AsyncIterable<Buffer> = createReadStream(image.path, { highWaterMark: MIB });
+  await readThrough(bytes, [check], signal);
+  await image.verifyUnchanged();
+}
+
 /**
- * Asks for the package with its login and reads its first bytes. The package itself is streamed
- * into the appliance, in the last of its stages: until then nobody would have noticed.
+ * Asks for the package with its login and reads its first bytes; all of them when something has to
+ * be true of them. The package itself is streamed into the appliance, in the last of its stages:
+ * until then nobody would have noticed. It is not kept here in between, so it is read twice.
+ * @returns the SHA-256 of what was checked; undefined when nothing was
  */
 export async function checkPackage(
-  { openPackage }: BringDependencies,
+  { openPackage, signatures }: BringDependencies,
   { instance, secrets }: Content,
   stages: StageRecorder,
   { signal }: JobContext,
-): Promise<void> {
-  const source = instance.personalizationPackage;
-  if (source === null) return;
-  await stages.timed('check-package', async () => {
+): Promise<string | undefined> {
+  const { personalizationPackage: source, personalizationChecksum } = instance;
+  if (source === null) return undefined;
+  return stages.timed('check-package', async () => {
+    const { packageUser: user, packagePassword: password } = secrets;
     const opened = await openPackage({ instance, secrets }, signal);
-    opened?.stream.destroy();
-    const size = opened?.sizeBytes == null ? '' : `${opened.sizeBytes} bytes `;
-    return `${size}at ${redactSource(source)}, to be had`;
+    if (opened === undefined) throw new Error('there is a package, and it was not opened');
+    using held = new DisposableStack();
+    held.defer(() => opened.stream.destroy());
+    const signature = await signatures.checkOf(source, { user, password, signal });
+    const checks = [
+      ...(signature === null ? [] : [signature]),
+      ...(personalizationChecksum === null ? [] : [checksumCheck(source, personalizationChecksum)]),
+    ];
+    const size = opened.sizeBytes === null ? '' : `${opened.sizeBytes} bytes `;
+    const summary = `${size}at ${redactSource(source)}, to be had`;
+    if (checks.length === 0) return [summary, undefined] as const;
+    let sha256: string | undefined;
+    const digest = createDigestCheck('sha256', (found) => {
+      sha256 = found.toString('hex');
+    });
+    await readThrough(opened.stream, [...checks, digest], signal);
+    const signed = signature === null ? '' : ', its signature is right';
+    return [`${summary}, whole and as it should be${signed}`, sha256] as const;
+  });
+}
+
+/** @param checksum `sha256:HEX` or `sha512:HEX` */
+function checksumCheck(source: string, checksum: string): ContentCheck {
+  const expected = parseChecksum(checksum);
+  return createDigestCheck(expected.algorithm, (digest) => {
+    const actual = digest.toString('hex');
+    if (actual === expected.hex) return;
+    const { message, details } = checksumMismatch(redactSource(source), expected, actual);
+    throw new AppError('PACKAGE_CHECKSUM_MISMATCH', message, {
+      details,
+      hint: 'compare with the checksum that the publisher gives; --personalization-checksum names the new one',
+    });
   });
 }

@@ -19,6 +19,7 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ChannelCommandsOptions } from '../os/channel-commands.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { ChosenScripts } from '../os/choose-scripts.ts';
+import type { Signatures } from '../signatures/signatures.ts';
 import type { FormerDisks } from './choose-disks.ts';
 import type { InstallRoom } from './install-room.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
@@ -59,6 +60,8 @@ export interface ActiveInstall {
   readonly instance: InstanceRecord;
   readonly image: FetchedImage | null;
   readonly secrets: JobSecrets;
+  /** Of the package that was checked, where something had to be true of it. */
+  readonly packageSha256?: string | undefined;
 }
 
 export interface InstallerDependencies {
@@ -78,6 +81,7 @@ export interface InstallerDependencies {
     context: JobContext,
   ) => Promise<'kvm' | 'tcg'>;
   readonly openPackage: OpenInstallPackage;
+  readonly signatures: Signatures;
   readonly room: InstallRoom;
   /** Those that are under way, by instance: the installer keeps it. */
   readonly active: Map<string, ActiveInstall>;

@@ -99,11 +99,11 @@ export class InstallRun {
     const bringing = [this.#request, this.#stages, this.#context] as const;
     this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
     this.#image = await fetchImage(this.#dependencies, ...bringing);
-    await checkPackage(this.#dependencies, ...bringing);
+    const packageSha256 = await checkPackage(this.#dependencies, ...bringing);
     const imageBytes = this.#image?.sizeBytes ?? 0;
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
-    this.#steps.publish({ instance, image: this.#image, secrets });
+    this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
     const parts = {
       hasImage: this.#image !== null,
       hasPackage: instance.personalizationPackage !== null,

@@ -1,13 +1,17 @@
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { type OpenedPackage, openPackage } from '../downloads/package-source.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { requireDigest } from './require-digest.ts';
 
 /** What an installation needs to know to open its package. */
 export interface PackageOwner {
   readonly instance: Pick<InstanceRecord, 'personalizationPackage'>;
   readonly secrets: JobSecrets;
+  /** Of the package that was checked, in hex: no other one is handed out. */
+  readonly packageSha256?: string | undefined;
 }
 
 /**
@@ -24,15 +28,18 @@ export function createOpenInstallPackage(
   clusters: Pick<ClusterRepository, 'load'>,
   netrcFile: string,
 ): OpenInstallPackage {
-  return async ({ instance, secrets }, signal) => {
+  return async ({ instance, secrets, packageSha256 }, signal) => {
     if (instance.personalizationPackage === null) return undefined;
     const { packageUser, packagePassword } = secrets;
-    return openPackage(instance.personalizationPackage, {
+    const opened = await openPackage(instance.personalizationPackage, {
       signal,
       netrcFile,
       limits: downloadLimitsOf(await clusters.load()),
       ...(packageUser !== undefined && { user: packageUser }),
       ...(packagePassword !== undefined && { password: packagePassword }),
     });
+    if (packageSha256 === undefined) return opened;
+    const shown = redactSource(instance.personalizationPackage);
+    return { ...opened, stream: requireDigest(opened.stream, packageSha256, shown) };
   };
 }

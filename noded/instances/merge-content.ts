@@ -5,7 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { givesLogin } from './needed-secrets.ts';
 
 type ImageKey = 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'osImageFormat';
-type PackageKey = 'personalizationPackage' | 'packageNeedsPassword';
+type PackageKey = 'personalizationPackage' | 'personalizationChecksum' | 'packageNeedsPassword';
 type Given = OpcodeOf<'INSTANCE_REINSTALL'>;
 
 /**
@@ -37,15 +37,34 @@ export function mergeImage(
   };
 }
 
-/** The package that is laid over next; `null` is none. A login is of one package. Pure. */
+/** Of an instance that is new. */
+export const noPackage: Pick<InstanceRecord, PackageKey> = {
+  personalizationPackage: null,
+  personalizationChecksum: null,
+  packageNeedsPassword: false,
+};
+
+/**
+ * The package that is laid over next; `null` is none. A login and a checksum are of one package.
+ * Pure.
+ * @throws AppError VALIDATION: a checksum is given, and there is no package
+ */
 export function mergePackage(
   stored: Pick<InstanceRecord, PackageKey>,
-  given: Pick<Given, 'personalizationPackage'> & Parameters<typeof givesLogin>[0],
+  given: Pick<Given, 'personalizationPackage' | 'personalizationChecksum'> &
+    Parameters<typeof givesLogin>[0],
 ): Pick<InstanceRecord, PackageKey> {
-  const { personalizationPackage } = given;
-  const isOther = personalizationPackage !== undefined;
+  const isOther = given.personalizationPackage !== undefined;
+  const { personalizationPackage } = isOther ? { ...given } : stored;
+  const { personalizationChecksum = isOther ? null : stored.personalizationChecksum } = given;
+  if (personalizationPackage === null && given.personalizationChecksum != null) {
+    throw new AppError('VALIDATION', 'a checksum is of a package, and there is none', {
+      hint: 'leave it out, or give --personalization-package URL',
+    });
+  }
   return {
-    personalizationPackage: isOther ? personalizationPackage : stored.personalizationPackage,
+    personalizationPackage: personalizationPackage ?? null,
+    personalizationChecksum,
     packageNeedsPassword: givesLogin(given) || (!isOther && stored.packageNeedsPassword),
   };
 }

@@ -10,8 +10,7 @@ import {
   withoutEc2Look,
 } from './cloud-init-datasource.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
-import { chosenFormat, mergeImage, mergePackage } from './merge-content.ts';
-import { givesLogin } from './needed-secrets.ts';
+import { chosenFormat, mergeImage, mergePackage, noPackage } from './merge-content.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
@@ -61,7 +60,7 @@ export function planNewInstance(
     osImageChecksum: opcode.osImageChecksum ?? null,
     osImageGrow: opcode.osImageGrow ?? false,
     osImageFormat: chosenFormat(opcode.osImageFormat),
-    personalizationPackage: opcode.personalizationPackage ?? null,
+    ...mergePackage(noPackage, opcode),
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
     installTimeoutS: opcode.installTimeoutS ?? null,
@@ -69,7 +68,6 @@ export function planNewInstance(
     osParameters: opcode.osParameters,
     osParametersPrivate: opcode.osParametersPrivate,
     secretNames: Object.keys(opcode.osParametersSecret).sort(),
-    packageNeedsPassword: givesLogin(opcode),
     communication: opcode.communication,
     channelNicUuid: context.newUuid(),
     userData: opcode.userData ?? null,

@@ -1,4 +1,5 @@
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
+import { type ImageKey, type ImageKeys, MAX_IMAGE_KEYS } from '#shared/contract/image-keys.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
@@ -9,6 +10,7 @@ import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { digestDefinition } from '../os/definition-content.ts';
 import { parseOsName } from '../os/os-name.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { parseImageKey } from '../signatures/parse-image-key.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
 
@@ -159,13 +161,36 @@ function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {
   });
 }
 
+/** `null` takes a key back. @throws AppError VALIDATION */
+function parseImageKeys(
+  given: Readonly<Record<string, string | null>>,
+): Record<string, ImageKey | null> {
+  const parsed = Object.entries(given).map(
+    ([name, text]) => [name, text === null ? null : parseImageKey(name, text)] as const,
+  );
+  return Object.fromEntries(parsed);
+}
+
+function refuseTooManyKeys(keys: ImageKeys): void {
+  if (Object.keys(keys).length <= MAX_IMAGE_KEYS) return;
+  throw new AppError('VALIDATION', `more than ${MAX_IMAGE_KEYS} keys for images and packages`, {
+    hint: 'take back those that are not needed any more: --image-key NAME=',
+  });
+}
+
 export function modifyClusterHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'CLUSTER_SET_PARAMS'>> {
   return {
     locks: () => ['cluster'],
     prepare: async (opcode) => {
-      const { exposeServices, packageMirrors = {} } = await dependencies.clusters.load();
+      const {
+        exposeServices,
+        packageMirrors = {},
+        imageKeys = {},
+      } = await dependencies.clusters.load();
+      const keyChanges = parseImageKeys(opcode.imageKeys ?? {});
+      refuseTooManyKeys(mergeChanges(imageKeys, keyChanges));
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
@@ -183,6 +208,7 @@ export function modifyClusterHandler(
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
+          imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),
           tags: mergeTags(cluster.tags ?? [], opcode),
         }));
         if (Object.keys(opcode.exposeServices).length > 0) await dependencies.services.publish();

@@ -150,7 +150,7 @@ async function checkHooks(
   signal: AbortSignal,
 ): Promise<void> {
   if (hooks.length === 0) return;
-  const os = osType === null ? null : await osRegistry.find(osType);
+  const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
   const osPath = os?.definition.path ?? null;
   const query = { osPath, instance: hooks, hasImage: osImage !== null, isReinstall: true };
   await hookChecker.check(query, signal);

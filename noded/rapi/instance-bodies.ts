@@ -72,6 +72,7 @@ const beyondGaneti = {
   os_image_grow: z.boolean().optional(),
   os_image_format: imageFormat.or(z.literal('auto')).optional(),
   personalization_package: text.optional(),
+  personalization_checksum: text.optional(),
   personalization_user: text.optional(),
   personalization_password: text.optional(),
   enable_safe_install: z.boolean().optional(),
@@ -140,6 +141,7 @@ export const modifyRequest = z.strictObject({
   instance_communication: z.boolean().optional(),
   install_parameters: parameters.optional(),
   personalization_package: text.nullable().optional(),
+  personalization_checksum: text.nullable().optional(),
   // Disks and NICs of an instance stay as they are.
   disks: z.array(z.unknown()).max(0).optional(),
   nics: z.array(z.unknown()).max(0).optional(),

@@ -102,6 +102,7 @@ export function parseModify(name: string, body: unknown): Draft {
     communication: given.instance_communication,
     installParameters: given.install_parameters,
     personalizationPackage: given.personalization_package,
+    personalizationChecksum: given.personalization_checksum,
   };
 }
 
@@ -135,6 +136,7 @@ function installation(given: InstallationRequest): Record<string, unknown> {
     osImageGrow: given.os_image_grow,
     osImageFormat: given.os_image_format,
     personalizationPackage: given.personalization_package,
+    personalizationChecksum: given.personalization_checksum,
     personalizationUser: given.personalization_user,
     personalizationPassword: given.personalization_password,
     safeInstall: given.enable_safe_install,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { hookBook } from './hook-book.ts';
+import { imageKey } from './image-keys.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
 
 /**
@@ -122,6 +123,8 @@ export const clusterRecord = z.object({
   exposeServices: z.record(z.string(), exposedService),
   /** URLs of package mirrors that an instance may read from while it is installed, by name. */
   packageMirrors: z.record(z.string(), z.string()).optional(),
+  /** Whose signatures of images and packages count, by name. None: they need no signature. */
+  imageKeys: z.record(z.string(), imageKey).optional(),
   /** What `downloadLimitsOf` completes. */
   /** Folders of the nodes below which the remote API may name files. */
   remoteFolders: z.array(z.string()).optional(),

@@ -96,6 +96,8 @@ export const instanceRecord = z.object({
    */
   osImageFormat: imageFormat.nullable().default(null),
   personalizationPackage: z.string().nullable(),
+  /** Absent in older records. */
+  personalizationChecksum: z.string().nullable().default(null),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
   /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
@@ -154,6 +156,7 @@ export const installChanges = instanceRecord.pick({
   osImageGrow: true,
   osImageFormat: true,
   personalizationPackage: true,
+  personalizationChecksum: true,
   packageNeedsPassword: true,
   safeInstall: true,
   installParameters: true,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { autostartChanges } from './autostart.ts';
 import { hookFiles } from './hooks.ts';
+import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
 import {
   base64,
@@ -99,6 +100,7 @@ const reinstallable = {
   /** `auto`: found by content. */
   osImageFormat: imageFormat.or(z.literal('auto')).optional(),
   personalizationPackage: source.optional(),
+  personalizationChecksum: imageChecksum.optional(),
   personalizationUser: z.string().max(255).optional(),
   personalizationPassword: z.string().max(4096).optional(),
   safeInstall: z.boolean().optional(),
@@ -116,6 +118,7 @@ const takenBack = {
   osType: reinstallable.osType.unwrap().nullable().optional(),
   osImage: source.nullable().optional(),
   personalizationPackage: source.nullable().optional(),
+  personalizationChecksum: imageChecksum.nullable().optional(),
 } as const;
 
 export const instanceCreate = z.strictObject({
@@ -319,6 +322,11 @@ export const clusterModify = z.strictObject({
         .nullable(),
     )
     .default({}),
+  /**
+   * NAME=TEXT of a public key of minisign or OpenPGP; null removes NAME. Once there is one, images
+   * and packages must be signed.
+   */
+  imageKeys: z.record(imageKeyName, z.string().max(MAX_IMAGE_KEY_LENGTH).nullable()).optional(),
   /** NAME=URL; null removes NAME. */
   packageMirrors: z.record(mirrorName, mirrorUrl.nullable()).default({}),
   addTags: tags.optional(),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
@@ -28,6 +28,7 @@ bootcmd: ["echo booted | curl -sf -X POST --data-binary @- http://169.254.169.25
 let lab: Lab;
 let packages: Server;
 let packagesPort: number;
+let packageChecksum: string;
 let mirror: PackageMirror;
 let secretFile: string;
 let imagePath: string;
@@ -53,6 +54,7 @@ before(async () => {
     '.',
   ]);
   const archiveBytes = await readFile(archive);
+  packageChecksum = `sha512:${createHash('sha512').update(archiveBytes).digest('hex')}`;
   packages = createServer((request, response) => {
     const isAllowed =
       request.headers.authorization ===
@@ -94,6 +96,7 @@ test('installs a Debian image with script, parameters of each visibility, a pack
     '--os-parameters-secret', `root_password=@${secretFile}`,
     '--personalization-package', `http://127.0.0.1:${packagesPort}/x.tar.gz`,
     '--personalization-user', 'someone', '--personalization-password', 'pass-word',
+    '--personalization-checksum', packageChecksum,
     '--user-data', join(fixtures, 'user-data.sh'), '--user-data', everyBoot, '-s', '2G', '-B', 'memory=512,vcpus=2',
     '--net', '0:mode=user', '--hooks', join(lab.paths.root, 'mirror.yaml'), NAME,
   ]); // prettier-ignore

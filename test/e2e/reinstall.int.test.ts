@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -57,6 +57,7 @@ before(async () => {
       response.write('x', () => response.destroy());
     } else if (request.url === '/image.raw') response.end('an image');
     else if (request.url === '/empty.raw') response.end();
+    else if (request.url === '/web.tar.gz') response.end('a package');
     else response.writeHead(request.url === '/login.tar.gz' ? 401 : 404).end('no');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -153,6 +154,12 @@ test('with each bad input it leaves the instance as it was: disks, record, and t
     ['PACKAGE_DOWNLOAD', ...withPackage(url('missing.tar.gz'))],
     ['PACKAGE_DOWNLOAD', ...withPackage(url('login.tar.gz')), ...login],
     ['USAGE', ...withPackage(url('login.tar.gz')), ...login.slice(0, 2)],
+    [
+      'PACKAGE_CHECKSUM_MISMATCH',
+      ...withPackage(url('web.tar.gz')),
+      ...['--personalization-checksum', `sha256:${'0'.repeat(64)}`],
+    ],
+    ['VALIDATION', ...SECRET, '--personalization-checksum', `sha256:${'0'.repeat(64)}`],
     ['SECRETS_NEEDED'],
     ['OS_NOT_FOUND', ...SECRET, '-o', 'nothing'],
     ['OS_PARAMETER', ...SECRET, '-O', 'text=bad'],
@@ -174,6 +181,25 @@ test('with each bad input it leaves the instance as it was: disks, record, and t
 test('a cluster where nobody said anything gives every installation four hours', async () => {
   const { stdout } = await lab.run('gnt-cluster', ['info']);
   assert.match(stdout, /^Limit for installations: 14400 s$/m);
+});
+
+test('once a key is named, what is not signed by it leaves the instance as it was', async () => {
+  const before = await snapshot();
+  const keys = join(import.meta.dirname, '../../fixtures/signatures');
+  const other = `${image}.minisig`;
+  await writeFile(other, await readFile(join(keys, 'other.minisig')));
+  await must('gnt-cluster', 'modify', '--image-key', `mine=@${join(keys, 'release.pub')}`);
+  const packaged = ['--personalization-package', `${base}/web.tar.gz`];
+  for (const args of [['--os-image', image], ['--os-image', `${base}/image.raw`], packaged]) {
+    await assertFails('SIGNATURE_INVALID', ...SECRET, ...args);
+    assert.deepEqual(await snapshot(), before, args.join(' '));
+  }
+  const shown = await lab.run('gnt-cluster', ['info']);
+  assert.match(shown.stdout, /^ {2}mine: minisign [0-9A-Za-z+/]{43}=$/m);
+  const none = await lab.run('gnt-cluster', ['modify', '--image-key', 'bad=nothing']);
+  assert.match(none.stderr, /^error\[VALIDATION\]: image key 'bad': it is no public key/m);
+  await must('gnt-cluster', 'modify', '--image-key', 'mine=');
+  await rm(other);
 });
 
 test('one that takes too long, or is cancelled, leaves the instance as it was', async () => {

@@ -9,6 +9,7 @@ import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
 import { parseSizeBytes } from '../../values/size.ts';
+import { createValueSource, type ValueSource } from '../../values/value-source.ts';
 import { renderFindings } from '../node/doctor.ts';
 import { orTakenBack } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -26,6 +27,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly minDownloadRate?: number;
   readonly exposeService?: readonly string[];
   readonly packageMirror?: readonly string[];
+  readonly imageKey?: readonly string[];
   readonly store?: string;
   readonly clusterKey?: string;
 }
@@ -54,13 +56,13 @@ export async function runClusterInit(
     ? ': the first start of gnt-noded made it'
     : '';
   context.note(`cluster ${cluster.name} exists${origin} (${formatTime(cluster.createdAtMs)})`);
-  const changes = composeChanges(options);
+  const changes = composeChanges(options, context.values);
   if (Object.keys(changes).length > 0) await modify(context, changes, options);
 }
 
 /** `gnt-cluster modify`. @throws AppError, CommandFailure */
 export async function runClusterModify(context: Context, options: ClusterOptions): Promise<void> {
-  const changes = composeChanges(options);
+  const changes = composeChanges(options, context.values);
   if (options.store !== undefined) {
     const client = await context.client();
     refuseOtherStore((await client.cluster()).store, options.store);
@@ -115,17 +117,23 @@ async function chooseStore(
     await initStore(context, name, url, options.clusterKey);
     return true;
   }
-  if (name !== undefined || Object.keys(composeChanges(options)).length > 0) return false;
+  if (name !== undefined || hasSettings(options)) return false;
   context.note(`this root has the store ${current} already`);
   return true;
 }
 
 /** They are jobs, and need a node that runs. */
 function refuseSettings(options: ClusterOptions): void {
-  if (Object.keys(composeChanges(options)).length === 0) return;
+  if (!hasSettings(options)) return;
   throw new AppError('USAGE', 'settings cannot be given together with a new --store', {
     hint: 'start gnt-noded after this, then: gnt-cluster modify',
   });
+}
+
+/** Without reading what they name. */
+function hasSettings({ imageKey, ...options }: ClusterOptions): boolean {
+  const source = createValueSource();
+  return imageKey !== undefined || Object.keys(composeChanges(options, source)).length > 0;
 }
 
 type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;
@@ -139,7 +147,7 @@ async function modify(
   if (job !== null && !options.json) context.note('the cluster is modified');
 }
 
-function composeChanges(options: ClusterOptions): ClusterChanges {
+function composeChanges(options: ClusterOptions, values: ValueSource): ClusterChanges {
   return {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
     ...(options.hostScripts !== undefined && { hostScripts: options.hostScripts }),
@@ -154,6 +162,7 @@ function composeChanges(options: ClusterOptions): ClusterChanges {
     }),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
+    ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, values) }),
   };
 }
 
@@ -175,6 +184,20 @@ export function parseServices(texts: readonly string[]): Services {
 /** `NAME=URL`; taken back as a service is. The URL is judged by the node. @throws AppError USAGE */
 function parseMirrors(texts: readonly string[]): Record<string, string | null> {
   return Object.fromEntries(parseRemovable('--package-mirror', texts));
+}
+
+/** `NAME=@FILE` or `NAME=KEY`; taken back as a service is. @throws AppError USAGE, FILE_UNREADABLE */
+function parseImageKeys(
+  texts: readonly string[],
+  values: ValueSource,
+): Record<string, string | null> {
+  const given = texts.map((text): [string, string | null] => {
+    const [, name = '', file] = /^([^=]+)=@(.*)$/s.exec(text) ?? [];
+    if (file !== undefined) return [name, values.readText('--image-key', file)];
+    const [pair] = parseRemovable('--image-key', [text]);
+    return pair ?? [text, null];
+  });
+  return Object.fromEntries(given);
 }
 
 /** Name and text; null for `NAME=`, `-NAME` and `NAME=default`. */
@@ -223,6 +246,10 @@ export async function runClusterInfo(
     key,
     value: `port ${service.port} goes to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
   }));
+  const keys = Object.entries(cluster.imageKeys ?? {}).map(([key, { kind, ...imageKey }]) => ({
+    key,
+    value: 'id' in imageKey ? `${kind} ${imageKey.publicKey}` : kind,
+  }));
   const mirrors = Object.entries(cluster.packageMirrors ?? {}).map(([key, value]) => ({
     key,
     value,
@@ -257,6 +284,11 @@ export async function runClusterInfo(
       key: 'Exposed services',
       value: services.length === 0 ? null : `${services.length}`,
       children: services,
+    },
+    {
+      key: 'Keys for images and packages',
+      value: keys.length === 0 ? 'none: they need no signature' : `${keys.length}`,
+      children: keys,
     },
     {
       key: 'Package mirrors',

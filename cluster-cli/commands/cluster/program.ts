@@ -63,6 +63,11 @@ function clusterOptions(): readonly Option[] {
       'let installations read packages below a URL, by way of the metadata service; NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
+    option(
+      '--image-key <name=@file>',
+      'public key of minisign or OpenPGP. Once there is one, every image and package needs a detached signature of one of them beside it: .minisig, .asc, .sig or .gpg; NAME= takes it back; repeatable',
+      { group, isRepeatable: true },
+    ),
     ...jobOptions(),
   ];
 }
@@ -116,6 +121,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
       'gnt-cluster modify --expose-service apt=',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
+      'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

@@ -36,6 +36,7 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly imageFormat?: ImageFormatName | 'auto';
   readonly osImageGrow?: boolean;
   readonly personalizationPackage?: string;
+  readonly personalizationChecksum?: string;
   readonly personalizationUser?: string;
   readonly personalizationPassword?: string;
   readonly enableSafeInstall?: boolean;
@@ -135,7 +136,7 @@ type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
 type Limit = 'installTimeoutS';
-type TakenBack = 'osType' | 'osImage' | 'personalizationPackage';
+type TakenBack = 'osType' | 'osImage' | 'personalizationPackage' | 'personalizationChecksum';
 
 interface Installation
   extends
@@ -150,12 +151,14 @@ interface Installation
 
 /** A new instance has nothing stored that could be reset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
-  const { osType, osImage, personalizationPackage, ...rest } = installation;
+  const { osType, osImage, personalizationPackage, personalizationChecksum, ...rest } =
+    installation;
   return {
     ...rest,
     osType: notTakenBack('--os-type', osType),
     osImage: notTakenBack('--os-image', osImage),
     personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
+    personalizationChecksum: notTakenBack('--personalization-checksum', personalizationChecksum),
     installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
@@ -184,6 +187,9 @@ export async function composeInstallation(
   const personalizationPackage = orTakenBack(
     scalar('--personalization-package', options.personalizationPackage),
   );
+  const personalizationChecksum = orTakenBack(
+    scalar('--personalization-checksum', options.personalizationChecksum),
+  );
   const personalizationUser = scalar('--personalization-user', options.personalizationUser);
   const personalizationPassword = await readPackagePassword(context, options);
   const install =
@@ -197,6 +203,7 @@ export async function composeInstallation(
     osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
     personalizationPackage,
+    personalizationChecksum: personalizationChecksum && personalizationChecksum.toLowerCase(),
     personalizationUser,
     personalizationPassword,
     safeInstall: options.enableSafeInstall,

@@ -157,6 +157,9 @@ function composeChanges(context: Context, options: ModifyOptions) {
     personalizationPackage: resettable(personalizationPackage, (given) =>
       orTakenBack(given, (source) => values.resolve('--personalization-package', source)),
     ),
+    personalizationChecksum: orTakenBack(options.personalizationChecksum, (given) =>
+      values.resolve('--personalization-checksum', given).toLowerCase(),
+    ),
     hooks: hooks && readHooks(hooks, values),
     installTimeoutS: readTimeout(options.installTimeout),
   };

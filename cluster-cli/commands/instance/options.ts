@@ -39,6 +39,11 @@ export function installationOptions(): readonly Option[] {
     option('--personalization-package <url>', '.tar.gz or .tgz laid over the disk last', {
       group: OS_GROUP,
     }),
+    option(
+      '--personalization-checksum <algo:hex>',
+      'sha256:HEX or sha512:HEX of the package, compared before anything of it is used; stored with it, "none" forgets it',
+      { group: OS_GROUP },
+    ),
     option('--personalization-user <user>', 'user for downloading the package', {
       group: OS_GROUP,
     }),

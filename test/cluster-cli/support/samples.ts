@@ -16,6 +16,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     osImageGrow: true,
     osImageFormat: null,
     personalizationPackage: null,
+    personalizationChecksum: null,
     safeInstall: true,
     installParameters: {},
     installTimeoutS: null,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { applyChanges } from '../../../noded/operations/change-instance.ts';
-import { mergeImage, mergePackage } from '../../../noded/instances/merge-content.ts';
+import { mergeImage, mergePackage, noPackage } from '../../../noded/instances/merge-content.ts';
 import { planReinstall } from '../../../noded/instances/plan-record.ts';
 import { modifyOpcode, reinstallOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';
@@ -30,12 +30,37 @@ test('what is said of an image is refused when there is none', () => {
 });
 
 test('a package that is taken back, or another one, needs no login of the old one', () => {
-  const protectedOne = { personalizationPackage: '/a.tgz', packageNeedsPassword: true };
-  const none = { personalizationPackage: null, packageNeedsPassword: false };
-  assert.deepEqual(mergePackage(protectedOne, { personalizationPackage: null }), none);
+  const protectedOne = {
+    personalizationPackage: '/a.tgz',
+    personalizationChecksum: null,
+    packageNeedsPassword: true,
+  };
+  assert.deepEqual(mergePackage(protectedOne, { personalizationPackage: null }), noPackage);
   assert.deepEqual(mergePackage(protectedOne, {}), protectedOne);
   const other = mergePackage(protectedOne, { personalizationPackage: '/b.tgz' });
   assert.equal(other.packageNeedsPassword, false);
+});
+
+test('a checksum is of one package: it stays with it, goes with it, and is refused without', () => {
+  const [one, two] = [`sha256:${'a'.repeat(64)}`, `sha512:${'b'.repeat(128)}`];
+  const sum = (
+    stored: Parameters<typeof mergePackage>[0],
+    given: Parameters<typeof mergePackage>[1],
+  ): string | null => mergePackage(stored, given).personalizationChecksum;
+  const checked = mergePackage(noPackage, {
+    personalizationPackage: '/a.tgz',
+    personalizationChecksum: one,
+  });
+  assert.equal(checked.personalizationChecksum, one);
+  assert.equal(sum(checked, {}), one);
+  assert.equal(sum(checked, { personalizationChecksum: two }), two);
+  assert.equal(sum(checked, { personalizationChecksum: null }), null);
+  assert.equal(sum(checked, { personalizationPackage: '/b.tgz' }), null);
+  assert.equal(sum(checked, { personalizationPackage: null }), null);
+  const alone = { personalizationChecksum: one };
+  assert.throws(() => sum(noPackage, alone), { code: 'VALIDATION' });
+  const taken = { personalizationPackage: null, ...alone };
+  assert.throws(() => sum(checked, taken), { code: 'VALIDATION' });
 });
 
 test('an instance goes from its image to a medium and back, by reinstall and by modify', () => {

@@ -73,6 +73,7 @@ test('installations whose images come at a byte a second hold no place of those 
       availableMiB: () => 1e6,
       takenMiB: () => 0,
     }),
+    signatures: { checkOf: async () => null },
     active: new Map(),
     onStageEnded: () => undefined,
   } as unknown as InstallerDependencies);

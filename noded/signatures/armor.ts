@@ -1,0 +1,24 @@
+import { SignatureProblem } from './signature-problem.ts';
+
+const CONTINUED_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/**
+ * The bytes of an OpenPGP armour of one kind, the first of a text (RFC 9580, 6.2). Its checksum is
+ * optional there and left alone: what counts is the signature.
+ * @param kind `PUBLIC KEY BLOCK`, `SIGNATURE`
+ * @returns undefined when there is none
+ * @throws SignatureProblem when what is in it is no base64
+ */
+export function readArmor(text: string, kind: string): Buffer | undefined {
+  const lines = text.split(/\r?\n/).map((line) => line.trimEnd());
+  const begin = lines.indexOf(`-----BEGIN PGP ${kind}-----`);
+  const end = lines.indexOf(`-----END PGP ${kind}-----`, begin);
+  if (begin === -1 || end === -1) return undefined;
+  const inside = lines.slice(begin + 1, end);
+  // Headers are in front of an empty line.
+  const body = inside.slice(inside.indexOf('') + 1).filter((line) => !/^=[^=]/.test(line));
+  const base64 = body.join('');
+  if (!CONTINUED_BASE64.test(base64))
+    throw new SignatureProblem('what is in its armour is no base64');
+  return Buffer.from(base64, 'base64');
+}

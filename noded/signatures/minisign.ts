@@ -1,0 +1,108 @@
+import { createPublicKey, verify } from 'node:crypto';
+import type { ImageKey } from '#shared/contract/image-keys.ts';
+import { SignatureProblem } from './signature-problem.ts';
+
+/*
+ * The formats of minisign (https://jedisct1.github.io/minisign/), read here and not by its program:
+ * two fixed-size blocks in base64, and Ed25519 of the host's own OpenSSL.
+ */
+export type MinisignKey = Extract<ImageKey, { kind: 'minisign' }>;
+
+export interface MinisignSignature {
+  readonly keyId: string;
+  /** Of the BLAKE2b-512 digest of what is signed. */
+  readonly signature: Buffer;
+  /** Signed together with the signature, unlike the comment at the top of the file. */
+  readonly trustedComment: string;
+  readonly globalSignature: Buffer;
+}
+
+/** Ed25519 over the whole content, which would have to be in memory. */
+const LEGACY = 'Ed';
+const PREHASHED = 'ED';
+const ALGORITHM_BYTES = 2;
+const KEY_ID_BYTES = 8;
+const SIGNATURE_BYTES = 64;
+const PUBLIC_KEY_BYTES = 32;
+const TRUSTED_COMMENT = 'trusted comment: ';
+/** `untrusted comment: …`, signature, trusted comment, global signature. */
+const SIGNATURE_LINES = 4;
+
+/**
+ * The public key of a file `minisign.pub`, or its second line alone.
+ * @returns undefined when it is none
+ */
+export function parseMinisignKey(text: string): MinisignKey | undefined {
+  const lines = text.trim().split(/\r?\n/);
+  const block = readBlock(lines.at(-1), ALGORITHM_BYTES + KEY_ID_BYTES + PUBLIC_KEY_BYTES);
+  const hasComment = lines.length === 2 && lines[0]?.startsWith('untrusted comment:');
+  if (block?.algorithm !== LEGACY || !(lines.length === 1 || hasComment)) return undefined;
+  return { kind: 'minisign', id: block.keyId, publicKey: block.rest.toString('base64') };
+}
+
+/** @throws SignatureProblem */
+export function parseMinisignSignature(text: string): MinisignSignature {
+  const lines = text.trimEnd().split(/\r?\n/);
+  const [, signed, comment = '', global = ''] = lines;
+  const block = readBlock(signed, ALGORITHM_BYTES + KEY_ID_BYTES + SIGNATURE_BYTES);
+  const globalSignature = readBase64(global, SIGNATURE_BYTES);
+  const isWhole = lines.length === SIGNATURE_LINES && comment.startsWith(TRUSTED_COMMENT);
+  if (block === undefined || globalSignature === undefined || !isWhole)
+    throw new SignatureProblem('it is no signature of minisign');
+  if (block.algorithm === LEGACY)
+    throw new SignatureProblem(
+      'it is not over a digest, as minisign makes them since 0.11: sign with minisign -SHm',
+    );
+  if (block.algorithm !== PREHASHED)
+    throw new SignatureProblem('it is of an algorithm that is not known');
+  const trustedComment = comment.slice(TRUSTED_COMMENT.length);
+  return { keyId: block.keyId, signature: block.rest, trustedComment, globalSignature };
+}
+
+/**
+ * @param digest BLAKE2b-512 of the content.
+ * @returns the name of the key that it is of
+ * @throws SignatureProblem
+ */
+export function verifyMinisign(
+  { keyId, signature, trustedComment, globalSignature }: MinisignSignature,
+  keys: ReadonlyMap<string, MinisignKey>,
+  digest: Buffer,
+): string {
+  const [name, key] = [...keys].find(([, { id }]) => id === keyId) ?? [];
+  if (name === undefined || key === undefined)
+    throw new SignatureProblem(`it is of the key ${formatKeyId(keyId)}, which was not named`);
+  const x = Buffer.from(key.publicKey, 'base64').toString('base64url');
+  const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+  if (!verify(null, digest, publicKey, signature))
+    throw new SignatureProblem('it is of another content');
+  const commented = Buffer.concat([signature, Buffer.from(trustedComment)]);
+  if (!verify(null, commented, publicKey, globalSignature))
+    throw new SignatureProblem('its trusted comment is not the one that was signed');
+  return name;
+}
+
+/** As minisign shows it: the last byte first. */
+function formatKeyId(keyId: string): string {
+  return Buffer.from(keyId, 'hex').reverse().toString('hex').toUpperCase();
+}
+
+function readBlock(
+  line: string | undefined,
+  length: number,
+): { readonly algorithm: string; readonly keyId: string; readonly rest: Buffer } | undefined {
+  const bytes = readBase64(line ?? '', length);
+  if (bytes === undefined) return undefined;
+  const rest = ALGORITHM_BYTES + KEY_ID_BYTES;
+  return {
+    algorithm: bytes.toString('latin1', 0, ALGORITHM_BYTES),
+    keyId: bytes.toString('hex', ALGORITHM_BYTES, rest),
+    rest: bytes.subarray(rest),
+  };
+}
+
+/** Undefined for what is not exactly so many bytes in one spelling. */
+function readBase64(text: string, length: number): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.length === length && bytes.toString('base64') === text ? bytes : undefined;
+}

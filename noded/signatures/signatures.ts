@@ -1,0 +1,169 @@
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import type { ImageKey, ImageKeys } from '#shared/contract/image-keys.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { collect, TooLong } from '#shared/stream/collect.ts';
+import { openBytes, type PackageOptions } from '../downloads/package-source.ts';
+import { parseSource, type Source } from '../downloads/transfer/source-url.ts';
+import { type ContentCheck, createDigestCheck } from './content-check.ts';
+import {
+  type GpgvOptions,
+  MAX_SIGNATURE_BYTES,
+  type OpenpgpKey,
+  parseOpenpgpSignature,
+  startGpgv,
+} from './gpgv.ts';
+import { type MinisignKey, parseMinisignSignature, verifyMinisign } from './minisign.ts';
+import { SignatureProblem } from './signature-problem.ts';
+
+/** How the signature of a content is fetched: as the content is. */
+export type SignatureAccess = Pick<PackageOptions, 'user' | 'password' | 'signal'>;
+
+/** The detached signatures that images and packages must have once a key is named. */
+export interface Signatures {
+  /**
+   * What has to be true of the content of a source: that the signature beside it is of this content
+   * and of a key that was named. Null where no key is.
+   * @throws AppError SIGNATURE_INVALID when there is none or it is none, HOST_PREREQUISITE
+   */
+  checkOf(source: string, access: SignatureAccess): Promise<ContentCheck | null>;
+}
+
+export interface SignaturesOptions {
+  readonly loadKeys: () => Promise<ImageKeys>;
+  readonly limits: () => Promise<DownloadLimits>;
+  readonly netrcFile: string;
+  readonly gpgv: GpgvOptions;
+}
+
+type Kind = ImageKey['kind'];
+
+/** Beside the content, in this order. */
+const SUFFIXES: readonly (readonly [suffix: string, kind: Kind])[] = [
+  ['.minisig', 'minisign'],
+  ['.asc', 'openpgp'],
+  ['.sig', 'openpgp'],
+  ['.gpg', 'openpgp'],
+];
+
+interface Found {
+  readonly kind: Kind;
+  readonly shown: string;
+  readonly bytes: Buffer;
+}
+
+export function createSignatures(options: SignaturesOptions): Signatures {
+  return {
+    async checkOf(source, access) {
+      const keys = Object.entries(await options.loadKeys());
+      if (keys.length === 0) return null;
+      const kinds = new Set(keys.map(([, { kind }]) => kind));
+      const found = await findSignature(source, kinds, access, options);
+      try {
+        return explained(found, await createCheck(found, keys, options));
+      } catch (error) {
+        throw explain(found, error);
+      }
+    },
+  };
+}
+
+async function createCheck(
+  { kind, bytes }: Found,
+  keys: readonly (readonly [string, ImageKey])[],
+  { gpgv }: SignaturesOptions,
+): Promise<ContentCheck> {
+  if (kind === 'openpgp') {
+    const rings = keys.map(([, key]) => key).filter((key): key is OpenpgpKey => key.kind === kind);
+    return startGpgv(rings, parseOpenpgpSignature(bytes), gpgv);
+  }
+  const named = keys.filter((entry): entry is [string, MinisignKey] => entry[1].kind === kind);
+  const signature = parseMinisignSignature(bytes.toString('utf8'));
+  return createDigestCheck('blake2b512', (digest) => {
+    verifyMinisign(signature, new Map(named), digest);
+  });
+}
+
+/** @throws AppError SIGNATURE_INVALID naming every place that was looked at */
+async function findSignature(
+  source: string,
+  kinds: ReadonlySet<Kind>,
+  access: SignatureAccess,
+  options: SignaturesOptions,
+): Promise<Found> {
+  const parsed = parseSource(source);
+  if (parsed === undefined) throw new Error('a source that was checked cannot be read any more');
+  const reasons: string[] = [];
+  for (const [suffix, kind] of SUFFIXES.filter(([, each]) => kinds.has(each))) {
+    try {
+      const bytes = await fetchBeside(parsed, suffix, access, options);
+      return { kind, shown: redactSource(source) + suffix, bytes };
+    } catch (error) {
+      access.signal.throwIfAborted();
+      if (!isAppError(error) && !(error instanceof TooLong)) throw error;
+      const { cause } = error;
+      reasons.push(`${suffix}: ${messageOf(cause instanceof Error ? cause : error)}`);
+    }
+  }
+  throw new AppError(
+    'SIGNATURE_INVALID',
+    `${redactSource(source)} has no signature beside it (${reasons.join('; ')})`,
+    {
+      details: { source: redactSource(source), reasons },
+      hint: 'keys were named, so images and packages have to be signed (gnt-cluster info): minisign -SHm FILE, or gpg --detach-sign --armor FILE',
+    },
+  );
+}
+
+async function fetchBeside(
+  source: Source,
+  suffix: string,
+  access: SignatureAccess,
+  { netrcFile, limits }: SignaturesOptions,
+): Promise<Buffer> {
+  const { stream } = await openBytes(beside(source, suffix), {
+    ...access,
+    netrcFile,
+    limits: await limits(),
+  });
+  try {
+    return await collect(stream, MAX_SIGNATURE_BYTES);
+  } finally {
+    stream.destroy();
+  }
+}
+
+function beside(source: Source, suffix: string): Source {
+  if (source.kind === 'path') return { kind: 'path', path: source.path + suffix };
+  const url = new URL(source.url);
+  url.pathname += suffix;
+  return { kind: 'url', url };
+}
+
+/** The same check; what it finds wrong is told as the operator needs it. */
+function explained(found: Found, check: ContentCheck): ContentCheck {
+  return {
+    write: (chunk) => check.write(chunk),
+    close: () => check.close(),
+    finish: async () => {
+      try {
+        await check.finish();
+      } catch (error) {
+        throw explain(found, error);
+      }
+    },
+  };
+}
+
+function explain({ shown }: Found, error: unknown): unknown {
+  if (!(error instanceof SignatureProblem)) return error;
+  return new AppError(
+    'SIGNATURE_INVALID',
+    `the signature ${shown} does not count: ${error.message}`,
+    {
+      details: { signature: shown },
+      hint: 'compare with what the publisher gives; gnt-cluster info shows the keys that were named',
+      cause: error,
+    },
+  );
+}
