@@ -3,6 +3,7 @@ import { basename, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { installDir } from '#shared/paths/install-dir.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { addCompletion } from './commands/completion.ts';
 import { expandArguments, hasSensitiveArguments } from './arguments.ts';
@@ -84,7 +85,7 @@ async function run(): Promise<void> {
 }
 
 function readVersion(): string {
-  const file = join(import.meta.dirname, '../package.json');
+  const file = join(installDir, 'package.json');
   const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }; // our own file
   return version;
 }

@@ -1,7 +1,8 @@
 import { enableCompileCache } from 'node:module';
 import { join } from 'node:path';
+import { installDir } from '#shared/paths/install-dir.ts';
 
 // Halves the start of a command. Beside the packages, where only who may change the programs may
 // write; without that right, nothing is cached.
-enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/gnt-commands'));
+enableCompileCache(join(installDir, 'node_modules/.cache/gnt-commands'));
 await import('./main-commands.ts');

@@ -1,6 +1,16 @@
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
 
@@ -31,7 +41,6 @@ interface PackageJson {
   readonly description: string;
   readonly license: string;
   readonly type: string;
-  readonly imports: object;
 }
 
 const stage = await mkdtemp(join(tmpdir(), 'gnt-package-'));
@@ -58,7 +67,7 @@ async function build(): Promise<string> {
   const file = join(outputDir, `gnt_${project.version}_${architecture}.deb`);
   tell(`package: ${basename(file)}`);
   await mkdir(outputDir, { recursive: true });
-  await run('dpkg-deb', ['--root-owner-group', '-Zzstd', '-z3', '--build', stage, file], {
+  await run('dpkg-deb', ['--root-owner-group', '-Zzstd', '-z12', '--build', stage, file], {
     timeoutMs: BUILD_TIMEOUT_MS,
   });
   return file;
@@ -66,12 +75,14 @@ async function build(): Promise<string> {
 
 async function copyPrograms(project: PackageJson): Promise<void> {
   const home = inStage('usr/lib/gnt');
-  for (const folder of ['noded', 'metad', 'appliance', 'cluster-cli', 'shared']) {
-    await cp(join(top, folder), join(home, folder), { recursive: true });
-  }
+  await run(process.execPath, [join(top, 'scripts/bundle.ts'), join(home, 'programs')], {
+    timeoutMs: BUILD_TIMEOUT_MS,
+  });
+  // What the key of a built appliance is made from.
+  await cp(join(top, 'appliance/image'), join(home, 'appliance/image'), { recursive: true });
   await copyFile('scripts/gnt', 'usr/lib/gnt/scripts/gnt', 0o755);
-  const { name, version, description, license, type, imports } = project;
-  const kept = { name, version, private: true, description, license, type, imports };
+  const { name, version, description, license, type } = project;
+  const kept = { name, version, private: true, description, license, type };
   await writeFile(join(home, 'package.json'), `${JSON.stringify(kept, null, 2)}\n`);
   await mkdir(inStage('usr/sbin'), { recursive: true });
   for (const program of PROGRAMS) {
@@ -79,24 +90,30 @@ async function copyPrograms(project: PackageJson): Promise<void> {
   }
 }
 
-/** Packages that run, and of Node the one program. */
+/** Packages with compiled code, of which only what runs on this machine, and of Node the program. */
 async function copyModules(): Promise<void> {
-  const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: top });
-  const node = `node-linux-${process.arch}`;
-  for (const path of stdout.split('\n')) {
-    const name = relative(join(top, 'node_modules'), path);
-    // Nested packages come with those that hold them.
-    if (name.startsWith('..') || name === '' || name.includes('node_modules')) continue;
-    if (name.startsWith('node-linux-')) continue;
-    await cp(path, inStage(`usr/lib/gnt/node_modules/${name}`), { recursive: true });
+  const { arch } = process;
+  const native = [
+    'koffi',
+    ...['package.json', 'index.js', `linux_${arch}`].map(
+      (file) => `@koromix/koffi-linux-${arch}/${file}`,
+    ),
+    ...['package.json', 'LICENSE', 'dist', `prebuilds/linux-${arch}`].map(
+      (file) => `netlink/${file}`,
+    ),
+    'node-gyp-build',
+  ];
+  for (const path of native) {
+    await cp(join(top, 'node_modules', path), inStage(`usr/lib/gnt/node_modules/${path}`), {
+      recursive: true,
+      filter: (file) => !/koffi\/(vendor|doc|lib)$|\.(ts|map|md|cc|hh)$/.test(file),
+    });
   }
-  await copyFile(
-    `node_modules/${node}/bin/node`,
-    `usr/lib/gnt/node_modules/${node}/bin/node`,
-    0o755,
-  );
+  const node = `node-linux-${arch}/bin/node`;
+  await copyFile(`node_modules/${node}`, `usr/lib/gnt/node_modules/${node}`, 0o755);
+  await run('strip', ['--strip-unneeded', inStage(`usr/lib/gnt/node_modules/${node}`)]);
   await mkdir(inStage('usr/lib/gnt/node_modules/.bin'), { recursive: true });
-  await symlink(`../${node}/bin/node`, inStage('usr/lib/gnt/node_modules/.bin/node'));
+  await symlink(`../${node}`, inStage('usr/lib/gnt/node_modules/.bin/node'));
 }
 
 async function copyHostFiles(): Promise<void> {
@@ -146,13 +163,26 @@ async function writeControl(project: PackageJson, architecture: string): Promise
   ];
   await writeStaged('DEBIAN/control', control.join('\n'));
   await writeStaged('DEBIAN/conffiles', '/etc/logrotate.d/gnt\n/etc/default/gnt-noded\n');
-  await writeStaged(
-    'usr/share/doc/gnt/copyright',
-    `License: ${project.license}\nnpm packages below /usr/lib/gnt/node_modules have their own licences beside them.\n`,
-  );
+  await writeStaged('usr/share/doc/gnt/copyright', await collectLicences(project));
   for (const script of ['postinst', 'prerm', 'postrm']) {
     await copyFile(`scripts/debian/${script}`, `DEBIAN/${script}`, 0o755);
   }
+}
+
+/** Ours, Node's, and those of the npm packages that the bundles hold. */
+async function collectLicences(project: PackageJson): Promise<string> {
+  const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: top });
+  const texts = [`gnt ${project.version}: ${project.license}`];
+  for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== top).sort()) {
+    const [file] = (await readdir(folder)).filter((name) => /^licen[cs]e/i.test(name));
+    // A package's own file, and one that says what its licence is.
+    const { name, version, license } = JSON.parse(
+      await readFile(join(folder, 'package.json'), 'utf8'),
+    ) as PackageJson;
+    const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8');
+    texts.push(`${name} ${version}: ${license}\n\n${text}`.trim());
+  }
+  return `${texts.join(`\n\n${'-'.repeat(78)}\n`)}\n`;
 }
 
 /** The list that a checkout installs too. */

@@ -1,8 +1,9 @@
-import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
 
-const AGENT_MAIN = fileURLToPath(new URL('../agent/main.ts', import.meta.url));
-const HOOKS_MAIN = fileURLToPath(new URL('../agent/hooks/main.ts', import.meta.url));
+const { dirname, filename } = import.meta;
+/** In a bundle of the programs, those of the agent lie beside it. */
+const isBundled = extname(filename) !== '.ts';
 
 /**
  * What the agent has already, and gives to the hooks' bundle when it loads it
@@ -12,17 +13,20 @@ const SHARED_WITH_AGENT = ['zod', '#shared/errors/app-error.ts'];
 
 /** Bundles the agent to one CommonJS file: one read at boot instead of a hundred. */
 export function bundleAgent(): Promise<Buffer> {
-  return bundle(AGENT_MAIN, []);
+  if (isBundled) return readFile(join(dirname, 'agent.cjs'));
+  return bundle('../agent/main.ts', []);
 }
 
 /** Bundles what reads and runs hooks, which is loaded only when there are some. */
 export function bundleHooks(): Promise<Buffer> {
-  return bundle(HOOKS_MAIN, SHARED_WITH_AGENT);
+  if (isBundled) return readFile(join(dirname, 'hooks.cjs'));
+  return bundle('../agent/hooks/main.ts', SHARED_WITH_AGENT);
 }
 
-async function bundle(entryPoint: string, external: string[]): Promise<Buffer> {
+async function bundle(main: string, external: string[]): Promise<Buffer> {
+  const { build } = await import('esbuild');
   const result = await build({
-    entryPoints: [entryPoint],
+    entryPoints: [join(dirname, main)],
     external,
     bundle: true,
     platform: 'node',

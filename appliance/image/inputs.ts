@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { installDir } from '#shared/paths/install-dir.ts';
 import { SUITE } from './apt-sources.ts';
 import {
   EXCLUDED_PATHS,
@@ -13,7 +13,7 @@ import {
   ROOT_MODULES,
 } from './contents.ts';
 
-const BUILDER_DIRECTORY = fileURLToPath(new URL('.', import.meta.url));
+const BUILDER_DIRECTORY = join(installDir, 'appliance/image');
 
 export interface BuildInputs {
   readonly agentBundle: Buffer;

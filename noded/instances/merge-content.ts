@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import type { ImageFormatName } from '#shared/contract/primitives.ts';
+import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { givesLogin } from './needed-secrets.ts';
 

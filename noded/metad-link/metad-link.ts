@@ -1,9 +1,9 @@
 import { chmodSync, chownSync, mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { installDir } from '#shared/paths/install-dir.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { type ContentProvider, type ContentServer, startContentServer } from './content-server.ts';
 import { createControlChannel } from './control-request.ts';
@@ -64,7 +64,6 @@ export interface MetadLink extends MetadCalls {
 }
 
 const DEFAULT_USER = 'gnt-metad';
-const CHECKOUT = join(import.meta.dirname, '../..');
 
 export function createMetadLink(options: MetadLinkOptions): MetadLink {
   const { paths, logger } = options;
@@ -103,7 +102,7 @@ export function createMetadLink(options: MetadLinkOptions): MetadLink {
       supervisor = new MetadSupervisor({
         paths,
         ...options.launcher,
-        programDir: options.programDir ?? CHECKOUT,
+        programDir: options.programDir ?? installDir,
         user: { uid, gid },
         channel,
         logger,

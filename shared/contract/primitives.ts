@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { IMAGE_FORMATS } from './image-formats.ts';
 
 /**
  * RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part
@@ -62,14 +63,7 @@ export const mirrorUrl = z
     error: 'not an http or https URL without user, query and fragment',
   });
 
-/** Formats in which an image file holds a disk. */
-export const containerFormat = z.enum(['qcow2', 'vmdk', 'vdi', 'vhdx']);
-export type ContainerFormat = z.infer<typeof containerFormat>;
-/**
- * What an operator may say that an image is. A compressed file is meant by what is in it: `raw`.
- */
-export const imageFormat = z.enum(['raw', ...containerFormat.options]);
-export type ImageFormatName = z.infer<typeof imageFormat>;
+export const imageFormat = z.enum(IMAGE_FORMATS);
 
 export const visibility = z.enum(['public', 'private', 'secret']);
 export type Visibility = z.infer<typeof visibility>;

@@ -67,6 +67,13 @@ test('the package asks for what a checkout asks for, and for nothing that Debian
   }
 });
 
+test('it is no larger than was promised', async () => {
+  const { stdout } = await run('dpkg-deb', ['--contents', deb]);
+  const unpacked = stdout.split('\n').reduce((sum, line) => sum + Number(line.split(/\s+/)[2]), 0);
+  assert.ok((await stat(deb)).size <= 40e6, `${(await stat(deb)).size} bytes`);
+  assert.ok(unpacked > 100e6 && unpacked <= 130e6, `${unpacked} bytes unpacked`);
+});
+
 test('on a clean Debian it installs, its programs run, and what it ships is accepted', async () => {
   // What it depends on is large, and nothing of it is needed for what is looked at here.
   await inRoot('dpkg', '--force-depends', '--install', `/${deb.slice(root.length + 1)}`);

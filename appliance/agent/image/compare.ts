@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { ImageFormatName } from '#shared/contract/primitives.ts';
+import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import { type ImageJail, JAILED_DISK, JAILED_IMAGE } from './image-jail.ts';
 
 /** QEMU's name for what image and disk are; files in tests. */

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import type { ContainerFormat, ImageFormatName } from '#shared/contract/primitives.ts';
+import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-formats.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';

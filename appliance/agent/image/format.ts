@@ -1,4 +1,4 @@
-import type { ContainerFormat } from '#shared/contract/primitives.ts';
+import type { ContainerFormat } from '#shared/contract/image-formats.ts';
 
 /**
  * Formats of an image file, found by its first bytes. `qemu-img` reads the container formats, a

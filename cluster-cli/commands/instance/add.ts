@@ -1,5 +1,5 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
-import type { ImageFormatName } from '#shared/contract/primitives.ts';
+import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { parseList } from '../../values/key-values.ts';

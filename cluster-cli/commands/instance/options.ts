@@ -1,4 +1,4 @@
-import { imageFormat } from '#shared/contract/primitives.ts';
+import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
 import type { Option } from 'commander';
 import { option, wholeNumber, yesNo } from '../../completion/command.ts';
 
@@ -28,7 +28,7 @@ export function installationOptions(): readonly Option[] {
     option(
       '--image-format <format>',
       'what the image is: raw, qcow2, vmdk, vdi or vhdx, although its content does not show that; "auto" goes by the content, which is the default',
-      { group: OS_GROUP, choices: ['auto', ...imageFormat.options] },
+      { group: OS_GROUP, choices: ['auto', ...IMAGE_FORMATS] },
     ),
     yesNo(
       '--os-image-grow <yes|no>',

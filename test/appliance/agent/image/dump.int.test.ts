@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { dumpImage } from '../../../../appliance/agent/image/dump.ts';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
-import type { ImageFormatName } from '#shared/contract/primitives.ts';
+import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 
 const MIB = 1024 * 1024;

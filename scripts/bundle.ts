@@ -1,0 +1,56 @@
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { type BuildOptions, build } from 'esbuild';
+import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
+
+/**
+ * Bundles the programs: `node scripts/bundle.ts FOLDER`. One file a daemon, so that it holds only
+ * the code that it uses; the commands in pieces, since each loads what it needs. It appears whole:
+ * who starts a program meanwhile gets the old bundle or none.
+ */
+const top = join(import.meta.dirname, '..');
+/** Packages with compiled code of their own, which a bundle cannot hold. */
+const NATIVE = ['koffi', 'netlink', 'esbuild'];
+/** CommonJS packages ask for modules of Node's own by `require`. */
+const REQUIRE =
+  "import { createRequire as gntCreateRequire } from 'node:module'; const require = gntCreateRequire(import.meta.url);";
+
+const target = resolve(process.argv[2] ?? join(top, 'node_modules/.cache/gnt-programs'));
+const made = `${target}.${process.pid}`;
+try {
+  await makeBundles(made);
+  await rm(target, { recursive: true, force: true });
+  await mkdir(dirname(target), { recursive: true });
+  await rename(made, target);
+} finally {
+  await rm(made, { recursive: true, force: true });
+}
+
+async function makeBundles(folder: string): Promise<void> {
+  // Before anything is read: a source that changes meanwhile is newer than this.
+  await mkdir(join(folder, 'appliance'), { recursive: true });
+  await writeFile(join(folder, 'made'), '');
+  for (const program of ['noded', 'metad', 'appliance']) await bundle(program, folder, false);
+  await bundle('cluster-cli', folder, true);
+  await writeFile(join(folder, 'appliance/agent.cjs'), await bundleAgent());
+  await writeFile(join(folder, 'appliance/hooks.cjs'), await bundleHooks());
+}
+
+async function bundle(program: string, folder: string, splitting: boolean): Promise<void> {
+  const options: BuildOptions = {
+    entryPoints: [join(top, program, 'main.ts')],
+    outdir: join(folder, program),
+    splitting,
+    external: NATIVE,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    // Told by the name: Node need not look into each piece to know what it is.
+    outExtension: { '.js': '.mjs' },
+    target: 'node26',
+    banner: { js: REQUIRE },
+    legalComments: 'none',
+    logLevel: 'warning',
+  };
+  await build(options);
+}

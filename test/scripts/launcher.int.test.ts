@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { chmod, cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { run } from '#shared/process/run.ts';
+
+const BUNDLE = 'node_modules/.cache/gnt-programs';
+const SOURCES = ['noded', 'metad', 'appliance', 'cluster-cli', 'shared'];
+const EARLIER = new Date('2026-01-01T00:00:00Z');
+const LATER = new Date('2026-01-02T00:00:00Z');
+
+let top = '';
+before(async () => {
+  top = await mkdtemp(join(tmpdir(), 'gnt-launcher-'));
+  await mkdir(join(top, 'scripts'));
+  await cp(join(import.meta.dirname, '../../scripts/gnt'), join(top, 'scripts/gnt'));
+  await symlink('scripts/gnt', join(top, 'gnt-instance'));
+  // Says what it is given instead of running it.
+  await write('node_modules/.bin/node', '#!/bin/sh\necho "$2 $3"\n');
+  await chmod(join(top, 'node_modules/.bin/node'), 0o755);
+  await write('node_modules/.lock-stamp', '');
+  for (const folder of SOURCES) await write(`${folder}/main.ts`, '');
+  await age(['node_modules/.lock-stamp', ...SOURCES], EARLIER);
+});
+after(() => rm(top, { recursive: true }));
+
+async function write(path: string, text: string): Promise<void> {
+  await mkdir(dirname(join(top, path)), { recursive: true });
+  await writeFile(join(top, path), text);
+}
+
+/** Files and folders; what is in the folders too. */
+async function age(paths: readonly string[], time: Date): Promise<void> {
+  for (const path of paths) {
+    if (SOURCES.includes(path)) await utimes(join(top, path, 'main.ts'), time, time);
+    await utimes(join(top, path), time, time);
+  }
+}
+
+async function started(): Promise<string> {
+  const { stdout } = await run(join(top, 'gnt-instance'), ['list']);
+  return stdout.trim().replace(`${top}/`, '');
+}
+
+test('without a bundle the sources run', async () => {
+  assert.equal(await started(), 'cluster-cli/main.ts list');
+});
+
+test('a bundle runs until a source, a folder of sources or the packages changed', async () => {
+  await write(`${BUNDLE}/cluster-cli/main.mjs`, '');
+  await write(`${BUNDLE}/made`, '');
+  await age([`${BUNDLE}/made`], LATER);
+  assert.equal(await started(), `${BUNDLE}/cluster-cli/main.mjs list`);
+  const much = new Date(LATER.getTime() + 1000);
+  for (const changed of ['metad/main.ts', 'shared', 'node_modules/.lock-stamp']) {
+    await age([changed], much);
+    assert.equal(await started(), 'cluster-cli/main.ts list', changed);
+    await age([changed], EARLIER);
+  }
+  assert.equal(await started(), `${BUNDLE}/cluster-cli/main.mjs list`);
+});
+
+test('an installed package runs its own bundle and looks at nothing else', async () => {
+  await write('programs/cluster-cli/main.mjs', '');
+  assert.equal(await started(), 'programs/cluster-cli/main.mjs list');
+});
