@@ -30,16 +30,18 @@ async function makeBundles(folder: string): Promise<void> {
   // Before anything is read: a source that changes meanwhile is newer than this.
   await mkdir(join(folder, 'appliance'), { recursive: true });
   await writeFile(join(folder, 'made'), '');
-  for (const program of ['noded', 'metad', 'appliance']) await bundle(program, folder, false);
-  await bundle('cluster-cli', folder, true);
+  for (const file of ['noded/main', 'metad/main', 'appliance/main', 'appliance/judge-hooks']) {
+    await bundle(file, folder, false);
+  }
+  await bundle('cluster-cli/main', folder, true);
   await writeFile(join(folder, 'appliance/agent.cjs'), await bundleAgent());
   await writeFile(join(folder, 'appliance/hooks.cjs'), await bundleHooks());
 }
 
-async function bundle(program: string, folder: string, splitting: boolean): Promise<void> {
+async function bundle(file: string, folder: string, splitting: boolean): Promise<void> {
   const options: BuildOptions = {
-    entryPoints: [join(top, program, 'main.ts')],
-    outdir: join(folder, program),
+    entryPoints: [join(top, `${file}.ts`)],
+    outdir: join(folder, dirname(file)),
     splitting,
     external: NATIVE,
     bundle: true,

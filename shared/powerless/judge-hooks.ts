@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import {
   type HookBook,
   type HookQuestion,
@@ -7,6 +6,8 @@ import {
 } from '../contract/hook-book.ts';
 import { AppError } from '../errors/app-error.ts';
 import { parseJson } from '../json/parse-json.ts';
+import { installDir } from '../paths/install-dir.ts';
+import { programFile } from '../paths/program-file.ts';
 import { planPowerless } from './plan-powerless.ts';
 import { run } from '../process/run.ts';
 
@@ -16,13 +17,12 @@ export interface JudgeOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const PROJECT = join(import.meta.dirname, '../..');
 /** The Node that runs this, which may read the programs' own files and do nothing else. */
 const PROGRAM = [
   process.execPath,
   ...['--disable-warning=ExperimentalWarning', '--max-old-space-size=256'],
-  ...['--permission', `--allow-fs-read=${PROJECT}`],
-  join(PROJECT, 'appliance/judge-hooks.ts'),
+  ...['--permission', `--allow-fs-read=${installDir}`],
+  programFile('appliance/judge-hooks'),
 ];
 /** A document takes milliseconds; a program that starts on a busy host, seconds. */
 const TIMEOUT_MS = 60_000;

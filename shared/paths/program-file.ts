@@ -1,0 +1,11 @@
+import { extname, join } from 'node:path';
+
+const { dirname, filename } = import.meta;
+const extension = extname(filename);
+/** The folder of the programs: in a bundle, this module is part of a file in a program's folder. */
+const programs = join(dirname, extension === '.ts' ? '../..' : '..');
+
+/** The main file of a program, such as `metad/main`: bundled as this one is, or its source. */
+export function programFile(name: string): string {
+  return join(programs, `${name}${extension}`);
+}
