@@ -38,6 +38,7 @@ const layers = {
       'abort',
       'contract',
       'json',
+      'yaml',
       'secret',
       'log',
       'paths',

@@ -1,8 +1,9 @@
-import { isMap, isSeq, parseDocument, stringify } from 'yaml';
+import { isMap, isSeq, stringify } from 'yaml';
 import type { Document } from 'yaml';
 import { z } from 'zod';
 import { addressOf, familyOf, prefixOf, type NicNetwork } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ServedView } from '../view/served-view.ts';
 
 /**
@@ -109,8 +110,9 @@ function openstackRoute({ to, via }: NicNetwork['routes'][number]): object {
 function withChannel(given: Buffer, view: ServedView): Buffer | null {
   const text = given.toString('utf8');
   if (text.toLowerCase().includes(view.channel.mac)) return null;
-  const document = parseDocument(text, { version: '1.1' });
-  if (document.errors.length > 0) return null;
+  const read = readYaml(text, { version: '1.1' });
+  if ('problem' in read) return null;
+  const { document } = read;
   const top = document.has('network') ? ['network'] : [];
   const version: unknown = document.getIn([...top, 'version']);
   if (version !== 2 && version !== 1) return null;

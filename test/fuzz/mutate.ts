@@ -209,6 +209,9 @@ function replacement(value: unknown, random: SeededRandom): unknown {
   return typeof picked === 'object' ? structuredClone(picked) : picked;
 }
 
+/** That a value can only be printed part by part. */
+class NestedFound extends Error {}
+
 /** As text: a nesting that deep cannot be cloned or printed as a value. */
 class Nested {
   readonly #depth: number;
@@ -217,6 +220,10 @@ class Nested {
   constructor(inner: unknown, depth: number) {
     this.#inner = inner;
     this.#depth = depth;
+  }
+
+  toJSON(): never {
+    throw new NestedFound();
   }
 
   print(): string {
@@ -230,11 +237,20 @@ function nest(value: unknown, depth: number): Nested {
 
 /** JSON of what `mutateJson` gives. */
 export function printJson(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? 'null';
+  } catch (error) {
+    if (!(error instanceof NestedFound)) throw error;
+    return printParts(value);
+  }
+}
+
+function printParts(value: unknown): string {
   if (value instanceof Nested) return value.print();
-  if (Array.isArray(value)) return `[${value.map(printJson).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map(printParts).join(',')}]`;
   if (typeof value === 'object' && value !== null)
     return `{${Object.entries(value)
-      .map(([key, part]) => `${JSON.stringify(key)}:${printJson(part)}`)
+      .map(([key, part]) => `${JSON.stringify(key)}:${printParts(part)}`)
       .join(',')}}`;
   return JSON.stringify(value) ?? 'null';
 }

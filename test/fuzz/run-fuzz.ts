@@ -13,6 +13,8 @@ const HANG_MS = 30_000;
 const WATCH_INTERVAL_MS = 1_000;
 /** MiB of a worker's heap: more than any case needs, less than what a machine misses. */
 const MAX_HEAP_MIB = 512;
+/** MiB: what the programs' own thread has; a worker's is four times as deep unless told otherwise. */
+const STACK_MIB = 1;
 
 /** What a worker is started with. */
 export interface WorkerData {
@@ -54,7 +56,7 @@ async function runShare(
   };
   const worker = new Worker(new URL('./worker.ts', import.meta.url), {
     workerData,
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB, stackSizeMb: STACK_MIB },
   });
   const failureAt = (reason: string): FuzzFailure => {
     const index = Number(Atomics.load(view, 0));

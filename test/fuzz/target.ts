@@ -12,7 +12,7 @@ export interface Target {
   generate(random: SeededRandom): Buffer;
   /** What the parser needs around it; nothing for a pure one. */
   open(): Promise<Oracle>;
-  /** Cases at once; 1 unless a case is mostly waiting. */
+  /** Cases at once, where a case is mostly waiting; otherwise each is measured by itself. */
   readonly concurrency?: number;
   /** How many inputs a case stands for: a connection has several requests. */
   readonly inputsPerCase?: number;

@@ -1,7 +1,8 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
+import { isNode, isScalar, visit } from 'yaml';
 import type { z } from 'zod';
 import { instanceFields, type StepFields, stepFields } from './fields.ts';
 import { findStage, isChroot } from './stage-names.ts';
@@ -19,11 +20,6 @@ export interface ParsedDocument {
   readonly ignored: readonly string[];
 }
 
-/**
- * Lines and list items of a document; its text is read only when there are fewer. A step costs much
- * more than its bytes.
- */
-const MAX_ITEMS = 20_000;
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
 
@@ -79,23 +75,15 @@ function unknownStage(file: string, word: string, index: number, nearest: string
 
 /** All scalars as they are written. Aliases are bounded by the library. */
 function parseYaml(text: string, file: string): unknown {
-  if (countItems(text) > MAX_ITEMS)
-    throw invalid(file, `it has more than ${MAX_ITEMS} lines and list items`, 'split it');
-  const lineCounter = new LineCounter();
-  const parsed = parseDocument(text, {
+  const read = readYaml(text, {
     schema: 'failsafe',
     merge: true,
-    prettyErrors: false,
     // The library would print parts of the document, on the console.
     logLevel: 'error',
-    lineCounter,
   });
-  const [problem] = [...parsed.errors, ...parsed.warnings];
-  if (problem) {
-    const { line } = lineCounter.linePos(problem.pos[0]);
-    throw invalid(file, `line ${line}: not valid YAML (${problem.code})`);
-  }
-  visit(parsed, {
+  if ('problem' in read) throw invalid(file, read.problem.reason, read.problem.hint);
+  const { document } = read;
+  visit(document, {
     Pair: (_, { key }) => {
       if (isScalar(key) && key.value === '__proto__')
         throw invalid(file, 'a key "__proto__" is no field');
@@ -106,20 +94,11 @@ function parseYaml(text: string, file: string): unknown {
     },
   });
   try {
-    return parsed.toJS() ?? '';
+    return document.toJS() ?? '';
   } catch {
     // Too many aliases, or one of something that is not there; the message would repeat its name.
     throw invalid(file, 'its aliases cannot be resolved');
   }
-}
-
-function countItems(text: string): number {
-  let count = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === 0x0a || code === 0x2c) count += 1;
-  }
-  return count;
 }
 
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {

@@ -58,7 +58,8 @@ export function header(fields: HeaderFields): Buffer {
   for (const [at, bytes] of fields.patch ?? []) bytes.copy(block, at);
   block.fill(0x20, 148, 156);
   let sum = 0;
-  for (const byte of block) sum += fields.checksum === 'signed' && byte > 0x7f ? byte - 256 : byte;
+  const isSigned = fields.checksum === 'signed';
+  for (let at = 0; at < BLOCK; at += 1) sum += isSigned ? block.readInt8(at) : block.readUInt8(at);
   if (fields.checksum === 'wrong') sum += 1;
   block.write(`${(sum & 0o777777).toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
   return block;

@@ -204,3 +204,9 @@ test('a key that would change what an object is, and an alias in what it stands 
     /an alias stands in what it stands for/,
   );
 });
+
+test('a document that nests without end, or whose maps are keys of maps, is refused in no time', () => {
+  refused(`stages:\n  after-install:\n    ${'- '.repeat(40_000)}SECRET`, /deep in each other/);
+  // The library takes a minute for this.
+  refused(`stages:\n${'? '.repeat(40)}SECRET`, /line 2: a key is no word/);
+});
