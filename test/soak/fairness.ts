@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, truncate, writeFile } from 'node:fs/promises';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
@@ -41,8 +41,7 @@ const FLOOD = join(import.meta.dirname, 'flood-process.ts');
 const STATUS_EVERY_MS = 250;
 const END_PATIENCE_MS = 3000;
 const ASK_EVERY_MS = 5;
-/** Of metad and the neighbour. */
-const PRIORITY = -15;
+const run = promisify(execFile);
 
 /**
  * One guest that floods a real metad behind the node's own filter and content server, its
@@ -109,8 +108,13 @@ export class FairnessLab implements AsyncDisposable {
       if (status !== 204) throw new Error(`metad refused the view: ${status}`);
       return guest;
     };
-    // What else the machine does, tests of others for one, is not what is measured.
-    setPriority(lab.metadPid, PRIORITY);
+    // What is measured is what metad makes of a flood, not who of all the programs of a machine with
+    // two processors runs: metad and the neighbour run as soon as they have something to do, before
+    // the attacker, whose guest would have a processor of its own, and before the tests of others.
+    // Nice values were tried: with them one request in a hundred waits for a processor for tens of
+    // milliseconds, flood or not. The order is no help to metad: what it does for the attacker
+    // first, the neighbour waits for.
+    await run('chrt', ['--fifo', '--all-tasks', '--pid', '1', `${lab.metadPid}`]);
     const attacker = await add(0);
     const neighbour = await add(1);
     return new FairnessLab({ lab, attacker, neighbour }, stack.move());
@@ -163,7 +167,7 @@ export class FairnessLab implements AsyncDisposable {
     const signal = AbortSignal.timeout(Math.round(seconds * 1000));
     return await watchNeighbour(this.#neighbour.namespace, instanceId, signal, {
       everyMs: ASK_EVERY_MS,
-      priority: PRIORITY,
+      isUrgent: true,
     });
   }
 
@@ -204,14 +208,12 @@ export function quantile(ascending: readonly number[], q: number): number {
 
 const MAX_METAD_MIB = 300;
 /**
- * Of the median, which a machine that others keep busy leaves alone: there the slowest hundredth
- * waits for a processor, flood or not, for tens of milliseconds. What a flood did to it before it
- * was bounded were seconds.
+ * Milliseconds of one request in a hundred, on any machine that answers as fast without a flood; on
+ * a slower one, twice its own. The same for the median, which a flood that is bounded hardly moves.
  */
-const MAX_P50_MS = 20;
-const MAX_P50_RATIO = 2;
-const MAX_P99_MS = 500;
-const MAX_P99_RATIO = 4;
+const MAX_P99_MS = 5;
+const MAX_P50_MS = 2;
+const MAX_RATIO = 2;
 const MAX_STATUS_MS = 5000;
 const MAX_NODE_DESCRIPTORS = 100;
 
@@ -223,11 +225,11 @@ export function judge(seen: Fairness): readonly string[] {
   };
   for (const failure of new Set(seen.failures)) check(false, `the neighbour got ${failure}`);
   check(
-    seen.p50 <= Math.max(MAX_P50_MS, MAX_P50_RATIO * seen.quietP50),
+    seen.p50 <= Math.max(MAX_P50_MS, MAX_RATIO * seen.quietP50),
     `the neighbour’s median is ${seen.p50.toFixed(1)} ms, ${seen.quietP50.toFixed(1)} ms without the flood`,
   );
   check(
-    seen.p99 <= Math.max(MAX_P99_MS, MAX_P99_RATIO * seen.quietP99),
+    seen.p99 <= Math.max(MAX_P99_MS, MAX_RATIO * seen.quietP99),
     `the neighbour’s p99 is ${seen.p99.toFixed(1)} ms, ${seen.quietP99.toFixed(1)} ms without the flood`,
   );
   check(seen.metadMib <= MAX_METAD_MIB, `metad had ${seen.metadMib.toFixed(0)} MiB`);

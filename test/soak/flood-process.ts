@@ -1,16 +1,10 @@
-import { constants, setPriority } from 'node:os';
 import { createSeededRandom } from '../lab/seeded-random.ts';
 import { FLOODS, everything } from './floods.ts';
 
-/**
- * One flood, in a process of its own, until its stdin ends; then prints what it counted. It has the
- * least claim to the processor: a guest has its own, and what is measured is what metad makes of
- * the flood, not who of three programs runs on one core.
- */
+/** One flood, in a process of its own, until its stdin ends; then prints what it counted. */
 const [name = '', namespace = ''] = process.argv.slice(2);
 const flood = name === 'everything' ? everything : FLOODS[name];
 if (!flood) throw new Error(`no flood ${name}`);
-setPriority(constants.priority.PRIORITY_LOW);
 const stop = new AbortController();
 process.stdin.on('end', () => stop.abort()).resume();
 const counts: Record<string, number> = {};

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,11 +18,13 @@ export async function watchNeighbour(
   namespace: string,
   instanceId: string,
   signal: AbortSignal,
-  { everyMs = 50, priority = 0 } = {},
+  { everyMs = 50, isUrgent = false } = {},
 ): Promise<NeighbourReport> {
-  const enter = ['netns', 'exec', namespace, process.execPath, NEIGHBOUR, instanceId, `${everyMs}`];
-  const child = spawn('ip', enter, { stdio: ['pipe', 'pipe', 'inherit'] });
-  if (child.pid !== undefined) setPriority(child.pid, priority);
+  const first = isUrgent ? ['chrt', '--fifo', '2'] : [];
+  const read = [process.execPath, NEIGHBOUR, instanceId, `${everyMs}`];
+  const child = spawn('ip', ['netns', 'exec', namespace, ...first, ...read], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   signal.addEventListener('abort', () => child.stdin.end());
   return JSON.parse(await text(child.stdout)) as NeighbourReport;
 }
