@@ -6,6 +6,7 @@ import {
   activeDisk,
   apiError,
   clusterInfo,
+  cryptoProgress,
   cryptoRenewed,
   doctorReport,
   dryRunAccepted,
@@ -18,6 +19,7 @@ import {
   osInfo,
   type ActiveDisk,
   type ClusterInfo,
+  type CryptoProgress,
   type CryptoRenewed,
   type DoctorReport,
   type DryRunAccepted,
@@ -76,6 +78,8 @@ export interface NodeClient {
   cluster(): Promise<ClusterInfo>;
   /** @param skip nodes that are left behind */
   renewCrypto(skip: readonly string[]): Promise<CryptoRenewed>;
+  /** Of the renewal that the node which is asked carries out, or carried out last. */
+  cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
   instance(name: string): Promise<InstanceInfo>;
   /** Machines that run without a record. */
@@ -143,6 +147,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         },
         cryptoRenewed,
       ),
+    cryptoProgress: () => get('/v1/cluster/renew-crypto', cryptoProgress),
     instances: () => get('/v1/instances', instanceInfo.array()),
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),

@@ -1,4 +1,10 @@
-import { clusterInfo, cryptoRenewed, renewCrypto } from '#shared/contract/api.ts';
+import {
+  clusterInfo,
+  type CryptoProgress,
+  cryptoProgress,
+  cryptoRenewed,
+  renewCrypto,
+} from '#shared/contract/api.ts';
 import { keyStep, type KeyStep } from '../cluster/key-step.ts';
 import type { Renewed } from '../cluster/renew-key.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -15,6 +21,7 @@ export interface ClusterRoutesDependencies {
   /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
   readonly clusterKey: {
     renew(skip: readonly string[]): Promise<Renewed>;
+    progress(): CryptoProgress;
     takeStep(step: KeyStep): Promise<void>;
   };
 }
@@ -28,6 +35,12 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
       nodes: [...(await nodes.names())],
       instances: (await instances.list()).length,
     })),
+    question(
+      '/v1/cluster/renew-crypto',
+      'What the exchange of the key that this node carries out has done so far',
+      cryptoProgress,
+      () => Promise.resolve(clusterKey.progress()),
+    ),
     route({
       method: 'POST',
       path: '/v1/cluster/renew-crypto',

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import type { CryptoProgress } from '#shared/contract/api.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { ClusterKeys } from '#shared/store/cluster-keys.ts';
@@ -51,6 +52,8 @@ export interface KeyRenewal {
   renew(skip: readonly string[]): Promise<Renewed>;
   /** Goes on with what this node began before it was stopped, until it is done. */
   resume(): void;
+  /** What the last renewal of this daemon has done, step by step and node by node. */
+  progress(): CryptoProgress;
   /** Who renews and how far it is, for people; null when nobody does. */
   describe(): Promise<string | null>;
   stop(): Promise<void>;
@@ -70,6 +73,8 @@ class StoredKeyRenewal implements KeyRenewal {
   readonly #stopping = new AbortController();
   #running: Promise<Renewed> | undefined;
   #resuming: Promise<void> | undefined;
+  #renewals = 0;
+  #done: CryptoProgress['done'] = [];
 
   constructor(dependencies: KeyRenewalDependencies) {
     this.#dependencies = dependencies;
@@ -90,6 +95,10 @@ class StoredKeyRenewal implements KeyRenewal {
     this.#resuming ??= this.#resume().finally(() => {
       this.#resuming = undefined;
     });
+  }
+
+  progress(): CryptoProgress {
+    return { renewals: this.#renewals, done: [...this.#done] };
   }
 
   async describe(): Promise<string | null> {
@@ -164,8 +173,10 @@ class StoredKeyRenewal implements KeyRenewal {
   }
 
   async #carryOut(record: RenewalRecord): Promise<Renewed> {
-    const { keys, store, logger } = this.#dependencies;
+    const { keys, store, logger, nodeName } = this.#dependencies;
     const { signal } = this.#stopping;
+    this.#renewals += 1;
+    this.#done = [{ step: 'learn', node: nodeName }];
     const isNew = (key: Uint8Array | undefined): key is Uint8Array =>
       key !== undefined && fingerprintOf(key) === record.fingerprint;
     const key = [keys.ring().sealing, keys.next].find(isNew);
@@ -179,11 +190,13 @@ class StoredKeyRenewal implements KeyRenewal {
     if (current.phase === 'seal') {
       await keys.sealWith(key);
       await store.settle();
+      this.#note('seal', nodeName);
       let told: readonly string[];
       do {
         told = await this.#tellAll(current, { step: 'seal', key: encoded });
         const count = await store.reseal(signal);
         logger.info('cluster-key.records-sealed', { records: count });
+        this.#note('reseal', nodeName);
         // One that joined meanwhile has sealed with the old one.
       } while ((await this.#others(current.skipped)).some((node) => !told.includes(node)));
       current = await this.#save({ ...current, phase: 'forget' });
@@ -192,6 +205,7 @@ class StoredKeyRenewal implements KeyRenewal {
       ...{ step: 'forget', fingerprint: current.fingerprint },
     });
     await keys.forgetOthers(current.fingerprint);
+    this.#note('forget', nodeName);
     await store.commit([{ collection: COLLECTION, id: ID, expected: 'any', value: undefined }]);
     logger.info('cluster-key.renewed', { nodes, skipped: current.skipped });
     return { nodes: [this.#dependencies.nodeName, ...nodes].sort(), skipped: current.skipped };
@@ -203,8 +217,15 @@ class StoredKeyRenewal implements KeyRenewal {
     for (const node of nodes) {
       this.#stopping.signal.throwIfAborted();
       await this.#dependencies.tell(node, step);
+      this.#note(step.step, node);
     }
     return nodes;
+  }
+
+  /** A step may be repeated; it is told once. */
+  #note(step: CryptoProgress['done'][number]['step'], node: string): void {
+    if (!this.#done.some((one) => one.step === step && one.node === node))
+      this.#done.push({ step, node });
   }
 
   async #others(skipped: readonly string[]): Promise<readonly string[]> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CryptoProgress } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { askPeer, isAnswering, type Peers } from '../peers/ask-peer.ts';
@@ -10,6 +11,7 @@ import { createKeyRenewal, type KeyRenewal, type Renewed } from './renew-key.ts'
 /** The key of a cluster of several nodes, as an interface asks for it. */
 export interface ClusterKey extends AsyncDisposable {
   renew(skip: readonly string[]): Promise<Renewed>;
+  progress(): CryptoProgress;
   takeStep(step: KeyStep): Promise<void>;
   describe(): Promise<string | null>;
 }
@@ -38,6 +40,7 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
   renewal.resume();
   return {
     renew: (skip) => renewal.renew(skip),
+    progress: () => renewal.progress(),
     takeStep: (step) => takeKeyStep(step, keys, store),
     describe: () => renewal.describe(),
     [Symbol.asyncDispose]: () => renewal.stop(),
@@ -54,6 +57,7 @@ export function noClusterKey(): ClusterKey {
     );
   return {
     renew: refuse,
+    progress: () => ({ renewals: 0, done: [] }),
     takeStep: refuse,
     describe: () => Promise.resolve(null),
     [Symbol.asyncDispose]: () => Promise.resolve(),

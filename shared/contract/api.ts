@@ -153,6 +153,16 @@ export const cryptoRenewed = z.object({
 });
 export type CryptoRenewed = z.infer<typeof cryptoRenewed>;
 
+/** Of an exchange of the key, in their order; records are sealed anew by one node. */
+export const cryptoSteps = ['learn', 'seal', 'reseal', 'forget'] as const;
+/** GET /v1/cluster/renew-crypto: what the renewal that this node carries out has done so far. */
+export const cryptoProgress = z.object({
+  /** Renewals that this daemon has carried out, or carries out; what was done is of the last one. */
+  renewals: z.number(),
+  done: z.array(z.object({ step: z.enum(cryptoSteps), node: z.string() })),
+});
+export type CryptoProgress = z.infer<typeof cryptoProgress>;
+
 /**
  * What the administrator set for an OS definition, by OS name or by OS+variant; the definition need
  * not exist.

@@ -394,6 +394,11 @@ test('the key of the cluster is renewed while nodes run, and over the death of t
   })();
   const told = await one.run('gnt-cluster', ['renew-crypto']);
   assert.match(told.stderr, /on node1\.example\.com, node2\.example\.com, node3\.example\.com/);
+  // Whatever was asked when, each node's steps are told, the last one before the result.
+  for (const step of ['the new key is on', 'it seals on', 'the former key is gone from'])
+    for (const node of [ONE, TWO, THREE])
+      assert.match(told.stderr, new RegExp(`^${step} .*${RegExp.escape(node)}`, 'm'));
+  assert.match(told.stderr, /^every record is sealed anew, by node1\.example\.com$/m);
   isRenewing = false;
   await changing;
   const renewed = await keyOf(one);

@@ -1,4 +1,6 @@
 import { rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type CryptoRenewed, cryptoSteps } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../instance/change.ts';
@@ -12,7 +14,7 @@ export interface RenewOptions {
 export async function runRenewCrypto(context: Context, options: RenewOptions): Promise<void> {
   const skip = (options.skip ?? '').split(',').filter((node) => node !== '');
   const client = await context.client();
-  const { nodes, skipped } = await client.renewCrypto(skip);
+  const { nodes, skipped } = await followRenewal(context, client, skip);
   if (options.json === true) {
     context.print(JSON.stringify({ nodes, skipped }, null, 2));
     return;
@@ -22,6 +24,51 @@ export async function runRenewCrypto(context: Context, options: RenewOptions): P
     context.note(
       `${node} was left behind: copy var/lib/gnt/cluster.key there, and run gnt-cluster init --store URL --cluster-key FILE`,
     );
+  }
+}
+
+type Client = Awaited<ReturnType<Context['client']>>;
+
+/** How often the node is asked how far it is: a step of a node takes a moment, or a slow disk. */
+const FOLLOW_INTERVAL_MS = 1000;
+const STEPS: Readonly<Record<(typeof cryptoSteps)[number], string>> = {
+  learn: 'the new key is on',
+  seal: 'it seals on',
+  reseal: 'every record is sealed anew, by',
+  forget: 'the former key is gone from',
+};
+
+/** Says which nodes have taken which step, while the renewal goes on. @throws AppError */
+async function followRenewal(
+  context: Context,
+  client: Client,
+  skip: readonly string[],
+): Promise<CryptoRenewed> {
+  const { renewals } = await client.cryptoProgress();
+  let told = 0;
+  const tell = async (): Promise<void> => {
+    const progress = await client.cryptoProgress();
+    // What is there was done for the one before, as long as this one has not begun.
+    if (progress.renewals === renewals) return;
+    for (const step of cryptoSteps) {
+      const news = progress.done.slice(told).filter((one) => one.step === step);
+      if (news.length > 0) context.note(`${STEPS[step]} ${news.map((one) => one.node).join(', ')}`);
+    }
+    told = progress.done.length;
+  };
+  const over = new AbortController();
+  const following = (async () => {
+    while (!over.signal.aborted) {
+      await sleep(FOLLOW_INTERVAL_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      // A node that cannot tell how far it is says so as its answer to the renewal.
+      await tell().catch(() => undefined);
+    }
+  })();
+  try {
+    return await client.renewCrypto(skip);
+  } finally {
+    over.abort();
+    await following;
   }
 }
 

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { systemClock } from '#shared/clock/clock.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { apiError } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openSealedRedis } from '#shared/store/cluster-store.ts';
@@ -45,21 +46,31 @@ export async function ask<T>(lab: Lab, path: string, schema: z.ZodType<T>): Prom
 
 /** Without a command, which costs half a second: the job as it ended. */
 export async function submit(lab: Lab, opcode: object): Promise<JobRecord> {
-  const { body } = await askSocket(lab.paths.nodedSocket, '/v1/jobs', {
-    method: 'POST',
-    body: opcode,
-  });
-  const { id } = z.object({ id: z.number() }).parse(JSON.parse(body));
+  return endOf(lab, await post(lab, opcode));
+}
+
+/** How its job ended, or why there was none: of two at once, one may be there already. */
+export const statusOf = async (lab: Lab, opcode: object): Promise<string> => {
+  const answer = await post(lab, opcode);
+  const refused = apiError.safeParse(answer);
+  if (refused.success) return refused.data.code;
+  const { status, error } = await endOf(lab, answer);
+  return error === null ? status : error.code;
+};
+
+async function post(lab: Lab, opcode: object): Promise<unknown> {
+  const asking = { method: 'POST', body: opcode };
+  const { body } = await askSocket(lab.paths.nodedSocket, '/v1/jobs', asking);
+  return JSON.parse(body);
+}
+
+async function endOf(lab: Lab, submitted: unknown): Promise<JobRecord> {
+  const { id } = z.object({ id: z.number() }).parse(submitted);
   const events = await askSocket(lab.paths.nodedSocket, `/v1/jobs/${id}/events`);
   const end = jobEvent.parse(JSON.parse(events.body.trim().split('\n').at(-1) ?? ''));
   assert.ok(end.type === 'end', events.body);
   return end.job;
 }
-
-export const statusOf = async (lab: Lab, opcode: object): Promise<string> => {
-  const { status, error } = await submit(lab, opcode);
-  return error === null ? status : error.code;
-};
 
 export const infoOf = (lab: Lab, name: string): Promise<InstanceInfo> =>
   ask(lab, `/v1/instances/${name}`, instanceInfo);
