@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { run } from '#shared/process/run.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 
-const DAEMON = /(noded|metad)\/main\.ts/;
+const DAEMON = /(noded|metad)\/main\./;
 
 /**
  * What an operation that has ended must not leave while its node goes on: processes but the two

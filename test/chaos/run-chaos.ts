@@ -192,7 +192,7 @@ class Chaos {
       case 'kill-qemu':
       case 'kill-metad': {
         const isTarget = (line: string): boolean =>
-          fault === 'kill-qemu' ? /qemu-system/.test(line) : /metad\/main\.ts/.test(line);
+          fault === 'kill-qemu' ? /qemu-system/.test(line) : /metad\/main\./.test(line);
         const target = (await this.#lab.processes()).find(({ command }) => isTarget(command));
         if (target === undefined) return false;
         process.kill(target.pid, 'SIGKILL');

@@ -189,7 +189,7 @@ async function coreFiles(): Promise<readonly string[]> {
 }
 
 /** Both daemons, the appliance or the guest, and the command that waits for its job. */
-const HOLDERS = /noded\/main\.ts|metad\/main\.ts|qemu-system|cluster-cli\/main\.ts/;
+const HOLDERS = /noded\/main|metad\/main|qemu-system|cluster-cli\/main/;
 
 /** The heart of this file. */
 async function assertKept(text = hookText): Promise<void> {
@@ -298,9 +298,9 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   // The look into memory finds what is there.
   assert.deepEqual(
     (await holders(secret)).filter((name) => !name.startsWith('cluster')),
-    ['metad/main.ts', 'noded/main.ts', 'qemu-system'],
+    ['metad/main', 'noded/main', 'qemu-system'],
   );
-  await killProcess(/metad\/main\.ts/, 'SIGSEGV');
+  await killProcess(/metad\/main\./, 'SIGSEGV');
   for (let attempt = 0; attempt < 100; attempt += 1) {
     const { body } = await ask('/v1/node');
     if (/"restarts": ?1/.test(body)) break;
@@ -316,7 +316,7 @@ test('keeps secrets through a crash of metad and then of noded in the middle of 
   await assertKept();
   // Who has come after it was never told.
   for (const value of secrets)
-    assert.ok(!(await holders(value)).includes('noded/main.ts'), 'the new daemon holds a secret');
+    assert.ok(!(await holders(value)).includes('noded/main'), 'the new daemon holds a secret');
 });
 
 test('keeps secrets through a crash of QEMU in the middle of an installation', async () => {
