@@ -8,7 +8,7 @@ import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { addCompletion } from './commands/completion.ts';
 import { expandArguments, hasSensitiveArguments } from './arguments.ts';
 import type { Context, Interrupts } from './terminal/context.ts';
-import { type ExitStatus, failureOf } from './failures/failure.ts';
+import { failureOf } from './failures/failure.ts';
 import { isProgramName, programs } from './programs.ts';
 import { renderFailure } from './render/failure-text.ts';
 import {
@@ -34,7 +34,7 @@ const terminal: Terminal = {
   output: readAppearance(stdout.isTTY, env),
   errors: readAppearance(stderr.isTTY, env),
 };
-let exitStatus: ExitStatus = 0;
+let exitStatus = 0;
 let command: Command | null = null;
 
 // A reader that went away (`| head`) is no failure.
@@ -99,6 +99,7 @@ function createContext(): Context {
   const note = (text: string): void => void stderr.write(`${text}\n`);
   return {
     program,
+    self: [process.execPath, ...process.execArgv, argv[1] ?? ''],
     terminal,
     clock: systemClock,
     values: createValueSource(),

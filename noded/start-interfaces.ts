@@ -114,15 +114,11 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, applianceFiles, accelerators } = host;
-  const { keeper, metad, orphans } = guests;
+  const { keeper, metad, orphans, runner, guestReports } = guests;
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
-    ...{
-      hookChecker,
-      osSearchPath: config.osSearchPath,
-      logDir: config.paths.logDir,
-      storeDescription,
-    },
+    ...{ hookChecker, runner, guestReports },
+    ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     clusterKey,
     describeNode: sources.describeNode,

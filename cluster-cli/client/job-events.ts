@@ -95,7 +95,7 @@ function createSeenFilter(): (event: JobEvent) => boolean {
 
 const LOSSES = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE']);
 
-function isConnectionLoss(error: unknown): boolean {
+export function isConnectionLoss(error: unknown): boolean {
   return isUnreachable(error) || LOSSES.has(systemCodeOf(error) ?? '');
 }
 

@@ -98,6 +98,8 @@ export interface NodeClient {
   cancelJob(id: number): Promise<void>;
   /** NDJSON of JobEvent. */
   jobEvents(id: number, signal?: AbortSignal): Promise<IncomingMessage>;
+  /** NDJSON of GuestProgress. */
+  guestProgress(name: string, signal: AbortSignal): Promise<IncomingMessage>;
   /** text/plain, the install log. */
   installLog(name: string, follow: boolean, signal?: AbortSignal): Promise<IncomingMessage>;
   metadata(name: string, path: string): Promise<MetadataAnswer>;
@@ -171,6 +173,8 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       await discard(await succeed(endpoint, { method: 'DELETE', path: `/v1/jobs/${id}` }));
     },
     jobEvents: (id, signal) => succeed(endpoint, { path: `/v1/jobs/${id}/events`, signal }),
+    guestProgress: (name, signal) =>
+      succeed(endpoint, { path: `${instancePath(name)}/boot`, signal }),
     installLog: (name, follow, signal) =>
       succeed(endpoint, {
         path: `${instancePath(name)}/log${follow ? '?follow=1' : ''}`,

@@ -1,8 +1,10 @@
 import type { BootReport } from '#shared/contract/boot-report.ts';
+import { refusedHostKeys, type SshInfo } from '#shared/contract/host-keys.ts';
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
+import { formatFingerprint } from './host-keys.ts';
 import { type OutlineEntry, renderOutline } from './outline.ts';
 
 /**
@@ -149,11 +151,22 @@ function describeChannel(i: InstanceInfo): OutlineEntry {
           ...(i.sshKeys.length > 0 ? [`${i.sshKeys.length} SSH key(s)`] : []),
         ].join(', '),
       },
+      ...describeSsh(i.ssh),
       ...(Object.keys(i.metadata).length === 0
         ? []
         : [{ key: 'metadata', children: describeSettings(i.metadata) }]),
     ],
   };
+}
+
+function describeSsh(ssh: SshInfo): readonly OutlineEntry[] {
+  const keys = (key: string, texts: readonly string[]): OutlineEntry[] =>
+    texts.map((text) => ({ key, value: formatFingerprint(text) }));
+  return [
+    ...(ssh.user === null ? [] : [{ key: 'SSH login', value: ssh.user }]),
+    ...keys('SSH host key', ssh.hostKeys),
+    ...keys('SSH host key, refused', refusedHostKeys(ssh)),
+  ];
 }
 
 function describeHardware(i: InstanceInfo): OutlineEntry {

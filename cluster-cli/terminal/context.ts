@@ -8,6 +8,8 @@ import type { Clock } from '#shared/clock/clock.ts';
 export interface Context {
   /** `gnt-instance`. */
   readonly program: string;
+  /** How this program is started: what other programs start it by. */
+  readonly self: readonly string[];
   readonly terminal: Terminal;
   readonly clock: Clock;
   readonly values: ValueSource;
@@ -20,8 +22,8 @@ export interface Context {
   /** One line for the person, on stderr. */
   readonly note: (text: string) => void;
   readonly warn: (text: string) => void;
-  /** The command ends with this status although nothing was thrown, as `gnt-node doctor` does. */
-  readonly setExitStatus: (status: 0 | 1) => void;
+  /** The command ends with this status although nothing was thrown, as `gnt-node doctor` and ssh do. */
+  readonly setExitStatus: (status: number) => void;
 }
 
 /**

@@ -59,6 +59,10 @@ export class EventLog {
     this.#limits = limits;
   }
 
+  get lastSequence(): number {
+    return this.#sequence;
+  }
+
   append(instance: string, event: EventBody): void {
     const sequence = ++this.#sequence;
     const record = { sequence, line: formatEvent({ sequence, instance, event }) };

@@ -87,6 +87,7 @@ function addStatusRoutes(
       pid: process.pid,
       protocol: 1,
       startedAtMs,
+      lastSequence: events.lastSequence,
       instances: registry.instances().map(({ view }) => ({
         uuid: view.uuid,
         revision: view.revision,

@@ -21,6 +21,7 @@ import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { bootEvents, bootStatus } from './boot-actions.ts';
 import { bodyOf, readBody } from './request-body.ts';
+import { readHostKeys } from './host-keys-form.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
 
@@ -70,6 +71,8 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
   const source = agent.startsWith('Cloud-Init/') ? 'cloud-init' : 'guest';
   const text = body.toString('utf8').slice(0, 4096);
   events.append(exchange.instance.view.uuid, { type: 'ready', source, text });
+  const keys = readHostKeys(body);
+  if (keys !== null) events.append(exchange.instance.view.uuid, { type: 'host-keys', ...keys });
   sendEmpty(exchange.response, 204);
 }
 

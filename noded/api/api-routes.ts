@@ -1,4 +1,5 @@
 import { route, type AnyApiRoute, type ApiRoutes } from './api-route.ts';
+import { bootRoutes, type BootRoutesDependencies } from './boot-routes.ts';
 import { channelRoutes, channelStreams, type ChannelRoutesDependencies } from './channel-routes.ts';
 import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
 import { exportRoutes, type ExportRoutesDependencies } from './export-routes.ts';
@@ -12,6 +13,7 @@ import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 export type ApiDependencies = NodeRoutesDependencies &
   ClusterRoutesDependencies &
   InstanceRoutesDependencies &
+  BootRoutesDependencies &
   ChannelRoutesDependencies &
   ExportRoutesDependencies &
   OsRoutesDependencies &
@@ -24,6 +26,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     ...nodeRoutes(dependencies),
     ...clusterRoutes(dependencies),
     ...instanceRoutes(dependencies),
+    ...bootRoutes(dependencies),
     ...channelRoutes(dependencies),
     ...exportRoutes(dependencies),
     ...osRoutes(dependencies),

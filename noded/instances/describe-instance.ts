@@ -1,7 +1,12 @@
-import type { BootReport } from '#shared/contract/boot-report.ts';
-import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
+import type {
+  GuestReport,
+  InstanceInfo,
+  InstanceRecord,
+  InstanceStatus,
+} from '#shared/contract/instance.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
+import { describeSsh } from './host-keys.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
 import { awaitedSecrets } from './plan-starts.ts';
 import { describeParameters, type OsParameters } from './os-parameters.ts';
@@ -18,7 +23,7 @@ export interface RunningFacts {
 /** A machine that runs, and what its guest said of the present boot. */
 export interface RunningInstance {
   readonly machine: RunningFacts;
-  readonly boot: BootReport | null;
+  readonly report: GuestReport | null;
 }
 
 /** What an API may say of an instance: private values replaced, secrets by name only. Pure. */
@@ -28,7 +33,8 @@ export function describeInstance(
   parameters: OsParameters,
   status = statusOf(instance, running?.machine ?? null),
 ): InstanceInfo {
-  const { osParametersPrivate, userData, vendorData, networkConfig, hooks, ...shown } = instance;
+  const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...shown } =
+    instance;
   return {
     ...shown,
     osImage: redactNullable(shown.osImage),
@@ -41,7 +47,8 @@ export function describeInstance(
     hasNetworkConfig: networkConfig !== null,
     status,
     running: running?.machine ?? null,
-    boot: running?.boot ?? null,
+    boot: running?.report?.boot ?? null,
+    ssh: describeSsh({ ...shown, hostKeys }, running?.report ?? null),
     cloudInit: explainDatasource(instance),
     explanation: explain(instance, status, running?.machine ?? null),
   };

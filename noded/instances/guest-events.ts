@@ -1,7 +1,7 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 
-type Listener = (event: MetadEvent['event']) => void;
+type Listener = (event: MetadEvent['event'], sequence: number) => void;
 
 export interface EarlyListening {
   readonly handOver: (listener: Listener) => () => void;
@@ -35,19 +35,20 @@ export function createGuestEvents(): GuestEvents {
   return {
     subscribe,
     listenEarly: (uuid) => {
-      const early: MetadEvent['event'][] = [];
-      const stop = subscribe(uuid, (event) => early.push(event));
+      const early: Parameters<Listener>[] = [];
+      const stop = subscribe(uuid, (...heard) => early.push(heard));
       return {
         stop,
         handOver: (listener) => {
           stop();
-          for (const event of early) listener(event);
+          for (const heard of early) listener(...heard);
           return subscribe(uuid, listener);
         },
       };
     },
     dispatch: (event) => {
-      for (const listener of byInstance.get(event.instance) ?? []) listener(event.event);
+      for (const listener of byInstance.get(event.instance) ?? [])
+        listener(event.event, event.sequence);
     },
   };
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { GuestReport, InstanceRecord } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import { keepHostKeys } from './host-keys.ts';
 import { hearBootEvent, hearBootResult, isLastEvent, judgeEvents } from './boot-verdict.ts';
 import type { GuestEvents } from './guest-events.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
@@ -32,12 +32,15 @@ export interface GuestReportsDependencies {
 export interface GuestReports {
   /** Listens to the guest of a machine until that is gone. Once for each machine. */
   follow(kept: KeptMachine): void;
-  /** The machine was reset: what its guest said is of the boot before. */
-  forget(uuid: string): Promise<void>;
-  /** When the guest of the present run said that it is up. */
-  readyAtMs(instance: InstanceRecord): number | null;
-  /** How far the cloud-init of the present run got. */
-  boot(instance: InstanceRecord): BootReport | null;
+  /**
+   * What the guest said until `reset` is of the boot before, also what is still on its way then.
+   * @param reset begins the new boot; gives the number of metad's last event before it
+   */
+  forget(uuid: string, reset: () => Promise<number>): Promise<void>;
+  /** What the guest of the present run said; null when nothing runs, or nothing was said. */
+  report(instance: InstanceRecord): GuestReport | null;
+  /** Resolves with the next thing that the guest says, and when its machine is gone. */
+  nextChange(uuid: string, signal: AbortSignal): Promise<void>;
 }
 
 export function createGuestReports(dependencies: GuestReportsDependencies): GuestReports {
@@ -46,15 +49,24 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   /** Of machines that run, from the moment on in which it was said. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
+  /** Of guests that were reset: events up to this one are of the boot before. */
+  const endOfFormerBoot = new Map<string, number>();
+  const waiting = new Map<string, Set<() => void>>();
+  const tellWaiting = (uuid: string): void => {
+    for (const wake of waiting.get(uuid) ?? []) wake();
+  };
 
   const write = async (uuid: string, report: GuestReport): Promise<void> => {
     const record = await instances.findByUuid(uuid);
     // An orphan may have its record again, and then it is heard again.
     if (record === undefined || isSaid(record.guestReport, report)) return;
-    await instances.update(uuid, (current) => ({
-      ...current,
-      guestReport: merge(current.guestReport, report),
-    }));
+    await instances.update(uuid, (current) => {
+      // Meanwhile it may have been forgotten, or more have been said.
+      const latest = heard.get(uuid);
+      if (latest === undefined) return current;
+      const guestReport = merge(current.guestReport, latest);
+      return { ...current, guestReport, ...keepHostKeys(current, guestReport.hostKeys) };
+    });
   };
 
   /** Writes what was heard last until the record has it. */
@@ -85,11 +97,13 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     const after = { ...before, ...changes, runStartedAtMs };
     if (heard.has(uuid) && isSaid(before, after)) return;
     heard.set(uuid, after);
+    tellWaiting(uuid);
     void writeSometime(uuid);
   };
 
-  const hear = (kept: KeptMachine, event: MetadEvent['event']): void => {
+  const hear = (kept: KeptMachine, event: MetadEvent['event'], sequence: number): void => {
     const { uuid, startedAtMs } = kept.machine;
+    if (sequence <= (endOfFormerBoot.get(uuid) ?? 0)) return;
     const { readyAtMs = null, boot = null } = heard.get(uuid) ?? NOTHING;
     if (event.type === 'ready' && readyAtMs === null) {
       take(uuid, startedAtMs, { readyAtMs: clock.now(), readySource: event.source });
@@ -104,6 +118,8 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       });
     } else if (event.type === 'boot-result') {
       take(uuid, startedAtMs, { boot: hearBootResult(event.result) });
+    } else if (event.type === 'host-keys') {
+      take(uuid, startedAtMs, { hostKeys: event.keys, loginUser: event.user });
     }
   };
 
@@ -119,23 +135,55 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   return {
     follow: (kept) => {
       const { uuid } = kept.machine;
-      heard.delete(uuid);
-      const unsubscribe = guestEvents.subscribe(uuid, (event) => hear(kept, event));
+      const end = (): void => {
+        heard.delete(uuid);
+        endOfFormerBoot.delete(uuid);
+      };
+      end();
+      const unsubscribe = guestEvents.subscribe(uuid, (...said) => hear(kept, ...said));
       void keeper.whenGone(uuid).then(() => {
         unsubscribe();
-        heard.delete(uuid);
+        end();
+        tellWaiting(uuid);
       });
     },
-    forget: async (uuid) => {
+    forget: async (uuid, reset) => {
+      // Nothing that comes while it is being reset is of the boot that begins.
+      endOfFormerBoot.set(uuid, Number.MAX_SAFE_INTEGER);
+      let lastOfFormer = 0;
+      try {
+        lastOfFormer = await reset();
+        heard.delete(uuid);
+      } finally {
+        endOfFormerBoot.set(uuid, lastOfFormer);
+      }
       await instances.update(uuid, (current) => ({ ...current, guestReport: null }));
-      heard.delete(uuid);
+      tellWaiting(uuid);
     },
-    readyAtMs: (instance) => reportOf(instance)?.readyAtMs ?? null,
-    boot: (instance) => reportOf(instance)?.boot ?? null,
+    report: reportOf,
+    nextChange: async (uuid, signal) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const onAbort = (): void => resolve();
+      const wakes = waiting.get(uuid) ?? new Set();
+      waiting.set(uuid, wakes);
+      wakes.add(resolve);
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) resolve();
+      try {
+        await promise;
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+        wakes.delete(resolve);
+        if (wakes.size === 0) waiting.delete(uuid);
+      }
+    },
   };
 }
 
-const NOTHING: GuestReport = { runStartedAtMs: 0, readyAtMs: null, readySource: null, boot: null };
+const NOTHING: GuestReport = {
+  ...{ runStartedAtMs: 0, readyAtMs: null, readySource: null, boot: null },
+  ...{ hostKeys: [], loginUser: null },
+};
 
 function isOfRun(report: GuestReport | null, runStartedAtMs: number): boolean {
   return report?.runStartedAtMs === runStartedAtMs;
@@ -150,6 +198,8 @@ function merge(stored: GuestReport | null, report: GuestReport): GuestReport {
     readyAtMs: ready.readyAtMs,
     readySource: ready.readySource,
     boot: report.boot ?? stored.boot,
+    hostKeys: report.hostKeys.length > 0 ? report.hostKeys : stored.hostKeys,
+    loginUser: report.loginUser ?? stored.loginUser,
   };
 }
 

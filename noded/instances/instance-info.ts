@@ -7,7 +7,7 @@ import { loadParameters } from './load-parameters.ts';
 
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
-  readonly guestReports: Pick<GuestReports, 'readyAtMs' | 'boot'>;
+  readonly guestReports: Pick<GuestReports, 'report'>;
   readonly clusters: ClusterRepository;
 }
 
@@ -21,6 +21,7 @@ export async function loadInstanceInfo(
   status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
+  const report = guestReports.report(record);
   const parameters = await loadParameters(record, clusters);
   const running =
     kept === undefined
@@ -31,10 +32,10 @@ export async function loadInstanceInfo(
             accelerator: kept.machine.accelerator,
             startedAtMs: kept.machine.startedAtMs,
             tap: kept.device,
-            readyAtMs: guestReports.readyAtMs(record),
+            readyAtMs: report?.readyAtMs ?? null,
             halt: kept.machine.halt,
           },
-          boot: guestReports.boot(record),
+          report,
         };
   return describeInstance(record, running, parameters, status);
 }

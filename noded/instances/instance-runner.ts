@@ -151,8 +151,12 @@ class KeeperRunner implements InstanceRunner {
         hint: `gnt-instance startup ${instance.name}`,
       });
     }
-    await this.#dependencies.guestReports.forget(instance.uuid);
-    await kept.machine.reset();
+    const { guestReports, metad } = this.#dependencies;
+    await guestReports.forget(instance.uuid, async () => {
+      await kept.machine.reset();
+      // A metad that is away tells its events anew when it is back, and they count.
+      return (await metad.status().catch(() => null))?.lastSequence ?? 0;
+    });
   }
 
   async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {

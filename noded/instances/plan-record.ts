@@ -97,6 +97,7 @@ export function planNewInstance(
     install: null,
     beforeReinstall: null,
     guestReport: null,
+    hostKeys: null,
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
   refuseUnservedNetworkConfig(record);

@@ -92,6 +92,8 @@ export function planView(input: ViewInput): InstanceView {
     networkConfig: instance.networkConfig,
     sshKeys: instance.sshKeys,
     limits: planLimits(hvparams),
+    // A metad of an earlier release knows no other.
+    ...(hvparams.boot_report && { bootReport: hvparams.boot_report }),
     services: Object.entries(cluster.exposeServices).map(([name, service]) => ({
       name,
       ...service,

@@ -4,6 +4,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.ts';
+import { acceptHostKeys } from '../instances/host-keys.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
@@ -195,6 +196,7 @@ export function applyChanges(
       'metadataToken',
       'installTimeoutS',
     ]),
+    ...(opcode.hostKeys && { hostKeys: acceptHostKeys(instance, opcode.hostKeys) }),
     ...mergeImage(instance, opcode),
     ...mergePackage(instance, opcode),
     ...mergeOsParameters(instance, opcode),

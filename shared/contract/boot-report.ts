@@ -1,5 +1,12 @@
 import { z } from 'zod';
 
+/**
+ * How a guest's cloud-init is asked to tell its boot: by vendor-data, which EC2 does not have; by a
+ * part behind the user data; not at all.
+ */
+export const bootReporting = z.enum(['vendor-data', 'user-data', 'no']);
+export type BootReporting = z.infer<typeof bootReporting>;
+
 /** cloud-init's stages in their order, in its own words. */
 export const BOOT_STAGES = [
   'init-local',
@@ -34,9 +41,12 @@ export const bootResult = z.object({
 });
 export type BootResult = z.infer<typeof bootResult>;
 
+/** In the words of `cloud-init status`. */
+export const BOOT_STATUSES = ['running', 'done', 'degraded', 'error'] as const;
+
 /** How far a guest's cloud-init got in its present boot, in the words of `cloud-init status`. */
 export const bootReport = bootResult.extend({
-  status: z.enum(['running', 'done', 'degraded', 'error']),
+  status: z.enum(BOOT_STATUSES),
   stage: bootStage.nullable(),
 });
 export type BootReport = z.infer<typeof bootReport>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootReport } from './boot-report.ts';
+import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hookFiles } from './hooks.ts';
 import { installTimeout } from './install-timeout.ts';
 import { beParameters, hvParameters } from './opcode.ts';
@@ -76,8 +77,19 @@ const guestReport = z.object({
   readySource: z.string().max(64).nullable(),
   /** How far its cloud-init got; null when that says nothing. Absent in older records. */
   boot: bootReport.nullable().default(null),
+  /** Which keys its sshd has, and whom the operator's keys let in. Absent in older records. */
+  hostKeys: hostKeys.default([]),
+  loginUser: loginUser.nullable().default(null),
 });
 export type GuestReport = z.infer<typeof guestReport>;
+
+/** A line of what a guest says of its boot. */
+export const guestProgress = z.object({
+  isRunning: z.boolean(),
+  readyAtMs: z.number().nullable(),
+  boot: bootReport.nullable(),
+});
+export type GuestProgress = z.infer<typeof guestProgress>;
 
 /** What the store keeps of an instance. Secret values are nowhere in it, only their names. */
 export const instanceRecord = z.object({
@@ -134,6 +146,8 @@ export const instanceRecord = z.object({
   install: installRecord.nullable(),
   /** Of the last run whose guest said something. Absent in older records. */
   guestReport: guestReport.nullable().default(null),
+  /** What ssh checks its guest against. Absent in older records. */
+  hostKeys: knownHostKeys.nullable().default(null),
   /** Absent in older records. */
   autostart: autostart.default(DEFAULT_AUTOSTART),
   /**
@@ -192,6 +206,7 @@ export const instanceInfo = instanceRecord
     vendorData: true,
     networkConfig: true,
     hooks: true,
+    hostKeys: true,
   })
   .extend({
     osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
@@ -222,6 +237,8 @@ export const instanceInfo = instanceRecord
       .nullable(),
     /** What the guest's cloud-init says of the present boot. */
     boot: bootReport.nullable(),
+    /** A node of an earlier release does not say. */
+    ssh: sshInfo.default({ user: null, hostKeys: [], saidHostKeys: [] }),
     /** Which datasource a stock cloud-init will use in this instance, and why. */
     cloudInit: z.object({ datasource: z.string().nullable(), reason: z.string() }),
     /** One sentence for a person: what state it is in and what to do about it. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bootEvent, bootResult } from './boot-report.ts';
+import { hostKeys, loginUser } from './host-keys.ts';
 import { installReport } from './install-event.ts';
 import { uuid } from './primitives.ts';
 
@@ -36,6 +37,8 @@ export const metadStatus = z.object({
   pid: z.number().int(),
   protocol: z.literal(1),
   startedAtMs: z.number(),
+  /** Of the events so far. An earlier release does not say. */
+  lastSequence: z.number().int().optional(),
   instances: z.array(
     z.object({
       uuid,
@@ -62,6 +65,8 @@ export const metadEvent = z.object({
     /** How the guest's cloud-init gets on; at its end, what its status file says. */
     z.object({ type: z.literal('boot'), event: bootEvent }),
     z.object({ type: z.literal('boot-result'), result: bootResult }),
+    /** The guest said which keys its sshd has, and whom the operator's keys let in. */
+    z.object({ type: z.literal('host-keys'), keys: hostKeys, user: loginUser.nullable() }),
     /** The guest wrote into its channel. */
     z.object({ type: z.literal('written'), bytes: z.number().int().nonnegative() }),
     z.object({ type: z.literal('gap'), lost: z.number().int() }),

@@ -1,3 +1,5 @@
+import { bootReporting } from './boot-report.ts';
+import { hostKeys } from './host-keys.ts';
 import { z } from 'zod';
 import { autostartChanges } from './autostart.ts';
 import { hookFiles } from './hooks.ts';
@@ -84,6 +86,8 @@ export const hvParameters = z.strictObject({
    * on.
    */
   metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
+  /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
+  boot_report: bootReporting.optional(),
 });
 
 /** The same parameters where some may be reset: `null` takes the default again. */
@@ -208,6 +212,8 @@ export const instanceModify = z.strictObject({
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
+  /** SSH host keys of the guest that are trusted from now on; an empty list: whatever it says next. */
+  hostKeys: hostKeys.optional(),
   /** Put to the tags that there are, or taken from them. */
   addTags: tags.optional(),
   removeTags: tags.optional(),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { bootReporting } from './boot-report.ts';
 import { hookDocuments } from './hooks.ts';
 import { installPlan } from './plan.ts';
 import {
@@ -141,6 +142,8 @@ export const instanceView = z.strictObject({
   networkConfig: document.nullable(),
   sshKeys: z.array(z.string().max(16_384)).max(100),
   limits: viewLimits,
+  /** Absent: by vendor-data. */
+  bootReport: bootReporting.optional(),
   services: z.array(viewService).max(32),
   install: viewInstall.nullable(),
   createdAtMs: timestampMs,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { ChannelLab, type Guest } from './support/channel-lab.ts';
 import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
@@ -65,6 +66,33 @@ test('long texts are cut, many are few, odd stages are left out, the rest arrive
   assert.deepEqual([ended.result.errors.length, ended.result.errors[0]?.length], [20, 500]);
   assert.deepEqual(ended.result.recoverableErrors, ['WARNING: w']);
   assert.deepEqual(ended.result.stages, [{ name: 'init-local', seconds: 2.5 }]);
+});
+
+test('of what is posted as host keys only keys arrive, few of them, and a user that can be one', async () => {
+  const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+  const ready = async (form: Record<string, string>): Promise<void> => {
+    const options = { method: 'POST', body: new URLSearchParams(form).toString() };
+    const { status } = await askFromGuest(guest.namespace, '/ganeti/latest/ready', options);
+    assert.equal(status, 204);
+  };
+  const since = (await eventsUntil(lab, 0, (some) => some.length > 0)).at(-1)?.sequence ?? 0;
+  await ready({ pub_key_rsa: 'N/A', pub_key_dsa: `${key}\u001b[2J`, note: key });
+  const many: Record<string, string> = {};
+  for (let at = 0; at < 20; at++) many[`pub_key_${at}`] = `${key} root@${at}`;
+  await ready({ ...many, login_user: '-oProxyCommand=reboot' });
+  await ready({ pub_key_ed25519: `${key} root@web1\n`, login_user: 'debian' });
+  const isLast = ({ event }: MetadEvent): boolean =>
+    event.type === 'host-keys' && event.user !== null;
+  const events = (await eventsUntil(lab, since, (some) => some.some(isLast))).map(
+    ({ event }) => event,
+  );
+  assert.deepEqual(
+    events.filter(({ type }) => type === 'host-keys'),
+    [
+      { type: 'host-keys', keys: [key], user: null },
+      { type: 'host-keys', keys: [key], user: 'debian' },
+    ],
+  );
 });
 
 test('private and secret values of the instance do not leave metad in a guest’s words', async () => {

@@ -77,7 +77,8 @@ async function assertVerdict(): Promise<void> {
   const events = (
     await eventsUntil(lab, 0, (some) => some.some(({ event }) => event.type === 'boot-result'))
   ).map(({ event }) => event);
-  assert.ok(events.some((event) => event.type === 'ready' && event.source === 'cloud-init'));
+  const [ready] = events.flatMap((event) => (event.type === 'ready' ? [event] : []));
+  assert.deepEqual([ready?.source, ready?.text], ['cloud-init', 'login_user=debian']);
   const boot = events.flatMap((event) => (event.type === 'boot' ? [event.event] : []));
   for (const stage of ['modules-config', 'modules-final'])
     assert.ok(
@@ -182,3 +183,33 @@ test('a guest with the seed disk gets its users, keys and user data while the ch
   assert.match((await cloudInit.file('home/anna/.ssh/authorized_keys')) ?? '', /IAnna/);
   assert.match((await cloudInit.file('home/debian/.ssh/authorized_keys')) ?? '', /AAAAC3Nza/);
 });
+
+const WRITE = 'http://169.254.169.254/ganeti/latest/write';
+const OWN_REPORTS = `#cloud-config
+phone_home: {url: "${WRITE}", post: [hostname], tries: 1}
+reporting: {mine: {type: webhook, endpoint: "${WRITE}", timeout: 5, retries: 1}}
+runcmd: [["sh", "-c", "echo once >>/var/user-data-ran"]]
+`;
+
+for (const [bootReport, boot] of [
+  ['vendor-data', NOCLOUD],
+  ['user-data', BRIGHTBOX],
+] as const) {
+  test(`a user's own phone_home and reporting stand beside ours in ${bootReport}`, async () => {
+    const userData = Buffer.from(OWN_REPORTS).toString('base64');
+    view = { ...view, revision: 2, userData, bootReport };
+    await lab.put(view);
+    await cloudInit.boot(boot);
+    assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+    const queue = await lab.control('GET', `/v1/instances/${view.uuid}/queue`);
+    const theirs = queue.body.toString();
+    assert.ok(theirs.includes('hostname=web1'));
+    assert.ok(theirs.includes('"name": "modules-final/config-phone-home"'));
+    const events = (
+      await eventsUntil(lab, 0, (some) => some.some(({ event }) => event.type === 'boot-result'))
+    ).map(({ event }) => event);
+    assert.ok(events.some((event) => event.type === 'ready' && event.source === 'cloud-init'));
+    const modules = events.flatMap((event) => (event.type === 'boot' ? [event.event.module] : []));
+    assert.ok(modules.includes('config-phone-home'), modules.join(' '));
+  });
+}

@@ -1,6 +1,7 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
+import { formatFingerprint } from '../../render/host-keys.ts';
 import { confirm } from '../../terminal/prompt.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
@@ -101,6 +102,7 @@ export interface ModifyOptions
   readonly autostart?: readonly string[];
   readonly backendParameters?: readonly string[];
   readonly hypervisorParameters?: readonly string[];
+  readonly acceptHostKeys?: boolean;
 }
 
 export async function runModify(
@@ -108,7 +110,10 @@ export async function runModify(
   name: string,
   options: ModifyOptions,
 ): Promise<void> {
-  const changes = composeChanges(context, options);
+  const changes = {
+    ...composeChanges(context, options),
+    hostKeys: options.acceptHostKeys ? await saidHostKeys(context, name) : undefined,
+  };
   if (!hasChanges(changes)) {
     throw new AppError('USAGE', 'Please give at least one of the parameters.', {
       hint: 'see: gnt-instance modify --help',
@@ -119,6 +124,21 @@ export async function runModify(
   if (changes.communication !== undefined && !options.submit && !options.dryRun) {
     context.note('a running instance needs a restart of its machine for the channel to change');
   }
+}
+
+/**
+ * The very keys that are shown here, whatever the guest says by the time in which the job runs.
+ * @throws AppError SSH_HOST_KEYS
+ */
+async function saidHostKeys(context: Context, name: string): Promise<string[]> {
+  const { ssh } = await (await context.client()).instance(name);
+  if (ssh.saidHostKeys.length === 0) {
+    throw new AppError('SSH_HOST_KEYS', `the guest of ${name} says no SSH host keys`, {
+      hint: 'it says them at the end of its boot, when cloud-init is asked to tell it',
+    });
+  }
+  context.note(`accepting ${ssh.saidHostKeys.map(formatFingerprint).join(', ')}`);
+  return ssh.saidHostKeys;
 }
 
 function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {

@@ -138,6 +138,7 @@ const HV_KEYS = [
   'metadata_request_burst',
   'metadata_connections',
   'metadata_connection_rate',
+  'boot_report',
 ] as const;
 
 /**

@@ -106,6 +106,11 @@ export function addInstallation(program: Command, context: Context): void {
       storedTimeoutOption(),
       ...metadataOptions(),
       ...machineOptions(),
+      option(
+        '--accept-host-keys',
+        'trust the SSH host keys that the guest says now, in place of those of its installation',
+        { group: 'Guest:' },
+      ),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],

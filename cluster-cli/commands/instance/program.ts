@@ -9,6 +9,7 @@ import {
 } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
+import type { SshOptions } from './ssh.ts';
 import { addInstallation, SECRETS } from './program-install.ts';
 import { installTimeoutOption, secretOption, waitReadyOption } from './options.ts';
 
@@ -20,6 +21,7 @@ const load = {
   read: () => import('./read.ts'),
   channel: () => import('./channel.ts'),
   host: () => import('./host.ts'),
+  ssh: () => import('./ssh.ts'),
 };
 
 /** The command tree of gnt-instance. What a command does is loaded when it runs. */
@@ -231,6 +233,33 @@ function addChannel(program: Command, context: Context): void {
     ],
   }).action(async (name: string, port: string) => {
     await (await load.channel()).runConnect(context, name, port);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'ssh <name> [command...]',
+    arguments: { ...NAME, command: 'what to run there instead of a shell, after --' },
+    summary: 'log in to the guest by SSH, over the channel, with its host keys verified',
+    description:
+      'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always. Ends with the status of ssh.',
+    options: [
+      option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {
+        group: 'SSH:',
+      }),
+      option('-i, --identity <file>', 'private key to log in with', { group: 'SSH:' }),
+      option('-p, --port <port>', 'port of sshd in the guest (default 22)', { group: 'SSH:' }),
+    ],
+    examples: ['gnt-instance ssh web1', 'gnt-instance ssh web1 -- systemctl --failed'],
+  }).action(async (name: string, command: readonly string[], options: SshOptions) => {
+    await (await load.ssh()).runSsh(context, name, command, options);
+  });
+  addCommand(program, {
+    usage: 'known-hosts [names...]',
+    arguments: { names: 'instances; all without names' },
+    completeArguments: ['instance'],
+    summary: 'print the SSH host keys of instances as lines of a known_hosts file',
+    examples: ['gnt-instance known-hosts >/etc/ssh/ssh_known_hosts_gnt'],
+  }).action(async (names: readonly string[]) => {
+    await (await load.ssh()).runKnownHosts(context, names);
   });
   addCommand(program, {
     ...ONE,

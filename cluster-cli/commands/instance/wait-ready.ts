@@ -1,15 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { readLines } from '#shared/stream/lines.ts';
+import { isConnectionLoss } from '../../client/job-events.ts';
+import type { NodeClient } from '../../client/node-client.ts';
 import { sanitizeLine } from '../../render/sanitize.ts';
 import type { Context } from '../../terminal/context.ts';
 import type { SubmitOptions } from '../submit.ts';
 
-/**
- * The guest says over the channel that it is up; noded answers from memory, so asking every second
- * is cheap.
- */
-const READY_POLL_MS = 250;
+/** Until the daemon is asked again that was restarted meanwhile. */
+const RECONNECT_MS = 250;
+const MAX_LINE_CHARACTERS = 64 * 1024;
 
 export interface WaitReadyOptions {
   /** Seconds. */
@@ -38,32 +40,54 @@ export function refuseWaitWithout(
  */
 export async function waitReady(context: Context, name: string, limitS: number): Promise<void> {
   const client = await context.client();
-  const deadlineMs = context.clock.monotonicMs() + limitS * 1000;
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
+  const timeOver = new Error('the time to wait for the guest is over');
+  using deadline = startDeadline(left.signal, limitS * 1000, () => timeOver);
   context.note(`waiting up to ${limitS} s until ${name} says that it is up`);
   let stage: string | null = null;
   try {
-    for (;;) {
-      const info = await client.instance(name);
+    for await (const info of infos(client, name, deadline.signal)) {
       if (isUp(info, context)) return;
       if (info.boot?.stage != null && info.boot.stage !== stage) {
         stage = info.boot.stage;
         context.note(`${name}: cloud-init is at ${stage}`);
       }
-      const isOver = info.running === null || context.clock.monotonicMs() >= deadlineMs;
       const silence = whySilent(info);
-      if (isOver || silence) throw notReady(info, limitS, silence);
-      await delay(READY_POLL_MS, undefined, { signal: left.signal });
+      if (info.running === null || silence) throw notReady(info, limitS, silence);
     }
   } catch (error) {
-    if (!left.signal.aborted) throw error;
-    throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
-      hint: `gnt-instance info ${name} tells how it is`,
-      cause: error,
-    });
+    if (left.signal.aborted) {
+      throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
+        hint: `gnt-instance info ${name} tells how it is`,
+        cause: error,
+      });
+    }
+    if (deadline.signal.reason !== timeOver) throw error;
+    throw notReady(await client.instance(name), limitS, null);
   } finally {
     release();
+  }
+}
+
+/** Now, and whenever the guest has said something; goes on over a restart of the daemon. */
+async function* infos(
+  client: NodeClient,
+  name: string,
+  signal: AbortSignal,
+): AsyncGenerator<InstanceInfo> {
+  for (;;) {
+    try {
+      const response = await client.guestProgress(name, signal);
+      const lines = readLines(response, MAX_LINE_CHARACTERS);
+      // What a line says, the instance says too, and more.
+      while ((await lines.next()).done !== true) yield await client.instance(name);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!isConnectionLoss(error)) throw error;
+    }
+    await delay(RECONNECT_MS, undefined, { signal });
+    yield await client.instance(name);
   }
 }
 
@@ -98,7 +122,7 @@ interface Silence {
 }
 
 /** Why a guest with a stock cloud-init will never say that it is up; null when it can. */
-function whySilent({ communication, dialects, cloudInit }: InstanceInfo): Silence | null {
+function whySilent({ communication, dialects, cloudInit, hvparams }: InstanceInfo): Silence | null {
   if (!communication) {
     return {
       reason: 'its channel is off in normal runs',
@@ -111,10 +135,16 @@ function whySilent({ communication, dialects, cloudInit }: InstanceInfo): Silenc
       hint: 'leave ganeti among --dialects',
     };
   }
-  if (cloudInit.datasource !== 'Ec2') return null;
+  if (hvparams.boot_report === 'no') {
+    return {
+      reason: 'its cloud-init is not asked to (boot_report=no)',
+      hint: 'take it back with gnt-instance modify -H boot_report=default',
+    };
+  }
+  if (cloudInit.datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;
   return {
     reason: 'cloud-init with EC2 reads no vendor-data, which would ask it to',
-    hint: 'leave the seed disk on, or put openstack or nocloud before ec2 in --dialects',
+    hint: 'give -H boot_report=user-data, which asks it behind the user data; or leave the seed disk on, or put openstack or nocloud before ec2 in --dialects',
   };
 }
 

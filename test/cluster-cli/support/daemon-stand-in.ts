@@ -211,6 +211,12 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
     return;
   }
   if (rest === 'hooks') return json(200, standIn.hookBook);
+  if (rest === 'boot') {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    // Nothing changes any more: one line, and an end when nobody reads on.
+    response.write('{}\n');
+    return;
+  }
   if (rest === 'log') {
     response.writeHead(200, { 'content-type': 'text/plain' });
     response.end(standIn.installLog);

@@ -61,6 +61,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
       logFile: '/var/log/gnt/install.log',
     },
     guestReport: null,
+    ssh: { user: null, hostKeys: [], saidHostKeys: [] },
     autostart: DEFAULT_AUTOSTART,
     beforeReinstall: null,
     createdAtMs: NOW_MS,

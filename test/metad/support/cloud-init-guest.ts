@@ -143,6 +143,8 @@ function dmidecodeScript(dmi: Readonly<Record<string, string>>): string {
 function bootScript({ datasource, isChannelAway = false }: Boot): string {
   const network = `ip link set eth0 up
 dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`;
+  // The guest tells the host how its boot ended; the brackets keep grep from finding itself.
+  const untilTold = `while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
   return `set -e
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -156,8 +158,7 @@ ${isChannelAway ? 'ip link set eth0 down' : network}
 cloud-init init
 cloud-init modules --mode=config
 cloud-init modules --mode=final
-# The guest tells the host how its boot ended; the brackets keep grep from finding itself.
-while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done
+${isChannelAway ? '' : untilTold}
 cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
 [ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"
 exit 0

@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { refusedHostKeys } from '#shared/contract/host-keys.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createGuestReports } from '../../../noded/instances/guest-reports.ts';
+import { describeSsh } from '../../../noded/instances/host-keys.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
@@ -47,10 +49,10 @@ async function createLab(t: TestContext) {
         ...{ sequence: 1, instance: uuid },
         event: { type: 'ready', source: 'cloud-init', text: 'my password is geheim' },
       });
-    const tell = (event: MetadEvent['event']): void =>
-      guestEvents.dispatch({ sequence: 1, instance: uuid, event });
-    const readyAtMs = async () => reports.readyAtMs(await load());
-    const boot = async () => reports.boot(await load());
+    const tell = (event: MetadEvent['event'], sequence = 1): void =>
+      guestEvents.dispatch({ sequence, instance: uuid, event });
+    const readyAtMs = async () => reports.report(await load())?.readyAtMs ?? null;
+    const boot = async () => reports.report(await load())?.boot ?? null;
     return { keeper, reports, say, tell, readyAtMs, boot };
   };
   const untilWritten = async (): Promise<void> => {
@@ -70,6 +72,7 @@ test("the guest's word that it is up survives the daemon, and is written once", 
   const written = await load();
   assert.deepEqual(written.guestReport, {
     ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init', boot: null },
+    ...{ hostKeys: [], loginUser: null },
   });
   clock.advance(5_000);
   first.say();
@@ -111,7 +114,7 @@ test('the verdict of cloud-init survives the daemon, and a reset takes it back',
   await untilWritten();
   const second = startDaemon(machine);
   assert.deepEqual((await second.boot())?.errors, ['x'], 'nobody said it to this one');
-  await second.reports.forget(uuid);
+  await second.reports.forget(uuid, () => Promise.resolve(0));
   assert.equal(await second.boot(), null);
   assert.equal((await load()).guestReport, null);
 });
@@ -148,4 +151,79 @@ test('a guest that tells its events and no result has their verdict a moment lat
   assert.equal((await daemon.boot())?.status, 'running');
   while ((await daemon.boot())?.status === 'running') await new Promise(setImmediate);
   assert.deepEqual((await daemon.boot())?.errors, ['modules-final/config-scripts-user: running']);
+});
+
+const KEYS = ['A', 'B'].map(
+  (last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(42)}${last}`,
+);
+
+test('host keys that the guest says first are kept over runs, others are shown and not believed', async (t) => {
+  const { uuid, load, startDaemon, untilWritten } = await createLab(t);
+  const first = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const [one = '', other = ''] = KEYS;
+  first.tell({ type: 'host-keys', keys: [one], user: 'debian' });
+  const ssh = async (daemon: typeof first) => {
+    const record = await load();
+    return describeSsh(record, daemon.reports.report(record));
+  };
+  assert.deepEqual(await ssh(first), { user: 'debian', hostKeys: [one], saidHostKeys: [one] });
+  await untilWritten();
+  await first.keeper.kill(uuid);
+  assert.deepEqual(await ssh(first), { user: 'debian', hostKeys: [one], saidHostKeys: [] });
+
+  const second = startDaemon(new FakeMachine(uuid, undefined, 60_000));
+  second.tell({ type: 'host-keys', keys: [other], user: 'mallory' });
+  const said = await ssh(second);
+  assert.deepEqual([said.hostKeys, refusedHostKeys(said)], [[one], [other]]);
+  while ((await load()).guestReport?.runStartedAtMs !== 60_000) await new Promise(setImmediate);
+  assert.deepEqual((await load()).hostKeys?.keys, [one]);
+});
+
+test('a reinstalled guest has other host keys, and nobody has to accept them', async (t) => {
+  const { uuid, instances, load, startDaemon, untilWritten } = await createLab(t);
+  const [one = '', other = ''] = KEYS;
+  const first = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  first.tell({ type: 'host-keys', keys: [one], user: null });
+  await untilWritten();
+  await first.keeper.kill(uuid);
+  await instances.update(uuid, (current) => ({ ...current, instanceId: randomUUID() }));
+  assert.deepEqual(describeSsh(await load(), null).hostKeys, []);
+  const second = startDaemon(new FakeMachine(uuid, undefined, 60_000));
+  second.tell({ type: 'host-keys', keys: [other], user: null });
+  while ((await load()).guestReport?.runStartedAtMs !== 60_000) await new Promise(setImmediate);
+  assert.deepEqual((await load()).hostKeys?.keys, [other]);
+});
+
+test('what was on its way when the machine was reset is of the boot before', async (t) => {
+  const { uuid, load, startDaemon } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  // Its write is on its way while it is forgotten.
+  daemon.tell({ type: 'boot-result', result: failed }, 7);
+  await daemon.reports.forget(uuid, () => {
+    daemon.tell({ type: 'boot-result', result: failed }, 8);
+    return Promise.resolve(9);
+  });
+  daemon.tell({ type: 'boot-result', result: failed }, 9);
+  assert.equal(await daemon.boot(), null);
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+  assert.equal((await load()).guestReport, null);
+  daemon.tell({ type: 'boot-result', result: { ...failed, errors: [] } }, 10);
+  assert.equal((await daemon.boot())?.status, 'done');
+});
+
+test('who waits is woken by what the guest says, by a reset, and by its end', async (t) => {
+  const { uuid, startDaemon } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const { signal } = new AbortController();
+  const said = daemon.reports.nextChange(uuid, signal);
+  daemon.say();
+  await said;
+  const reset = daemon.reports.nextChange(uuid, signal);
+  await daemon.reports.forget(uuid, () => Promise.resolve(0));
+  await reset;
+  const gone = daemon.reports.nextChange(uuid, signal);
+  await daemon.keeper.kill(uuid);
+  await gone;
+  await daemon.reports.nextChange(uuid, AbortSignal.abort());
 });

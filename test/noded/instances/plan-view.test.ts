@@ -183,13 +183,13 @@ test('the status tells what is wanted from what is', () => {
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
     describeInstance(
       instanceRecord({}, overrides),
-      isRunning ? { machine: running, boot: null } : null,
+      isRunning ? { machine: running, report: null } : null,
       resolveParameters([]),
     ).status;
   assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');
   const halted = { ...running, halt: { reason: 'disk-full', sinceMs: 1 } } as const;
   const up = instanceRecord({}, { adminState: 'up', installState: 'installed' });
-  const paused = describeInstance(up, { machine: halted, boot: null }, resolveParameters([]));
+  const paused = describeInstance(up, { machine: halted, report: null }, resolveParameters([]));
   assert.equal(paused.status, 'paused');
   assert.match(paused.explanation, /full on node1.*goes on by itself/);
   assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');

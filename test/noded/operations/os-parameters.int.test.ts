@@ -71,7 +71,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   const info = await loadInstanceInfo(web1, {
     runner,
     clusters,
-    guestReports: { readyAtMs: () => null, boot: () => null },
+    guestReports: { report: () => null },
   });
   assert.deepEqual(info.osParametersEffective, {
     'hidden-below': { value: 'variant', visibility: 'public', source: 'os debian+small' },

@@ -95,8 +95,9 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(paths.disksDir);
+  const guestEvents = createGuestEvents();
   const guestReports = createGuestReports({
-    ...{ instances, keeper, guestEvents: createGuestEvents(), logger, clock },
+    ...{ instances, keeper, guestEvents, logger, clock },
   });
   const runner = createInstanceRunner({
     instances,
@@ -136,6 +137,8 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     disks,
     exports: createExportStore(paths.exportDir),
     keeper,
+    runner,
+    guestReports,
     jobs,
     metad,
     osRegistry: createOsRegistry({ searchPath: [] }),
@@ -203,7 +206,16 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     });
     return { name, uuid: record.uuid };
   };
-  return { path: paths.nodedSocket, dependencies, served, metad, hypervisor, close, start };
+  return {
+    ...{ guestEvents, guestReports, keeper },
+    path: paths.nodedSocket,
+    dependencies,
+    served,
+    metad,
+    hypervisor,
+    close,
+    start,
+  };
 }
 
 interface Answer {

@@ -1,0 +1,125 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { refusedHostKeys } from '#shared/contract/host-keys.ts';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';
+import type { Context } from '../../terminal/context.ts';
+
+const SSH_PORT = '22';
+/** Whom a guest lets in that does not say whom. */
+const DEFAULT_USER = 'root';
+/** ssh's own status for a connection that did not come about. */
+const NO_CONNECTION = 255;
+
+export interface SshOptions {
+  readonly loginName?: string;
+  readonly identity?: string;
+  readonly port?: string;
+}
+
+/**
+ * `gnt-instance ssh NAME [COMMAND…]`: the host's own ssh, over the channel, with the host keys that
+ * the instance's record has; no other key is taken, and none is asked about. Ends with ssh's status.
+ * @throws AppError SSH_HOST_KEYS when there are none, HOST_PREREQUISITE without ssh
+ */
+export async function runSsh(
+  context: Context,
+  name: string,
+  command: readonly string[],
+  options: SshOptions,
+): Promise<void> {
+  const client = await context.client();
+  const info = await client.instance(name);
+  const known = formatKnownHosts(info);
+  if (known === '') throw noKeys(info);
+  warnOfOthers(context, info);
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-'));
+  try {
+    const knownHosts = join(directory, 'known_hosts');
+    await writeFile(knownHosts, known);
+    const user = options.loginName ?? info.ssh.user ?? DEFAULT_USER;
+    const proxy = [...context.self, 'connect', info.name, options.port ?? SSH_PORT];
+    const status = await runProgram(context, 'ssh', [
+      ...sshOption('ProxyCommand', proxy.map(quoteForShell).join(' ')),
+      ...sshOption('UserKnownHostsFile', `"${knownHosts}"`),
+      ...sshOption('GlobalKnownHostsFile', '/dev/null'),
+      ...sshOption('StrictHostKeyChecking', 'yes'),
+      ...sshOption('HostKeyAlias', info.name),
+      ...sshOption('CheckHostIP', 'no'),
+      ...sshOption('UpdateHostKeys', 'no'),
+      ...sshOption('VerifyHostKeyDNS', 'no'),
+      ...(options.identity === undefined ? [] : ['-i', options.identity]),
+      ...['-l', user, '--', info.name, ...command],
+    ]);
+    if (status === NO_CONNECTION) context.note(`ssh to ${info.name} as ${user} failed`);
+    context.setExitStatus(status);
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** `gnt-instance known-hosts [NAME…]`: lines for a known_hosts file, of all instances without names. */
+export async function runKnownHosts(context: Context, names: readonly string[]): Promise<void> {
+  const client = await context.client();
+  const infos =
+    names.length === 0
+      ? await client.instances()
+      : await Promise.all(names.map((name) => client.instance(name)));
+  for (const info of infos) {
+    const lines = formatKnownHosts(info).trimEnd();
+    if (lines !== '') context.print(lines);
+    else if (names.length > 0) throw noKeys(info);
+    warnOfOthers(context, info);
+  }
+}
+
+function sshOption(key: string, value: string): string[] {
+  // ssh replaces what follows a percent sign.
+  return ['-o', `${key}=${value.replaceAll('%', '%%')}`];
+}
+
+function quoteForShell(word: string): string {
+  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** ssh talks to the terminal itself: keys pressed there are for it, or for the guest. */
+async function runProgram(
+  context: Context,
+  program: string,
+  args: readonly string[],
+): Promise<number> {
+  const child = spawn(program, args, { stdio: 'inherit' });
+  const release = context.interrupts.take(() => void child.kill('SIGTERM'));
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (status) => resolve(status ?? NO_CONNECTION));
+    });
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    throw new AppError('HOST_PREREQUISITE', `there is no ${program} on this host`, {
+      hint: 'install openssh-client',
+      cause: error,
+    });
+  } finally {
+    release();
+  }
+}
+
+function noKeys({ name, ssh }: InstanceInfo): AppError {
+  return new AppError('SSH_HOST_KEYS', `the SSH host keys of ${name} are not known`, {
+    hint: `its guest says them at the end of its boot, when cloud-init is asked to tell it (gnt-instance info ${name}); gnt-instance connect ${name} 22 is a way without them`,
+    details: { instance: name, ssh },
+  });
+}
+
+function warnOfOthers(context: Context, { name, ssh }: InstanceInfo): void {
+  const refused = refusedHostKeys(ssh);
+  if (refused.length === 0) return;
+  context.warn(
+    `the guest of ${name} now says that its SSH host keys are others: ${refused.map(formatFingerprint).join(', ')}. They are not trusted until gnt-instance modify --accept-host-keys ${name}`,
+  );
+}

@@ -1,0 +1,14 @@
+import { createHash } from 'node:crypto';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
+
+/** The trusted keys of an instance as lines of a known_hosts file; empty when there are none. */
+export function formatKnownHosts({ name, ssh }: Pick<InstanceInfo, 'name' | 'ssh'>): string {
+  return ssh.hostKeys.map((key) => `${name} ${key}\n`).join('');
+}
+
+/** As `ssh-keygen -l` does: `ssh-ed25519 SHA256:…`. */
+export function formatFingerprint(key: string): string {
+  const [type = '', blob = ''] = key.split(' ');
+  const digest = createHash('sha256').update(Buffer.from(blob, 'base64')).digest('base64');
+  return `${type} SHA256:${digest.replaceAll('=', '')}`;
+}

@@ -1,0 +1,86 @@
+import { SERVICE_URL } from '#shared/contract/service-address.ts';
+import type { BootReporting } from '#shared/contract/boot-report.ts';
+import type { ServedView } from '../view/served-view.ts';
+import { textPart } from './multi-part.ts';
+import { isDialectServed } from './served-dialects.ts';
+
+/**
+ * cloud-init's webhook tells each stage and module. A user's own `reporting` stands beside ours; of
+ * `phone_home` there can be one alone, so that is the user's.
+ */
+const REPORTING = `#cloud-config
+reporting:
+  gnt:
+    type: webhook
+    endpoint: ${SERVICE_URL}/ganeti/latest/boot/events
+    timeout: 5
+    retries: 1
+`;
+
+/**
+ * Events have no error texts, and none of a fault before the webhook was set up: the status file
+ * has. A boothook is what vendor-data can have run in every boot (its per-boot scripts are written
+ * down and not run), and it runs too early to wait for the end; so it leaves a script for the last
+ * stage, whose service lets it wait in the background. What phone_home would say is said here: that
+ * the guest is up, its SSH host keys, and whom the operator's keys let in. Python is there, since
+ * cloud-init is written in it.
+ */
+const TELL_RESULT = `#cloud-boothook
+#!/bin/sh
+scripts=/var/lib/cloud/scripts/per-boot
+mkdir -p "$scripts"
+cat >"$scripts/gnt-tell-result" <<'END'
+#!/bin/sh
+(
+  tries=3000
+  until [ -e /run/cloud-init/result.json ]; do
+    tries=$((tries - 1))
+    [ "$tries" -gt 0 ] || exit 0
+    sleep 0.2 || sleep 1
+  done
+  exec python3 -c '
+import glob, time, urllib.parse, urllib.request
+def read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+form = {}
+for path in glob.glob("/etc/ssh/ssh_host_*_key.pub"):
+    form["pub_key_" + path.split("_")[2]] = read(path)
+try:
+    from cloudinit import util
+    config = util.read_conf_with_confd("/etc/cloud/cloud.cfg")
+    form["login_user"] = config["system_info"]["default_user"]["name"]
+except (AttributeError, ImportError, LookupError, OSError, TypeError):
+    pass
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def tell(path, body):
+    url = "${SERVICE_URL}/ganeti/latest/" + path
+    request = urllib.request.Request(url, body, {"User-Agent": "Cloud-Init/per-boot"})
+    for pause in (1, 2, 4, 8, 0):
+        try:
+            return opener.open(request, None, 10)
+        except OSError:
+            time.sleep(pause)
+tell("ready", urllib.parse.urlencode(form).encode())
+tell("boot/status", read("/run/cloud-init/status.json"))
+'
+) </dev/null >/dev/null 2>&1 &
+END
+chmod 755 "$scripts/gnt-tell-result"
+`;
+
+/**
+ * What asks cloud-init to tell its boot, where it is asked in `place`; nothing without the path that
+ * takes it.
+ */
+export function bootReportParts(
+  view: ServedView,
+  place: Exclude<BootReporting, 'no'>,
+): readonly string[] {
+  if (!isDialectServed(view, 'ganeti')) return [];
+  if ((view.bootReport ?? 'vendor-data') !== place) return [];
+  return [textPart('cloud-config', REPORTING), textPart('cloud-boothook', TELL_RESULT)];
+}

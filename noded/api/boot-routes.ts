@@ -1,0 +1,59 @@
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GuestProgress } from '#shared/contract/instance.ts';
+import type { GuestReports } from '../instances/guest-reports.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+import { route, type AnyApiRoute } from './api-route.ts';
+
+/**
+ * Between two lines: a guest may change its mind as often as it likes. Who waits for a verdict has
+ * it within 50 ms of the guest's request.
+ */
+const PAUSE_MS = 20;
+
+export interface BootRoutesDependencies {
+  readonly instances: Pick<InstanceRepository, 'findByName'>;
+  readonly runner: Pick<InstanceRunner, 'running'>;
+  readonly guestReports: Pick<GuestReports, 'report' | 'nextChange'>;
+}
+
+export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyApiRoute[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/v1/instances/{name}/boot',
+      summary:
+        'What its guest says of its boot, one GuestProgress a line: now, then as it changes, until its machine is gone',
+      answers: { 200: { type: 'application/x-ndjson' } },
+      handle: async ({ params, signal }) => {
+        await dependencies.instances.findByName(params.name);
+        const lines = followBoot(params.name, dependencies, signal);
+        return { status: 200, body: Readable.from(lines) };
+      },
+    }),
+  ];
+}
+
+async function* followBoot(
+  name: string,
+  { instances, runner, guestReports }: BootRoutesDependencies,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  while (!signal.aborted) {
+    const instance = await instances.findByName(name);
+    // Before it is looked at: what comes meanwhile is not missed.
+    const changed = guestReports.nextChange(instance.uuid, signal);
+    const isRunning = runner.running(instance.uuid) !== undefined;
+    const report = guestReports.report(instance);
+    const progress: GuestProgress = {
+      isRunning,
+      readyAtMs: report?.readyAtMs ?? null,
+      boot: report?.boot ?? null,
+    };
+    yield `${JSON.stringify(progress)}\n`;
+    if (!isRunning) return;
+    await changed;
+    await sleep(PAUSE_MS);
+  }
+}
