@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { BOOT_STATUSES, type BootReport } from '#shared/contract/boot-report.ts';
 import type { JobRecord, JobStatus } from '#shared/contract/job.ts';
 import type { InstanceStatus } from '#shared/contract/instance.ts';
 import type { GuestHalt } from './hypervisor/machine.ts';
@@ -12,6 +13,8 @@ export interface NodeMetricsSources {
   readonly instanceStates: () => Promise<readonly InstanceStatus[]>;
   /** Why guests stand still, one for each that does. */
   readonly halts: () => readonly GuestHalt['reason'][];
+  /** What the cloud-init of each guest that runs says of its boot, of those that say something. */
+  readonly guestBoots: () => Promise<readonly BootReport['status'][]>;
   readonly metadRestarts: () => number;
   readonly cacheBytes: () => Promise<number>;
 }
@@ -97,6 +100,22 @@ function observeNode(sources: NodeMetricsSources, registers: Registry[]): void {
       this.reset();
       for (const reason of ['disk-full', 'disk-error']) this.set({ reason }, 0);
       for (const reason of sources.halts()) this.inc({ reason });
+    },
+  });
+  new Gauge({
+    name: 'gnt_guest_boots',
+    help: 'Guests that run by what their cloud-init says of their present boot',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      this.reset();
+      try {
+        const statuses = await sources.guestBoots();
+        for (const status of BOOT_STATUSES) this.set({ status }, 0);
+        for (const status of statuses) this.inc({ status });
+      } catch {
+        // The store is away.
+      }
     },
   });
   new Gauge({

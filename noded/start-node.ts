@@ -81,6 +81,10 @@ export async function startNode(
         .filter(({ primaryNode }) => owns(primaryNode))
         .map((instance) => statusOf(instance, guests.keeper.get(instance.uuid)?.machine ?? null)),
     halts: () => guests.keeper.list().flatMap(({ machine }) => machine.halt?.reason ?? []),
+    guestBoots: async () =>
+      (await instances.list())
+        .filter(({ primaryNode }) => owns(primaryNode))
+        .flatMap((instance) => guests.guestReports.report(instance)?.boot?.status ?? []),
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
   });

@@ -103,6 +103,13 @@ export const instanceFields: Fields<InstanceInfo> = {
   ),
   status: text('Status', 'Instance status', (i) => statusWords[i.status]),
   paused: other('Paused', 'Why the guest stands still', (i) => i.running?.halt?.reason ?? null),
+  boot: other(
+    'Boot',
+    "What the guest's cloud-init says of its boot",
+    (i) => i.boot?.status ?? null,
+  ),
+  boot_stage: other('Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage ?? null),
+  boot_errors: other('Boot_errors', "cloud-init's own errors", (i) => i.boot?.errors ?? null),
   custom_hvparams: other(
     'CustomHypervisorParameters',
     'Custom hypervisor parameters',

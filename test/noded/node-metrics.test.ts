@@ -11,6 +11,7 @@ function createExample(activeJobs: () => readonly JobStatus[] = () => []) {
     activeJobs,
     instanceStates: () => Promise.resolve(['running', 'running', 'ADMIN_down']),
     halts: () => ['disk-full'],
+    guestBoots: () => Promise.resolve(['error', 'done', 'done'] as const),
     metadRestarts: () => 2,
     cacheBytes: () => Promise.resolve(4096),
   });
@@ -27,6 +28,13 @@ test('jobs are counted while they run, and every state is there before there is 
     assert.match(text, new RegExp(`^gnt_jobs\\{status="${status}"\\} 0$`, 'm'));
   }
   assert.doesNotMatch(text, /gnt_jobs\{status="success"\}/);
+});
+
+test('guests are counted by the verdict of their boot', async () => {
+  const text = await createExample().render();
+  assert.match(text, /^gnt_guest_boots\{status="done"\} 2$/m);
+  assert.match(text, /^gnt_guest_boots\{status="error"\} 1$/m);
+  assert.match(text, /^gnt_guest_boots\{status="running"\} 0$/m);
 });
 
 test('the dashboard asks for what the daemons export, and for all of it', async () => {
