@@ -57,6 +57,7 @@ export async function startNode(
     clusterDir: paths.hooksDir,
     applianceFile: paths.applianceHooksFile,
     firstUid: config.machineUsers.first,
+    mirrors: async () => Object.keys((await records.clusters.load()).packageMirrors ?? {}),
   });
   await sweepChannelCommands(config.paths.channelCommandsDir);
   const metrics = createNodeMetrics(startedAtMs);

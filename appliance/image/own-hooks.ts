@@ -31,7 +31,7 @@ export async function readOwnHooks(folder: string, signal?: AbortSignal): Promis
       `${folder} holds hooks of ${bytes} bytes, ${MAX_HOOKS_BYTES} are possible`,
     );
   // For any installation: which one it will be part of, nobody knows.
-  const facts = { points: hookPoint.options, imageDisk: null };
+  const facts = { points: hookPoint.options, imageDisk: null, mirrors: null };
   const documents = hooks.map((hook) => ({ source: 'appliance' as const, ...hook }));
   await judgeHooks({ documents, facts }, { firstUid: DEFAULT_FIRST_POWERLESS_UID, signal });
   return hooks;

@@ -36,13 +36,15 @@ export interface HookCheckerDependencies {
   /** What `gnt-appliance build --hooks` keeps. */
   readonly applianceFile: string;
   readonly firstUid: number;
+  /** Names of the package mirrors that are allowed. */
+  readonly mirrors: () => Promise<readonly string[]>;
 }
 
 /** Each is a process. */
 const MAX_AT_ONCE = 2;
 
 export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
-  const { clusterDir, applianceFile, firstUid } = dependencies;
+  const { clusterDir, applianceFile, firstUid, mirrors } = dependencies;
   const queue = new PQueue({ concurrency: MAX_AT_ONCE });
   return {
     async check({ osPath, instance, hasImage, isReinstall }, signal) {
@@ -54,6 +56,7 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
         facts: {
           points: hookPointsOf({ isReinstall }),
           imageDisk: hasImage ? diskPathInAppliance(0) : null,
+          mirrors: [...(await mirrors())],
         },
       };
       const book = await queue.add(() => judgeHooks(question, { firstUid, signal }), {

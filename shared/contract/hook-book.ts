@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hookDocument, hookSource, MAX_HOOK_DOCUMENTS } from './hooks.ts';
-import { hookPoint, hookStages } from './primitives.ts';
+import { hookPoint, hookStages, mirrorName } from './primitives.ts';
 
 /** Longest label of a step, file of a document, or name of a field that is told. */
 const MAX_WORD_LENGTH = 600;
@@ -12,6 +12,8 @@ export const installationFacts = z.strictObject({
   points: z.array(hookPoint).readonly(),
   /** The disk that an image is written to, by the name that scripts have for it; null: no image. */
   imageDisk: word.nullable(),
+  /** Package mirrors that are allowed; null: nobody knows yet. */
+  mirrors: z.array(mirrorName).nullable(),
 });
 export type InstallationFacts = z.infer<typeof installationFacts>;
 

@@ -10,7 +10,7 @@ type FileFields = StepFields['files'][number];
 type DownloadFields = StepFields['downloads'][number];
 type DnsFields = NonNullable<StepFields['dns']>;
 
-const ROOT_FILE: FileAttributes = { mode: 0o644, uid: 0, gid: 0 };
+export const ROOT_FILE: FileAttributes = { mode: 0o644, uid: 0, gid: 0 };
 const SYSCTL_FILE = '/etc/sysctl.d/99-gnt-hooks.conf';
 const LOCAL_HOST = '127.0.0.1';
 
@@ -117,7 +117,7 @@ async function setLines(
 }
 
 /** As yip: the same owner and mode as the file, with the right to enter. */
-function makeParent(files: RootFiles, path: string, attributes: FileAttributes): void {
+export function makeParent(files: RootFiles, path: string, attributes: FileAttributes): void {
   const parent = posix.dirname(path);
   if (files.isDirectory(parent)) return;
   files.makeDirectory(parent, {

@@ -1,11 +1,12 @@
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { readYaml } from '#shared/yaml/read-yaml.ts';
-import { isNode, isScalar, visit } from 'yaml';
 import type { z } from 'zod';
-import { instanceFields, type StepFields, stepFields } from './fields.ts';
+import { instanceFields, refusedFields, type StepFields, stepFields } from './fields.ts';
+import { parsePlainYaml } from './plain-yaml.ts';
 import { findStage, isChroot } from './stage-names.ts';
+import { listTexts } from './step-texts.ts';
+import { findTemplateFault } from './templates.ts';
 
 export interface ParsedDocument {
   /** `cluster/10-users.yaml` */
@@ -28,7 +29,7 @@ const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
 /** What a key without a value is worth. */
 const empty = new Set<unknown>(['', '~']);
 /** Maps of words, where an empty one is a value. */
-const verbatimFields = ['environment', 'sysctl'];
+const verbatimFields = ['environment', 'sysctl', 'timesyncd', 'systemd_firstboot'];
 
 /**
  * Reads a document of hooks. What is wrong is told by place, never by content: hooks may hold
@@ -37,7 +38,9 @@ const verbatimFields = ['environment', 'sysctl'];
  */
 export function parseHookDocument(document: HookDocument): ParsedDocument {
   const file = `${document.source}/${document.name}`;
-  const root = parseYaml(Buffer.from(document.content, 'base64').toString(), file);
+  const root = parsePlainYaml(Buffer.from(document.content, 'base64').toString(), (reason, hint) =>
+    invalid(file, reason, hint),
+  );
   const { name, stages, ...rest } = isMap(root) ? root : {};
   const mistyped = Object.keys(rest).find((key) => /^stages?$/i.test(key));
   if (mistyped !== undefined)
@@ -73,34 +76,6 @@ function unknownStage(file: string, word: string, index: number, nearest: string
     : invalid(file, `there is no stage ${word}`, `did you mean ${nearest}?`);
 }
 
-/** All scalars as they are written. Aliases are bounded by the library. */
-function parseYaml(text: string, file: string): unknown {
-  const read = readYaml(text, {
-    schema: 'failsafe',
-    merge: true,
-    // The library would print parts of the document, on the console.
-    logLevel: 'error',
-  });
-  if ('problem' in read) throw invalid(file, read.problem.reason, read.problem.hint);
-  const { document } = read;
-  visit(document, {
-    Pair: (_, { key }) => {
-      if (isScalar(key) && key.value === '__proto__')
-        throw invalid(file, 'a key "__proto__" is no field');
-    },
-    Alias: (_, { source }, path) => {
-      if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source))
-        throw invalid(file, 'an alias stands in what it stands for');
-    },
-  });
-  try {
-    return document.toJS() ?? '';
-  } catch {
-    // Too many aliases, or one of something that is not there; the message would repeat its name.
-    throw invalid(file, 'its aliases cannot be resolved');
-  }
-}
-
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
   if (empty.has(steps)) return [];
   if (!Array.isArray(steps)) throw invalid(file, `stage ${stage} is no list of steps`);
@@ -109,6 +84,9 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
   return steps.map((step: unknown, index) => {
     const where = `stage ${stage}, step ${index + 1}`;
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
+    for (const [field, reason] of Object.entries(refusedFields))
+      if (field in step && !empty.has(step[field]))
+        throw invalid(file, `${where}: "${field}" is not for an installation: ${reason}`);
     const parsed = stepFields.safeParse(dropEmpty(step), { jitless: true });
     if (!parsed.success) throw invalid(file, `${where}: ${describeIssues(parsed.error.issues)}`);
     const misplaced = instanceFields.find((field) => field in step);
@@ -124,8 +102,19 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
         `${where}: "layout" changes disks, which are mounted in this stage`,
         'move it to image.after, which comes before they are',
       );
+    const fault = findTextFault(parsed.data);
+    if (fault !== null) throw invalid(file, `${where}: ${fault}`);
     return parsed.data;
   });
+}
+
+/** A text that yip would render as a template, and an installation cannot. */
+function findTextFault(fields: StepFields): string | null {
+  for (const { name, text } of listTexts(fields)) {
+    const fault = findTemplateFault(text, name === 'hostname');
+    if (fault !== null) return `${name}: ${fault}`;
+  }
+  return null;
 }
 
 function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {

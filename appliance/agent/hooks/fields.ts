@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { entityText } from './entities.ts';
 import { compileGoRegex } from './go-regex.ts';
 
 /**
@@ -67,6 +68,20 @@ const user = z.strictObject({
 });
 export type UserFields = z.infer<typeof user>;
 
+const hostName = z
+  .string()
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'not a host name');
+const packageName = z.string().regex(/^[A-Za-z0-9][\w+.:=~/-]{0,200}$/, 'not a package');
+const entities = z.array(z.strictObject({ path: path.optional(), entity: entityText })).default([]);
+
+/** Fields of yip's that are nobody's business while installing, and why. */
+export const refusedFields: Readonly<Record<string, string>> = {
+  git: 'an appliance has no git and reaches nothing but its host; use downloads, or a package',
+  unpack_images: 'an appliance reaches no registry; use --os-image, or a package',
+  datasource: 'the guest asks for its user data when it boots',
+  package_pins: 'pins are files of the package manager; use files',
+};
+
 export const stepFields = z.strictObject({
   name: text.max(200).default(''),
   /** Ours: a failure of this step is told, and does not end the installation. */
@@ -125,15 +140,28 @@ export const stepFields = z.strictObject({
     )
     .default([]),
   commands: z.array(text).default([]),
+  ensure_entities: entities,
+  delete_entities: entities,
+  /** A template is one when it is rendered. */
   hostname: z
-    .string()
-    .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'not a host name')
+    .union([
+      hostName,
+      z.string().refine((name) => /^[^\n]*$/.test(name) && name.includes('{{'), 'not a host name'),
+    ])
     .optional(),
   sysctl: z.record(z.string().regex(/^[^\s=\0]+$/), z.string().regex(/^[^\n\0]*$/)).default({}),
   users: z.record(accountName, user).default({}),
   authorized_keys: z.record(accountName, z.array(publicKey)).default({}),
+  modules: z
+    .array(z.string().regex(/^[\w-]{1,64}( [^\n\0]{1,200})?$/, 'not a module and its parameters'))
+    .default([]),
+  timesyncd: z.record(z.string().regex(/^\w{1,64}$/), z.string().regex(/^[^\n\0]*$/)).default({}),
+  systemd_firstboot: z
+    .record(z.string().regex(/^[A-Za-z][A-Za-z-]{0,63}$/), z.string().regex(/^[^\n\0]*$/))
+    .default({}),
   systemctl: z
     .strictObject({
+      start: z.array(word).default([]),
       enable: z.array(word).default([]),
       disable: z.array(word).default([]),
       mask: z.array(word).default([]),
@@ -159,7 +187,9 @@ export const stepFields = z.strictObject({
     .strictObject({
       device: z
         .strictObject({
-          path: path.optional(),
+          path: path
+            .or(z.string().regex(/^script:\/\/\s*[^\s\0][^\n\0]*$/, 'not an absolute path'))
+            .optional(),
           label: diskLabel.optional(),
           init_disk: flag.default(false),
           /** Of a GPT that yip makes; nothing reads it. */
@@ -183,6 +213,14 @@ export const stepFields = z.strictObject({
         .default([]),
     })
     .optional(),
+  packages: z
+    .strictObject({
+      install: z.array(packageName).default([]),
+      remove: z.array(packageName).default([]),
+      refresh: flag.default(false),
+      upgrade: flag.default(false),
+    })
+    .optional(),
 });
 export type StepFields = z.infer<typeof stepFields>;
 export type Ownership = Pick<StepFields['files'][number], keyof typeof ownership>;
@@ -197,6 +235,12 @@ export const instanceFields = [
   'users',
   'authorized_keys',
   'systemctl',
+  'ensure_entities',
+  'delete_entities',
+  'modules',
+  'timesyncd',
+  'systemd_firstboot',
+  'packages',
 ] as const;
 
 function isRegex(source: string): boolean {

@@ -16,6 +16,8 @@ export interface LayoutWorld {
   /** The disk that an image takes the whole of later; null: none does. */
   readonly replacedDisk: string | null;
   readonly log: (line: string) => void;
+  /** Runs a program of the appliance. @returns the last line that it printed */
+  readonly run: (argv: readonly string[]) => Promise<string>;
 }
 
 /** Told by sfdisk at once, instead of waiting for an udev that is not there. */
@@ -56,9 +58,9 @@ type Table = z.infer<typeof table>['partitiontable'];
  */
 export async function applyLayout(
   layout: Layout,
-  { replacedDisk, log }: LayoutWorld,
+  { replacedDisk, log, run }: LayoutWorld,
 ): Promise<void> {
-  const disk = await findDisk(layout.device);
+  const disk = await findDisk(await resolveScript(layout.device, run));
   if (replacedDisk !== null && disk === realpathSync(replacedDisk)) throw layoutIsReplaced();
   if (layout.device.init_disk)
     await runCommand('sfdisk', ['--wipe', 'always', ...QUIET, disk], { input: 'label: gpt\n' });
@@ -148,6 +150,16 @@ async function readTable(disk: string): Promise<Table> {
 async function reread(disk: string): Promise<void> {
   await runCommand('partx', ['--update', disk]);
   linkDisks(listDisksBySerial(REAL_LOCATIONS), REAL_LOCATIONS);
+}
+
+/** A device that a program names, when it is known only here. */
+async function resolveScript(
+  device: Layout['device'],
+  run: LayoutWorld['run'],
+): Promise<Layout['device']> {
+  const script = /^script:\/\/(.*)$/.exec(device.path ?? '')?.[1];
+  if (script === undefined) return device;
+  return { ...device, path: await run(script.trim().split(/\s+/)) };
 }
 
 /** By its path, or by the label of a file system on it. */

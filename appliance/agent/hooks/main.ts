@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { InstallationFacts } from '#shared/contract/hook-book.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { HookStage } from '#shared/contract/primitives.ts';
@@ -8,9 +9,12 @@ import { findSkipReason } from './conditions.ts';
 import type { OrderedStep } from './order.ts';
 import { readBook } from './read-book.ts';
 import { RootFiles } from './root-files.ts';
+import { readOsRelease } from './os-release.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
 import { runStep, type StepWorld } from './run-step.ts';
 import { createSentinels } from './sentinels.ts';
+import { mapTexts } from './step-texts.ts';
+import { randomWord, renderTemplate, type TemplateValues } from './templates.ts';
 import { comesBeforeImage, isChroot } from './stage-names.ts';
 
 /** The appliance's system as hooks find it: writable, and apart from the agent's. */
@@ -98,13 +102,17 @@ async function runSteps(
   stepWorld: StepWorld,
 ): Promise<string> {
   const { root, files, reporter } = stepWorld;
+  const architecture = architectures[world.architecture] ?? world.architecture;
   const counts = { done: 0, skipped: 0, failed: 0 };
-  for (const { label, file, fields } of steps) {
+  for (const { label, file, fields: given } of steps) {
     const step = `${label} of ${file}`;
     try {
+      const fields = mapTexts(given, (text, isHostname) =>
+        renderTemplate(text, () => templateValuesOf(stepWorld, architecture), isHostname),
+      );
       const reason = await findSkipReason(fields, {
         files,
-        architecture: architectures[world.architecture] ?? world.architecture,
+        architecture,
         instance: root.environment['INSTANCE_NAME'] ?? '',
         run: (program) => runInRoot(root, program, () => undefined),
       });
@@ -114,7 +122,7 @@ async function runSteps(
     } catch (error) {
       if (!isAppError(error)) throw error;
       const message = `${step}: ${error.message}`;
-      if (!fields.optional) throw named(message, error);
+      if (!given.optional) throw named(message, error);
       counts.failed += 1;
       reporter.log(`${message} (optional)`);
     }
@@ -123,6 +131,21 @@ async function runSteps(
     .filter(([what, count]) => count > 0 || what === 'done')
     .map(([what, count]) => `${count} ${what}`)
     .join(', ');
+}
+
+/** Of the root that the step works in, and of the instance. */
+function templateValuesOf({ files, root }: StepWorld, architecture: string): TemplateValues {
+  const os = readOsRelease(files) ?? {};
+  return {
+    'Values.os.name': os.PRETTY_NAME ?? '',
+    'Values.os.vendor': os.ID ?? '',
+    'Values.os.version': os.VERSION_ID ?? '',
+    'Values.os.architecture': architecture,
+    'Values.node.hostname': root.environment['INSTANCE_NAME'] ?? '',
+    'Values.Random': randomWord(),
+    UUID: randomUUID(),
+    Random: randomWord(),
+  };
 }
 
 async function prepareRoot(

@@ -5,7 +5,10 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { parseHookDocument } from './document.ts';
 import type { StepFields } from './fields.ts';
 import { type OrderedStep, orderSteps } from './order.ts';
+import { needsMirror } from './packages.ts';
 import { comesBeforeImage } from './stage-names.ts';
+import { listTexts } from './step-texts.ts';
+import { staysWithBraces } from './templates.ts';
 
 /** All hooks of an installation, read and put in order. */
 export interface ReadBook {
@@ -28,17 +31,38 @@ export function readBook(documents: readonly HookDocument[], facts: Installation
     const steps = orderSteps(
       parsed.map(({ file, name, stages: own }) => ({ file, name, steps: own.get(stage) ?? [] })),
     );
-    for (const step of steps) requireLasting(step, stage, facts);
+    for (const step of steps) {
+      requireLasting(step, stage, facts);
+      requireMirror(step, facts);
+    }
     const isOurs = facts.points.some((point) => stage === point || stage.startsWith(`${point}.`));
     if (isOurs && steps.length > 0) stages.set(stage, steps);
   }
   return {
     files: parsed.map(({ file }) => file),
     stages,
-    remarks: parsed
-      .filter(({ ignored }) => ignored.length > 0)
-      .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+    remarks: [
+      ...parsed
+        .filter(({ ignored }) => ignored.length > 0)
+        .map(({ file, ignored }) => `${file}: not of an installation: ${ignored.join(', ')}`),
+      ...[...stages.values()].flat().flatMap(listKeptBraces),
+    ],
   };
+}
+
+function listKeptBraces({ label, file, fields }: OrderedStep): string[] {
+  const kept = listTexts(fields).filter(
+    ({ name, text }) => name !== 'hostname' && staysWithBraces(text),
+  );
+  return kept.map(({ name }) => `${file}: ${label}, ${name}: {{ names no .Values, and stays`);
+}
+
+function requireMirror({ label, file, fields }: OrderedStep, { mirrors }: InstallationFacts): void {
+  if (mirrors === null || mirrors.length > 0) return;
+  if (!fields.packages || !needsMirror(fields.packages)) return;
+  throw new AppError('HOOK_FAILED', `${label} of ${file}: "packages" needs a package mirror`, {
+    hint: 'none is allowed here: gnt-cluster modify --package-mirror debian=URL',
+  });
 }
 
 function requireLasting(

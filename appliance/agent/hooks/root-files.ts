@@ -8,6 +8,7 @@ import {
   fstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
@@ -143,6 +144,28 @@ export class RootFiles {
             return { mode: mode & 0o7777, uid, gid };
           });
     await this.write(path, change(text ?? ''), attributes);
+  }
+
+  /** Names in a directory; none where there is no directory. */
+  list(path: string): string[] {
+    if (!this.isDirectory(path)) return [];
+    const held = this.#root.openDirectory(path.split('/'), { create: false });
+    try {
+      return readdirSync(held.path).sort();
+    } finally {
+      held.close();
+    }
+  }
+
+  /** Takes away a file, a link, or a directory with all that is in it. */
+  remove(path: string): void {
+    if (!this.exists(path)) return;
+    const place = this.#open(path, false);
+    try {
+      rmSync(place.path, { recursive: true, force: true });
+    } finally {
+      place.directory.close();
+    }
   }
 
   /**

@@ -11,7 +11,10 @@ import {
   writeFile,
   writeOverride,
 } from './content-actions.ts';
+import { setModules, setTimesyncd } from './boot-settings.ts';
+import { deleteEntity, ensureEntity } from './entities.ts';
 import type { StepFields } from './fields.ts';
+import { applyPackages } from './packages.ts';
 import { applyLayout } from './layout.ts';
 import type { RootFiles } from './root-files.ts';
 import { runInRoot, type StepRoot } from './run-in-root.ts';
@@ -52,19 +55,27 @@ function listActions(
   fields: StepFields,
   { root, files, reporter, replacedDisk }: StepWorld,
 ): Action[] {
-  const { dns, hostname, layout, systemctl } = fields;
+  const { dns, hostname, layout, packages, systemctl } = fields;
   const each = <T>(name: string, items: readonly T[], run: (item: T) => Promise<void> | void) =>
     items.map((item, index) => ({ name: `${name} ${index + 1}`, run: () => run(item) }));
   const one = (name: string, run: (() => Promise<void>) | null): Action[] =>
     run ? [{ name, run }] : [];
   const log = (line: string): void => reporter.log(line);
   const program = (argv: readonly string[]) => runProgram(root, argv, reporter);
+  const ask = (argv: readonly string[]) => readProgram(root, argv);
+  const packageWorld = {
+    ...{ files, environment: root.environment, log },
+    run: (argv: readonly string[], more: Readonly<Record<string, string>>) =>
+      runProgram({ ...root, environment: { ...root.environment, ...more } }, argv, reporter),
+  };
   return [
     ...one('dns', dns ? () => writeDns(files, dns) : null),
     ...each('downloads', fields.downloads, (item) => download(files, item)),
+    ...each('ensure_entities', fields.ensure_entities, (item) => ensureEntity(files, item)),
     ...each('directories', fields.directories, (item) => makeDirectory(files, item)),
     ...each('files', fields.files, (item) => writeFile(files, item)),
     ...each('commands', fields.commands, (line) => program(['/bin/sh', '-c', line])),
+    ...each('delete_entities', fields.delete_entities, (item) => deleteEntity(files, item)),
     ...one('hostname', hostname === undefined ? null : () => setHostname(files, hostname)),
     ...one('sysctl', () => setSysctl(files, fields.sysctl)),
     // By name, so that ids are the same in every installation.
@@ -74,21 +85,49 @@ function listActions(
     ...each('authorized_keys', Object.entries(fields.authorized_keys), ([name, keys]) =>
       authorizeKeys(files, name, keys),
     ),
+    ...one('modules', () => setModules(files, fields.modules)),
+    ...one('timesyncd', () => setTimesyncd(files, fields.timesyncd)),
     ...(['enable', 'disable', 'mask'] as const).flatMap((verb) =>
       each(`systemctl ${verb}`, systemctl?.[verb] ?? [], (unit) =>
         program(['systemctl', verb, '--', unit]),
       ),
     ),
+    ...each('systemctl start', systemctl?.start ?? [], (unit) =>
+      log(`systemctl start ${unit}: no service runs yet; at boot it starts if it is enabled`),
+    ),
     ...each('systemctl overrides', systemctl?.overrides ?? [], (item) =>
       writeOverride(files, item.service, item.name, item.content),
     ),
     ...one('environment', () => setEnvironment(files, fields)),
-    ...one('layout', layout ? () => applyLayout(layout, { replacedDisk, log }) : null),
+    ...one('systemd_firstboot', () => runFirstboot(fields.systemd_firstboot, program)),
+    ...one('layout', layout ? () => applyLayout(layout, { replacedDisk, log, run: ask }) : null),
+    ...one('packages', packages ? () => applyPackages(packages, packageWorld) : null),
   ];
 }
 
 function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
+}
+
+/** yip's own reading: `true` is a switch. */
+async function runFirstboot(
+  settings: StepFields['systemd_firstboot'],
+  program: (argv: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const args = Object.entries(settings).map(([key, value]) =>
+    value === 'true' ? `--${key.toLowerCase()}` : `--${key.toLowerCase()}=${value}`,
+  );
+  if (args.length > 0) await program(['systemd-firstboot', ...args.sort()]);
+}
+
+/** @returns the last line of what the program printed */
+async function readProgram(root: StepRoot, argv: readonly string[]): Promise<string> {
+  let last = '';
+  const end = await runInRoot(root, argv, (line, stream) => {
+    if (stream === 'stdout' && line.trim() !== '') last = line.trim();
+  });
+  if (end.isSuccess) return last;
+  throw new AppError('HOOK_FAILED', [`its script ${end.how}`, ...end.lastLines].join('\n'));
 }
 
 async function runProgram(

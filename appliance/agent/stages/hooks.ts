@@ -59,11 +59,12 @@ export function createHooksStage(options: HooksStageOptions): Stage[] {
   return [stage];
 }
 
-function planFacts({ hooks, image, disks }: InstallPlan): InstallationFacts {
+function planFacts({ hooks, image, disks, mirrors = [] }: InstallPlan): InstallationFacts {
   const [first] = disks;
   return {
     points: hooks?.points ?? [],
     imageDisk: image && first ? diskPath(first.serial) : null,
+    mirrors,
   };
 }
 

@@ -17,6 +17,7 @@ const clusterDir = join(directory, 'cluster');
 const applianceFile = join(directory, 'appliance-hooks.json');
 const checker = createHookChecker({
   ...{ clusterDir, applianceFile, firstUid: DEFAULT_FIRST_MACHINE_UID },
+  mirrors: () => Promise.resolve([]),
 });
 const instance = (...files: HookFile[]) => ({
   ...{ osPath: null, instance: files, hasImage: true, isReinstall: false },
@@ -79,6 +80,10 @@ const REFUSED: Readonly<Record<string, readonly [text: string, message: RegExp]>
   'a step that is nowhere': [
     'stages: {image: [{after: [{name: x.y}]}]}',
     /after 'x\.y', which is no step/,
+  ],
+  'packages where no mirror is allowed': [
+    'stages: {after-install-chroot: [{packages: {install: [SECRET]}}]}',
+    /step 1 of instance\/x\.yaml: "packages" needs a package mirror$/,
   ],
   'a layout that the image replaces': [
     'stages: {before-install: [{layout: {device: {path: /dev/disk/by-id/virtio-disk0}}}]}',

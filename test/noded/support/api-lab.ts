@@ -146,6 +146,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     hookChecker: createHookChecker({
       ...{ clusterDir: paths.hooksDir, applianceFile: paths.applianceHooksFile },
       firstUid: DEFAULT_FIRST_MACHINE_UID,
+      mirrors: () => Promise.resolve([]),
     }),
     logDir: paths.logDir,
     describeNode,

@@ -77,14 +77,15 @@ test('what is wrong is told by place, and no value of the document is repeated',
   refused('stages: {after-install: SECRET}', /stage after-install is no list of steps/);
   refused('stages: {after-install: [SECRET]}', /stage after-install, step 1: it is no map/);
   const step = (text: string): string => `stages: {after-install-chroot: [{}, {${text}}]}`;
-  refused(step('git: {url: SECRET}'), /step 2: unknown field "git"/);
+  refused(step('git: {url: SECRET}'), /step 2: "git" is not for an installation: /);
+  refused(step('gti: {url: SECRET}'), /step 2: unknown field "gti"/);
   refused(step('"SECRET with words": x'), /step 2: unknown field/);
   refused(step('files: [{path: SECRET}]'), /step 2: files 1 path: not an absolute path/);
   refused(step('files: [{path: /a}, {path: /b, permissions: SECRET}]'), /files 2 permissions/);
   refused(step('commands: [{SECRET: x}]'), /commands 1/);
   refused(step('users: {web: {passwd: "SECRET:0:"}}'), /users web passwd: holds a colon/);
   refused(step('authorized_keys: {web: ["github:SECRET"]}'), /cannot fetch keys/);
-  refused(step('systemctl: {start: [SECRET]}'), /systemctl: unknown field "start"/);
+  refused(step('systemctl: {strat: [SECRET]}'), /systemctl: unknown field "strat"/);
   refused(step('only_os: "SECRET("'), /only_os: not a regular expression/);
 });
 
@@ -209,4 +210,40 @@ test('a document that nests without end, or whose maps are keys of maps, is refu
   refused(`stages:\n  after-install:\n    ${'- '.repeat(40_000)}SECRET`, /deep in each other/);
   // The library takes a minute for this.
   refused(`stages:\n${'? '.repeat(40)}SECRET`, /line 2: a key is no word/);
+});
+
+test('what an installer cannot do is refused by name and reason, in stages of an installation only', () => {
+  for (const field of ['git', 'unpack_images', 'datasource', 'package_pins'])
+    refused(
+      `stages: {after-install-chroot: [{${field}: {url: SECRET}}]}`,
+      new RegExp(`step 1: "${field}" is not for an installation: `),
+    );
+  assert.deepEqual(parse('stages: {boot: [{git: {url: x}}], after-install: [{git: }]}').ignored, [
+    'stage boot',
+  ]);
+});
+
+test('entities are read with the document: their kind, their numbers, and no colon or line end within a field', () => {
+  const entity = (text: string): string =>
+    `stages: {after-install-chroot: [{ensure_entities: [{entity: '${text}'}]}]}`;
+  refused(entity('kind: SECRET'), /ensure_entities 1 entity: no entity: kind/);
+  refused(entity('{kind: [SECRET'), /not valid YAML/);
+  refused(entity('{kind: user, username: a, uid: -1, gid: 1}'), /no entity: uid/);
+  refused(entity('{kind: user, username: "a:0", uid: 1, gid: 1}'), /no entity: username/);
+  refused(entity('{kind: group, group_name: a, gid: 1, SECRET: 1}'), /no entity/);
+});
+
+test('templates have values by their names; functions, conditions and other values are refused by name', () => {
+  const step = (text: string): string =>
+    `stages: {after-install-chroot: [{commands: ['${text}']}]}`;
+  refused(step('echo {{ .Values.cpu.model }}'), /commands 1: .* no value \.Values\.cpu\.model/);
+  refused(step('{{ if .Values.os.name }}SECRET{{ end }}'), /commands 1: .* by their names only/);
+  refused(step('{{ .Values.os.name | upper }}'), /by their names only/);
+  refused(step('{{ .Values.os.name }} {{'), /does not end/);
+  refused(
+    'stages: {after-install-chroot: [{hostname: "a-{{ .MachineID }}"}]}',
+    /no value \.MachineID/,
+  );
+  // Somebody else's braces.
+  parse(step('docker ps --format {{.Names}}'));
 });

@@ -52,7 +52,7 @@ export class TempRoot implements Disposable {
     world: Partial<HookWorld> = {},
     facts: Partial<InstallationFacts> = {},
   ): HookBook {
-    const usual = { points: hookPoint.options, imageDisk: null };
+    const usual = { points: hookPoint.options, imageDisk: null, mirrors: null };
     return openHooks(
       documents,
       { ...usual, ...facts },

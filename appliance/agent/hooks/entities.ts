@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { parsePlainYaml } from './plain-yaml.ts';
+import type { RootFiles } from './root-files.ts';
+
+/** A field of a line whose fields are separated by colons. */
+const field = z.string().regex(/^[^:\n\0]*$/, 'holds a colon or a line end');
+const optional = field.default('');
+const id = z.string().regex(/^\d{1,10}$/, 'not a number: an installation draws none');
+const name = field.min(1);
+
+/** An entry of an account database, in the words of yip's entities (mudler/entities). */
+const entity = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('user'),
+    ...{ username: name, password: field.default('x'), uid: id, gid: id },
+    ...{ info: optional, homedir: optional, shell: optional },
+  }),
+  z.strictObject({
+    kind: z.literal('shadow'),
+    ...{ username: name, password: optional, last_changed: optional },
+    ...{ minimum_changed: optional, maximum_changed: optional, warn: optional },
+    ...{ inactive: optional, expire: optional },
+  }),
+  z.strictObject({
+    kind: z.literal('group'),
+    ...{ group_name: name, password: field.default('x'), gid: id, users: optional },
+  }),
+  z.strictObject({
+    kind: z.literal('gshadow'),
+    ...{ name, password: optional, administrators: optional, members: optional },
+  }),
+]);
+type Entity = z.infer<typeof entity>;
+
+/** What holds the entities of a kind, where the step does not say. */
+const databases: Readonly<Record<Entity['kind'], { path: string; mode: number }>> = {
+  user: { path: '/etc/passwd', mode: 0o644 },
+  shadow: { path: '/etc/shadow', mode: 0o600 },
+  group: { path: '/etc/group', mode: 0o644 },
+  gshadow: { path: '/etc/gshadow', mode: 0o600 },
+};
+
+class NoEntity extends Error {}
+
+/** The text of an `entity` field: YAML within YAML. */
+export const entityText = z.string().transform((text, context) => {
+  try {
+    const parsed = entity.safeParse(
+      parsePlainYaml(text, (reason) => new NoEntity(reason)),
+      { jitless: true },
+    );
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    const where = issue?.path.join(' ') ?? '';
+    context.addIssue(`no entity: ${where === '' ? 'its kind or its fields' : where}`);
+  } catch (error) {
+    if (!(error instanceof NoEntity)) throw error;
+    context.addIssue(error.message);
+  }
+  return z.NEVER;
+});
+
+export interface EntityFields {
+  readonly path?: string | undefined;
+  readonly entity: Entity;
+}
+
+/** Puts an entity in the place of the one of its name, or behind all; members of a group add up. */
+export async function ensureEntity(files: RootFiles, fields: EntityFields): Promise<void> {
+  await changeLines(files, fields, (lines, own) => {
+    const line = formatEntity(fields.entity, lines.find(own));
+    return lines.some(own) ? lines.map((other) => (own(other) ? line : other)) : [...lines, line];
+  });
+}
+
+export async function deleteEntity(files: RootFiles, fields: EntityFields): Promise<void> {
+  await changeLines(files, fields, (lines, own) => lines.filter((line) => !own(line)));
+}
+
+async function changeLines(
+  files: RootFiles,
+  { path, entity: { kind, ...values } }: EntityFields,
+  change: (lines: readonly string[], isOwn: (line: string) => boolean) => readonly string[],
+): Promise<void> {
+  const [own = ''] = Object.values(values);
+  const { mode, ...database } = databases[kind];
+  await files.edit(
+    path ?? database.path,
+    (text) =>
+      change(
+        text.split('\n').filter((line) => line !== ''),
+        (line) => line.split(':')[0] === own,
+      )
+        .map((line) => `${line}\n`)
+        .join(''),
+    { mode, uid: 0, gid: 0 },
+  );
+}
+
+/** The order of its fields is that of the database, and one behind all is reserved in shadow(5). */
+function formatEntity({ kind, ...values }: Entity, former: string | undefined): string {
+  const fields = Object.values(values);
+  if (kind === 'shadow') fields.push('');
+  if (kind === 'group' && former !== undefined) {
+    const members = [former.split(':')[3] ?? '', fields[3] ?? ''].join(',').split(',');
+    fields[3] = [...new Set(members.filter((member) => member !== ''))].join(',');
+  }
+  return fields.join(':');
+}

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { hookDocument, TempRoot } from './support/temp-root.ts';
+
+/** Runs the steps of one stage, given in flow style, in the instance's root. */
+const run = (root: TempRoot, steps: string, environment: Record<string, string> = {}) =>
+  root
+    .open([hookDocument(`stages: {after-install-chroot: [${steps}]}`)], {
+      environment: async () => ({ PATH: '/bin', ...environment }),
+    })
+    .run('after-install-chroot', root.reporter);
+const read = (root: TempRoot, path: string): string => readFileSync(join(root.path, path), 'utf8');
+
+test('entities are put in the place of their name or behind all, members of a group add up, and are taken away by name', async () => {
+  using root = new TempRoot({
+    '/etc/passwd': 'root:x:0:0::/root:/bin/sh\nold:x:5:5::/:/bin/sh\n',
+    '/etc/group': 'adm:x:4:syslog\n',
+    '/etc/shadow': 'root:*:1::::::\n',
+  });
+  await run(
+    root,
+    `{ensure_entities: [
+      {entity: "kind: user\\nusername: old\\nuid: 6\\ngid: 7\\nshell: /bin/false"},
+      {entity: "{kind: user, username: web, password: x, uid: 0033, gid: 33, info: Web, homedir: /srv}"},
+      {entity: "{kind: group, group_name: adm, gid: 4, users: 'web,syslog'}"},
+      {entity: "{kind: shadow, username: web, password: '!', last_changed: 9}"},
+      {path: /srv/group, entity: "{kind: group, group_name: a, gid: 1}"}]},
+    {delete_entities: [{entity: "{kind: shadow, username: root}"}]}`,
+  );
+  assert.equal(
+    read(root, 'etc/passwd'),
+    'root:x:0:0::/root:/bin/sh\nold:x:6:7:::/bin/false\nweb:x:0033:33:Web:/srv:\n',
+  );
+  assert.equal(read(root, 'etc/group'), 'adm:x:4:syslog,web\n');
+  assert.equal(read(root, 'etc/shadow'), 'web:!:9::::::\n');
+  assert.equal(read(root, 'srv/group'), 'a:x:1:\n');
+});
+
+test('modules and the clock are settings of the boot; what is there already stays, and nothing is there twice', async () => {
+  using root = new TempRoot({
+    '/etc/systemd/timesyncd.conf.d/10-yip.conf': '[Time]\nNTP=old\nPollIntervalMinSec=32\n',
+  });
+  const step = '{modules: [kvm_intel nested=1, nbd], timesyncd: {NTP: "a b", FallbackNTP: }}';
+  await run(root, `${step}, ${step}`);
+  assert.equal(read(root, 'etc/modules-load.d/gnt-hooks.conf'), 'kvm_intel\nnbd\n');
+  assert.equal(read(root, 'etc/modprobe.d/gnt-hooks.conf'), 'options kvm_intel nested=1\n');
+  assert.equal(
+    read(root, 'etc/systemd/timesyncd.conf.d/10-yip.conf'),
+    '[Time]\nPollIntervalMinSec=32\nNTP=a b\nFallbackNTP=\n',
+  );
+});
+
+test("systemd-firstboot is the instance's own, with a word for each setting; a start is told as the boot's", async () => {
+  using root = new TempRoot({
+    '/bin/systemd-firstboot': '#!/bin/sh\nfor word; do echo "$word"; done >/srv/said\n',
+    '/bin/systemctl': '#!/bin/sh\ntouch /srv/never\n',
+  });
+  await run(
+    root,
+    '{systemd_firstboot: {keymap: "us; touch /srv/never", Force: true}, systemctl: {start: [nginx]}}',
+  );
+  assert.equal(read(root, 'srv/said'), '--force\n--keymap=us; touch /srv/never\n');
+  assert.ok(root.lines.some((line) => line.startsWith('systemctl start nginx: ')));
+  assert.ok(!existsSync(join(root.path, 'srv/never')));
+});
+
+test('templates name the instance and the system of the root; what names none of these stays, and is told before', async () => {
+  using root = new TempRoot({
+    '/etc/os-release': 'ID=debian\nVERSION_ID="12"\n',
+    '/etc/hosts': '',
+  });
+  const document = hookDocument(`stages:
+  after-install-chroot:
+    - if: '[ {{ .Values.os.vendor }} = debian ]'
+      hostname: 'n-{{ .Random }}'
+      environment: {OS: '{{.Values.os.vendor}} {{ .Values.os.version }}', FORMAT: '{{.Names}}'}
+      commands: ['echo {{ "{{" }} {{ .Values.os.architecture }} {{ .Values.node.hostname }} >/srv/said']
+      files: [{path: /srv/file, content: '{{ .Values.Random }}'}]
+`);
+  const book = root.open([document], {
+    environment: async () => ({ PATH: '/bin', INSTANCE_NAME: 'web1.example.com' }),
+  });
+  assert.deepEqual(book.remarks, [
+    'instance/test.yaml: step 1, environment 2: {{ names no .Values, and stays',
+  ]);
+  await book.run('after-install-chroot', root.reporter);
+  assert.equal(read(root, 'srv/said'), '{{ amd64 web1.example.com\n');
+  assert.match(read(root, 'etc/hostname'), /^n-[a-z0-9]{32}\n$/);
+  assert.match(read(root, 'srv/file'), /^[a-z0-9]{32}$/);
+  assert.match(read(root, 'etc/environment'), /^OS="debian 12"$/m);
+  assert.match(read(root, 'etc/environment'), /^FORMAT="\{\{.Names\}\}"$/m);
+});
+
+test("a layout's device that a program names is asked for in the root of the step; one that fails ends it", async () => {
+  using root = new TempRoot({ '/bin/pick': '#!/bin/sh\necho choosing; echo "/srv/$1"\n' });
+  const layout = (program: string): Promise<string> =>
+    root
+      .open([
+        hookDocument(
+          `stages: {before-install: [{layout: {device: {path: "script://${program}"}}}]}`,
+        ),
+      ])
+      .run('before-install', root.reporter);
+  // What it says is looked for, and is no device.
+  await assert.rejects(layout('pick disk'), { message: /layout: its device is not there$/ });
+  await assert.rejects(layout('false'), { message: /layout: its script exited with status 127/ });
+});
