@@ -31,3 +31,23 @@ test('a lane has as many jobs at once as workers, beside those of other lanes, a
   assert.equal(told.length + leftOut, 14);
   assert.ok(leftOut > 0 && told.includes('machines 1') && told.includes('rest 7'));
 });
+
+test('who has nothing left helps in another lane', async () => {
+  const running = { now: 0, most: 0 };
+  const machine = async (): Promise<string> => {
+    running.now += 1;
+    running.most = Math.max(running.most, running.now);
+    await turn();
+    running.now -= 1;
+    return 'machine';
+  };
+  const told: string[] = [];
+  const lanes = [
+    { jobs: Array.from({ length: 6 }, () => machine), workers: 1 },
+    { jobs: [async () => 'rest'], workers: 1, then: 0 },
+  ];
+  const { signal } = new AbortController();
+  assert.equal(await runLanes(lanes, (result) => told.push(result), signal), 0);
+  assert.equal(told.length, 7);
+  assert.equal(running.most, 2);
+});
