@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { constants, closeSync, openSync } from 'node:fs';
-import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { closeFd, createMemoryFile, openUnixListener } from '#shared/sys/libc.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import type { GuestFiles } from './guest-files.ts';
 import { hasUserNic, type MachineSpec } from './machine.ts';
@@ -9,6 +9,7 @@ import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
 import type { ProcessEnd } from './qemu-machine.ts';
 import { findKvmGroup, type MachineUsers } from '../host/machine-users.ts';
 import type { RunDirectory } from './run-directory.ts';
+import { encodeSmbiosStrings } from './smbios-strings.ts';
 
 export interface LaunchedProcess {
   readonly pid: number;
@@ -47,12 +48,14 @@ export function launchQemu(
     const { O_WRONLY, O_CREAT, O_APPEND, O_EXCL } = constants;
     const flags = O_WRONLY | O_CREAT | O_APPEND | O_EXCL;
     const stderr = closeLater(openSync(runDirectory.stderrLog, flags, 0o600));
+    const smbios = spec.smbiosStrings ?? [];
     const args = planQemuArguments(spec, {
       qmp: inherit(listen(runDirectory.qmpSocket)),
       console: inherit(listen(runDirectory.consoleSocket)),
       consoleLog: inherit(closeLater(consoleLog.openForAppending())),
       kernel: files.kernel && inherit(files.kernel.fd),
       initrd: files.initrd && inherit(files.initrd.fd),
+      smbios: smbios.length === 0 ? undefined : inherit(closeLater(openSmbios(smbios))),
       cdrom: files.cdrom && inherit(files.cdrom.fd),
       disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
       taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
@@ -68,6 +71,16 @@ export function launchQemu(
   } finally {
     for (const close of own) close();
   }
+}
+
+/**
+ * QEMU opens it again by its descriptor: only what has a name on the host would need a mode and a
+ * folder that let it.
+ */
+function openSmbios(strings: readonly string[]): number {
+  const fd = createMemoryFile('smbios');
+  writeSync(fd, encodeSmbiosStrings(strings));
+  return fd;
 }
 
 function spawnDetached(

@@ -54,6 +54,8 @@ export interface MachineSpec {
   /** The instance's name, shown in QEMU's process title. */
   readonly name: string;
   readonly smbios: MachineSmbios;
+  /** SMBIOS type 11, which whoever is in the guest reads: never a secret. */
+  readonly smbiosStrings?: readonly string[];
   readonly memoryMiB: number;
   readonly vcpus: number;
   readonly accelerator: Accelerator;

@@ -9,6 +9,8 @@ export interface QemuDescriptors {
   readonly consoleLog: number;
   readonly kernel?: number | undefined;
   readonly initrd?: number | undefined;
+  /** SMBIOS structures that QEMU adds to its own. */
+  readonly smbios?: number | undefined;
   readonly disks: readonly { readonly fd: number; readonly direct: boolean }[];
   readonly cdrom?: number | undefined;
   /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
@@ -55,6 +57,7 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...['-smp', String(spec.vcpus), '-m', `${spec.memoryMiB}M`],
     ...['-rtc', 'base=utc', '-boot', 'strict=on'],
     ...planSmbios(spec.smbios),
+    ...(fds.smbios === undefined ? [] : ['-smbios', `file=/proc/self/fd/${fds.smbios}`]),
     ...['-chardev', `socket,id=qmp,fd=${fds.qmp},server=on,wait=off`],
     ...['-mon', 'chardev=qmp,mode=control'],
     ...addFd(1, fds.consoleLog),

@@ -21,6 +21,7 @@ import { installationParameters } from './installation-parameters.ts';
 import { planBoot } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
 import { readableByAll } from './readable-by-all.ts';
+import { planSystemdCredentials } from './systemd-credentials.ts';
 import type { Views } from './views.ts';
 
 export interface InstanceRunnerDependencies {
@@ -199,6 +200,7 @@ class KeeperRunner implements InstanceRunner {
       uuid: instance.uuid,
       name: instance.name,
       smbios: planSmbios(instance),
+      smbiosStrings: planSystemdCredentials(instance),
       memoryMiB: instance.beparams.memoryMiB,
       vcpus: instance.beparams.vcpus,
       accelerator,

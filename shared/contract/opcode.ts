@@ -88,6 +88,8 @@ export const hvParameters = z.strictObject({
   metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
   /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
   boot_report: bootReporting.optional(),
+  /** Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes. */
+  systemd_credentials: z.enum(['yes', 'no']).optional(),
 });
 
 /** The same parameters where some may be reset: `null` takes the default again. */

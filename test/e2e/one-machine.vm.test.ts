@@ -21,9 +21,9 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 const NAME = 'one.example.com';
 const fixtures = join(import.meta.dirname, '../../fixtures/demo');
 const canary = `canary-${randomBytes(12).toString('hex')}`;
-/** Without it, the guest says nothing from its second boot on. */
+/** Without it, the guest says nothing from its second boot on; systemd read SMBIOS long before. */
 const EVERY_BOOT = `#cloud-config
-bootcmd: ["echo booted | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
+bootcmd: ["(echo SMBIOS says: $(systemd-creds --system cat system.hostname); echo booted) | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
 `;
 let lab: Lab;
 let packages: Server;
@@ -146,6 +146,7 @@ test('the guest boots from its own disk, finds the service behind a user NIC and
   assert.match(report, /^root has a password: yes$/m);
   assert.match(report, /^I am .*"name": "one\.example\.com"/m);
   assert.match(report, /^with X-Forwarded-For I get: 403$/m);
+  assert.match(report, /^SMBIOS says: one$/m);
 });
 
 test('the verdict of its cloud-init is known on the host, stage by stage', async () => {

@@ -180,7 +180,7 @@ export function machineOptions(): readonly Option[] {
     ),
     option(
       '-H, --hypervisor-parameters <list>',
-      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot); repeatable',
+      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), systemd_credentials=yes|no; repeatable',
       { group, isRepeatable: true },
     ),
     option(

@@ -139,6 +139,7 @@ const HV_KEYS = [
   'metadata_connections',
   'metadata_connection_rate',
   'boot_report',
+  'systemd_credentials',
 ] as const;
 
 /**

@@ -40,6 +40,7 @@ function plan(machine: MachineSpec): readonly string[] {
     consoleLog: 5,
     kernel: machine.kernel && 6,
     initrd: machine.kernel?.initrdPath === undefined ? undefined : 7,
+    smbios: machine.smbiosStrings && 9,
     cdrom: machine.cdromPath === undefined ? undefined : 8,
     disks: machine.disks.map((_, index) => ({ fd: 10 + index, direct: index === 0 })),
     taps: machine.nics.map((nic, index) => (nic.kind === 'tap' ? 100 + index : null)),
@@ -61,16 +62,17 @@ test('QEMU gets the whole sandbox, no default devices and nothing to open but pu
     kernel: { kernelPath: '/secret/kernel', initrdPath: '/secret/initrd', append: 'quiet' },
     cdromPath: '/secret/cd.iso',
     nics: [user, bridged, channel],
+    smbiosStrings: ['io.systemd.credential:system.hostname=web1'],
   });
   const args = plan(machine);
   assert.deepEqual(valuesOf(args, '-sandbox'), [
     'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny',
   ]);
   for (const flag of ['-nodefaults', '-no-user-config']) assert.ok(args.includes(flag), flag);
-  assert.doesNotMatch(args.join(' '), /\/secret|\/d\/0/);
+  assert.doesNotMatch(args.join(' '), /\/secret|\/d\/0|io\.systemd/);
   const paths = args.join(' ').match(/\/[^\s,]*/g);
   for (const path of paths ?? [])
-    assert.match(path, /^\/(dev\/(fdset|urandom)|proc\/self\/fd\/[67]$)/);
+    assert.match(path, /^\/(dev\/(fdset|urandom)|proc\/self\/fd\/[679]$)/);
 });
 
 test("a guest's NICs keep their PCI slots when others come and go, and the channel's is the last", () => {

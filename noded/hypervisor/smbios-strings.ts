@@ -1,0 +1,28 @@
+/** SMBIOS structure type 11, "OEM Strings" (DSP0134, 7.12). */
+const TYPE = 11;
+/** Bytes before the strings: type, length, handle, count. */
+const HEADER_BYTES = 5;
+/** As QEMU numbers the structures of this type that it makes itself. */
+const HANDLE = 0x0e00;
+/** The count is a byte. */
+const MAX_STRINGS = 255;
+
+/**
+ * The structure that holds these strings, as QEMU takes it with `-smbios file=`: strings of any
+ * length in one file, where `type=11,path=` wants a file for each, and `value=` shows them to every
+ * process of the host.
+ * @throws RangeError for a string that the format cannot hold
+ */
+export function encodeSmbiosStrings(strings: readonly string[]): Buffer {
+  if (strings.length > MAX_STRINGS) throw new RangeError('more than 255 SMBIOS strings');
+  for (const text of strings) {
+    if (text === '' || text.includes('\0')) throw new RangeError('not an SMBIOS string');
+  }
+  const header = Buffer.alloc(HEADER_BYTES);
+  header[0] = TYPE;
+  header[1] = HEADER_BYTES;
+  header.writeUInt16LE(HANDLE, 2);
+  header[4] = strings.length;
+  const texts = strings.length === 0 ? '\0' : strings.map((text) => `${text}\0`).join('');
+  return Buffer.concat([header, Buffer.from(`${texts}\0`)]);
+}
