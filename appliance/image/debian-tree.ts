@@ -11,6 +11,8 @@ export interface MirrorOptions {
 }
 
 export interface DebianTreeOptions extends MirrorOptions {
+  /** Default: the appliance's. */
+  readonly suite?: string;
   readonly variant: 'essential' | 'minbase';
   readonly packages: readonly string[];
   /** Patterns of paths that dpkg leaves out. */
@@ -36,7 +38,7 @@ export async function makeDebianTree(path: string, options: DebianTreeOptions): 
       '--aptopt=APT::Install-Recommends "false"',
       ...options.excludedPaths.map((excluded) => `--dpkgopt=path-exclude=${excluded}`),
       ...(options.options ?? []),
-      ...[SUITE, path, ...options.sources],
+      ...[options.suite ?? SUITE, path, ...options.sources],
     ],
     {
       timeoutMs: TIMEOUT_MS,

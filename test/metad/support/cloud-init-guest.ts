@@ -1,8 +1,10 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { debianTree } from '../../lab/cached-tree.ts';
+import { newerDebianTree } from '../../lab/debian-releases.ts';
+import type { NewerRelease } from '../../lab/debian-releases.ts';
+import { GuestTree } from './guest-tree.ts';
 
 const PACKAGES = [
   'ca-certificates',
@@ -13,13 +15,16 @@ const PACKAGES = [
   'isc-dhcp-client',
   'netbase',
 ];
-const BOOT_TIMEOUT_MS = 180_000;
+
+/** Which Debian's cloud-init: 22.4, 25.1, or the newest. */
+export type CloudInitRelease = 'bookworm' | NewerRelease;
 
 /**
  * A Debian root with the unmodified cloud-init, made once and kept in the build cache.
  * @returns its path; nothing may be written below it
  */
-export function cloudInitTree(): Promise<string> {
+export function cloudInitTree(release: CloudInitRelease = 'bookworm'): Promise<string> {
+  if (release !== 'bookworm') return newerDebianTree(release);
   const left = ['man', 'doc', 'locale'].map((name) => `/usr/share/${name}/*`);
   return debianTree('cloud-init-guest', PACKAGES, left);
 }
@@ -62,49 +67,39 @@ export interface BootResult {
 }
 
 /**
- * The disk of one guest: an overlay on the tree. cloud-init runs on it in the guest's network
- * namespace and namespaces of its own for the rest, all stages as systemd would start them, without
- * a kernel, a boot loader or ds-identify.
+ * A guest whose cloud-init runs all stages by the commands of its systemd units, without a kernel,
+ * a boot loader or ds-identify.
  */
 export class CloudInitGuest implements AsyncDisposable {
-  readonly #directory: string;
-  readonly #namespace: string;
+  readonly #tree: GuestTree;
+  readonly #release: CloudInitRelease;
 
-  private constructor(directory: string, namespace: string) {
-    this.#directory = directory;
-    this.#namespace = namespace;
+  private constructor(tree: GuestTree, release: CloudInitRelease) {
+    this.#tree = tree;
+    this.#release = release;
   }
 
-  static async create(namespace: string): Promise<CloudInitGuest> {
-    const tree = await cloudInitTree();
-    const directory = await mkdtemp(join(tmpdir(), 'gnt-guest-'));
-    // An overlay's upper layer cannot lie on an overlay, which a container's /tmp may be.
-    await run('mount', ['-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', directory]);
-    for (const name of ['upper', 'work', 'root']) await mkdir(join(directory, name));
-    const layers = ['upper', 'work'].map((name) => `${name}dir=${join(directory, name)}`);
-    const options = [`lowerdir=${tree}`, ...layers].join(',');
-    await run('mount', ['-t', 'overlay', '-o', options, 'overlay', join(directory, 'root')]);
-    return new CloudInitGuest(directory, namespace);
+  static async create(
+    namespace: string,
+    release: CloudInitRelease = 'bookworm',
+  ): Promise<CloudInitGuest> {
+    const tree = await GuestTree.create(await cloudInitTree(release), namespace);
+    return new CloudInitGuest(tree, release);
   }
 
   /** Runs all stages of cloud-init, as one boot does. */
   async boot(boot: Boot): Promise<BootResult> {
-    const root = join(this.#directory, 'root');
-    await writeProgram(join(root, 'usr/sbin/dmidecode'), dmidecodeScript(boot.dmi));
-    await writeProgram(join(root, 'usr/bin/systemd-detect-virt'), '#!/bin/sh\necho none\nexit 1\n');
-    await writeProgram(join(root, 'boot.sh'), bootScript(boot));
-    await run('ip', ['-n', this.#namespace, 'addr', 'flush', 'dev', 'eth0', 'scope', 'global']);
-    await run(
-      'ip',
-      [
-        ...['netns', 'exec', this.#namespace],
-        ...['unshare', '--mount', '--pid', '--uts', '--ipc', '--fork', '--kill-child'],
-        ...['chroot', root, '/bin/sh', '/boot.sh'],
-      ],
-      { timeoutMs: BOOT_TIMEOUT_MS },
-    );
-    const file = join(root, 'var/lib/cloud/data/result.json');
-    const { v1 } = JSON.parse(await readFile(file, 'utf8')) as { v1: BootResult['result'] };
+    const tree = this.#tree;
+    await tree.write('usr/sbin/dmidecode', dmidecodeScript(boot.dmi));
+    await tree.write('usr/bin/systemd-detect-virt', '#!/bin/sh\necho none\nexit 1\n');
+    // They speak to a systemd and a udev that are not there.
+    if (this.#release !== 'bookworm')
+      for (const name of ['systemctl', 'udevadm'])
+        await tree.write(`usr/bin/${name}`, '#!/bin/sh\nexit 0\n');
+    await run('ip', ['-n', tree.namespace, '-4', 'addr', 'flush', 'dev', 'eth0']);
+    await tree.run(bootScript(boot, this.#release));
+    const text = await tree.read('var/lib/cloud/data/result.json');
+    const { v1 } = JSON.parse(text ?? '') as { v1: BootResult['result'] };
     return { result: v1 };
   }
 
@@ -113,26 +108,19 @@ export class CloudInitGuest implements AsyncDisposable {
    * by the same function, and no device has to be made.
    */
   async placeSeed(image: string): Promise<void> {
-    const directory = join(this.#directory, 'root/var/lib/cloud/seed/nocloud');
+    const directory = join(this.#tree.root, 'var/lib/cloud/seed/nocloud');
     await mkdir(directory, { recursive: true });
     await run('mcopy', ['-n', '-i', image, '::*', directory]);
   }
 
   /** A file of the guest's disk; null when there is none. */
   async file(path: string): Promise<string | null> {
-    return await readFile(join(this.#directory, 'root', path), 'utf8').catch(() => null);
+    return await this.#tree.read(path);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await run('umount', [join(this.#directory, 'root')]);
-    await run('umount', [this.#directory]);
-    await rm(this.#directory, { recursive: true });
+    await this.#tree[Symbol.asyncDispose]();
   }
-}
-
-async function writeProgram(path: string, text: string): Promise<void> {
-  await rm(path, { force: true });
-  await writeFile(path, text, { mode: 0o755 });
 }
 
 function dmidecodeScript(dmi: Readonly<Record<string, string>>): string {
@@ -140,27 +128,75 @@ function dmidecodeScript(dmi: Readonly<Record<string, string>>): string {
   return `#!/bin/sh\nfor last; do :; done\ncase $last in\n${cases.join('\n')}\n*) echo '' ;;\nesac\n`;
 }
 
-function bootScript({ datasource, isChannelAway = false }: Boot): string {
-  const network = `ip link set eth0 up
-dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`;
-  // The guest tells the host how its boot ended; the brackets keep grep from finding itself.
-  const untilTold = `while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
+/** How the network is made ready, is up between the local and the network stage, and goes down. */
+const NETWORK = {
+  bookworm: {
+    prepare: '',
+    up: `ip link set eth0 up
+dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`,
+    down: '[ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"',
+  },
+  // What netplan asks for, a permanent MAC, a veth does not have. cloud-init has netplan write its
+  // files anew in later stages too.
+  newer: {
+    prepare: `for program in /usr/libexec/netplan/generate /usr/libexec/netplan/configure; do
+  [ -x $program ] && [ ! -e $program.own ] || continue
+  mv $program $program.own
+  cat >$program <<'END'
+#!/bin/sh
+"$0.own" "$@"
+status=$?
+sed -i 's/^PermanentMACAddress=/MACAddress=/' /run/systemd/network/*
+exit $status
+END
+  chmod 755 $program
+done
+mkdir -p /run/systemd/network
+netplan generate
+start cloud-init-main & main=$!
+until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
+    up: `[ ! -x /usr/libexec/netplan/configure ] || /usr/libexec/netplan/configure
+/usr/lib/systemd/systemd-networkd >/var/log/networkd.log 2>&1 & networkd=$!
+/usr/lib/systemd/systemd-networkd-wait-online --timeout=30`,
+    down: 'kill $networkd $main',
+  },
+};
+/** The guest tells the host how its boot ended; the brackets keep grep from finding itself. */
+const UNTIL_TOLD = `while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
+const UNITS = {
+  bookworm: { local: 'cloud-init-local', network: 'cloud-init' },
+  newer: { local: 'cloud-init-local', network: 'cloud-init-network' },
+};
+
+function bootScript(
+  { datasource, isChannelAway = false }: Boot,
+  release: CloudInitRelease,
+): string {
+  const kind = release === 'bookworm' ? 'bookworm' : 'newer';
+  const units = UNITS[kind];
   return `set -e
 mount -t proc proc /proc
-mount -t sysfs sysfs /sys
+# Read-only, as networkd takes it that no udev will come.
+mount -o ro -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /run/cloud-init /run/network
-printf 'datasource_list: [ ${datasource}, None ]\\n' >/run/cloud-init/cloud.cfg
+printf 'datasource_list: [ ${datasource}, None ]\n' >/run/cloud-init/cloud.cfg
+[ -s /etc/machine-id ] || echo 0123456789abcdef0123456789abcdef >/etc/machine-id
+start() {
+  sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/$1.service /lib/systemd/system/$1.service | sort -u >/tmp/$1
+  sh /tmp/$1
+}
 set +e
-cloud-init init --local
-${isChannelAway ? 'ip link set eth0 down' : network}
-cloud-init init
-cloud-init modules --mode=config
-cloud-init modules --mode=final
-${isChannelAway ? '' : untilTold}
+${NETWORK[kind].prepare}
+start ${units.local}
+${isChannelAway ? 'ip link set eth0 down' : NETWORK[kind].up}
+start ${units.network}
+start cloud-config
+start cloud-final
+${isChannelAway ? '' : UNTIL_TOLD}
 cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
-[ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"
+${NETWORK[kind].down}
 exit 0
 `;
 }

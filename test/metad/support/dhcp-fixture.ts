@@ -19,3 +19,29 @@ export function dhcpMessage(parts: DhcpMessageParts): Buffer {
   bytes.set([0x63, 0x82, 0x53, 0x63], 236);
   return Buffer.concat([bytes, Buffer.from([53, 1, parts.type, ...(parts.options ?? []), 255])]);
 }
+
+export interface DecodedReply {
+  readonly type: string | undefined;
+  readonly transactionId: number;
+  readonly yourAddress: string;
+  readonly mac: string;
+  readonly options: ReadonlyMap<number, Buffer>;
+}
+
+/** A server's message, read as RFC 2131 lays it out, without the codec under test. */
+export function decodeDhcpReply(bytes: Buffer): DecodedReply {
+  const options = new Map<number, Buffer>();
+  for (let at = 240; bytes[at] !== 255 && at < bytes.length;) {
+    const length = bytes[at + 1] ?? 0;
+    options.set(bytes[at] ?? 0, bytes.subarray(at + 2, at + 2 + length));
+    at += 2 + length;
+  }
+  const types: Readonly<Record<number, string>> = { 2: 'offer', 5: 'ack', 6: 'nak' };
+  return {
+    type: types[options.get(53)?.[0] ?? 0],
+    transactionId: bytes.readUInt32BE(4),
+    yourAddress: [...bytes.subarray(16, 20)].join('.'),
+    mac: [...bytes.subarray(28, 34)].map((byte) => byte.toString(16).padStart(2, '0')).join(':'),
+    options,
+  };
+}

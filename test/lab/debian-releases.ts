@@ -1,0 +1,59 @@
+import { readAptSources } from '../../appliance/image/apt-source-files.ts';
+import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
+import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
+import { cachedTree } from './cached-tree.ts';
+
+/** Debian's stable release, and the newest packages that have been tried together. */
+export const NEWER_RELEASES = ['trixie', 'testing'] as const;
+export type NewerRelease = (typeof NEWER_RELEASES)[number];
+
+/** What Debian's own cloud images of these releases have: netplan, for systemd-networkd. */
+const PACKAGES = [
+  ...['ca-certificates', 'cloud-init', 'curl', 'dbus', 'dhcpcd-base', 'e2fsprogs'],
+  ...['initramfs-tools', 'iproute2', 'kmod', 'linux-image-cloud-amd64', 'netbase', 'netplan.io'],
+  ...['network-manager', 'passwd', 'procps', 'systemd-sysv', 'udev', 'zstd'],
+];
+const MORE_PACKAGES: Readonly<Record<NewerRelease, readonly string[]>> = {
+  trixie: [],
+  testing: ['systemd-imds'],
+};
+const EXCLUDED_PATHS = ['doc', 'info', 'locale', 'man'].map((name) => `/usr/share/${name}/*`);
+/** Makes an initramfs that finds a virtio disk, and the units that a guest of ours runs. */
+const SETUP = [
+  `--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d"`,
+  String.raw`--essential-hook=printf 'MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\nFSTYPE=ext4\n' >"$1/etc/initramfs-tools/conf.d/guest"`,
+  String.raw`--essential-hook=printf 'virtio_pci\nvirtio_blk\next4\n' >"$1/etc/initramfs-tools/modules"`,
+  '--dpkgopt=force-confold',
+  // Not in Debian's images: here it is one of the DHCP clients, and started for that alone.
+  '--customize-hook=systemctl --root "$1" mask NetworkManager.service NetworkManager-wait-online.service',
+  '--customize-hook=systemctl --root "$1" mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer',
+  '--customize-hook=systemctl --root "$1" enable systemd-networkd.service',
+  `--customize-hook=: >"$1/etc/machine-id"; : >"$1/etc/resolv.conf"; echo localhost >"$1/etc/hostname"`,
+];
+
+/**
+ * A root with stock cloud-init, systemd and a kernel of a release newer than the appliance's, made
+ * once and kept in the build cache.
+ * @returns its path; nothing may be written below it
+ */
+export function newerDebianTree(release: NewerRelease): Promise<string> {
+  const packages = [...PACKAGES, ...MORE_PACKAGES[release]];
+  return cachedTree(`debian-${release}`, [...packages, ...EXCLUDED_PATHS, ...SETUP], (root) =>
+    makeDebianTree(root, {
+      suite: release,
+      variant: 'minbase',
+      packages,
+      excludedPaths: EXCLUDED_PATHS,
+      // A mirror that is behind is as good here; what it has is signed all the same.
+      options: [...SETUP, '--aptopt=Acquire::Check-Valid-Until "false"'],
+      sources: [`deb ${hostMirror()} ${release} main`],
+      proxyEnvironment: {},
+    }),
+  );
+}
+
+/** The mirror that this host's own packages come from. */
+function hostMirror(): string {
+  const [, uri = ''] = chooseAptSources(readAptSources())[0]?.split(' ') ?? [];
+  return uri;
+}

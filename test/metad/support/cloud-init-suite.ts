@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { writeSeedDisk } from '../../../noded/disks/seed-disk.ts';
+import { ChannelLab } from './channel-lab.ts';
+import type { Guest } from './channel-lab.ts';
+import {
+  AWS,
+  AWS_UUID,
+  BRIGHTBOX,
+  CloudInitGuest,
+  NOCLOUD,
+  OPENSTACK,
+  SEED_ALONE,
+  cloudInitTree,
+} from './cloud-init-guest.ts';
+import type { Boot, CloudInitRelease } from './cloud-init-guest.ts';
+import { eventsUntil } from './control-events.ts';
+import {
+  INCLUDED_KEY,
+  INCLUDED_SCRIPT,
+  KINDS_OF_USER_DATA,
+  KINDS_RAN,
+  MULTIPART_VENDOR_DATA,
+  RAN,
+  VENDOR_RAN,
+} from './kinds-of-user-data.ts';
+import { exampleView } from './view-fixture.ts';
+
+const USER_DATA = `#!/bin/sh
+echo once >>/var/user-data-ran
+service=http://169.254.169.254
+token=$(curl -sSf -m 10 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' $service/latest/api/token)
+curl -sS -m 10 -H "X-aws-ec2-metadata-token: $token" --data-binary "hello from $(hostname)" $service/ganeti/latest/write
+`;
+
+const NEEDS_NOBODY = `#cloud-config
+users: [default, {name: anna, ssh_authorized_keys: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAnna"]}]
+runcmd: [["sh", "-c", "echo once >>/var/user-data-ran"]]
+`;
+
+const WRITE = 'http://169.254.169.254/ganeti/latest/write';
+const OWN_REPORTS = `#cloud-config
+phone_home: {url: "${WRITE}", post: [hostname], tries: 1}
+reporting: {mine: {type: webhook, endpoint: "${WRITE}", timeout: 5, retries: 1}}
+runcmd: [["sh", "-c", "echo once >>/var/user-data-ran"]]
+`;
+
+/**
+ * What of the modules cannot work in the tree: Debian 12's has no Perl, which update-locale is
+ * written in.
+ */
+const FAILING_MODULES: Readonly<Record<CloudInitRelease, readonly string[]>> = {
+  bookworm: ['locale'],
+  trixie: [],
+  testing: [],
+};
+
+/** A stock cloud-init against each dialect, in all stages, at its first and at later boots. */
+export function testCloudInit(release: CloudInitRelease): void {
+  describe(`cloud-init of Debian ${release}`, () => {
+    const failing = FAILING_MODULES[release];
+    const isOfTree = (error: string): boolean =>
+      failing.some((name) => error.startsWith(`('${name}'`));
+    let lab: ChannelLab;
+    let guest: Guest;
+    let cloudInit: CloudInitGuest;
+    let view: InstanceView;
+
+    before(
+      async () => {
+        await cloudInitTree(release);
+      },
+      { timeout: 1_200_000 },
+    );
+    beforeEach(async () => {
+      // One NIC, as in an instance whose only network is the channel.
+      const base = exampleView();
+      view = exampleView({
+        nics: base.nics.filter((nic) => nic.communication),
+        userData: Buffer.from(USER_DATA).toString('base64'),
+      });
+      lab = await ChannelLab.create();
+      guest = await lab.addGuest({ ...view.channel, isUnconfigured: true });
+      assert.equal((await lab.put(view)).status, 204);
+      cloudInit = await CloudInitGuest.create(guest.namespace, release);
+    });
+    afterEach(async () => {
+      await cloudInit[Symbol.asyncDispose]();
+      await lab[Symbol.asyncDispose]();
+    });
+
+    /** `cloud-init query`'s own names: zone, region, and metadata of the operator. */
+    async function assertQueries(role: readonly string[]): Promise<void> {
+      const text = await cloudInit.file('var/instance-data.json');
+      const data = JSON.parse(text ?? '{}') as { v1?: Record<string, unknown>; ds?: unknown };
+      assert.equal(data.v1?.['availability_zone'], view.primaryNode);
+      assert.equal(data.v1['region'], view.clusterName);
+      const found = role.reduce<unknown>(
+        (value, key) => (value as Record<string, unknown> | undefined)?.[key],
+        data.ds,
+      );
+      assert.equal(found, view.metadata['role'], role.join('.'));
+    }
+
+    /**
+     * The host hears of each stage, of each module that fails, that the guest is up, and what
+     * cloud-init's own files say of it.
+     */
+    async function assertVerdict(): Promise<void> {
+      const events = (
+        await eventsUntil(lab, 0, (some) => some.some(({ event }) => event.type === 'boot-result'))
+      ).map(({ event }) => event);
+      const [ready] = events.flatMap((event) => (event.type === 'ready' ? [event] : []));
+      assert.deepEqual([ready?.source, ready?.text], ['cloud-init', 'login_user=debian']);
+      const boot = events.flatMap((event) => (event.type === 'boot' ? [event.event] : []));
+      for (const stage of ['modules-config', 'modules-final'])
+        assert.ok(
+          boot.some((event) => event.stage === stage && event.module === null),
+          stage,
+        );
+      assert.ok(
+        boot.some(({ module, phase }) => module === 'config-scripts-user' && phase === 'finish'),
+      );
+      assert.deepEqual(
+        boot.filter(({ result }) => result === 'FAIL').map(({ module }) => module),
+        failing.length === 0 ? [] : [...failing.map((name) => `config-${name}`), null],
+      );
+      const [told] = events.flatMap((event) =>
+        event.type === 'boot-result' ? [event.result] : [],
+      );
+      assert.equal(told?.errors.length, failing.length);
+      assert.ok(told.errors.every(isOfTree));
+      assert.deepEqual(
+        told.stages.map(({ name }) => name),
+        ['init-local', 'init-network', 'modules-config', 'modules-final'],
+      );
+    }
+
+    async function assertFirstBoot(boot: Boot, datasource: RegExp): Promise<void> {
+      const { result } = await cloudInit.boot(boot);
+      assert.match(result.datasource, datasource);
+      assert.deepEqual(
+        result.errors.filter((error) => !isOfTree(error)),
+        [],
+      );
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+      assert.equal(
+        (await cloudInit.file('var/lib/cloud/data/instance-id'))?.trim(),
+        view.instanceId,
+      );
+      const written = await lab.control('GET', `/v1/instances/${view.uuid}/queue`);
+      assert.equal(written.body.toString(), 'hello from web1');
+      const keys = await cloudInit.file('root/.ssh/authorized_keys');
+      assert.match(keys ?? '', /AAAAC3Nza/);
+    }
+
+    /**
+     * A reboot, and a boot after a reinstall: the script must have run again exactly after the latter.
+     */
+    async function assertLaterBoots(boot: Boot): Promise<void> {
+      await cloudInit.boot(boot);
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+      view = { ...view, revision: 2, instanceId: 'ec2a1b2c-0000-4000-8000-00000000beef' };
+      await lab.put(view);
+      await cloudInit.boot(boot);
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\nonce\n');
+    }
+
+    test('every kind of user data is carried out, in one compressed multi-part document, beside an operator’s multi-part vendor data', async () => {
+      view = {
+        ...view,
+        revision: 2,
+        metadata: { ...view.metadata, role: 'web', [INCLUDED_KEY]: INCLUDED_SCRIPT },
+        userData: KINDS_OF_USER_DATA.toString('base64'),
+        vendorData: MULTIPART_VENDOR_DATA.toString('base64'),
+      };
+      await lab.put(view);
+      const { result } = await cloudInit.boot(NOCLOUD);
+      assert.deepEqual(
+        result.errors.filter((error) => !isOfTree(error)),
+        [],
+      );
+      const ran = ((await cloudInit.file(RAN)) ?? '').trim().split('\n').sort();
+      assert.deepEqual(ran, [...KINDS_RAN, ...VENDOR_RAN]);
+      await assertVerdict();
+    });
+
+    test('stock cloud-init completes all stages with NoCloud, and again only after a reinstall', async () => {
+      await assertFirstBoot(NOCLOUD, /^DataSourceNoCloudNet/);
+      await assertQueries(['meta_data', 'role']);
+      await assertVerdict();
+      await assertLaterBoots(NOCLOUD);
+    });
+
+    test('stock cloud-init completes all stages with OpenStack, and again only after a reinstall', async () => {
+      await assertFirstBoot(OPENSTACK, /^DataSourceOpenStack/);
+      await assertQueries(['meta_data', 'meta', 'role']);
+      await assertVerdict();
+      await assertLaterBoots(OPENSTACK);
+    });
+
+    test('stock cloud-init completes all stages with EC2 without tokens, and again only after a reinstall', async () => {
+      await assertFirstBoot(BRIGHTBOX, /^DataSourceEc2/);
+      await assertLaterBoots(BRIGHTBOX);
+    });
+
+    test('stock cloud-init completes all stages with EC2 where tokens are required', async () => {
+      view = { ...view, revision: 2, metadataToken: 'required', instanceId: AWS_UUID };
+      await lab.put(view);
+      await assertFirstBoot(AWS, /^DataSourceEc2/);
+      await assertQueries(['meta-data', 'tags', 'instance', 'role']);
+    });
+
+    test('a guest with the seed disk gets its users, keys and user data while the channel is away', async (t) => {
+      view = { ...view, revision: 2, userData: Buffer.from(NEEDS_NOBODY).toString('base64') };
+      await lab.put(view);
+      const read = async (name: string): Promise<Buffer> =>
+        (await lab.control('GET', `/v1/instances/${view.uuid}/tree/nocloud/${name}`)).body;
+      const directory = await mkdtemp(join(tmpdir(), 'gnt-seed-'));
+      t.after(() => rm(directory, { recursive: true }));
+      const seed = join(directory, 'seed.img');
+      await writeSeedDisk(seed, {
+        'meta-data': await read('meta-data'),
+        'network-config': await read('network-config'),
+        'user-data': await read('user-data'),
+        'vendor-data': await read('vendor-data'),
+      });
+      await cloudInit.placeSeed(seed);
+      const { result } = await cloudInit.boot(SEED_ALONE);
+      assert.match(result.datasource, /^DataSourceNoCloud /);
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+      assert.match((await cloudInit.file('etc/passwd')) ?? '', /^anna:/m);
+      assert.match((await cloudInit.file('home/anna/.ssh/authorized_keys')) ?? '', /IAnna/);
+      assert.match((await cloudInit.file('home/debian/.ssh/authorized_keys')) ?? '', /AAAAC3Nza/);
+    });
+
+    for (const [bootReport, boot] of [
+      ['vendor-data', NOCLOUD],
+      ['user-data', BRIGHTBOX],
+    ] as const) {
+      test(`a user's own phone_home and reporting stand beside ours in ${bootReport}`, async () => {
+        const userData = Buffer.from(OWN_REPORTS).toString('base64');
+        view = { ...view, revision: 2, userData, bootReport };
+        await lab.put(view);
+        await cloudInit.boot(boot);
+        assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+        const queue = await lab.control('GET', `/v1/instances/${view.uuid}/queue`);
+        const theirs = queue.body.toString();
+        assert.ok(theirs.includes('hostname=web1'));
+        assert.ok(theirs.includes('"name": "modules-final/config-phone-home"'));
+        const events = (
+          await eventsUntil(lab, 0, (some) =>
+            some.some(({ event }) => event.type === 'boot-result'),
+          )
+        ).map(({ event }) => event);
+        assert.ok(events.some((event) => event.type === 'ready' && event.source === 'cloud-init'));
+        const modules = events.flatMap((event) =>
+          event.type === 'boot' ? [event.event.module] : [],
+        );
+        assert.ok(modules.includes('config-phone-home'), modules.join(' '));
+      });
+    }
+  });
+}

@@ -1,0 +1,32 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DhcpClient } from '../../../metad/dhcp/answer.ts';
+
+export const DHCP_RECORDINGS = join(import.meta.dirname, '../../../fixtures/dhcp');
+/** The guest that each of them was. */
+export const RECORDED_CLIENT: DhcpClient = {
+  mac: '52:54:00:e1:a3:45',
+  ip: '169.254.0.1',
+  hostName: 'web1.example.com',
+};
+
+export interface RecordedMessage {
+  /** For the reader; the bytes say it too. */
+  readonly type: string | null;
+  readonly hex: string;
+}
+
+/** What a real DHCP client sent, in order. */
+export interface DhcpRecording {
+  readonly client: string;
+  readonly messages: readonly RecordedMessage[];
+}
+
+export async function loadDhcpRecordings(): Promise<ReadonlyMap<string, DhcpRecording>> {
+  const files = (await readdir(DHCP_RECORDINGS)).sort();
+  const recordings = files.map(async (file) => {
+    const text = await readFile(join(DHCP_RECORDINGS, file), 'utf8');
+    return [file.replace('.json', ''), JSON.parse(text) as DhcpRecording] as const;
+  });
+  return new Map(await Promise.all(recordings));
+}
