@@ -51,8 +51,8 @@ const paxNumbers: Readonly<Record<string, RegExp>> = {
   'GNU.sparse.size': WHOLE,
   'GNU.sparse.realsize': WHOLE,
   'GNU.sparse.numblocks': WHOLE,
-  'GNU.sparse.offset': WHOLE,
-  'GNU.sparse.numbytes': WHOLE,
+  'GNU.sparse.offset': /^\d{1,15}(,\d{1,15})*$/,
+  'GNU.sparse.numbytes': /^\d{1,15}(,\d{1,15})*$/,
   'GNU.sparse.map': /^\d{1,15}(,\d{1,15})*$/,
 };
 

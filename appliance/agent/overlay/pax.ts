@@ -4,7 +4,8 @@ import { AppError } from '#shared/errors/app-error.ts';
 export type PaxRecords = Map<string, Buffer>;
 
 /**
- * Parses the records `<length> <key>=<value>\n` of a pax header.
+ * Parses the records `<length> <key>=<value>\n` of a pax header. What counts is the last of a key;
+ * the stretches of a map of holes are all of them, with commas between.
  * @throws AppError PACKAGE_INVALID
  */
 export function parsePax(bytes: Buffer): PaxRecords {
@@ -23,8 +24,17 @@ export function parsePax(bytes: Buffer): PaxRecords {
     if (!isRecord || equals < 0)
       throw new AppError('PACKAGE_INVALID', 'not a usable tar.gz archive: a damaged pax header');
     const key = bytes.toString('latin1', space + 1, equals);
-    records.set(key, bytes.subarray(equals + 1, end - 1));
+    const value = bytes.subarray(equals + 1, end - 1);
+    const former = key.startsWith('GNU.sparse.') ? records.get(key) : undefined;
+    // A map of holes begins anew with some of its keys; these two make one, stretch by stretch.
+    if (former && !/^GNU\.sparse\.(offset|numbytes)$/.test(key)) throw twice();
+    records.set(key, former ? Buffer.concat([former, Buffer.from(','), value]) : value);
     offset = end;
   }
   return records;
+}
+
+function twice(): AppError {
+  const what = 'not a usable tar.gz archive: a map of holes that is said twice';
+  return new AppError('PACKAGE_INVALID', what, { hint: 'make it with tar -C DIR -czf x.tar.gz .' });
 }

@@ -1,5 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { badMap, type HoleMap, readHoleMap } from './hole-map.ts';
 import { type EntryExtension, judgeEntry } from './judge-entry.ts';
 import { parsePax } from './pax.ts';
 import { BLOCK, cutAtNul, isZeroBlock, parseTarHeader } from './tar-header.ts';
@@ -39,6 +40,7 @@ export class TarGate {
    */
   #metaBytes = 0;
   #contentAfterMap = 0;
+  #map: HoleMap | null = null;
 
   /** Whether the end mark was read: nothing after it belongs to the archive. */
   get isEnded(): boolean {
@@ -119,7 +121,7 @@ export class TarGate {
       return this.#takeMeta(bytes);
     }
     if (this.#reads === 'header') return this.#takeHeader(bytes);
-    this.#readOldSparseMap(bytes, 0, 21);
+    this.#takeMap(bytes);
     return 'pass';
   }
 
@@ -141,27 +143,45 @@ export class TarGate {
       return 'undecided';
     }
     const { isRoot, contentBytes } = judgeEntry(header, this.#extension);
+    const map = readHoleMap(block, header, this.#extension.pax);
+    if (map && isRoot) throw badMap('of a directory');
     this.#extension = { pax: null, longName: null, longLink: null };
     this.#isDropped = isRoot;
     this.passed.entries += isRoot ? 0 : 1;
     this.passed.bytes += contentBytes;
     this.#contentLeft = padded(contentBytes);
-    if (header.type === 'S') this.#readOldSparseMap(block, 386, 4);
+    if (map) this.#follow(map);
     return isRoot ? 'drop' : 'pass';
   }
 
-  /**
-   * Old GNU sparse files: stretches in the header, and in blocks behind it as long as each one is
-   * full and says that one follows.
-   */
-  #readOldSparseMap(block: Buffer, start: number, stretches: number): void {
-    const isExtended = block[stretches === 4 ? 482 : 504] !== 0;
-    const isFull = block[start + (stretches - 1) * 24 + 12] !== 0;
-    if (isExtended && !isFull) throw unusable('a map of holes that goes on after its end');
-    this.#reads = isExtended ? 'sparse-map' : 'header';
-    this.#contentAfterMap += this.#contentLeft;
-    this.#contentLeft = isExtended ? 0 : this.#contentAfterMap;
-    if (!isExtended) this.#contentAfterMap = 0;
+  #follow(map: HoleMap): void {
+    this.#map = map;
+    this.#contentAfterMap = this.#contentLeft;
+    this.#contentLeft = 0;
+    this.#reads = 'sparse-map';
+    this.#endMap();
+  }
+
+  #takeMap(block: Buffer): void {
+    const map = this.#map;
+    // There is one while it is read.
+    if (map === null) return;
+    map.push(block);
+    if (map.isInContent) this.#contentAfterMap -= BLOCK;
+    this.#endMap();
+  }
+
+  /** What comes behind the map is content, and no less than the map says. */
+  #endMap(): void {
+    const map = this.#map;
+    if (map === null) return;
+    const isTooLong = map.isOpen && map.isInContent && this.#contentAfterMap === 0;
+    if (isTooLong || map.contentBytes > this.#contentAfterMap)
+      throw badMap('that is of more bytes than the entry has');
+    if (map.isOpen) return;
+    this.#reads = 'header';
+    this.#contentLeft = this.#contentAfterMap;
+    this.#map = null;
   }
 
   #takeMeta(bytes: Buffer): 'pass' | 'undecided' {

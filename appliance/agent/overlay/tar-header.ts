@@ -97,7 +97,7 @@ function verifyChecksum(block: Buffer): void {
  * Octal text, or base 256 where the first bit is set (GNU; for numbers that octal cannot hold).
  * @returns null for anything else
  */
-function parseNumber(block: Buffer, start: number, length: number): number | null {
+export function parseNumber(block: Buffer, start: number, length: number): number | null {
   const first = block[start] ?? 0;
   if (first === 0x80 || first === 0xff) return parseBase256(block, start, length);
   let at = start;

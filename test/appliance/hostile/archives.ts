@@ -396,8 +396,102 @@ const cases: readonly (readonly [string, Buffer, Verdict])[] = [
   ],
 ];
 
+/**
+ * What GNU tar would take for an entry if it took more, or less, content for the one before than
+ * its size says: a device, which is no part of any package.
+ */
+const hidden = entry({ name: 'hidden', type: '3' });
+/** Content that begins with a block for a map to swallow, and goes on with an entry. */
+const cover = (first: Buffer): Buffer => entry({ name: 'cover' }, cat(first, hidden));
+
+/** Maps of holes that do not agree with their entry's size. */
+const lyingMaps: readonly (readonly [string, Buffer])[] = [
+  [
+    'in the pax header',
+    cat(
+      pax([
+        ['GNU.sparse.size', '512'],
+        ['GNU.sparse.numblocks', '1'],
+        ['GNU.sparse.map', '0,512'],
+      ]),
+      entry({ name: 's', size: 0 }),
+      cover(Buffer.alloc(0)),
+    ),
+  ],
+  [
+    'of which only the size is there',
+    cat(
+      pax([['GNU.sparse.realsize', '512']]),
+      entry({ name: 's', size: 0 }),
+      cover(Buffer.alloc(0)),
+    ),
+  ],
+  [
+    'whose number comes last',
+    cat(
+      pax([
+        ['GNU.sparse.size', '0'],
+        ['GNU.sparse.map', '0,0'],
+        ['GNU.sparse.numblocks', '1'],
+      ]),
+      entry({ name: 's' }, hidden),
+    ),
+  ],
+  [
+    'in the content',
+    cat(
+      pax([
+        ['GNU.sparse.major', '1'],
+        ['GNU.sparse.minor', '0'],
+        ['GNU.sparse.realsize', '512'],
+      ]),
+      entry({ name: 's' }, '1\n0\n512\n'),
+      cover(Buffer.alloc(0)),
+    ),
+  ],
+  [
+    'of an old sparse file',
+    cat(
+      header({
+        ...{ name: 's', type: 'S', magic: 'gnu', size: 0 },
+        patch: [
+          [386, sparseMap([0, 512])],
+          [483, Buffer.from('00000001000\0')],
+        ],
+      }),
+      cover(Buffer.alloc(0)),
+    ),
+  ],
+  [
+    'of an old sparse file that ends before its last stretch',
+    cat(
+      header({
+        ...{ name: 's', type: 'S', magic: 'gnu', size: 0 },
+        patch: [
+          [386 + 3 * 24, sparseMap([0, 0])],
+          [482, bytes(1)],
+        ],
+      }),
+      hidden,
+    ),
+  ],
+  [
+    'of an old sparse file in a header of another kind',
+    cat(
+      pax([['comment', 'x']]),
+      header({ name: 's', type: 'S', size: 512, patch: [[386, sparseMap([0, 512])]] }),
+      hidden,
+    ),
+  ],
+];
+
 export const hostileArchives: readonly HostileArchive[] = [
-  ...cases.map(([name, middle, verdict]) => ({
+  ...[
+    ...cases,
+    ...lyingMaps.map(
+      ([name, middle]) => [`lying map ${name}`, middle, invalid(/a map of holes/)] as const,
+    ),
+  ].map(([name, middle, verdict]) => ({
     name,
     verdict,
     bytes: cat(file('first', '1'), middle, file('last', '9'), END),

@@ -1,0 +1,162 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { PaxRecords } from './pax.ts';
+import { BLOCK, parseNumber, type TarHeader } from './tar-header.ts';
+
+/**
+ * The stretches of a file with holes. GNU tar reads as many bytes of content as these say, whatever
+ * the entry's size is: with a map that says more, or with a real size and no map, it takes the
+ * headers that follow for content, or content for headers, which nobody has judged then. So a map
+ * is let through when it and the size agree, in the spellings that GNU tar writes (GNU tar manual,
+ * "Storing Sparse Files").
+ */
+export interface HoleMap {
+  /** Whether more of it comes in blocks behind the header. */
+  readonly isOpen: boolean;
+  /** Whether these blocks are of the entry's size. */
+  readonly isInContent: boolean;
+  /** Bytes of content, padding included, that all stretches so far take. */
+  readonly contentBytes: number;
+  /** Takes the next block. @throws AppError PACKAGE_INVALID */
+  push(block: Buffer): void;
+}
+
+const PAX_KEYS = [
+  ...['major', 'minor', 'size', 'realsize', 'numblocks'],
+  ...['map', 'offset', 'numbytes'],
+];
+const OLD_STRETCHES = { inHeader: 4, inBlock: 21 };
+/** Digits of a number in a map: as many as can be counted with. */
+const MAX_DIGITS = 15;
+const NEWLINE = 0x0a;
+
+/**
+ * @param block the entry's header
+ * @returns null for an entry without a map
+ * @throws AppError PACKAGE_INVALID for a map, or a part of one, that GNU tar does not read as such
+ */
+export function readHoleMap(
+  block: Buffer,
+  { type }: TarHeader,
+  pax: PaxRecords | null,
+): HoleMap | null {
+  const has = (key: string): boolean => pax?.has(`GNU.sparse.${key}`) === true;
+  const hasPaxMap = PAX_KEYS.some(has);
+  const magic = block.toString('latin1', 257, 265);
+  if (type === 'S') {
+    if (hasPaxMap || magic !== 'ustar  \0') throw badMap('in a header of another kind');
+    return new OldMap(block);
+  }
+  if (!hasPaxMap || pax === null) return null;
+  // star's headers have times where ustar has the end of a name.
+  const isStar = block[475] === 0 && block[487] === 0x20 && block[499] === 0x20;
+  if (!['0', '7'].includes(type) || !magic.startsWith('ustar\0') || isStar)
+    throw badMap('in a header of another kind');
+  if (Number(textOf(pax, 'major') ?? 0) > 0) return new ContentMap();
+  return new PaxMap(pax);
+}
+
+/** In the header, and in blocks behind it as long as each is full and says that one follows. */
+class OldMap implements HoleMap {
+  readonly isInContent = false;
+  isOpen = false;
+  contentBytes = 0;
+
+  constructor(header: Buffer) {
+    this.#read(header, 386, OLD_STRETCHES.inHeader, 482);
+  }
+
+  push(block: Buffer): void {
+    this.#read(block, 0, OLD_STRETCHES.inBlock, 504);
+  }
+
+  #read(block: Buffer, start: number, stretches: number, extendedAt: number): void {
+    this.isOpen = block[extendedAt] !== 0;
+    for (let index = 0; index < stretches; index += 1) {
+      const at = start + index * 24;
+      if (block[at + 12] === 0) {
+        if (this.isOpen) throw badMap('that goes on after its end');
+        return;
+      }
+      const bytes = parseNumber(block, at + 12, 12);
+      if (bytes === null || bytes < 0) throw badMap('with a length that is no number');
+      this.contentBytes += padded(bytes);
+    }
+  }
+}
+
+/**
+ * In the pax header: how many stretches there are, then pairs of offset and length in one list
+ * (0.1), or one by one (0.0).
+ */
+class PaxMap implements HoleMap {
+  readonly isInContent = false;
+  readonly isOpen = false;
+  readonly contentBytes: number;
+
+  constructor(pax: PaxRecords) {
+    const list = (key: string): number[] | undefined => textOf(pax, key)?.split(',').map(Number);
+    const pairs = list('map');
+    const lengths = pairs?.filter((_, index) => index % 2 === 1) ?? list('numbytes');
+    const keys = [...pax.keys()];
+    const countAt = keys.indexOf('GNU.sparse.numblocks');
+    const mapAt = keys.findIndex((key) => /^GNU\.sparse\.(map|offset|numbytes)$/.test(key));
+    if (lengths === undefined || countAt < 0 || countAt > mapAt)
+      throw badMap('without GNU.sparse.numblocks and the stretches, in this order');
+    if (pairs && (pax.has('GNU.sparse.numbytes') || pax.has('GNU.sparse.offset')))
+      throw badMap('that is said twice');
+    if (pairs && pairs.length % 2 !== 0) throw badMap('with half a stretch');
+    this.contentBytes = lengths.reduce((sum, bytes) => sum + padded(bytes), 0);
+  }
+
+  push(): void {
+    throw badMap('that goes on after its end');
+  }
+}
+
+/** At the beginning of the content, 1.0: a line for how many there are, and two for each. */
+class ContentMap implements HoleMap {
+  readonly isInContent = true;
+  contentBytes = 0;
+  #line = '';
+  #lines = 0;
+  /** With the first one; unknown before it. */
+  #linesInAll = Infinity;
+
+  get isOpen(): boolean {
+    return this.#lines < this.#linesInAll;
+  }
+
+  push(block: Buffer): void {
+    for (let at = 0; at < BLOCK && this.isOpen; at += 1) {
+      const byte = block[at] ?? 0;
+      if (byte === NEWLINE) this.#takeLine();
+      else if (byte < 0x30 || byte > 0x39 || this.#line.length >= MAX_DIGITS)
+        throw badMap('with what is no number');
+      else this.#line += String.fromCharCode(byte);
+    }
+  }
+
+  #takeLine(): void {
+    if (this.#line === '') throw badMap('with what is no number');
+    const value = Number(this.#line);
+    this.#line = '';
+    this.#lines += 1;
+    if (this.#lines === 1) this.#linesInAll = 1 + 2 * value;
+    else if (this.#lines % 2 === 1) this.contentBytes += padded(value);
+  }
+}
+
+/** What was checked to be a number before (judge-entry.ts). */
+function textOf(pax: PaxRecords, key: string): string | undefined {
+  return pax.get(`GNU.sparse.${key}`)?.toString('latin1');
+}
+
+function padded(bytes: number): number {
+  return Math.ceil(bytes / BLOCK) * BLOCK;
+}
+
+export function badMap(what: string): AppError {
+  return new AppError('PACKAGE_INVALID', `not a usable tar.gz archive: a map of holes ${what}`, {
+    hint: 'make it with tar -C DIR -czf x.tar.gz .',
+  });
+}
