@@ -1,17 +1,25 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Command, CommanderError } from 'commander';
-import type { ApplianceManifest, BuildProgress } from '#shared/contract/appliance-manifest.ts';
+import {
+  type ApplianceManifest,
+  BUILT_APPLIANCE,
+  type BuildProgress,
+} from '#shared/contract/appliance-manifest.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { chooseAptSources, sourcesOfMirror } from './image/apt-sources.ts';
 import { readAptSources } from './image/apt-source-files.ts';
 import { buildAppliance } from './image/build.ts';
+import { importAppliance, type ImportedAppliance, listImported, nameOf } from './image/import.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
 import { readOwnHooks } from './image/own-hooks.ts';
+import { createChosenAppliance } from './use.ts';
 
-const { applianceDir, applianceHooksFile } = createRootPaths(process.env['GNT_ROOT'] ?? '/');
+const { applianceDir, applianceHooksFile, importedAppliancesDir, nodedSocket } = createRootPaths(
+  process.env['GNT_ROOT'] ?? '/',
+);
 const cacheDir =
   process.env['GNT_CACHE'] ??
   join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'gnt');
@@ -108,6 +116,44 @@ async function infoCommand(flags: { json?: boolean }): Promise<void> {
   print(`Inputs: ${manifest.inputsHash}`);
 }
 
+async function importCommand(source: string, flags: { name?: string }): Promise<void> {
+  const name = nameOf(source, flags.name);
+  const { kernelVersion } = await importAppliance(source, name, importedAppliancesDir);
+  print(`imported as ${name}, intact, kernel ${kernelVersion}: gnt-appliance use ${name}`);
+}
+
+async function listCommand(flags: { json?: boolean }): Promise<void> {
+  const used = await createChosenAppliance(nodedSocket).read();
+  const built = await describeBuilt();
+  const listed = [...built, ...(await listImported(importedAppliancesDir))].map((appliance) => ({
+    ...appliance,
+    used: used === null ? null : appliance.name === used,
+  }));
+  if (flags.json === true) {
+    print(JSON.stringify(listed, null, 2));
+    return;
+  }
+  for (const { name, state, detail, used: isUsed } of listed)
+    print(`${isUsed === true ? '*' : ' '} ${name}: ${state}, ${detail}`);
+}
+
+/** As one of a list; nothing where none was built yet. */
+async function describeBuilt(): Promise<readonly ImportedAppliance[]> {
+  const common = { name: BUILT_APPLIANCE, directory: applianceDir };
+  try {
+    const { kernelVersion } = await verifyAppliance(applianceDir);
+    return [{ ...common, state: 'intact', detail: `kernel ${kernelVersion}` }];
+  } catch (error) {
+    if (isAppError(error, 'APPLIANCE_MISSING')) return [];
+    return [{ ...common, state: 'corrupt', detail: messageOf(error) }];
+  }
+}
+
+async function useCommand(name: string): Promise<void> {
+  await createChosenAppliance(nodedSocket).choose(name);
+  print(`installations use the appliance ${name}`);
+}
+
 async function verifyCommand(): Promise<void> {
   const manifest = await verifyAppliance(applianceDir);
   print(`intact: ${describe(manifest)}`);
@@ -141,6 +187,24 @@ function createProgram(signal: AbortSignal): Command {
     .command('verify')
     .description('compare the files of the appliance with its manifest')
     .action(() => verifyCommand());
+  program
+    .command('import')
+    .description(
+      'take in an appliance that was made elsewhere, if all of its files are as its manifest says',
+    )
+    .argument('<source>', 'folder with manifest.json and the files that it names, or a tar of one')
+    .option('--name <name>', 'what to call it; default: as the folder or the tar is called')
+    .action((source: string, flags: { name?: string }) => importCommand(source, flags));
+  program
+    .command('list')
+    .description('show the appliances of this node; * is what installations use')
+    .option('--json', 'print JSON')
+    .action((flags: { json?: boolean }) => listCommand(flags));
+  program
+    .command('use')
+    .description('install with another appliance from now on, in the whole cluster')
+    .argument('<name>', `of an imported one; ${BUILT_APPLIANCE} is the one that build makes`)
+    .action((name: string) => useCommand(name));
   return program;
 }
 

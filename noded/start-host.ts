@@ -73,6 +73,8 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const [command, ...args] = programCommand('appliance');
   const applianceFiles = createApplianceFiles({
     dir: paths.applianceDir,
+    importedDir: paths.importedAppliancesDir,
+    chosen: async () => (await records.clusters.load()).appliance ?? null,
     builder: { command, args },
     launch,
     builderEnvironment: {

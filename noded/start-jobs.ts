@@ -45,7 +45,7 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { paths, nodeName } = config;
   const { owns } = records;
   const { clusters, instances } = records.patient;
-  const { disks, images, exports } = host;
+  const { disks, images, exports, applianceFiles } = host;
   const { runner, services, orphans, guestReports } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
@@ -56,7 +56,7 @@ export function startJobs(parts: JobsParts): JobEngine {
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
-      ...{ hookChecker, logDir: paths.logDir, logger, clock },
+      ...{ applianceFiles, hookChecker, logDir: paths.logDir, logger, clock },
     }),
   });
 }

@@ -27,6 +27,10 @@ export interface Appliance {
 
 export interface ApplianceFilesOptions {
   readonly dir: string;
+  /** Folder of those that were imported. */
+  readonly importedDir: string;
+  /** The imported one that the cluster uses; null: the built one. */
+  readonly chosen: () => Promise<string | null>;
   /** Command line of `gnt-appliance`; `build --progress-json` is added. */
   readonly builder: { readonly command: string; readonly args: readonly string[] };
   /** How the builder is started. */
@@ -38,27 +42,48 @@ export interface ApplianceFilesOptions {
 export interface ApplianceFiles {
   /**
    * Reads the manifest and compares every byte with it.
+   * @param name of an imported one; the one that the cluster uses, if not given
    * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT
    */
-  verify(): Promise<Appliance>;
+  verify(name?: string): Promise<Appliance>;
+  /** The cluster uses the one that is built here, where it is missing, and no imported one. */
+  isBuilt(): Promise<boolean>;
   /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
   memoryMiB(): Promise<number>;
   /** Whether its manifest names hooks of its own; none where there is no manifest yet. */
   hasHooks(): Promise<boolean>;
-  /** `verify`, and where there is none, the builder first: from its cache or anew. */
+  /**
+   * `verify`, and where there is none, the builder first: from its cache or anew. An imported one
+   * is used as it is or not at all: nothing takes its place.
+   */
   ensure(context: JobContext): Promise<Appliance>;
 }
 
 /** Of the machine of an appliance that is yet to be built. */
 const USUAL_MEMORY_MIB = 512;
+/** Where an appliance is, and what to do when it is not, or not intact. */
+interface Place {
+  readonly dir: string;
+  readonly hint: string;
+}
+
 const REBUILD_HINT = 'gnt-appliance build makes an intact one';
 
 export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
-  const { dir } = options;
-  const verify = async (): Promise<Appliance> => {
-    const manifest = await readManifest(dir);
+  const placeOf = (name: string | null): Place =>
+    name === null
+      ? { dir: options.dir, hint: REBUILD_HINT }
+      : {
+          dir: join(options.importedDir, name),
+          hint: `import it on this node: gnt-appliance import DIR|TAR --name ${name}; or gnt-appliance use NAME, of another one`,
+        };
+  const readChosen = async (): Promise<ApplianceManifest> =>
+    readManifest(placeOf(await options.chosen()));
+  const verifyAt = async (place: Place): Promise<Appliance> => {
+    const { dir } = place;
+    const manifest = await readManifest(place);
     const files = [manifest.kernel, manifest.initrd, manifest.root];
-    await Promise.all(files.map((file) => verifyFile(dir, file)));
+    await Promise.all(files.map((file) => verifyFile(place, file)));
     return {
       manifest,
       kernelPath: join(dir, manifest.kernel.name),
@@ -66,23 +91,29 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
       rootPath: join(dir, manifest.root.name),
     };
   };
+  const verify = async (name?: string): Promise<Appliance> =>
+    verifyAt(placeOf(name ?? (await options.chosen())));
   // Installs that come while one builds, wait for that one build.
   let building: Promise<void> | undefined;
   return {
     verify,
+    isBuilt: async () => (await options.chosen()) === null,
     memoryMiB: () =>
-      readManifest(dir).then(
+      readChosen().then(
         (manifest) => manifest.memoryMiB,
         () => USUAL_MEMORY_MIB,
       ),
     hasHooks: () =>
-      readManifest(dir).then(
+      readChosen().then(
         ({ hooks }) => hooks.length > 0,
         () => false,
       ),
     ensure: async (context) => {
+      const chosen = await options.chosen();
+      if (chosen !== null) return verify(chosen);
+      const verifyBuilt = (): Promise<Appliance> => verifyAt(placeOf(null));
       for (;;) {
-        const intact = await verifyOrExplain(verify, context);
+        const intact = await verifyOrExplain(verifyBuilt, context);
         if (intact !== undefined) return intact;
         const isOwn = building === undefined;
         building ??= build(options, context).finally(() => {
@@ -99,7 +130,7 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
           if (isOwn || !wasEnded) throw error;
           continue;
         }
-        return await verify();
+        return await verifyBuilt();
       }
     },
   };
@@ -125,13 +156,13 @@ async function waitForOther(building: Promise<void>, context: JobContext): Promi
   await orAborted(building, context.signal);
 }
 
-async function readManifest(dir: string): Promise<ApplianceManifest> {
+async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
   try {
     return applianceManifest.parse(JSON.parse(await readFile(join(dir, 'manifest.json'), 'utf8')));
   } catch (error) {
     if (systemCodeOf(error) === 'ENOENT') {
       throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${dir}`, {
-        hint: REBUILD_HINT,
+        hint,
         cause: error,
       });
     }
@@ -139,17 +170,20 @@ async function readManifest(dir: string): Promise<ApplianceManifest> {
       'APPLIANCE_CORRUPT',
       `${dir}/manifest.json cannot be read: ${messageOf(error)}`,
       {
-        hint: REBUILD_HINT,
+        hint,
         cause: error,
       },
     );
   }
 }
 
-async function verifyFile(dir: string, expected: ApplianceManifest['root']): Promise<void> {
+async function verifyFile(
+  { dir, hint }: Place,
+  expected: ApplianceManifest['root'],
+): Promise<void> {
   const path = join(dir, expected.name);
   const corrupt = (what: string, cause?: unknown): AppError =>
-    new AppError('APPLIANCE_CORRUPT', `${path} ${what}`, { hint: REBUILD_HINT, cause });
+    new AppError('APPLIANCE_CORRUPT', `${path} ${what}`, { hint, cause });
   try {
     const { size } = await stat(path);
     if (size !== expected.sizeBytes)

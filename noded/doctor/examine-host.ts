@@ -314,11 +314,12 @@ async function checkAppliance(files: ApplianceFiles): Promise<DoctorFinding> {
     return ok(check, `intact (kernel ${manifest.kernelVersion})`);
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return describeApplianceProblem(check, error);
+    return describeApplianceProblem(check, error, await files.isBuilt());
   }
 }
 
-function describeApplianceProblem(check: string, error: AppError): DoctorFinding {
+function describeApplianceProblem(check: string, error: AppError, isBuilt: boolean): DoctorFinding {
+  if (!isBuilt) return { check, level: 'error', message: error.message, hint: error.hint ?? null };
   return {
     check,
     level: 'warning',

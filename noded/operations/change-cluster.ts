@@ -193,12 +193,14 @@ export function modifyClusterHandler(
       refuseTooManyKeys(mergeChanges(imageKeys, keyChanges));
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
+      if (opcode.appliance != null) await requireAppliance(opcode.appliance, dependencies);
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       return async () => {
         await dependencies.clusters.update((cluster) => ({
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
+          ...(opcode.appliance !== undefined && { appliance: opcode.appliance ?? undefined }),
           ...(opcode.defaultOs !== undefined && { defaultOs: opcode.defaultOs ?? undefined }),
           ...chosen({
             maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
@@ -216,6 +218,22 @@ export function modifyClusterHandler(
       };
     },
   };
+}
+
+/** An operator who chose one that cannot be used would learn it from the next installation. */
+async function requireAppliance(
+  name: string,
+  { applianceFiles }: OperationDependencies,
+): Promise<void> {
+  try {
+    await applianceFiles.verify(name);
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    throw new AppError('VALIDATION', `appliance '${name}' cannot be used: ${error.message}`, {
+      ...(error.hint !== undefined && { hint: error.hint }),
+      cause: error,
+    });
+  }
 }
 
 /** Where this node does not have it, another one has to. @throws AppError OS_* */

@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ExportStore } from '../backup/export-store.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
@@ -26,6 +27,7 @@ export interface OperationDependencies {
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
   readonly images: ImageCache;
+  readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
   readonly osRegistry: OsRegistry;
   readonly hostCopies: HostCopies;
   readonly findElsewhere: FindElsewhere;

@@ -118,6 +118,8 @@ export const clusterRecord = z.object({
   createdAtMs: z.number(),
   installTimeoutS: z.number().int().nonnegative(),
   hostScripts: z.boolean(),
+  /** Of those that were imported, what installations use. Absent: the built one. */
+  appliance: z.string().optional(),
   /** OS, with its variant, of new instances that name nothing to install. Absent: none. */
   defaultOs: z.string().optional(),
   exposeServices: z.record(z.string(), exposedService),

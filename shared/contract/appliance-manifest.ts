@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { fileName, sha256Hex } from './primitives.ts';
 
+/** Of an appliance that was imported: a folder of this name. */
+export const applianceName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'not a name of an appliance');
+/** The one that `gnt-appliance build` makes. */
+export const BUILT_APPLIANCE = 'built';
+
 const manifestFile = z.strictObject({
   name: fileName,
   sizeBytes: z.number().int().positive(),

@@ -1,7 +1,16 @@
 import { bootReporting } from './boot-report.ts';
 import { hostKeys } from './host-keys.ts';
 import { z } from 'zod';
+import { applianceName } from './appliance-manifest.ts';
 import { autostartChanges } from './autostart.ts';
+import {
+  exposedServiceChanges,
+  MAX_IMAGE_BYTES,
+  MAX_DOWNLOAD_TIMEOUT_S,
+  MAX_MIN_DOWNLOAD_RATE,
+  MAX_REMOTE_FOLDERS,
+  remoteFolder,
+} from './cluster-settings.ts';
 import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
@@ -14,7 +23,6 @@ import {
   mirrorName,
   mirrorUrl,
   osParameterName,
-  socketPath,
   tokenPolicy,
 } from './primitives.ts';
 import { redactSource } from './redact-source.ts';
@@ -274,19 +282,6 @@ export const backupRemove = z.strictObject({
   name: instanceName,
 });
 
-/** A pebibyte. */
-const MAX_IMAGE_BYTES = 2 ** 50;
-/** A timer's longest time is little more than three weeks. */
-const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
-/** What a gigabit network carries: above it, every server would be too slow. */
-const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
-
-const MAX_REMOTE_FOLDERS = 32;
-const remoteFolder = z
-  .string()
-  .max(4096)
-  .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
-
 export const osModify = z.strictObject({
   opcode: z.literal('OS_SET_PARAMS'),
   name: z.string().max(255),
@@ -301,6 +296,8 @@ export const clusterModify = z.strictObject({
   /** Seconds; 0 means none. */
   installTimeoutS: installTimeout.optional(),
   hostScripts: z.boolean().optional(),
+  /** An imported appliance; `null`: the built one. */
+  appliance: applianceName.nullable().optional(),
   /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
   defaultOs: z.string().min(1).max(255).nullable().optional(),
   /** Of an image as it is published. */
@@ -315,21 +312,7 @@ export const clusterModify = z.strictObject({
    */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
-  exposeServices: z
-    .record(
-      z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
-      z
-        .union([
-          z.strictObject({
-            port: z.number().int().min(1).max(65535),
-            host: z.string().min(1).max(253),
-            hostPort: z.number().int().min(1).max(65535),
-          }),
-          z.strictObject({ port: z.number().int().min(1).max(65535), socketPath }),
-        ])
-        .nullable(),
-    )
-    .default({}),
+  exposeServices: exposedServiceChanges.default({}),
   /**
    * NAME=TEXT of a public key of minisign or OpenPGP; null removes NAME. Once there is one, images
    * and packages must be signed.

@@ -25,6 +25,8 @@ export interface RootPaths {
   readonly outcomesDir: string;
   readonly imageCacheDir: string;
   readonly applianceDir: string;
+  /** Those that were imported, a folder each. */
+  readonly importedAppliancesDir: string;
   /** Hooks that every build of the appliance puts into it. May be missing. */
   readonly applianceHooksFile: string;
   /**
@@ -83,6 +85,7 @@ export function createRootPaths(root: string): RootPaths {
     outcomesDir: join(stateDir, 'outcomes'),
     imageCacheDir: join(stateDir, 'images'),
     applianceDir: join(stateDir, 'appliance'),
+    importedAppliancesDir: join(stateDir, 'appliances'),
     applianceHooksFile: join(stateDir, 'appliance-hooks.json'),
     hostCopiesDir: join(stateDir, 'host-copies'),
     runDir,

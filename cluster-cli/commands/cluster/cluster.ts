@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -266,6 +267,7 @@ export async function runClusterInfo(
       value: cluster.installTimeoutS === 0 ? 'none' : `${cluster.installTimeoutS} s`,
     },
     { key: 'Scripts on the host', value: cluster.hostScripts },
+    { key: 'Appliance', value: cluster.appliance ?? BUILT_APPLIANCE },
     { key: 'Default OS', value: cluster.defaultOs ?? 'none' },
     {
       key: 'Folders for the remote API',

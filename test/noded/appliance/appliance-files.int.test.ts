@@ -57,13 +57,14 @@ async function createLab(builderScript = 'exit 1') {
   const dir = join(top, `appliance-${count}`);
   const ready = join(top, `ready-${count}`);
   await makeAppliance(ready);
+  const chosen = { name: null as string | null };
   const files = createApplianceFiles({
-    dir,
+    ...{ dir, importedDir: `${dir}-imported`, chosen: () => Promise.resolve(chosen.name) },
     launch: children.launch,
     builder: { command: '/bin/sh', args: ['-c', builderScript, 'builder'] },
     builderEnvironment: { PATH: '/usr/bin:/bin', APPLIANCE: dir, READY: ready, TOP: top },
   });
-  return { dir, ready, files };
+  return { dir, ready, files, chosen };
 }
 
 const BUILD = 'echo built >>"$READY/count"; cp -r "$READY" "$APPLIANCE"';
@@ -170,12 +171,33 @@ test('a builder that dies without a word is told with the last it said', async (
 
 test('a builder that cannot be started is told', async () => {
   const files = createApplianceFiles({
-    dir: join(top, 'never'),
+    ...{ dir: join(top, 'never'), importedDir: top, chosen: () => Promise.resolve(null) },
     launch: children.launch,
     builder: { command: join(top, 'no-such-program'), args: [] },
     builderEnvironment: {},
   });
   await assert.rejects(files.ensure(createContext().context), { code: 'APPLIANCE_BUILD' });
+});
+
+test('an imported one that is missing or damaged is refused, and nothing is built in its place', async () => {
+  const { dir, files, chosen } = await createLab(BUILD);
+  chosen.name = 'mine';
+  const { context } = createContext();
+  const own = join(`${dir}-imported`, 'mine');
+  await assert.rejects(files.ensure(context), {
+    code: 'APPLIANCE_MISSING',
+    message: `there is no appliance in ${own}`,
+    hint: /gnt-appliance import DIR\|TAR --name mine/,
+  });
+  await makeAppliance(own);
+  assert.equal((await files.ensure(context)).rootPath, join(own, 'root'));
+  assert.equal(await files.memoryMiB(), 256);
+  await appendFile(join(own, 'root'), 'x');
+  await assert.rejects(files.ensure(context), { code: 'APPLIANCE_CORRUPT', message: /root has/ });
+  await assert.rejects(files.verify('other'), { code: 'APPLIANCE_MISSING' });
+  await assert.rejects(readFile(join(dir, 'manifest.json')), { code: 'ENOENT' });
+  chosen.name = null;
+  assert.equal((await files.ensure(context)).rootPath, join(dir, 'root'));
 });
 
 test('after a failed build the next install builds again', async () => {

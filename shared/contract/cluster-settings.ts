@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { socketPath } from './primitives.ts';
+
+/** A pebibyte. */
+export const MAX_IMAGE_BYTES = 2 ** 50;
+/** A timer's longest time is little more than three weeks. */
+export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
+/** What a gigabit network carries: above it, every server would be too slow. */
+export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
+
+export const MAX_REMOTE_FOLDERS = 32;
+export const remoteFolder = z
+  .string()
+  .max(4096)
+  .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
+
+/** By name; null takes a service back. */
+export const exposedServiceChanges = z.record(
+  z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
+  z
+    .union([
+      z.strictObject({
+        port: z.number().int().min(1).max(65535),
+        host: z.string().min(1).max(253),
+        hostPort: z.number().int().min(1).max(65535),
+      }),
+      z.strictObject({ port: z.number().int().min(1).max(65535), socketPath }),
+    ])
+    .nullable(),
+);
