@@ -134,6 +134,7 @@ const NETWORK = {
     prepare: '',
     up: `ip link set eth0 up
 dhclient -4 -1 -pf /run/dhclient.pid -lf /run/dhclient.leases eth0`,
+    upAgain: '',
     down: '[ ! -e /run/dhclient.pid ] || kill "$(cat /run/dhclient.pid)"',
   },
   // What netplan asks for, a permanent MAC, a veth does not have. cloud-init has netplan write its
@@ -158,6 +159,8 @@ until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
     up: `[ ! -x /usr/libexec/netplan/configure ] || /usr/libexec/netplan/configure
 /usr/lib/systemd/systemd-networkd >/var/log/networkd.log 2>&1 & networkd=$!
 /usr/lib/systemd/systemd-networkd-wait-online --timeout=30`,
+    // What NoCloud says over the network has cloud-init apply the network anew, as it finds it there.
+    upAgain: '/usr/lib/systemd/systemd-networkd-wait-online --timeout=30',
     down: 'kill $networkd $main',
   },
 };
@@ -192,6 +195,7 @@ ${NETWORK[kind].prepare}
 start ${units.local}
 ${isChannelAway ? 'ip link set eth0 down' : NETWORK[kind].up}
 start ${units.network}
+${isChannelAway ? '' : NETWORK[kind].upAgain}
 start cloud-config
 start cloud-final
 ${isChannelAway ? '' : UNTIL_TOLD}
