@@ -12,7 +12,7 @@ import { bothFailures } from '../jobs/both-failures.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy } from './os-policy.ts';
+import { selectOs } from './os-policy.ts';
 import { startAgain } from './start-again.ts';
 
 /**
@@ -83,8 +83,9 @@ type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'parameters' | 'timeou
 async function chooseExport(
   instance: InstanceRecord,
   opcode: OpcodeOf<'BACKUP_EXPORT'>,
-  { osRegistry, clusters }: OperationDependencies,
+  dependencies: OperationDependencies,
 ): Promise<ExportScript> {
+  const { clusters } = dependencies;
   const { name, osType, installState } = instance;
   if (osType === null) {
     throw new AppError(
@@ -105,8 +106,7 @@ async function chooseExport(
     );
   }
   // Of an installed system, whatever its definition lists by now.
-  const os = await osRegistry.find(osType, { forceVariant: true });
-  const policy = await loadOsPolicy(osType, os, clusters);
+  const { os, policy } = await selectOs(osType, dependencies, { forceVariant: true });
   return {
     os,
     script: requireHelper(os.definition, 'export', policy),

@@ -12,7 +12,7 @@ import { parseOsName } from '../os/os-name.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { parseImageKey } from '../signatures/parse-image-key.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
+import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
 export function modifyOsHandler(
   dependencies: OperationDependencies,
@@ -25,12 +25,12 @@ export function modifyOsHandler(
         ...Object.keys(opcode.osParameters),
         ...Object.keys(opcode.osParametersPrivate),
       ];
-      const hasFlag = [opcode.trusted, opcode.hidden, opcode.blacklisted].some(
+      const hasFlag = [opcode.trusted, opcode.hidden, opcode.blacklisted, opcode.safeInstall].some(
         (flag) => flag !== undefined,
       );
       if (names.length === 0 && !hasFlag) {
         throw new AppError('USAGE', 'nothing to modify was given', {
-          hint: 'give --trusted, --hidden, --blacklisted, -O or --os-parameters-private',
+          hint: 'give --trusted, --safe-install, --hidden, --blacklisted, -O or --os-parameters-private',
         });
       }
       refuseDuplicateParameters(opcode);
@@ -116,6 +116,7 @@ export function applyOsChanges(
     trust: opcode.trusted === undefined ? settings.trust : trust,
     hidden: opcode.hidden ?? settings.hidden,
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
+    safeInstall: opcode.safeInstall ?? settings.safeInstall,
     osParameters: mergeChanges(
       mergeChanges(settings.osParameters, removalsOf(opcode.osParametersPrivate)),
       opcode.osParameters,
@@ -237,16 +238,12 @@ async function requireAppliance(
 }
 
 /** Where this node does not have it, another one has to. @throws AppError OS_* */
-async function requireOs(
-  osType: string,
-  { osRegistry, findElsewhere, clusters }: OperationDependencies,
-): Promise<void> {
+async function requireOs(osType: string, dependencies: OperationDependencies): Promise<void> {
   try {
-    const os = await osRegistry.find(osType);
-    refuseBlacklisted(osType, await loadOsPolicy(osType, os, clusters));
+    refuseBlacklisted(osType, (await selectOs(osType, dependencies)).policy);
   } catch (error) {
     if (!isAppError(error, 'OS_NOT_FOUND')) throw error;
-    if ((await findElsewhere(parseOsName(osType).name)) === null) throw error;
+    if ((await dependencies.findElsewhere(parseOsName(osType).name)) === null) throw error;
   }
 }
 

@@ -22,7 +22,7 @@ import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
+import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
@@ -161,15 +161,15 @@ async function checkHooks(
 async function checkOs(
   planned: InstanceRecord,
   opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>,
-  { osRegistry, clusters, hostCopies }: OperationDependencies,
+  dependencies: OperationDependencies,
   signal: AbortSignal,
 ): Promise<void> {
+  const { clusters, hostCopies } = dependencies;
   if (planned.osType === null) return;
   const isChosen = opcode.osType !== undefined;
   // The variant that it has was taken when it was chosen.
   const forceVariant = !isChosen || opcode.forceVariant === true;
-  const os = await osRegistry.find(planned.osType, { forceVariant });
-  const policy = await loadOsPolicy(planned.osType, os, clusters);
+  const { os, policy } = await selectOs(planned.osType, dependencies, { forceVariant });
   if (isChosen) refuseBlacklisted(planned.osType, policy);
   const { osParameters: secrets } = takeSecrets(opcode);
   const parameters = await loadParameters(planned, clusters, secrets);

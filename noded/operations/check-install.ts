@@ -12,7 +12,7 @@ import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy, refuseBlacklisted } from './os-policy.ts';
+import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
 type Installable = Pick<
   InstanceRecord,
@@ -121,13 +121,14 @@ async function checkOs(
   instance: Installable,
   isFromMedium: boolean,
   given: GivenToCheck,
-  { osRegistry, clusters, hostCopies }: OperationDependencies,
+  dependencies: OperationDependencies,
 ): Promise<Omit<InstallDecision, 'hooks' | 'hookBook'>> {
+  const { clusters, hostCopies } = dependencies;
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
   if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };
-  const os = await osRegistry.find(instance.osType, { forceVariant: given.forceVariant === true });
-  const policy = await loadOsPolicy(instance.osType, os, clusters);
+  const forceVariant = given.forceVariant === true;
+  const { os, policy } = await selectOs(instance.osType, dependencies, { forceVariant });
   refuseBlacklisted(instance.osType, policy);
   await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
   // A medium installs by itself: the definition only says which parameters there are.

@@ -2,9 +2,11 @@ import type { OsSettings, OsTrust } from '#shared/contract/api.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { osLayerNames } from '../instances/load-parameters.ts';
+import { confineDefinition } from '../os/confine-definition.ts';
 import { digestDefinition } from '../os/definition-content.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { judgeTrust } from '../os/os-trust.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
 /** What the administrator said of an OS and of its variant. */
 export interface OsPolicy {
@@ -25,8 +27,30 @@ export function refuseBlacklisted(osType: string, { layers }: Pick<OsPolicy, 'la
   });
 }
 
+export interface SelectedOs {
+  /** As far as it may be used: what is forced into the appliance has no script for the host. */
+  readonly os: OsSelection;
+  readonly policy: OsPolicy;
+}
+
+/**
+ * An OS by name, with what the administrator said of it.
+ * @throws AppError OS_NOT_FOUND, OS_INVALID, OS_VARIANT
+ */
+export async function selectOs(
+  osType: string,
+  { osRegistry, clusters }: Pick<OperationDependencies, 'osRegistry' | 'clusters'>,
+  options: { readonly forceVariant: boolean } = { forceVariant: false },
+): Promise<SelectedOs> {
+  const os = await osRegistry.find(osType, options);
+  const policy = await loadOsPolicy(osType, os, clusters);
+  const isConfined = policy.layers.some(({ safeInstall }) => safeInstall === 'required');
+  const { definition } = os;
+  return { os: isConfined ? { ...os, definition: confineDefinition(definition) } : os, policy };
+}
+
 /** @throws AppError OS_INVALID when the definition is marked as trusted, and has no digest */
-export async function loadOsPolicy(
+async function loadOsPolicy(
   osType: string,
   { definition }: OsSelection,
   clusters: ClusterRepository,

@@ -7,7 +7,7 @@ import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { loadOsPolicy } from './os-policy.ts';
+import { selectOs } from './os-policy.ts';
 import { formatOutput } from './check-parameters-by-os.ts';
 
 /**
@@ -20,14 +20,14 @@ export async function runRenameScript(
     oldName,
     installTimeoutS,
   }: { readonly oldName: string; readonly installTimeoutS?: number | undefined },
-  { clusters, osRegistry, installer }: OperationDependencies,
+  dependencies: OperationDependencies,
   context: JobContext,
 ): Promise<void> {
+  const { clusters, installer } = dependencies;
   if (renamed.osType === null || renamed.installState !== 'installed') return;
   try {
     // Of an installed system, whatever its definition lists by now.
-    const os = await osRegistry.find(renamed.osType, { forceVariant: true });
-    const policy = await loadOsPolicy(renamed.osType, os, clusters);
+    const { os, policy } = await selectOs(renamed.osType, dependencies, { forceVariant: true });
     const script = chooseHelper(os.definition, 'rename', policy);
     if (script === undefined) {
       const { trust } = policy;

@@ -50,7 +50,7 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
   if (appliance !== null && !policy.isSafeInstall) {
     throw new AppError(
       'VALIDATION',
-      `OS '${name}' has untrusted scripts, which need the virtualized environment`,
+      `OS '${name}' has scripts that run in the virtualized environment alone`,
       {
         hint: 'leave --enable-safe-install=no out',
       },

@@ -62,10 +62,11 @@ async function tryDigest({ path, definition }: OsDiagnosis): Promise<string | nu
 
 function describeSettings(
   settings: OsSettings,
-): Pick<OsVariantInfo, 'hidden' | 'blacklisted' | 'defaults'> {
+): Pick<OsVariantInfo, 'hidden' | 'blacklisted' | 'safeInstall' | 'defaults'> {
   return {
     hidden: settings.hidden,
     blacklisted: settings.blacklisted,
+    safeInstall: settings.safeInstall,
     defaults: describeParameters(resolveParameters([osLayer(settings)])),
   };
 }

@@ -103,6 +103,7 @@ function defaultOsSettings(name: string): OsSettings {
     trusted: false,
     hidden: false,
     blacklisted: false,
+    safeInstall: 'optional',
     osParameters: {},
     osParametersPrivate: {},
   };

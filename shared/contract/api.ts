@@ -169,6 +169,8 @@ export type CryptoProgress = z.infer<typeof cryptoProgress>;
  * What the administrator set for an OS definition, by OS name or by OS+variant; the definition need
  * not exist.
  */
+export const osSafeInstall = z.enum(['optional', 'required']);
+
 export const osSettings = z.object({
   schema: z.literal(1),
   name: z.string(),
@@ -180,6 +182,8 @@ export const osSettings = z.object({
   trust: z.object({ digest: z.string(), atMs: z.number() }).optional(),
   hidden: z.boolean(),
   blacklisted: z.boolean(),
+  /** `required`: its scripts run in the appliance, all of them. Absent in older records. */
+  safeInstall: osSafeInstall.default('optional'),
   osParameters: z.record(osParameterName, z.string()),
   osParametersPrivate: z.record(osParameterName, z.string()),
 });
@@ -202,6 +206,7 @@ const osVariantInfo = z.object({
   trust: osTrust,
   hidden: z.boolean(),
   blacklisted: z.boolean(),
+  safeInstall: osSafeInstall.default('optional'),
   defaults: osDefaults,
 });
 export type OsVariantInfo = z.infer<typeof osVariantInfo>;
@@ -223,6 +228,7 @@ export const osInfo = z.object({
   trust: osTrust,
   hidden: z.boolean(),
   blacklisted: z.boolean(),
+  safeInstall: osSafeInstall.default('optional'),
   defaults: osDefaults,
   /** Of the variants for which something was set, by variant. */
   variantSettings: z.record(z.string(), osVariantInfo),

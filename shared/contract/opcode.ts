@@ -288,6 +288,7 @@ export const osModify = z.strictObject({
   trusted: z.boolean().optional(),
   hidden: z.boolean().optional(),
   blacklisted: z.boolean().optional(),
+  safeInstall: z.enum(['optional', 'required']).optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
 });

@@ -188,6 +188,40 @@ test('refuses safe-install=no with untrusted scripts, and trusted scripts where 
   assert.equal((await lab.run('gnt-instance', ['info', NAME])).status, 2);
 });
 
+test('forces a definition for the host into the appliance, with its environment, though nobody trusts it', async () => {
+  const dir = join(osDir, 'classic');
+  await mkdir(dir);
+  await writeFile(join(dir, 'ganeti_api_version'), '20\n');
+  await writeFile(join(dir, 'parameters.list'), 'colour of it\n');
+  const marker = join(lab.paths.root, 'ran-on-the-host');
+  const scripts = {
+    create: `touch ${marker}; . ./common; { cat /proc/$$/environ | tr '\\0' '\\n'; } | dd of="$DISK_0_PATH" conv=notrunc`,
+    verify: `touch ${marker}; [ "$1:$OSP_COLOUR" = parameters:blue ] || exit 1; echo it is blue`,
+  };
+  for (const name of ['create', 'import', 'export', 'rename', 'verify'])
+    await writeFile(
+      join(dir, name),
+      `#!/bin/sh\n${Object.entries(scripts).find(([each]) => each === name)?.[1] ?? ''}\n`,
+      { mode: 0o755 },
+    );
+  await writeFile(join(dir, 'common'), 'echo common is read\n');
+  assertRefused(await add('-o', 'classic', '-s', '8M'), 'OS_NOT_TRUSTED', /classic/);
+  await must(lab.run('gnt-os', ['modify', '--safe-install', 'required', 'classic']));
+  await must(add('-o', 'classic', '-s', '8M', '-O', 'colour=blue'));
+
+  await using disk = await open(await firstDisk());
+  const { buffer } = await disk.read(Buffer.alloc(4096), 0, 4096, 0);
+  const environment = buffer.toString('utf8').replace(/\0+$/, '');
+  for (const line of [
+    ...['OS_NAME=classic', 'OSP_COLOUR=blue', `INSTANCE_NAME=${NAME}`, 'DISK_0_BACKEND_TYPE=block'],
+    ...['DISK_0_PATH=/dev/disk/by-id/virtio-disk0', 'INSTANCE_OS=classic'],
+  ])
+    assert.match(environment, new RegExp(`^${line}$`, 'm'));
+  const log = await must(lab.run('gnt-instance', ['log', NAME]));
+  assert.match(log, /^it is blue$[^]*^common is read$/m);
+  await assert.rejects(access(marker));
+});
+
 /** A medium that knows nothing of us: asks who it is, writes that to its disk, powers off. */
 const MEDIUM_INIT = `#!/bin/busybox sh
 b=/bin/busybox

@@ -140,6 +140,7 @@ function describeOs(os: OsInfo): OutlineEntry {
       { key: 'digest', value: os.trust.digest },
       { key: 'hidden', value: os.hidden },
       { key: 'blacklisted', value: os.blacklisted },
+      { key: 'safe install', value: os.safeInstall },
       { key: 'API versions', value: os.apiVersions.join(', ') },
       { key: 'variants', value: os.variants.join(', ') },
       { key: 'scripts on the host', value: os.hostScripts.join(', ') },
@@ -160,6 +161,7 @@ function describeOs(os: OsInfo): OutlineEntry {
             },
             { key: 'hidden', value: own.hidden },
             { key: 'blacklisted', value: own.blacklisted },
+            { key: 'safe install', value: own.safeInstall },
             { key: 'defaults', children: describeDefaults(own.defaults) },
           ],
         })),
@@ -201,6 +203,7 @@ export interface OsModifyOptions extends OsParameterOptions, SubmitOptions {
   readonly trusted?: boolean;
   readonly hidden?: boolean;
   readonly blacklisted?: boolean;
+  readonly safeInstall?: 'optional' | 'required';
 }
 
 /** `gnt-os modify OS`; the definition need not exist. @throws AppError, CommandFailure */
@@ -214,6 +217,7 @@ export async function runOsModify(
     ...(options.trusted !== undefined && { trusted: options.trusted }),
     ...(options.hidden !== undefined && { hidden: options.hidden }),
     ...(options.blacklisted !== undefined && { blacklisted: options.blacklisted }),
+    ...(options.safeInstall !== undefined && { safeInstall: options.safeInstall }),
   };
   const count = [parameters.public, parameters.private, switches].flatMap(Object.keys).length;
   if (count === 0) {
@@ -221,7 +225,7 @@ export async function runOsModify(
       'USAGE',
       'At least one of OS parameters or hypervisor parameters must be passed',
       {
-        hint: 'or one of --trusted, --hidden, --blacklisted with yes or no',
+        hint: 'or one of --trusted, --hidden, --blacklisted with yes or no, or --safe-install',
       },
     );
   }

@@ -60,6 +60,11 @@ export function createOsProgram(context: Context): Command {
         'may its top-level scripts run on the host, as they are now',
         'Operating system:',
       ),
+      option(
+        '--safe-install <optional|required>',
+        'required: no script of it runs on the host. Those at its top (create, verify, import, export, rename) run in the appliance, trusted or not, in their usual environment; there they reach the network by package mirrors only (gnt-cluster modify --package-mirror)',
+        { group: 'Operating system:', choices: ['optional', 'required'] },
+      ),
       yesNo('--hidden <yes|no>', 'leave it out of lists', 'Operating system:'),
       yesNo('--blacklisted <yes|no>', 'refuse it for new instances', 'Operating system:'),
       ...osParameterOptions(false),

@@ -101,6 +101,7 @@ export function sampleOs(fields: Partial<OsInfo> = {}): OsInfo {
     variantSettings: {},
     hidden: false,
     blacklisted: false,
+    safeInstall: 'optional',
     defaults: { mirror: { value: 'http://deb.example.com', visibility: 'public' } },
     ...fields,
   };

@@ -115,6 +115,7 @@ const settings: OsSettings = {
   trusted: false,
   hidden: false,
   blacklisted: false,
+  safeInstall: 'optional',
   osParameters: { pub: '1' },
   osParametersPrivate: { priv: '2' },
 };

@@ -12,7 +12,7 @@ import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import { modifyOsHandler } from '../../../noded/operations/change-cluster.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
-import { loadOsPolicy } from '../../../noded/operations/os-policy.ts';
+import { selectOs } from '../../../noded/operations/os-policy.ts';
 import { chooseCreateScripts, requireHelper } from '../../../noded/os/choose-scripts.ts';
 import { digestDefinition } from '../../../noded/os/definition-content.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
@@ -59,10 +59,9 @@ async function createNode(t: TestContext) {
     const execution = await handler.prepare(opcode, new AbortController().signal);
     await execution(context);
   };
-  const choose = async (osType: string) => {
-    const found = await osRegistry.find(osType);
-    const policy = await loadOsPolicy(osType, found, clusters);
-    return chooseCreateScripts(found.definition, { ...policy, isSafeInstall: true });
+  const choose = async (osType: string, isSafeInstall = true) => {
+    const { os: found, policy } = await selectOs(osType, { osRegistry, clusters });
+    return chooseCreateScripts(found.definition, { ...policy, isSafeInstall });
   };
   const info = async () => {
     const overview = { operatingSystems: () => Promise.resolve([]) };
@@ -156,8 +155,7 @@ test('helpers on the host are refused for the same reason', async (t) => {
   const node = await createNode(t);
   await node.modify('debian', { trusted: true });
   await node.change('export', 'evil');
-  const os = await node.osRegistry.find('debian+small');
-  const policy = await loadOsPolicy('debian+small', os, node.clusters);
+  const { os, policy } = await selectOs('debian+small', node);
   assert.throws(
     () => requireHelper(os.definition, 'export', policy),
     isMistrusted(/^the export script of OS 'debian' would run on the host, but .* changed/),
@@ -189,4 +187,30 @@ test('info tells the state of a definition, and what its variants have of their 
   assert.equal(before.variantSettings['small']?.trust.state, 'trusted');
   await node.change('create', 'evil');
   assert.equal((await node.info()).variantSettings['small']?.trust.state, 'changed');
+});
+
+test('what is forced into the appliance runs there whole, trusted or not, and nothing of it on the host', async (t) => {
+  const node = await createNode(t);
+  await node.modify('debian', { safeInstall: 'required' });
+  assert.equal((await node.info()).safeInstall, 'required');
+  assert.deepEqual(await node.choose('debian+small'), { appliance: 'create', host: null });
+  await node.modify('debian', { trusted: true });
+  assert.deepEqual(await node.choose('debian+small'), { appliance: 'create', host: null });
+  const { os, policy } = await selectOs('debian+small', node);
+  assert.deepEqual(requireHelper(os.definition, 'export', policy), { appliance: 'export' });
+  assert.equal(os.definition.hostScripts.verify, undefined);
+  await assert.rejects(node.choose('debian+small', false), (error) =>
+    isAppError(error, 'VALIDATION'),
+  );
+
+  // A script that is made for the appliance is the one that runs there.
+  await mkdir(join(node.os, 'untrusted'));
+  await node.change('untrusted/create', 'true');
+  assert.deepEqual(await node.choose('debian+small'), {
+    appliance: 'untrusted/create',
+    host: null,
+  });
+  await rm(join(node.os, 'untrusted'), { recursive: true });
+  await node.modify('debian', { safeInstall: 'optional' });
+  assert.ok((await node.choose('debian+small')).host);
 });

@@ -6,7 +6,7 @@ import { sampleOs } from '../../cluster-cli/support/samples.ts';
 
 const variantInfo = (fields: Partial<OsVariantInfo>): OsVariantInfo => ({
   trust: { state: 'untrusted', digest: null, trustedAtMs: null },
-  ...{ hidden: false, blacklisted: false, defaults: {} },
+  ...{ hidden: false, blacklisted: false, safeInstall: 'optional', defaults: {} },
   ...fields,
 });
 const offered = (fields: Partial<OsInfo>): readonly string[] =>
