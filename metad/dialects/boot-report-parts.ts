@@ -49,12 +49,12 @@ def read(path):
 form = {}
 for path in glob.glob("/etc/ssh/ssh_host_*_key.pub"):
     form["pub_key_" + path.split("_")[2]] = read(path)
-try:
-    from cloudinit import util
-    config = util.read_conf_with_confd("/etc/cloud/cloud.cfg")
-    form["login_user"] = config["system_info"]["default_user"]["name"]
-except (AttributeError, ImportError, LookupError, OSError, TypeError):
-    pass
+for path in ["/etc/cloud/cloud.cfg"] + sorted(glob.glob("/etc/cloud/cloud.cfg.d/*.cfg")):
+    try:
+        import yaml
+        form["login_user"] = yaml.safe_load(read(path))["system_info"]["default_user"]["name"]
+    except Exception:
+        pass
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def tell(path, body):
     url = "${SERVICE_URL}/ganeti/latest/" + path
