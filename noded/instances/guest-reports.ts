@@ -132,6 +132,13 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     return own === undefined ? stored : merge(stored, own);
   };
 
+  /** Of a machine that an earlier daemon reset. */
+  const ignoreFormerBoot = async ({ machine }: KeptMachine): Promise<void> => {
+    const report = (await instances.findByUuid(machine.uuid))?.guestReport ?? null;
+    if (report === null || !isOfRun(report, machine.startedAtMs)) return;
+    if (!endOfFormerBoot.has(machine.uuid)) endOfFormerBoot.set(machine.uuid, report.afterSequence);
+  };
+
   return {
     follow: (kept) => {
       const { uuid } = kept.machine;
@@ -140,6 +147,9 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         endOfFormerBoot.delete(uuid);
       };
       end();
+      void ignoreFormerBoot(kept).catch((error: unknown) => {
+        logger.warn('guest-report.not-read', { uuid, err: error });
+      });
       const unsubscribe = guestEvents.subscribe(uuid, (...said) => hear(kept, ...said));
       void keeper.whenGone(uuid).then(() => {
         unsubscribe();
@@ -157,7 +167,13 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       } finally {
         endOfFormerBoot.set(uuid, lastOfFormer);
       }
-      await instances.update(uuid, (current) => ({ ...current, guestReport: null }));
+      const runStartedAtMs = keeper.get(uuid)?.machine.startedAtMs;
+      // For the next daemon, which metad tells its events anew.
+      const guestReport =
+        lastOfFormer === 0 || runStartedAtMs === undefined
+          ? null
+          : { ...NOTHING, runStartedAtMs, afterSequence: lastOfFormer };
+      await instances.update(uuid, (current) => ({ ...current, guestReport }));
       tellWaiting(uuid);
     },
     report: reportOf,
@@ -182,7 +198,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
 
 const NOTHING: GuestReport = {
   ...{ runStartedAtMs: 0, readyAtMs: null, readySource: null, boot: null },
-  ...{ hostKeys: [], loginUser: null },
+  ...{ hostKeys: [], loginUser: null, afterSequence: 0 },
 };
 
 function isOfRun(report: GuestReport | null, runStartedAtMs: number): boolean {
@@ -200,6 +216,7 @@ function merge(stored: GuestReport | null, report: GuestReport): GuestReport {
     boot: report.boot ?? stored.boot,
     hostKeys: report.hostKeys.length > 0 ? report.hostKeys : stored.hostKeys,
     loginUser: report.loginUser ?? stored.loginUser,
+    afterSequence: Math.max(report.afterSequence, stored.afterSequence),
   };
 }
 

@@ -80,6 +80,8 @@ const guestReport = z.object({
   /** Which keys its sshd has, and whom the operator's keys let in. Absent in older records. */
   hostKeys: hostKeys.default([]),
   loginUser: loginUser.nullable().default(null),
+  /** Events of metad up to this one are of a boot that a reset ended. Absent in older records. */
+  afterSequence: z.number().int().default(0),
 });
 export type GuestReport = z.infer<typeof guestReport>;
 

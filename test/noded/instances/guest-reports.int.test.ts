@@ -72,7 +72,7 @@ test("the guest's word that it is up survives the daemon, and is written once", 
   const written = await load();
   assert.deepEqual(written.guestReport, {
     ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init', boot: null },
-    ...{ hostKeys: [], loginUser: null },
+    ...{ hostKeys: [], loginUser: null, afterSequence: 0 },
   });
   clock.advance(5_000);
   first.say();
@@ -196,7 +196,8 @@ test('a reinstalled guest has other host keys, and nobody has to accept them', a
 
 test('what was on its way when the machine was reset is of the boot before', async (t) => {
   const { uuid, load, startDaemon } = await createLab(t);
-  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  const daemon = startDaemon(machine);
   const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
   // Its write is on its way while it is forgotten.
   daemon.tell({ type: 'boot-result', result: failed }, 7);
@@ -207,7 +208,12 @@ test('what was on its way when the machine was reset is of the boot before', asy
   daemon.tell({ type: 'boot-result', result: failed }, 9);
   assert.equal(await daemon.boot(), null);
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
-  assert.equal((await load()).guestReport, null);
+  assert.equal((await load()).guestReport?.boot, null);
+  // metad tells the next daemon all of it again.
+  const next = startDaemon(machine);
+  await load();
+  next.tell({ type: 'boot-result', result: failed }, 7);
+  assert.equal(await next.boot(), null);
   daemon.tell({ type: 'boot-result', result: { ...failed, errors: [] } }, 10);
   assert.equal((await daemon.boot())?.status, 'done');
 });
