@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { run } from '#shared/process/run.ts';
+import { debianTree } from '../lab/cached-tree.ts';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { runProgram } from './support/run-program.ts';
 import { sampleInstance } from './support/samples.ts';
 
-/** That keys are verified takes a real sshd: one-machine.vm.test.ts has it. */
 const [KEY, OTHER] = ['A', 'B'].map(
   (last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(42)}${last}`,
 ) as [string, string];
@@ -68,4 +71,52 @@ test('what an operator accepts are the very keys that the guest was heard to say
   assert.deepEqual(opcode?.hostKeys, [OTHER]);
   assert.match(stderr, /^accepting ssh-ed25519 SHA256:/m);
   assert.equal((await gnt(['modify', '--accept-host-keys', 'mute'])).status, 1);
+});
+
+/**
+ * A real sshd for one connection, in a root of its own, with the files of `directory` as what it
+ * would have made at its installation.
+ */
+const SSHD = `mount -t tmpfs tmpfs "$1/run" && mkdir "$1/run/sshd"
+cp "$2/host_key" "$2/authorized_keys" "$1/run" && mount --rbind /dev "$1/dev"
+exec chroot "$1" /usr/sbin/sshd -i -e -f /dev/null -h /run/host_key \\
+  -o AuthorizedKeysFile=/run/authorized_keys -o StrictModes=no -o UsePAM=no
+`;
+
+async function makeKey(path: string): Promise<string> {
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path]);
+  const [type, blob] = (await readFile(`${path}.pub`, 'utf8')).split(' ');
+  return `${type} ${blob}`;
+}
+
+test('a real sshd is logged in to when its key is the trusted one, and refused with any other', async (t) => {
+  const tree = await debianTree('sshd', ['openssh-server']);
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-sshd-'));
+  t.after(() => rm(directory, { recursive: true }));
+  const hostKey = await makeKey(join(directory, 'host_key'));
+  await writeFile(join(directory, 'authorized_keys'), await makeKey(join(directory, 'id')));
+  const machine = (name: string, key: string): void => {
+    const ssh = { user: 'root', hostKeys: [key], saidHostKeys: [] };
+    daemon.instances.push(sampleInstance({ name, ssh }));
+  };
+  machine('true1', hostKey);
+  machine('false1', OTHER);
+  const ends: Promise<unknown>[] = [];
+  daemon.onRaw = (socket) => {
+    const sshd = spawn('unshare', ['--mount', 'sh', '-ec', SSHD, 'sh', tree, directory], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    ends.push(once(sshd, 'close'));
+    sshd.stdin.on('error', () => undefined);
+    socket.pipe(sshd.stdin);
+    sshd.stdout.pipe(socket);
+  };
+  const login = (name: string) =>
+    gnt(['ssh', '-i', join(directory, 'id'), name, '--', 'id -un; exit 7']);
+  const good = await login('true1');
+  assert.deepEqual([good.status, good.stdout], [7, 'root\n'], good.stderr);
+  const bad = await login('false1');
+  assert.deepEqual([bad.status, bad.stdout], [255, '']);
+  assert.match(bad.stderr, /Host key verification failed/);
+  await Promise.all(ends);
 });
