@@ -163,3 +163,37 @@ umount /mnt/b`,
   assert.equal(shell('cat restored/@home/mark'), 'second in /home/mark\n');
   assert.equal(shell(`grep -ac 'second in /home/deep/mark' disk-lvm`), '1\n');
 });
+
+test("on a Kairos image a package lands in the active system's file, and on /oem and /usr/local where they are", async () => {
+  // MiB: where each of the three partitions begins, and how long it is.
+  const parts = { COS_OEM: [1, 8], COS_STATE: [9, 40], COS_PERSISTENT: [49, 14] } as const;
+  const at = Object.values(parts).map(([start, size]) => `start=${start}MiB, size=${size}MiB`);
+  shell(`mkdir -p active/etc active/usr/local state/cOS; echo ID=kairos >active/etc/os-release
+    truncate -s 16M state/cOS/active.img; mke2fs -q -t ext2 -d active state/cOS/active.img
+    truncate -s 64M kairos.raw; printf 'label: gpt\\n${at.join('\\n')}\\n' | sfdisk -q kairos.raw; truncate -s 96M disk-kairos`);
+  for (const [label, [start, size]] of Object.entries(parts))
+    shell(`truncate -s ${size}M part; mke2fs -q -F -t ext4 -L ${label} ${label === 'COS_STATE' ? '-d state' : ''} part
+      dd if=part of=kairos.raw bs=1M seek=${start} conv=notrunc,sparse status=none; rm part`);
+  const paths = ['/etc/pkg', '/oem/pkg', '/usr/local/pkg'];
+  const osPackage = makePackage('word', paths);
+  const image = join(directory, 'kairos.raw');
+  const run = await install(['disk-kairos'], image, 'true', osPackage);
+  assert.match(
+    summaryOf(run.events, 'mount'),
+    /^Kairos' active system in .* on \/oem, .* on \/usr\/local$/,
+  );
+  const read = (label: keyof typeof parts, path: string): string => {
+    const [start, size] = parts[label];
+    shell(
+      `dd if=disk-kairos of=read bs=1M skip=${start} count=${label === 'COS_PERSISTENT' ? 47 : size} status=none; e2fsck -fn read >/dev/null 2>&1`,
+    );
+    if (label !== 'COS_STATE') return shell(`debugfs -R 'cat ${path}' read 2>/dev/null`);
+    shell(
+      'debugfs -R "dump cOS/active.img active.out" read 2>/dev/null; e2fsck -fn active.out >/dev/null 2>&1',
+    );
+    return shell(`debugfs -R 'cat ${path}' active.out 2>/dev/null`);
+  };
+  assert.equal(read('COS_STATE', '/etc/pkg'), 'word in /etc/pkg\n');
+  assert.equal(read('COS_OEM', '/pkg'), 'word in /oem/pkg\n');
+  assert.equal(read('COS_PERSISTENT', '/pkg'), 'word in /usr/local/pkg\n');
+});

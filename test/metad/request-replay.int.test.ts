@@ -5,7 +5,7 @@ import type { Guest } from './support/channel-lab.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { TOKEN, loadRecordings } from './support/request-recording.ts';
 import type { RecordedRequest, RequestRecording } from './support/request-recording.ts';
-import { exampleView } from './support/view-fixture.ts';
+import { exampleView, installingView } from './support/view-fixture.ts';
 
 /**
  * The requests of real clients, as test/metad/record-requests.ts wrote them down, in their order
@@ -59,3 +59,14 @@ for (const [name, recording] of await loadRecordings()) {
     await replay(recording);
   });
 }
+
+test('answers a Kairos medium that installs the instance as it answers the instance: with its own user data', async () => {
+  const recording = (await loadRecordings()).get('kairos');
+  assert.ok(recording);
+  // All that the machine of an installation has, and none of it in Kairos' way.
+  await replay({ ...recording, view: installingView() });
+  const answer = await askFromGuest(guest.namespace, '/latest/user-data');
+  assert.equal(answer.body.toString(), '#cloud-config\nlocale: false\n');
+  const plan = await askFromGuest(guest.namespace, '/ganeti/latest/install/plan.json');
+  assert.equal(plan.status, 200);
+});

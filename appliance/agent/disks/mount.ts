@@ -1,5 +1,4 @@
 import { mkdirSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { runCommand, tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
@@ -10,22 +9,12 @@ import {
   matchFstabSource,
   parseFstab,
 } from './fstab.ts';
+import { findKairos, mountKairos } from './kairos-root.ts';
+import { mountOne, writableTypes } from './mount-one.ts';
 import { lstatIfThere, TargetRoot } from './target-root.ts';
 
 /** Where the instance's root file system is mounted inside the appliance. */
 export const TARGET_PATH = '/run/gnt/target';
-
-/**
- * File systems that the appliance's kernel writes, with the module that does it; ext4 is built in.
- */
-const writableTypes: Readonly<Record<string, string | null>> = {
-  ext2: null,
-  ext3: null,
-  ext4: null,
-  xfs: 'xfs',
-  btrfs: 'btrfs',
-  vfat: 'vfat',
-};
 
 /** What makes a file system the guest's root, best first. */
 const ROOT_MARKS = ['etc/os-release', 'usr/lib/os-release', 'etc/fstab', 'etc'];
@@ -55,10 +44,12 @@ export async function mountInstance(
   reporter: StageReporter,
 ): Promise<string> {
   mkdirSync(TARGET_PATH, { recursive: true });
+  const access = mayExecute ? ['rw'] : ['rw', 'noexec'];
+  const kairos = findKairos(fileSystems);
+  if (kairos) return await mountKairos(kairos, TARGET_PATH, access, reporter);
   const root = await findRoot(fileSystems, reporter);
   if (!root) throw nothingToMount(fileSystems);
-  const access = mayExecute ? ['rw'] : ['rw', 'noexec'];
-  await mount(root.fileSystem, TARGET_PATH, '/', root.subvolume, access);
+  await mountOne(root.fileSystem, TARGET_PATH, '/', root.subvolume, access);
   const mounted = [`${describe(root)} on /`];
   const rootDirectory = new TargetRoot(TARGET_PATH);
   const unknown: string[] = [];
@@ -93,7 +84,7 @@ async function mountBelow(
   const directory = root.openDirectory(entry.mountPoint.split('/'), { create: true });
   try {
     const where = directory.path.replace('self', String(process.pid));
-    await mount(fileSystem, where, entry.mountPoint, subvolume, access);
+    await mountOne(fileSystem, where, entry.mountPoint, subvolume, access);
   } finally {
     directory.close();
   }
@@ -134,7 +125,7 @@ async function rankAsRoot(
   reporter: StageReporter,
 ): Promise<number | null> {
   try {
-    await mount(fileSystem, TARGET_PATH, '/', subvolume, ['ro', 'noexec']);
+    await mountOne(fileSystem, TARGET_PATH, '/', subvolume, ['ro', 'noexec']);
   } catch (error) {
     if (subvolume === null) reporter.log(messageOf(error));
     return null;
@@ -183,35 +174,6 @@ function inDirectory<T>(
     if (isAppError(error)) return null;
     throw error;
   }
-}
-
-async function mount(
-  fileSystem: FileSystem,
-  where: string,
-  mountPoint: string,
-  subvolume: string | null,
-  access: readonly string[],
-): Promise<void> {
-  const { path, type } = fileSystem;
-  // The guest's journal is replayed also for a read-only look: then its names are right.
-  const options = [...access, 'nodev', 'nosuid'];
-  if (subvolume !== null) options.push(`subvol=${subvolume}`);
-  if (type === 'xfs') options.push('nouuid');
-  // It has no owners: what a package says of them is not an error.
-  if (type === 'vfat') options.push('quiet');
-  const result = await tryCommand('mount', ['-t', type, '-o', options.join(','), path, where]);
-  if (result.status === 0) return;
-  const kernel = (await tryCommand('dmesg', ['--notime'])).stdout
-    .trimEnd()
-    .split('\n')
-    .slice(-MAX_NAMED)
-    .findLast((line) => line.includes(basename(path)));
-  const said = result.stderr.trim().split('\n')[0] ?? '';
-  throw new AppError(
-    'COMMAND_FAILED',
-    `cannot mount ${path} (${type}) on ${mountPoint}: ${(kernel ?? said).slice(0, 500)}`,
-    { hint: 'check the file system of the image, with fsck for example' },
-  );
 }
 
 /** The text of etc/fstab; empty when there is none, or none that a system would have. */

@@ -5,6 +5,7 @@ import { tryCommand } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { type DiskLocations, listDisksBySerial, listPartitions } from './disks.ts';
 import { deactivateVolumeGroups } from './file-systems.ts';
+import { KAIROS_STATE_PATH } from './kairos-root.ts';
 import { TARGET_PATH } from './mount.ts';
 
 /** Mounts that are taken off or named one by one. */
@@ -32,7 +33,8 @@ export async function unmountDisks(
   const wasMounted = listMounts(devices).some(({ where }) => where === TARGET_PATH);
   for (const { device, where } of listMounts(devices).reverse()) {
     const result = await tryCommand('umount', [where]);
-    const isOurs = where === TARGET_PATH || where.startsWith(`${TARGET_PATH}/`);
+    const isOurs =
+      where === TARGET_PATH || where === KAIROS_STATE_PATH || where.startsWith(`${TARGET_PATH}/`);
     if (result.status === 0 && !isOurs)
       reporter.log(`${device} was left mounted on ${where}: unmounted`);
   }
@@ -57,7 +59,7 @@ export interface LeftMount {
 }
 
 /**
- * What of these devices, and of logical volumes, `/proc/self/mounts` has; the last one mounted
+ * What of these devices, of logical volumes and of files that are mounted, `/proc/self/mounts` has; the last one mounted
  * comes last.
  */
 export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMount[] {
@@ -65,7 +67,9 @@ export function findMounts(mounts: string, devices: ReadonlySet<string>): LeftMo
     .split('\n')
     .map((line) => line.split(' ').map(unescapeOctal))
     .flatMap(([device = '', where = '']) =>
-      devices.has(device) || /^\/dev\/(mapper\/|dm-)/.test(device) ? [{ device, where }] : [],
+      devices.has(device) || /^\/dev\/(mapper\/|dm-|loop\d)/.test(device)
+        ? [{ device, where }]
+        : [],
     )
     .slice(-MAX_LEFT_MOUNTS);
 }
