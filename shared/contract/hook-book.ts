@@ -28,7 +28,7 @@ export const hookBook = z.strictObject({
           label: word,
           /** `cluster/10-users.yaml` */
           file: word,
-          /** Names of its fields, in the order in which they are done; conditions among them. */
+          /** Names of its fields, conditions among them. */
           fields: z.array(word),
         }),
       ),

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { AppError } from '#shared/errors/app-error.ts';
 import { findId } from './accounts.ts';
-import type { Ownership, StepFields } from './fields.ts';
+import { hostName, type Ownership, type StepFields } from './fields.ts';
 import type { FileAttributes, RootFiles } from './root-files.ts';
 
 type FileFields = StepFields['files'][number];
@@ -51,6 +51,9 @@ export async function writeDns(files: RootFiles, fields: DnsFields): Promise<voi
 }
 
 export async function setHostname(files: RootFiles, name: string): Promise<void> {
+  // A template may have become anything.
+  if (!hostName.safeParse(name).success)
+    throw new AppError('HOOK_FAILED', 'what its template became is no host name');
   makeParent(files, '/etc/hostname', ROOT_FILE);
   await files.write('/etc/hostname', `${name}\n`, ROOT_FILE);
   const entry = `${LOCAL_HOST} localhost ${name}`;

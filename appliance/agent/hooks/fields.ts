@@ -68,7 +68,7 @@ const user = z.strictObject({
 });
 export type UserFields = z.infer<typeof user>;
 
-const hostName = z
+export const hostName = z
   .string()
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/, 'not a host name');
 const packageName = z.string().regex(/^[A-Za-z0-9][\w+.:=~/-]{0,200}$/, 'not a package');

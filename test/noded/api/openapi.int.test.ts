@@ -81,6 +81,7 @@ test('answers of the daemon validate against the document that it serves, and ot
     ['GET', '/v1/instances', '/v1/instances', 200],
     ['GET', '/v1/instances/{name}', `/v1/instances/${name}`, 200],
     ['GET', '/v1/instances/{name}/disks', `/v1/instances/${name}/disks`, 200],
+    ['GET', '/v1/instances/{name}/hooks', `/v1/instances/${name}/hooks`, 200],
     ['GET', '/v1/os', '/v1/os', 200],
     ['POST', '/v1/jobs', '/v1/jobs', 202],
     ['POST', '/v1/jobs', '/v1/jobs?dry-run=1', 200],

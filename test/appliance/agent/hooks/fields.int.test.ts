@@ -107,3 +107,13 @@ test("a layout's device that a program names is asked for in the root of the ste
   await assert.rejects(layout('pick disk'), { message: /layout: its device is not there$/ });
   await assert.rejects(layout('false'), { message: /layout: its script exited with status 127/ });
 });
+
+test('a template that becomes no host name ends the step, and nothing is written', async () => {
+  using root = new TempRoot({
+    '/etc/os-release': 'ID=debian\nPRETTY_NAME="Debian GNU/Linux 12"\n',
+  });
+  await assert.rejects(run(root, '{hostname: "{{ .Values.os.name }}"}'), {
+    message: /hostname: what its template became is no host name$/,
+  });
+  assert.ok(!existsSync(join(root.path, 'etc/hostname')));
+});
