@@ -15,7 +15,13 @@ import {
   OPENSTACK,
 } from './support/cloud-init-guest.ts';
 import type { Boot } from './support/cloud-init-guest.ts';
-import { AWS_SDK_CRAWL, BOTOCORE, foreignClients, runPython } from './support/foreign-clients.ts';
+import {
+  AWS_SDK_CRAWL,
+  BOTOCORE,
+  foreignClients,
+  runPython,
+  unpackPackages,
+} from './support/foreign-clients.ts';
 import { HOST, RECORDINGS, TOKEN } from './support/request-recording.ts';
 import type { RecordedRequest, RequestRecording } from './support/request-recording.ts';
 import { exampleView } from './support/view-fixture.ts';
@@ -50,9 +56,30 @@ function cloudInit(name: string, boot: Boot, view: Partial<InstanceView> = {}): 
   };
 }
 
+/** ignition's first stage; its configuration is the user data. */
+function ignition(platform: 'aws' | 'openstack', directory: string): Session {
+  const userData = Buffer.from('{"ignition":{"version":"3.3.0"}}').toString('base64');
+  const path = join(directory, 'usr/lib/dracut/modules.d/30ignition/ignition');
+  return {
+    client: `ignition 2.14 of Debian bookworm, platform ${platform}: the fetch stage`,
+    view: { ...(platform === 'aws' && { metadataToken: 'required' }), userData },
+    run: async (guest) => {
+      const root = await mkdtemp(join(tmpdir(), 'gnt-ignition-'));
+      const cache = join(root, 'config.json');
+      await guest.run(path, '-platform', platform, '-stage', 'fetch', '-root', root, '-log-to-stdout', '-config-cache', cache, '-state-file', join(root, 'state')); // prettier-ignore
+      const { ignition: found } = JSON.parse(await readFile(cache, 'utf8')) as {
+        ignition?: object;
+      };
+      await rm(root, { recursive: true });
+      if (found === undefined) throw new Error('ignition found no configuration');
+    },
+  };
+}
+
 async function sessions(): Promise<Readonly<Record<string, Session>>> {
   const clients = await foreignClients();
   const program = (path: string): string => join(clients, 'usr/bin', path);
+  const ignitionTree = await unpackPackages('ignition', ['ignition']);
   return {
     'cloud-init-nocloud': cloudInit('NoCloud', NOCLOUD),
     'cloud-init-openstack': cloudInit('OpenStack', OPENSTACK),
@@ -61,6 +88,8 @@ async function sessions(): Promise<Readonly<Record<string, Session>>> {
       metadataToken: 'required',
       instanceId: AWS_UUID,
     }),
+    'ignition-aws': ignition('aws', ignitionTree),
+    'ignition-openstack': ignition('openstack', ignitionTree),
     botocore: {
       client: 'python3-botocore 1.29.27',
       view: {},
