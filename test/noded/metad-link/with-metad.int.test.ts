@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths, type RootPaths } from '#shared/paths/root-paths.ts';
 import { run } from '#shared/process/run.ts';
 import { userOf } from '../../../noded/host/process-facts.ts';
+import { requireDigest } from '../../../noded/install/require-digest.ts';
 import type { ContentProvider } from '../../../noded/metad-link/content-server.ts';
 import { createMetadLink, type MetadLink } from '../../../noded/metad-link/metad-link.ts';
 import { attack } from '../../lab/attack-process.ts';
@@ -27,6 +29,8 @@ let paths: RootPaths;
 let guest = '';
 let link: MetadLink;
 let packageError: AppError | undefined;
+/** The SHA-256 of the package that the installation has checked. */
+let checkedPackage: string | undefined;
 
 before(async () => {
   paths = createRootPaths(await mkdtemp(join(tmpdir(), 'gnt-with-metad-')));
@@ -85,7 +89,11 @@ const content: ContentProvider = {
   findService: async () => undefined,
   openPackage: async () => {
     if (packageError) throw packageError;
-    return { stream: Readable.from([Buffer.from('package bytes')]), sizeBytes: null };
+    const bytes = [Buffer.from('package '), Buffer.from('bytes')];
+    const stream = Readable.from(bytes);
+    const sizeBytes = Buffer.concat(bytes).length;
+    if (checkedPackage === undefined) return { stream, sizeBytes: null };
+    return { stream: requireDigest(stream, checkedPackage, 'x.tgz'), sizeBytes };
   },
 };
 
@@ -217,6 +225,17 @@ test('image and package stream from noded through metad, and a failure says why'
     await fromGuest('-w', ' %{http_code}', `${service}/ganeti/latest/os/package`),
     /mirror said 503[^]* 502$/,
   );
+});
+
+test('a package that was checked comes whole, and another content is cut short', async () => {
+  packageError = undefined;
+  await link.putView(installingView({ revision: 11 }));
+  // A failure before the first byte is a status, a later one a cut: neither is a success.
+  const fetched = (): Promise<string> => fromGuest('-f', `${service}/ganeti/latest/os/package`);
+  checkedPackage = createHash('sha256').update('package bytes').digest('hex');
+  assert.equal(await fetched(), 'package bytes');
+  checkedPackage = createHash('sha256').update('another package').digest('hex');
+  await assert.rejects(fetched(), { code: 'COMMAND_FAILED', message: /curl/ });
 });
 
 test('after a restart of metad its views are gone until they are pushed again; the guest goes on', async () => {
