@@ -9,6 +9,7 @@ import { lstatIfThere, TargetRoot } from './target-root.ts';
 
 /** Where the partition is mounted whose file is the system. */
 export const KAIROS_STATE_PATH = '/run/gnt/kairos-state';
+const LOOP_CONTROL = '/dev/loop-control';
 const ACTIVE_FOLDER = 'cOS';
 const ACTIVE_IMAGE = 'active.img';
 /** What its kernel writes: Kairos makes ext2. */
@@ -55,6 +56,8 @@ export async function mountKairos(
   access: readonly string[],
   reporter: StageReporter,
 ): Promise<string> {
+  // Without scripts nobody has asked for it yet.
+  if (lstatIfThere(LOOP_CONTROL) === null) await tryCommand('modprobe', ['loop']);
   mkdirSync(KAIROS_STATE_PATH, { recursive: true });
   await mountOne(state, KAIROS_STATE_PATH, state.path, null, access);
   const active = await probeActive();
