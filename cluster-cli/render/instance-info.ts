@@ -122,7 +122,10 @@ function describeOs(i: InstanceInfo): OutlineEntry {
       ...(effective.length === 0 ? [] : [{ key: 'in force', children: effective }]),
       ...(Object.keys(i.installParameters).length === 0
         ? []
-        : [{ key: 'install parameters', children: describeSettings(i.installParameters) }]),
+        : [
+            { key: 'install parameters', children: describeSettings(i.installParameters) },
+            { key: 'success of a medium', value: i.mediumSuccess },
+          ]),
     ],
   };
 }

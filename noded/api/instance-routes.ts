@@ -6,7 +6,7 @@ import { instanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
-import { hasMedium } from '../instances/plan-boot.ts';
+import { hasSystemOnDisk } from '../instances/plan-boot.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import { installLogPath, readInstallLog } from '../host/install-log.ts';
@@ -66,15 +66,13 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       hookBook,
       async (params) => {
         const instance = await instances.findByName(params.name);
-        const { osType, osImage, hooks } = instance;
+        const { osType, hooks } = instance;
         const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
         const { book } = await hookChecker.check({
           osPath: os?.definition.path ?? null,
           instance: hooks,
-          ...{ hasImage: osImage !== null, isReinstall: true },
+          ...{ hasImage: hasSystemOnDisk(instance), isReinstall: true },
         });
-        const none = { stages: [], remarks: ['an installation from a medium runs no hooks'] };
-        if (hasMedium(instance.installParameters)) return none;
         return book ?? { stages: [], remarks: [] };
       },
     ),

@@ -117,7 +117,8 @@ function planNic(
   const ordinary = spec.nics.filter((other) => !(other.kind === 'tap' && other.channel));
   const slot = isChannel ? CHANNEL_NIC_SLOT : FIRST_NIC_SLOT + ordinary.indexOf(nic);
   if (!isChannel && slot >= CHANNEL_NIC_SLOT) throw new RangeError('too many NICs');
-  const boots = boot.has('network') && nic === ordinary[0];
+  // Nobody answers PXE behind a user-mode NIC.
+  const boots = boot.has('network') && nic === ordinary.find(({ kind }) => kind === 'tap');
   const netdev = tap === null || tap === undefined ? 'user' : `tap,fd=${tap}`;
   return [
     '-netdev',

@@ -61,6 +61,8 @@ export interface MediumMachineInput {
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
   readonly diskPath: (index: number) => string;
+  /** Where the cdrom's image is on this node, when it was given by URL. */
+  readonly cdromPath: string | undefined;
 }
 
 /**
@@ -68,7 +70,8 @@ export interface MediumMachineInput {
  * installation parameters. Pure.
  */
 export function planMediumMachine(input: MediumMachineInput): MachineSpec {
-  const { instance } = input;
+  const { instance, cdromPath } = input;
+  const parameters = installationParameters(instance);
   return {
     uuid: instance.uuid,
     name: instance.name,
@@ -83,6 +86,9 @@ export function planMediumMachine(input: MediumMachineInput): MachineSpec {
     })),
     nics: input.nics,
     noReboot: true,
-    ...planBoot(installationParameters(instance), 'cdrom,disk'),
+    ...planBoot(
+      cdromPath === undefined ? parameters : { ...parameters, cdrom_image_path: cdromPath },
+      'cdrom,disk',
+    ),
   };
 }

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -7,6 +8,8 @@ import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
 import { checksumMismatch, parseChecksum } from '../images/digest.ts';
 import { type ContentCheck, createDigestCheck, readThrough } from '../signatures/content-check.ts';
 import type { Signatures } from '../signatures/signatures.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
+import { hasMedium } from '../instances/plan-boot.ts';
 import type { InstallRequest } from './install-request.ts';
 import type { OpenInstallPackage } from './open-install-package.ts';
 import type { StageRecorder } from './stage-recorder.ts';
@@ -28,19 +31,41 @@ type Content = Pick<InstallRequest, 'instance' | 'secrets'>;
  * installation without one. The caller releases it.
  */
 export async function fetchImage(
-  { images, signatures }: BringDependencies,
+  dependencies: BringDependencies,
   { instance }: Content,
   stages: StageRecorder,
-  { report, signal }: JobContext,
+  context: JobContext,
 ): Promise<FetchedImage | null> {
-  const source = instance.osImage;
-  if (source === null) return null;
+  const { osImage, osImageChecksum } = instance;
+  if (osImage === null) return null;
+  return fetch(osImage, osImageChecksum, dependencies, stages, context);
+}
+
+/** A medium's cdrom by URL, by way of the cache for images; null for any other medium. */
+export async function fetchCdrom(
+  dependencies: BringDependencies,
+  { instance }: Content,
+  stages: StageRecorder,
+  context: JobContext,
+): Promise<FetchedImage | null> {
+  const { cdrom_image_path: source } = installationParameters(instance);
+  if (!hasMedium(instance) || source === undefined || isAbsolute(source)) return null;
+  return fetch(source, null, dependencies, stages, context);
+}
+
+async function fetch(
+  source: string,
+  checksum: string | null,
+  { images, signatures }: BringDependencies,
+  stages: StageRecorder,
+  { report, signal }: JobContext,
+): Promise<FetchedImage> {
   return stages.timed('fetch-image', async () => {
     const image = await images.fetch(source, {
       signal,
       onProgress: (done, total) => report.progress('fetch-image', done, total),
       onWait: (message) => report.log(message),
-      ...(instance.osImageChecksum !== null && { checksum: instance.osImageChecksum }),
+      ...(checksum !== null && { checksum }),
     });
     try {
       const check = await signatures.checkOf(source, { signal });

@@ -15,7 +15,7 @@ import { AlongsideScript } from '../os/alongside-script.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
 import { planMediumMachine } from './appliance-machine.ts';
 import { runAppliance } from './appliance-session.ts';
-import { checkPackage, fetchImage } from './bring-content.ts';
+import { checkPackage, fetchCdrom, fetchImage } from './bring-content.ts';
 import { chooseDisks } from './choose-disks.ts';
 import { createChannelCommands } from '../os/channel-commands.ts';
 import { importDumps, runInstanceScript } from '../os/instance-script.ts';
@@ -47,6 +47,8 @@ export class InstallRun {
   /** The agent masks too; this is for what it missed, and for scripts on the host. */
   readonly mask: (text: string) => string;
   #image: FetchedImage | null = null;
+  /** Of a medium that was given by URL. */
+  #cdrom: FetchedImage | null = null;
   #disks: (InstallDisks & Disposable) | null = null;
   #saving: Promise<unknown> = Promise.resolve();
 
@@ -99,12 +101,14 @@ export class InstallRun {
     const bringing = [this.#request, this.#stages, this.#context] as const;
     this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
     this.#image = await fetchImage(this.#dependencies, ...bringing);
+    this.#cdrom = await fetchCdrom(this.#dependencies, ...bringing);
     const packageSha256 = await checkPackage(this.#dependencies, ...bringing);
     const imageBytes = this.#image?.sizeBytes ?? 0;
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
     this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
     const parts = {
+      hasMedium: isFromMedium,
       hasImage: this.#image !== null,
       hasPackage: instance.personalizationPackage !== null,
       applianceScript: scripts.appliance,
@@ -113,7 +117,7 @@ export class InstallRun {
       isReinstall: this.#request.isReinstall,
     };
     if (!this.#disks.areBeside && formerDisks !== 'worthless') {
-      const look = isFromMedium ? null : planLook(parts);
+      const look = planLook(parts);
       if (look !== null) await this.#runAppliance(look, null);
       await this.#request.giveUpFormerDisks();
     }
@@ -122,9 +126,9 @@ export class InstallRun {
       await filled.create();
       return `${instance.disks.length} sparse, ${formatGiB(instance.disks)}`;
     });
-    if (isFromMedium) return this.#runMedium(filled);
     for (const phase of planPhases(parts)) {
-      if (phase.kind === 'appliance') await this.#runAppliance(phase, filled);
+      if (phase.kind === 'medium') await this.#runMedium(filled);
+      else if (phase.kind === 'appliance') await this.#runAppliance(phase, filled);
       else
         await this.#stages.timed('os-scripts', () =>
           this.#runHostScript(phase.script, filled, signal),
@@ -151,6 +155,7 @@ export class InstallRun {
 
   async close(): Promise<void> {
     this.#image?.release();
+    this.#cdrom?.release();
     this.#disks?.[Symbol.dispose]();
     await this.#stages.log?.close();
   }
@@ -184,7 +189,7 @@ export class InstallRun {
     });
   }
 
-  /** The instance installs itself from a medium; then it is as if it had always been there. */
+  /** The instance installs itself from a medium. */
   async #runMedium(filled: InstallDisks): Promise<void> {
     const { keeper, views, guestEvents } = this.#dependencies;
     const { instance, parameters } = this.#request;
@@ -195,9 +200,11 @@ export class InstallRun {
       personalization: true,
     });
     const accelerator = await this.#chooseAccelerator();
+    const cdrom = this.#cdrom;
+    await cdrom?.verifyUnchanged();
     const heard = guestEvents.listenEarly(instance.uuid);
     try {
-      await this.#stages.timed('os-scripts', async () => {
+      await this.#stages.timed('medium', async () => {
         const machine = await keeper.start({
           instance,
           kind: 'appliance',
@@ -211,10 +218,12 @@ export class InstallRun {
               accelerator,
               nics,
               diskPath: (index) => filled.pathOf(index),
+              cdromPath: cdrom?.path,
             }),
         });
         return followMedium({
           installId,
+          success: instance.mediumSuccess,
           machine,
           log: this.#stages.openLog(),
           context: this.#context,

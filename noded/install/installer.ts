@@ -3,6 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { ApplianceFailure } from '../appliance/follow-appliance.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { StageFailure } from '../jobs/stage-failure.ts';
@@ -34,7 +35,10 @@ export interface Installer {
    * could use, or the instance runs until then. Disposing of the answer gives the room back.
    */
   reserve(
-    instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
+    instance: Pick<
+      InstanceRecord,
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters'
+    >,
     machine: { readonly isFromMedium: boolean; readonly runsUntilThen: boolean },
     context: JobContext,
   ): Promise<InstallPlace>;
@@ -68,7 +72,10 @@ class StagedInstaller implements Installer {
   }
 
   async reserve(
-    instance: Pick<InstanceRecord, 'uuid' | 'beparams' | 'osImage'>,
+    instance: Pick<
+      InstanceRecord,
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters'
+    >,
     { isFromMedium, runsUntilThen }: Parameters<Installer['reserve']>[1],
     context: JobContext,
   ): Promise<InstallPlace> {
@@ -79,7 +86,9 @@ class StagedInstaller implements Installer {
       isEntered = true;
       held.use(await this.enterRoom(instance, isFromMedium, context));
     };
-    const isAtHand = instance.osImage === null || isAbsolute(instance.osImage);
+    const cdrom = isFromMedium ? installationParameters(instance).cdrom_image_path : undefined;
+    const sources = [instance.osImage ?? [], cdrom ?? []].flat();
+    const isAtHand = sources.every((source) => isAbsolute(source));
     if (isAtHand && !runsUntilThen) await enter();
     return { enter, [Symbol.dispose]: () => held.dispose() };
   }
@@ -90,7 +99,9 @@ class StagedInstaller implements Installer {
     context: JobContext,
   ): Promise<Disposable> {
     const { room, applianceFiles } = this.#dependencies;
-    const memoryMiB = isFromMedium ? beparams.memoryMiB : await applianceFiles.memoryMiB();
+    // After a medium an appliance may have something to lay over.
+    const applianceMiB = await applianceFiles.memoryMiB();
+    const memoryMiB = isFromMedium ? Math.max(beparams.memoryMiB, applianceMiB) : applianceMiB;
     return room.enter({ uuid, memoryMiB }, context);
   }
 

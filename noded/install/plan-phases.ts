@@ -4,6 +4,8 @@ import { hookPointsOf } from '../os/hook-points.ts';
 
 /** What an installation consists of, as far as it decides who does what where. */
 export interface InstallParts {
+  /** The instance boots from a medium first, and installs itself. */
+  readonly hasMedium: boolean;
   readonly hasImage: boolean;
   readonly hasPackage: boolean;
   /** Path of the untrusted script within its definition. */
@@ -26,7 +28,8 @@ export type InstallPhase =
       /** Stages whose hooks are run in it. */
       readonly hooks: readonly HookPoint[];
     }
-  | { readonly kind: 'host-script'; readonly script: HostScript };
+  | { readonly kind: 'host-script'; readonly script: HostScript }
+  | { readonly kind: 'medium' };
 
 /** Hooks before the scripts, and those after them. */
 const scriptsAt = hookPoint.options.indexOf('os-scripts');
@@ -53,12 +56,23 @@ export function planLook(
 }
 
 /**
+ * All that is to be done, machine by machine. What a medium has installed is a disk like one from
+ * an image: scripts, hooks and the package are laid over it. Pure.
+ */
+export function planPhases(parts: InstallParts): readonly InstallPhase[] {
+  if (!parts.hasMedium) return planOwnPhases(parts);
+  const { hasPackage, applianceScript, hostScript, hasHooks } = parts;
+  const isAll = !hasPackage && applianceScript === null && hostScript === null && !hasHooks;
+  return [{ kind: 'medium' }, ...(isAll ? [] : planOwnPhases(parts))];
+}
+
+/**
  * Image, then scripts, then the package, with as few machines as can be. User content is opened in
  * the appliance whatever runs on the host; a package is laid over the disk only when every script
  * has ended. Around a script on the host, the hooks' stages are divided between the machine before
  * it and the one after it. Pure.
  */
-export function planPhases(parts: InstallParts): readonly InstallPhase[] {
+function planOwnPhases(parts: InstallParts): readonly InstallPhase[] {
   const { hasImage, hasPackage, applianceScript, hostScript, hasHooks } = parts;
   const had = hookPointsOf(parts);
   const ofThisRun = (points: readonly HookPoint[]): readonly HookPoint[] =>

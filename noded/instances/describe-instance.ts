@@ -4,7 +4,7 @@ import type {
   InstanceRecord,
   InstanceStatus,
 } from '#shared/contract/instance.ts';
-import { redactSource } from '#shared/contract/redact-source.ts';
+import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
 import { describeSsh } from './host-keys.ts';
 import { explainDatasource } from './cloud-init-datasource.ts';
@@ -39,6 +39,7 @@ export function describeInstance(
     ...shown,
     osImage: redactNullable(shown.osImage),
     personalizationPackage: redactNullable(shown.personalizationPackage),
+    installParameters: redactMedium(shown.installParameters),
     osParametersPrivate: redactAll(osParametersPrivate),
     osParametersEffective: describeParameters(parameters),
     hookNames: hooks.map(({ name }) => name),

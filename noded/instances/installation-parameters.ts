@@ -1,13 +1,31 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/opcode.ts';
 
+/** Those that say what a machine boots from. */
+export const BOOT_PARAMETERS = [
+  'boot_order',
+  'cdrom_image_path',
+  'kernel_path',
+  'initrd_path',
+  'kernel_args',
+] as const satisfies readonly (keyof HvParameters)[];
+
 /**
  * Hypervisor parameters of a machine that works on an instance instead of being it: an appliance,
- * or the instance booted from its installation medium. Pure.
+ * or the instance booted from its installation medium. The kernel of normal runs would boot in
+ * place of another medium. Pure.
  */
 export function installationParameters({
   hvparams,
   installParameters,
 }: Pick<InstanceRecord, 'hvparams' | 'installParameters'>): HvParameters {
-  return { ...hvparams, ...installParameters };
+  const { kernel_path, boot_order, cdrom_image_path } = installParameters;
+  const isOtherMedium = (boot_order ?? cdrom_image_path) !== undefined;
+  const own = { ...hvparams };
+  if (kernel_path === undefined && isOtherMedium) {
+    delete own.kernel_path;
+    delete own.initrd_path;
+    delete own.kernel_args;
+  }
+  return { ...own, ...installParameters };
 }

@@ -18,9 +18,9 @@ import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 import { planSmbios } from './cloud-init-datasource.ts';
 import { installationParameters } from './installation-parameters.ts';
-import { planBoot } from './plan-boot.ts';
+import { planBoot, refuseUnbootable } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
-import { readableByAll } from './readable-by-all.ts';
+import { checkMediumFile, readableByAll } from './readable-by-all.ts';
 import { planSystemdCredentials } from './systemd-credentials.ts';
 import type { Views } from './views.ts';
 
@@ -93,12 +93,11 @@ class KeeperRunner implements InstanceRunner {
     if (all.some(({ accel }) => accel === 'kvm')) {
       await this.#dependencies.chooseAccelerator('kvm', undefined);
     }
-    for (const parameters of all) {
-      planBoot(parameters, 'disk');
-      const { kernel_path, initrd_path, cdrom_image_path } = parameters;
-      for (const path of [kernel_path, initrd_path, cdrom_image_path]) {
+    refuseUnbootable(instance);
+    for (const { kernel_path, initrd_path, cdrom_image_path } of all) {
+      for (const path of [kernel_path, initrd_path])
         if (path !== undefined) await readableByAll(path);
-      }
+      if (cdrom_image_path?.startsWith('/') === true) await checkMediumFile(cdrom_image_path);
     }
   }
 

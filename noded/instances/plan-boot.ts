@@ -1,6 +1,10 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootDevice, MachineSpec } from '../hypervisor/machine.ts';
+import { BOOT_PARAMETERS, installationParameters } from './installation-parameters.ts';
+
+type Bootable = Pick<InstanceRecord, 'hvparams' | 'installParameters' | 'nics'>;
 
 /**
  * What a machine boots from, by Ganeti's hypervisor parameters. Pure.
@@ -30,15 +34,86 @@ export function planBoot(
 function parseBootOrder(text: string): readonly BootDevice[] {
   return text.split(/[,:]/).map((word) => {
     if (word === 'disk' || word === 'cdrom' || word === 'network') return word;
-    throw new AppError('VALIDATION', `boot_order: '${word}' is none of disk, cdrom, network`);
+    if (word === 'floppy') throw refusal('boot_order: there are no floppies', 'use a cdrom image');
+    throw refusal(`boot_order: '${word}' is none of disk, cdrom, network`);
   });
 }
 
-/** An installation medium is named: something other than the disk to boot from. */
-export function hasMedium(parameters: Partial<HvParameters>): boolean {
-  return (
-    parameters.cdrom_image_path !== undefined ||
-    parameters.kernel_path !== undefined ||
-    (parameters.boot_order ?? '').includes('network')
+/** The instance installs itself: what it boots from in installations is said apart. */
+export function hasMedium({
+  installParameters,
+}: Pick<InstanceRecord, 'installParameters'>): boolean {
+  return BOOT_PARAMETERS.some((key) => installParameters[key] !== undefined);
+}
+
+/** What an image or a medium leaves on the first disk is not for hooks to partition. Pure. */
+export function hasSystemOnDisk(
+  instance: Pick<InstanceRecord, 'osImage' | 'installParameters'>,
+): boolean {
+  return instance.osImage !== null || hasMedium(instance);
+}
+
+/**
+ * Refuses what would never boot, or would be left unsaid: in normal runs and from the medium. Pure.
+ * @throws AppError VALIDATION, NOT_SUPPORTED
+ */
+export function refuseUnbootable(instance: Bootable): void {
+  const { hvparams, installParameters } = instance;
+  refuseUnbootableNetwork(hvparams, instance);
+  if (hvparams.cdrom_image_path?.startsWith('/') === false) {
+    throw refusal(
+      `cdrom_image_path '${hvparams.cdrom_image_path}' is no absolute path`,
+      'only --install-parameters fetch it by URL',
+    );
+  }
+  if (!hasMedium(instance)) return;
+  const parameters = installationParameters(instance);
+  refuseHalfKernel(parameters);
+  if (parameters.kernel_path === undefined) {
+    refuseUnbootableNetwork(parameters, instance);
+    refuseNoMedium(parameters);
+  } else if (installParameters.boot_order !== undefined) {
+    throw refusal('with a kernel_path nothing else boots', 'leave boot_order out, or kernel_path');
+  }
+}
+
+function refuseHalfKernel({ kernel_path, initrd_path, kernel_args }: HvParameters): void {
+  for (const path of [kernel_path, initrd_path]) {
+    if (path?.startsWith('/') === false) {
+      const hint = 'download it to the node: QEMU reads kernel and initrd from files';
+      throw refusal(`'${path}' is no absolute path`, hint);
+    }
+  }
+  if (kernel_path === undefined && (initrd_path ?? kernel_args) !== undefined) {
+    throw refusal('initrd_path and kernel_args belong to a kernel_path, and there is none');
+  }
+}
+
+/** The disks are empty. */
+function refuseNoMedium(parameters: HvParameters): void {
+  const order = planBoot(parameters, 'cdrom,disk').bootOrder ?? [];
+  if (order.includes('cdrom') && parameters.cdrom_image_path === undefined) {
+    throw refusal('boot_order: there is no cdrom_image_path', 'give it a path or a URL');
+  }
+  if (order.every((device) => device === 'disk')) {
+    throw refusal(
+      `--install-parameters boot_order=${parameters.boot_order ?? ''} names no installation medium: the disks are empty`,
+      'name a cdrom_image_path, a kernel_path or boot_order=network, or reset it: boot_order=default',
+    );
+  }
+}
+
+/** QEMU's user-mode network has no server for it. */
+function refuseUnbootableNetwork(parameters: HvParameters, { nics }: Pick<Bootable, 'nics'>): void {
+  const { bootOrder = [] } = planBoot(parameters, 'disk');
+  const isAsked = bootOrder.includes('network') && parameters.kernel_path === undefined;
+  if (!isAsked || nics.some(({ mode }) => mode === 'bridged')) return;
+  throw refusal(
+    `boot_order=${parameters.boot_order ?? ''}: no NIC of it can boot from a network`,
+    'it takes a bridged one, as --net 0:mode=bridged,link=br0: nobody answers PXE behind mode=user, and the channel never boots',
   );
+}
+
+function refusal(message: string, hint?: string): AppError {
+  return new AppError('VALIDATION', message, { hint });
 }

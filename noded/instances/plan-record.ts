@@ -63,6 +63,7 @@ export function planNewInstance(
     ...mergePackage(noPackage, opcode),
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
+    mediumSuccess: opcode.mediumSuccess ?? 'report',
     installTimeoutS: opcode.installTimeoutS ?? null,
     hooks: sortHooks(opcode.hooks ?? []),
     osParameters: opcode.osParameters,
@@ -152,6 +153,7 @@ export function planReinstall(
     ...mergePackage(instance, opcode),
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
+    mediumSuccess: opcode.mediumSuccess ?? instance.mediumSuccess,
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
   };

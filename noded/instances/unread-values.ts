@@ -26,7 +26,7 @@ type Given = Partial<
  * definition have its parameters all the same, and a medium reads while it installs. Pure.
  */
 export function describeUnread(instance: Reader, given: Given): string | null {
-  if (instance.communication || hasMedium(instance.installParameters)) return null;
+  if (instance.communication || hasMedium(instance)) return null;
   const options = [
     ...(instance.osType === null ? parameterOptions(given) : []),
     ...documentOptions(given),

@@ -16,6 +16,7 @@ import {
   mergeTags,
 } from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
+import { hasSystemOnDisk, refuseUnbootable } from '../instances/plan-boot.ts';
 import { describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
@@ -95,7 +96,10 @@ export function modifyInstanceHandler(
       refuseDuplicateParameters(opcode);
       const instance = await instances.findByName(opcode.name);
       const planned = applyChanges(instance, opcode);
-      if (changesFiles(opcode)) await checkHostPaths(planned, dependencies.clusters);
+      if (changesFiles(opcode)) {
+        await checkHostPaths(planned, dependencies.clusters);
+        refuseUnbootable(planned);
+      }
       if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
       if (opcode.hooks !== undefined) await checkHooks(planned, dependencies, signal);
       if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
@@ -146,14 +150,15 @@ function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
 
 /** Hooks are read now, not at the next reinstallation, which may be years away. */
 async function checkHooks(
-  { osType, osImage, hooks }: InstanceRecord,
+  instance: InstanceRecord,
   { osRegistry, hookChecker }: OperationDependencies,
   signal: AbortSignal,
 ): Promise<void> {
+  const { osType, hooks } = instance;
   if (hooks.length === 0) return;
   const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
   const osPath = os?.definition.path ?? null;
-  const query = { osPath, instance: hooks, hasImage: osImage !== null, isReinstall: true };
+  const query = { osPath, instance: hooks, hasImage: hasSystemOnDisk(instance), isReinstall: true };
   await hookChecker.check(query, signal);
 }
 
@@ -195,6 +200,7 @@ export function applyChanges(
       'dialects',
       'metadataToken',
       'installTimeoutS',
+      'mediumSuccess',
     ]),
     ...(opcode.hostKeys && { hostKeys: acceptHostKeys(instance, opcode.hostKeys) }),
     ...mergeImage(instance, opcode),

@@ -5,7 +5,8 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
-import { hasMedium } from '../instances/plan-boot.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
+import { hasMedium, hasSystemOnDisk } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
@@ -26,6 +27,7 @@ type Installable = Pick<
   | 'secretNames'
   | 'diskTemplate'
   | 'hooks'
+  | 'hvparams'
 >;
 
 /** How an instance is going to be installed. */
@@ -60,30 +62,10 @@ export async function checkInstall(
   given: GivenToCheck,
   dependencies: OperationDependencies,
 ): Promise<InstallDecision> {
-  const isFromMedium = hasMedium(instance.installParameters);
-  if (instance.osType === null && instance.osImage === null && !isFromMedium) {
-    throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
-      hint: 'give --os-type, --os-image, or both, or a medium with --install-parameters; gnt-os list shows the OS definitions',
-    });
-  }
-  if (isFromMedium && instance.osImage !== null) {
-    throw new AppError(
-      'VALIDATION',
-      'an OS image and an installation medium exclude each other: both write the first disk',
-      {
-        hint: 'leave --os-image or --install-parameters out',
-      },
-    );
-  }
-  if (isFromMedium && instance.hooks.length > 0) {
-    throw new AppError(
-      'VALIDATION',
-      'hooks are run in the appliance, which an installation from a medium does without',
-      {
-        hint: 'leave --hooks or --install-parameters out (in a reinstallation, --hooks default)',
-      },
-    );
-  }
+  const isFromMedium = hasMedium(instance);
+  refuseContradiction(instance, isFromMedium, given.isImport === true);
+  const { cdrom_image_path: cdrom } = installationParameters(instance);
+  if (isFromMedium && cdrom?.startsWith('/') === false) await dependencies.images.check(cdrom);
   const decision = await checkOs(instance, isFromMedium, given, dependencies);
   if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
     throw new AppError(
@@ -102,19 +84,42 @@ export async function checkInstall(
 
 async function checkHooks(
   instance: Installable,
-  { os, isFromMedium }: Pick<InstallDecision, 'os' | 'isFromMedium'>,
+  { os }: Pick<InstallDecision, 'os'>,
   { isReinstall, signal }: GivenToCheck,
   { hookChecker }: OperationDependencies,
 ): Promise<Pick<InstallDecision, 'hooks' | 'hookBook'>> {
-  // A medium installs by itself, and runs none.
-  if (isFromMedium) return { hooks: [], hookBook: null };
   const osPath = os?.definition.path ?? null;
-  const hasImage = instance.osImage !== null;
+  const hasImage = hasSystemOnDisk(instance);
   const { documents, book } = await hookChecker.check(
     { osPath, instance: instance.hooks, hasImage, isReinstall },
     signal,
   );
   return { hooks: documents, hookBook: book };
+}
+
+/** There is something to install, and one that fills the disks. */
+function refuseContradiction(
+  instance: Installable,
+  isFromMedium: boolean,
+  isImport: boolean,
+): void {
+  if (instance.osType === null && instance.osImage === null && !isFromMedium) {
+    throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
+      hint: 'give --os-type, --os-image, or both, or a medium with --install-parameters; gnt-os list shows the OS definitions',
+    });
+  }
+  if (isFromMedium && instance.osImage !== null) {
+    throw new AppError(
+      'VALIDATION',
+      'an OS image and an installation medium exclude each other: both write the first disk',
+      {
+        hint: 'leave --os-image or --install-parameters out',
+      },
+    );
+  }
+  if (isFromMedium && isImport) {
+    throw new AppError('VALIDATION', 'dumps and an installation medium exclude each other');
+  }
 }
 
 async function checkOs(
@@ -131,10 +136,8 @@ async function checkOs(
   const { os, policy } = await selectOs(instance.osType, dependencies, { forceVariant });
   refuseBlacklisted(instance.osType, policy);
   await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
-  // A medium installs by itself: the definition only says which parameters there are.
-  const scripts = isFromMedium
-    ? noScripts
-    : given.isImport === true
+  const scripts =
+    given.isImport === true
       ? { ...noScripts, ...requireHelper(os.definition, 'import', policy) }
       : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
   return { os, isFromMedium, parameters, scripts };

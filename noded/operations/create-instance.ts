@@ -125,7 +125,7 @@ export function withDefaultOs(
   const isChosen =
     opcode.osType !== undefined ||
     opcode.osImage !== undefined ||
-    hasMedium(opcode.installParameters ?? {});
+    hasMedium({ installParameters: opcode.installParameters ?? {} });
   return isChosen || defaultOs === undefined ? opcode : { ...opcode, osType: defaultOs };
 }
 

@@ -27,7 +27,11 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, folders: readonly s
     if (typeof parameters !== 'object' || parameters === null) continue;
     const given: Record<string, unknown> = { ...parameters };
     for (const name of FILE_PARAMETERS) {
-      if (typeof given[name] === 'string') given[name] = confine(given[name]);
+      const source = given[name];
+      if (typeof source !== 'string') continue;
+      // A cdrom image may be a URL, and is none of the node's files then.
+      const isUrl = name === 'cdrom_image_path' && parseSource(source)?.kind === 'url';
+      if (!isUrl) given[name] = confine(source);
     }
     changed[key] = given;
   }

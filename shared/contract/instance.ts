@@ -12,6 +12,7 @@ import {
   installStage,
   instanceName,
   macAddress,
+  mediumSuccess,
   tokenPolicy,
   uuid,
   visibility,
@@ -114,6 +115,8 @@ export const instanceRecord = z.object({
   personalizationChecksum: z.string().nullable().default(null),
   safeInstall: z.boolean(),
   installParameters: hvParameters.partial(),
+  /** Absent in older records. */
+  mediumSuccess: mediumSuccess.default('report'),
   /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
   installTimeoutS: installTimeout.nullable().default(null),
   /** In the order in which they are run. Absent in records that are older than hooks. */
@@ -176,6 +179,7 @@ export const installChanges = instanceRecord.pick({
   packageNeedsPassword: true,
   safeInstall: true,
   installParameters: true,
+  mediumSuccess: true,
   hooks: true,
   osParameters: true,
   osParametersPrivate: true,

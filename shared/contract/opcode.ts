@@ -20,12 +20,13 @@ import {
   imageFormat,
   instanceName,
   macAddress,
+  mediumSuccess,
   mirrorName,
   mirrorUrl,
   osParameterName,
   tokenPolicy,
 } from './primitives.ts';
-import { redactSource } from './redact-source.ts';
+import { redactMedium, redactSource } from './redact-source.ts';
 import { takeLoginsApart } from './source-login.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -119,6 +120,7 @@ const reinstallable = {
   personalizationPassword: z.string().max(4096).optional(),
   safeInstall: z.boolean().optional(),
   installParameters: hvParameters.partial().optional(),
+  mediumSuccess: mediumSuccess.optional(),
   /** Hooks of the instance, in place of stored ones. */
   hooks: hookFiles.optional(),
   osParameters: osParameterValues.default({}),
@@ -219,6 +221,7 @@ export const instanceModify = z.strictObject({
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
+  mediumSuccess: mediumSuccess.optional(),
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
@@ -381,6 +384,8 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   for (const key of ['osImage', 'personalizationPackage']) {
     if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
   }
+  if ('installParameters' in full && full.installParameters != null)
+    shown['installParameters'] = redactMedium(full.installParameters);
   return shown;
 }
 

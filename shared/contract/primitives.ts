@@ -92,6 +92,13 @@ export const socketPath = z
     'not an absolute path without . and ..',
   );
 
+/**
+ * When an installation from a medium has succeeded: when the medium says so at install/events, or when
+ * the guest powers off or reboots.
+ */
+export const mediumSuccess = z.enum(['report', 'poweroff']);
+export type MediumSuccess = z.infer<typeof mediumSuccess>;
+
 export const tokenPolicy = z.enum(['optional', 'required']);
 
 /**
@@ -136,6 +143,7 @@ const hostStages = [
   'fetch-image',
   'check-package',
   'create-disks',
+  'medium',
   'prepare-appliance',
   'boot-appliance',
   'shutdown-appliance',

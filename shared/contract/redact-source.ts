@@ -18,6 +18,15 @@ export function redactSource(source: string): string {
   return scheme + host + redactQuery(rest.slice(authority.length));
 }
 
+/** Parameters as they may be shown: what a URL of a cdrom image carries is redacted. */
+export function redactMedium<T extends { cdrom_image_path?: string | null | undefined }>(
+  parameters: T,
+): T {
+  const { cdrom_image_path: source } = parameters;
+  if (source === undefined || source === null) return parameters;
+  return { ...parameters, cdrom_image_path: redactSource(source) };
+}
+
 /**
  * Taken apart at its separators: an expression over the whole would look at each name from each of
  * its letters on.

@@ -53,7 +53,10 @@ export function takeLoginsApart({ value, issues }: z.core.ParsePayload<NamesSour
   for (const key of ['hvparams', 'installParameters'] as const) {
     for (const name of FILE_PARAMETERS) {
       if (!hasLogin(value[key]?.[name])) continue;
-      refuse([key, name], 'expected a path on the node, where a login has no place');
+      refuse(
+        [key, name],
+        'expected a path on the node, or for a cdrom a URL; a login has no place in either',
+      );
     }
   }
   const refusal = takePackageLogin(value);

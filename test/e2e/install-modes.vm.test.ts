@@ -3,14 +3,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 
 /**
- * The ways to install other than image and untrusted script: both worlds at once, on the host, from
- * a medium, later, again.
+ * The ways to install other than image and untrusted script: both worlds at once, on the host,
+ * forced into the appliance, later, again.
  */
 let lab: Lab;
 let osDir: string;
@@ -220,60 +219,6 @@ test('forces a definition for the host into the appliance, with its environment,
   const log = await must(lab.run('gnt-instance', ['log', NAME]));
   assert.match(log, /^it is blue$[^]*^common is read$/m);
   await assert.rejects(access(marker));
-});
-
-/** A medium that knows nothing of us: asks who it is, writes that to its disk, powers off. */
-const MEDIUM_INIT = `#!/bin/busybox sh
-b=/bin/busybox
-$b mount -t proc proc /proc
-$b mount -t sysfs sysfs /sys
-$b mount -t devtmpfs dev /dev
-$b modprobe -a virtio_pci virtio_blk virtio_net
-$b ip link set lo up
-$b ip link set eth0 up
-$b udhcpc -i eth0 -f -q -n -t 60 -T 1 -s /lease
-{ $b cat /proc/cmdline; $b wget -q -O - http://169.254.169.254/ganeti/latest/meta_data.json; } >/report
-$b dd if=/report of=/dev/vda conv=fsync
-$b poweroff -f
-`;
-
-test('lets an instance install itself from a kernel and an initramfs, then runs it from its disk', async () => {
-  const { applianceDir, root } = lab.paths;
-  // Later archives of an initramfs replace files of earlier ones: busybox and modules are the
-  // appliance's, the init is ours.
-  const initrd = await readFile(join(applianceDir, 'initrd.img'));
-  const ours = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(MEDIUM_INIT) }]);
-  await writeFile(
-    join(root, 'medium.img'),
-    Buffer.concat([initrd, Buffer.alloc((4 - (initrd.length % 4)) % 4), ours]),
-  );
-  const kernel = join(applianceDir, 'vmlinuz');
-  await must(
-    lab.run('gnt-instance', [
-      'add', '-s', '8M', '-B', 'memory=256', '-C', 'yes', '--install-parameters',
-      `kernel_path=${kernel},initrd_path=${join(root, 'medium.img')},kernel_args=console=ttyS0 run=first`, NAME,
-    ]), // prettier-ignore
-  );
-  const readReport = async (): Promise<string> => {
-    await using disk = await open(await firstDisk());
-    const { buffer } = await disk.read(Buffer.alloc(8192), 0, 8192, 0);
-    return buffer.toString('utf8').replace(/\0+$/, '');
-  };
-  assert.match(await readReport(), /run=first\n[^]*"mode": ?"install"/);
-  const shown = await info();
-  assert.equal(shown.installState, 'installed');
-  assert.equal(shown.status, 'running');
-  const command = await readFile(`/proc/${shown.running?.pid ?? 0}/cmdline`, 'utf8');
-  assert.doesNotMatch(command, /-kernel|run=first/);
-  assert.match(
-    await must(lab.run('gnt-instance', ['metadata', NAME, 'ganeti/latest/meta_data.json'])),
-    /"mode": ?"run"/,
-  );
-  await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', NAME]));
-
-  await must(reinstall('--install-parameters', 'kernel_args=console=ttyS0 run=second'));
-  assert.match(await readReport(), /run=second\n[^]*"mode": ?"install"/);
-  assert.equal((await info()).installParameters.kernel_path, kernel);
 });
 
 test('makes disks now and installs later, from each format, with merged parameters and secrets given again', async () => {

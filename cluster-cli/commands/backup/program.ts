@@ -39,7 +39,7 @@ export function createBackupProgram(context: Context): Command {
   }).action(async (name: string, options: ExportOptions) => {
     await (await load()).runExport(context, name, options);
   });
-  const WITHOUT = ['--os-image', '--install-parameters'];
+  const WITHOUT = ['--os-image', '--install-parameters', '--medium-success'];
   addCommand(program, {
     usage: 'import <name>',
     arguments: { name: 'name of the new instance' },

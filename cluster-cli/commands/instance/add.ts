@@ -1,5 +1,6 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import type { ImageFormatName } from '#shared/contract/image-formats.ts';
+import type { MediumSuccess } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { parseList } from '../../values/key-values.ts';
@@ -41,6 +42,7 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly personalizationPassword?: string;
   readonly enableSafeInstall?: boolean;
   readonly installParameters?: readonly string[];
+  readonly mediumSuccess?: MediumSuccess;
   readonly hooks?: readonly string[];
   /** Seconds. */
   readonly installTimeout?: number;
@@ -135,14 +137,14 @@ type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
 type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
-type Limit = 'installTimeoutS';
+type OfRun = 'installTimeoutS' | 'mediumSuccess';
 type TakenBack = 'osType' | 'osImage' | 'personalizationPackage' | 'personalizationChecksum';
 
 interface Installation
   extends
     Pick<Create, 'osImageChecksum' | 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
     Pick<Create, 'forceVariant'>,
-    Pick<Create, Personalization | Limit | 'start'>,
+    Pick<Create, Personalization | OfRun | 'start'>,
     Pick<Reinstall, 'installParameters' | TakenBack> {
   readonly osParameters: Parameters;
   readonly osParametersPrivate: Parameters;
@@ -210,6 +212,7 @@ export async function composeInstallation(
     installParameters: install,
     hooks: options.hooks && readHooks(options.hooks, values),
     installTimeoutS: options.installTimeout,
+    mediumSuccess: options.mediumSuccess,
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,

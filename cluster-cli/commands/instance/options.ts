@@ -1,4 +1,5 @@
 import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
+import { mediumSuccess } from '#shared/contract/primitives.ts';
 import type { Option } from 'commander';
 import { option, wholeNumber, yesNo } from '../../completion/command.ts';
 
@@ -64,8 +65,13 @@ export function installationOptions(): readonly Option[] {
     ),
     option(
       '--install-parameters <list>',
-      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_*`,
+      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order (disk, cdrom, network; with : between them), cdrom_image_path (path or URL), kernel_path, initrd_path, kernel_args, metadata_*`,
       { group: OS_GROUP, isRepeatable: true },
+    ),
+    option(
+      '--medium-success <report|poweroff>',
+      'when an installation from a medium has succeeded: when it says so at /ganeti/latest/install/events (report, the default), or when its guest powers off or reboots',
+      { group: OS_GROUP, choices: mediumSuccess.options },
     ),
     installTimeoutOption('stored by add and import, of this run alone for reinstall'),
   ];

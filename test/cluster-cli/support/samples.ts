@@ -20,6 +20,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     safeInstall: true,
     installParameters: {},
     installTimeoutS: null,
+    mediumSuccess: 'report',
     hookNames: [],
     osParameters: { color: 'blue' },
     osParametersPrivate: { license: '<redacted>' },

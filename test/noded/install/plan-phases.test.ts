@@ -4,6 +4,7 @@ import { hookPoint } from '#shared/contract/primitives.ts';
 import { type InstallParts, planPhases } from '../../../noded/install/plan-phases.ts';
 
 const nothing: InstallParts = {
+  hasMedium: false,
   hasImage: false,
   hasPackage: false,
   applianceScript: null,
@@ -13,8 +14,10 @@ const nothing: InstallParts = {
 };
 const plan = (parts: Partial<InstallParts>) =>
   planPhases({ ...nothing, ...parts }).map((phase) =>
-    phase.kind === 'host-script'
-      ? phase.script.path
+    phase.kind !== 'appliance'
+      ? phase.kind === 'host-script'
+        ? phase.script.path
+        : phase.kind
       : {
           does: (['image', 'script', 'personalization', 'alongside'] as const).filter(
             (part) => phase[part] !== false && phase[part] !== null,
@@ -65,4 +68,18 @@ test('hooks alone need their machines, and without any there are none for them',
     { does: [], hooks: ['os-scripts', ...late] },
   ]);
   assert.deepEqual(plan({ hostScript: { path: '/create', digest: 'sha256:0' } }), ['/create']);
+});
+
+test('what is to be laid over what a medium installed comes after it, and nothing does where there is nothing', () => {
+  assert.deepEqual(plan({ hasMedium: true }), ['medium']);
+  assert.deepEqual(
+    plan({ hasMedium: true, hasPackage: true, applianceScript: 'untrusted/create' }),
+    ['medium', { does: ['script', 'personalization'], hooks: usual }],
+  );
+  const hostScript = { path: '/create', digest: 'sha256:0' };
+  assert.deepEqual(plan({ hasMedium: true, hostScript }), ['medium', '/create']);
+  assert.deepEqual(plan({ hasMedium: true, hasHooks: true }), [
+    'medium',
+    { does: [], hooks: usual },
+  ]);
 });

@@ -50,6 +50,10 @@ test('URLs, resets and operations without files stay as they are', () => {
   for (const asked of [
     { opcode: 'INSTANCE_CREATE', osImage: 'https://example.com/a.raw' },
     {
+      opcode: 'INSTANCE_CREATE',
+      installParameters: { cdrom_image_path: 'https://example.com/a.iso' },
+    },
+    {
       opcode: 'INSTANCE_SET_PARAMS',
       hvparams: { kernel_path: null },
       personalizationPackage: null,
