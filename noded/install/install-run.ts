@@ -5,15 +5,12 @@ import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import type { InstallDisks } from '../disks/install-disks.ts';
-import type { Accelerator } from '../hypervisor/machine.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
-import { installationParameters } from '../instances/installation-parameters.ts';
 import { listHiddenValues } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { AlongsideScript } from '../os/alongside-script.ts';
 import type { HostScript } from '../os/choose-scripts.ts';
-import { planMediumMachine } from './appliance-machine.ts';
 import { runAppliance } from './appliance-session.ts';
 import { checkPackage, fetchCdrom, fetchImage } from './bring-content.ts';
 import { chooseDisks } from './choose-disks.ts';
@@ -22,10 +19,11 @@ import { importDumps, runInstanceScript } from '../os/instance-script.ts';
 import { buildInstallContent } from './install-content.ts';
 import { InstallLog, installLogPath } from '../host/install-log.ts';
 import type { ActiveInstall, InstallerDependencies, InstallRequest } from './install-request.ts';
-import { followMedium } from './follow-medium.ts';
 import { dumpSerial, IMAGE_SERIAL } from '../disks/disk-serials.ts';
 import { planLook, planPhases, type InstallPhase } from './plan-phases.ts';
+import { runMedium } from './run-medium.ts';
 import { StageRecorder } from './stage-recorder.ts';
+import { isImageForHost, writeImage } from './write-image.ts';
 
 type AppliancePhase = Extract<InstallPhase, { kind: 'appliance' }>;
 
@@ -107,17 +105,20 @@ export class InstallRun {
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
     this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
+    const hasHooks = hooks.length > 0 || (await applianceFiles.hasHooks());
+    const isImageOnHost = await isImageForHost(instance, this.#image, hasHooks, report);
     const parts = {
       hasMedium: isFromMedium,
       hasImage: this.#image !== null,
+      isImageOnHost,
       hasPackage: instance.personalizationPackage !== null,
       applianceScript: scripts.appliance,
       hostScript: scripts.host,
-      hasHooks: hooks.length > 0 || (await applianceFiles.hasHooks()),
+      hasHooks,
       isReinstall: this.#request.isReinstall,
     };
     if (!this.#disks.areBeside && formerDisks !== 'worthless') {
-      const look = planLook(parts);
+      const look = planLook({ ...parts, hasImage: parts.hasImage && !isImageOnHost });
       if (look !== null) await this.#runAppliance(look, null);
       await this.#request.giveUpFormerDisks();
     }
@@ -128,6 +129,7 @@ export class InstallRun {
     });
     for (const phase of planPhases(parts)) {
       if (phase.kind === 'medium') await this.#runMedium(filled);
+      else if (phase.kind === 'host-image') await this.#writeImage(filled);
       else if (phase.kind === 'appliance') await this.#runAppliance(phase, filled);
       else
         await this.#stages.timed('os-scripts', () =>
@@ -189,51 +191,31 @@ export class InstallRun {
     });
   }
 
+  async #writeImage(filled: InstallDisks): Promise<void> {
+    const image = this.#image;
+    if (image === null) throw new Error('there is no image to write');
+    const { report, signal } = this.#context;
+    await this.#stages.timed('image', () =>
+      writeImage(image, filled.pathOf(0), signal, (done, total) =>
+        report.progress('image', done, total),
+      ),
+    );
+  }
+
   /** The instance installs itself from a medium. */
   async #runMedium(filled: InstallDisks): Promise<void> {
-    const { keeper, views, guestEvents } = this.#dependencies;
     const { instance, parameters } = this.#request;
     const installId = randomUUID();
-    const content = await this.#buildContent(installId, {
-      image: false,
-      script: null,
-      personalization: true,
+    await runMedium(this.#dependencies, {
+      ...{ instance, parameters, installId },
+      content: await this.#buildContent(installId, {
+        ...{ image: false, script: null, personalization: true },
+      }),
+      cdrom: this.#cdrom,
+      diskPath: (index) => filled.pathOf(index),
+      stages: this.#stages,
+      context: this.#context,
     });
-    const accelerator = await this.#chooseAccelerator();
-    const cdrom = this.#cdrom;
-    await cdrom?.verifyUnchanged();
-    const heard = guestEvents.listenEarly(instance.uuid);
-    try {
-      await this.#stages.timed('medium', async () => {
-        const machine = await keeper.start({
-          instance,
-          kind: 'appliance',
-          signal: this.#context.signal,
-          withInstanceNics: true,
-          makeView: (device, revision) =>
-            views.forInstall(instance, device, revision, content, parameters),
-          makeSpec: async (nics) =>
-            planMediumMachine({
-              instance,
-              accelerator,
-              nics,
-              diskPath: (index) => filled.pathOf(index),
-              cdromPath: cdrom?.path,
-            }),
-        });
-        return followMedium({
-          installId,
-          success: instance.mediumSuccess,
-          machine,
-          log: this.#stages.openLog(),
-          context: this.#context,
-          subscribe: heard.handOver,
-        });
-      });
-    } finally {
-      heard.stop();
-      await keeper.kill(instance.uuid);
-    }
   }
 
   async #runHostScript(
@@ -290,13 +272,6 @@ export class InstallRun {
       imageSizeBytes: phase.image ? (this.#image?.sizeBytes ?? null) : null,
       hasPackage: phase.personalization && this.#request.instance.personalizationPackage !== null,
     });
-  }
-
-  #chooseAccelerator(): Promise<Accelerator> {
-    return this.#dependencies.chooseAccelerator(
-      installationParameters(this.#request.instance).accel ?? 'auto',
-      this.#context,
-    );
   }
 
   /** The store learns the stage too: it is what `info` says after this daemon was killed. */

@@ -7,6 +7,8 @@ export interface InstallParts {
   /** The instance boots from a medium first, and installs itself. */
   readonly hasMedium: boolean;
   readonly hasImage: boolean;
+  /** This host writes it, without an appliance. */
+  readonly isImageOnHost: boolean;
   readonly hasPackage: boolean;
   /** Path of the untrusted script within its definition. */
   readonly applianceScript: string | null;
@@ -29,7 +31,8 @@ export type InstallPhase =
       readonly hooks: readonly HookPoint[];
     }
   | { readonly kind: 'host-script'; readonly script: HostScript }
-  | { readonly kind: 'medium' };
+  | { readonly kind: 'medium' }
+  | { readonly kind: 'host-image' };
 
 /** Hooks before the scripts, and those after them. */
 const scriptsAt = hookPoint.options.indexOf('os-scripts');
@@ -56,14 +59,17 @@ export function planLook(
 }
 
 /**
- * All that is to be done, machine by machine. What a medium has installed is a disk like one from
+ * All that is to be done, in its order. What a medium has installed, or this host has written, is a disk like one from
  * an image: scripts, hooks and the package are laid over it. Pure.
  */
 export function planPhases(parts: InstallParts): readonly InstallPhase[] {
-  if (!parts.hasMedium) return planOwnPhases(parts);
-  const { hasPackage, applianceScript, hostScript, hasHooks } = parts;
+  const { hasMedium, isImageOnHost, hasPackage, applianceScript, hostScript, hasHooks } = parts;
+  if (!hasMedium && !isImageOnHost) return planOwnPhases(parts);
   const isAll = !hasPackage && applianceScript === null && hostScript === null && !hasHooks;
-  return [{ kind: 'medium' }, ...(isAll ? [] : planOwnPhases(parts))];
+  return [
+    { kind: hasMedium ? 'medium' : 'host-image' },
+    ...(isAll ? [] : planOwnPhases({ ...parts, hasImage: false })),
+  ];
 }
 
 /**

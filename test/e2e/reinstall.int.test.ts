@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -257,6 +257,33 @@ test('one that may overwrite the old disks does so only when what can be tried w
   const again = await reinstall(...SECRET);
   assert.equal(again.status, 0, again.stderr);
   assert.equal(await readSystem(), 'the second system with abcdef\n');
+});
+
+test('without safe installation this host writes a raw image and runs a trusted script, with no appliance', async () => {
+  const MIB = 1024 * 1024;
+  const raw = Buffer.alloc(6 * MIB);
+  raw.write('in the middle', 4 * MIB);
+  raw.write('at its end', raw.length - 10);
+  const path = join(lab.paths.root, 'whole.raw');
+  await writeFile(path, raw);
+  const asked = [...SECRET, '--enable-safe-install=no', '--image-format', 'raw'];
+  const done = await reinstall(...asked, '--os-image', path);
+  assert.equal(done.status, 0, done.stderr);
+  const file = join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw');
+  const disk = await readFile(file);
+  assert.equal(disk.length, 8 * MIB);
+  assert.match(disk.toString('latin1', 0, 100), /^the second system with abcdef\n/);
+  assert.deepEqual(disk.subarray(MIB, raw.length), raw.subarray(MIB));
+  assert.ok((await stat(file)).blocks * 512 < MIB, 'what is zero is a hole');
+  const stages = (await info()).install?.stages.map(({ stage }) => stage);
+  assert.deepEqual(stages, ['fetch-image', 'create-disks', 'image', 'os-scripts']);
+
+  const before = await snapshot();
+  await writeFile(path, Buffer.alloc(8 * MIB + 1));
+  await assertFails('IMAGE_TOO_LARGE', '--no-keep-old', ...SECRET);
+  assert.deepEqual(await snapshot(), before, 'known before the disk is overwritten');
+  await must('gnt-instance', 'modify', '--os-image', 'none', NAME);
+  await must('gnt-instance', ...['reinstall', '--force', '--no-start', ...SECRET], NAME);
 });
 
 test('verify, export and rename have a limit too: of the command, the instance or the cluster', async () => {

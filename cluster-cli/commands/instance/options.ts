@@ -60,7 +60,7 @@ export function installationOptions(): readonly Option[] {
     ),
     yesNo(
       '--enable-safe-install <yes|no>',
-      'run user content only in the appliance (default yes)',
+      'yes (default): all that can run in the appliance does, and only there. no: this host writes an image that --image-format says is raw, and runs the scripts of a trusted definition; a package and other images are opened in the appliance all the same; refused with scripts that are not trusted',
       OS_GROUP,
     ),
     option(

@@ -6,6 +6,7 @@ import { type InstallParts, planPhases } from '../../../noded/install/plan-phase
 const nothing: InstallParts = {
   hasMedium: false,
   hasImage: false,
+  isImageOnHost: false,
   hasPackage: false,
   applianceScript: null,
   hostScript: null,
@@ -81,5 +82,17 @@ test('what is to be laid over what a medium installed comes after it, and nothin
   assert.deepEqual(plan({ hasMedium: true, hasHooks: true }), [
     'medium',
     { does: [], hooks: usual },
+  ]);
+});
+
+test('an image that this host writes needs no machine; what else does, has one', () => {
+  const hostScript = { path: '/create', digest: 'sha256:0' };
+  const image = { hasImage: true, isImageOnHost: true };
+  assert.deepEqual(plan(image), ['host-image']);
+  assert.deepEqual(plan({ ...image, hostScript }), ['host-image', '/create']);
+  assert.deepEqual(plan({ ...image, hostScript, hasPackage: true }), [
+    'host-image',
+    '/create',
+    { does: ['personalization'], hooks: ['os-scripts', ...late] },
   ]);
 });

@@ -1,0 +1,68 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { FetchedImage } from '../images/image-cache.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
+import type { OsParameters } from '../instances/os-parameters.ts';
+import type { InstallContent } from '../instances/plan-view.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import { planMediumMachine } from './appliance-machine.ts';
+import { followMedium } from './follow-medium.ts';
+import type { InstallerDependencies } from './install-request.ts';
+import type { StageRecorder } from './stage-recorder.ts';
+
+/** An instance that is to install itself. */
+export interface MediumSession {
+  readonly instance: InstanceRecord;
+  readonly parameters: OsParameters;
+  readonly installId: string;
+  readonly content: InstallContent;
+  /** Of a medium that was given by URL. */
+  readonly cdrom: FetchedImage | null;
+  readonly diskPath: (index: number) => string;
+  readonly stages: StageRecorder;
+  readonly context: JobContext;
+}
+
+/**
+ * Boots the instance from its installation medium, with its own NICs and the channel, and follows
+ * it to its end.
+ * @throws AppError of followMedium
+ */
+export async function runMedium(
+  { keeper, views, guestEvents, chooseAccelerator }: InstallerDependencies,
+  session: MediumSession,
+): Promise<void> {
+  const { instance, parameters, content, cdrom, stages, context } = session;
+  const wanted = installationParameters(instance).accel ?? 'auto';
+  const accelerator = await chooseAccelerator(wanted, context);
+  await cdrom?.verifyUnchanged();
+  const heard = guestEvents.listenEarly(instance.uuid);
+  try {
+    await stages.timed('medium', async () => {
+      const machine = await keeper.start({
+        instance,
+        kind: 'appliance',
+        signal: context.signal,
+        withInstanceNics: true,
+        makeView: (device, revision) =>
+          views.forInstall(instance, device, revision, content, parameters),
+        makeSpec: async (nics) =>
+          planMediumMachine({
+            ...{ instance, accelerator, nics },
+            diskPath: session.diskPath,
+            cdromPath: cdrom?.path,
+          }),
+      });
+      return followMedium({
+        installId: session.installId,
+        machine,
+        success: instance.mediumSuccess,
+        log: stages.openLog(),
+        context,
+        subscribe: heard.handOver,
+      });
+    });
+  } finally {
+    heard.stop();
+    await keeper.kill(instance.uuid);
+  }
+}

@@ -1,0 +1,121 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import type { FetchedImage } from '../images/image-cache.ts';
+import type { JobReporter } from '../jobs/job-handler.ts';
+
+const CHUNK_BYTES = MIB;
+/** What is all zeros stays a hole of the disk; a file system's blocks are not larger. */
+const HOLE_BYTES = 64 * 1024;
+const zeros = Buffer.alloc(HOLE_BYTES);
+/** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */
+const COMPRESSED = ['1f8b08', 'fd377a585a00', '28b52ffd', '425a68'] as const;
+
+type Wanted = Pick<
+  InstanceRecord,
+  'safeInstall' | 'osImageFormat' | 'osImageGrow' | 'personalizationPackage' | 'disks'
+>;
+
+/**
+ * Whether this host writes the image: the operator wants no appliance, and nothing has to be found
+ * out. The job is told what needs one all the same.
+ * @throws AppError IMAGE_TOO_LARGE
+ */
+export async function isImageForHost(
+  instance: Wanted,
+  image: FetchedImage | null,
+  hasHooks: boolean,
+  report: Pick<JobReporter, 'log'>,
+): Promise<boolean> {
+  if (instance.safeInstall) return false;
+  if (instance.personalizationPackage !== null)
+    report.log("the package is laid over in the appliance: no host opens a guest's file system");
+  if (image === null) return false;
+  const why = await whyNotOnHost(instance, image, hasHooks);
+  if (why !== null) report.log(`the image is written in the appliance: ${why}`);
+  else requireImageFits(image, instance);
+  return why === null;
+}
+
+/**
+ * Why an image is written in the appliance although the operator wants none; null when this host
+ * writes it: its bytes as they are, of which nothing is looked at but whether they are compressed.
+ */
+async function whyNotOnHost(
+  { osImageFormat, osImageGrow }: Wanted,
+  image: FetchedImage,
+  hasHooks: boolean,
+): Promise<string | null> {
+  if (osImageFormat !== 'raw')
+    return 'the appliance finds out its format; --image-format raw says that there is none';
+  if (osImageGrow) return 'it is to grow';
+  if (hasHooks) return 'there are hooks for it';
+  await using file = await open(image.path, 'r');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(16), 0, 16, 0);
+  const head = buffer.toString('hex', 0, bytesRead);
+  return COMPRESSED.some((start) => head.startsWith(start)) ? 'it is compressed' : null;
+}
+
+/** @throws AppError IMAGE_TOO_LARGE */
+function requireImageFits(
+  image: Pick<FetchedImage, 'sizeBytes'>,
+  { disks }: Pick<InstanceRecord, 'disks'>,
+): void {
+  const diskBytes = disks[0]?.sizeBytes ?? 0;
+  if (image.sizeBytes <= diskBytes) return;
+  throw new AppError(
+    'IMAGE_TOO_LARGE',
+    `the image has ${image.sizeBytes} bytes, the first disk ${diskBytes}`,
+    { hint: 'give a larger disk: --os-size' },
+  );
+}
+
+/**
+ * Copies an image to the beginning of a disk that is empty.
+ * @returns what was done, in words
+ * @throws AppError IMAGE_UNREADABLE when it changed meanwhile, or the signal's reason
+ */
+export async function writeImage(
+  image: FetchedImage,
+  diskPath: string,
+  signal: AbortSignal,
+  onProgress: (doneBytes: number, totalBytes: number) => void,
+): Promise<string> {
+  await using from = await open(image.path, 'r');
+  await using to = await open(diskPath, 'r+');
+  const chunk = Buffer.alloc(CHUNK_BYTES);
+  let writtenBytes = 0;
+  let done = 0;
+  while (done < image.sizeBytes) {
+    signal.throwIfAborted();
+    const { bytesRead } = await from.read(chunk, 0, CHUNK_BYTES, done);
+    if (bytesRead === 0) break;
+    writtenBytes += await writeData(to, chunk.subarray(0, bytesRead), done);
+    done += bytesRead;
+    onProgress(done, image.sizeBytes);
+  }
+  // A file that was cut short ends the loop early, and is one that changed.
+  await image.verifyUnchanged();
+  return `raw, ${done} bytes, ${writtenBytes} of them written; on the host`;
+}
+
+/** @returns bytes written */
+async function writeData(to: FileHandle, data: Buffer, position: number): Promise<number> {
+  let writtenBytes = 0;
+  for (let at = 0; at < data.length; at += HOLE_BYTES) {
+    const block = data.subarray(at, at + HOLE_BYTES);
+    if (block.equals(zeros.subarray(0, block.length))) continue;
+    for (let offset = 0; offset < block.length;) {
+      const { bytesWritten } = await to.write(
+        block,
+        offset,
+        block.length - offset,
+        position + at + offset,
+      );
+      offset += bytesWritten;
+    }
+    writtenBytes += block.length;
+  }
+  return writtenBytes;
+}
