@@ -159,6 +159,21 @@ test('gnt-cluster init sets every option that it is given', async () => {
   );
 });
 
+test('what success of a medium is, and where the scripts of an OS run, is sent as it is given', async () => {
+  const medium = ['--medium-success=poweroff', '--install-parameters', 'boot_order=cdrom:disk'];
+  const added = await submit('gnt-instance', 'add', ...medium, 'web2');
+  assert.deepEqual(
+    [added['mediumSuccess'], added['installParameters']],
+    ['poweroff', { boot_order: 'cdrom:disk' }],
+  );
+  daemon.submitted.splice(0);
+  const modified = await submit('gnt-instance', 'modify', '--medium-success=report', 'web1');
+  assert.equal(modified['mediumSuccess'], 'report');
+  daemon.submitted.splice(0);
+  const os = await submit('gnt-os', 'modify', '--safe-install', 'required', 'debian');
+  assert.equal(os['safeInstall'], 'required');
+});
+
 test('a time limit is sent as it is given: for the instance, taken back, for one command', async () => {
   const sent = async (program: string, ...args: string[]): Promise<unknown> => {
     daemon.submitted.splice(0);

@@ -112,6 +112,33 @@ test('refuses a package of another extension by name', async () => {
   assertRefused(result, 2, 'PACKAGE_SOURCE', /x\.zip/);
 });
 
+test('refuses by name a medium that would never boot, and what it does not know of', async () => {
+  const refused: readonly (readonly [RegExp, ...string[]])[] = [
+    [/there are no floppies/, 'boot_order=floppy'],
+    [/no NIC of it can boot from a network[^]*hint: .*mode=bridged/, 'boot_order=network'],
+    [/nobody answers PXE/, 'boot_order=network:disk', '--net', '0:mode=user'],
+    [/names no installation medium/, 'boot_order=disk'],
+    [/belong to a kernel_path/, 'kernel_args=auto=true'],
+    [/'http:\/\/a\.example\/linux' is no absolute path/, 'kernel_path=http://a.example/linux'],
+    [/exclude each other/, 'cdrom_image_path=/etc/hostname', '--os-image', '/etc/hostname'],
+  ];
+  for (const [text, parameters = '', ...more] of refused) {
+    const args = ['add', '--install-parameters', parameters, ...more, 'a.example.com'];
+    assertRefused(await lab.run('gnt-instance', args), 2, 'VALIDATION', text);
+  }
+  const floppy = [
+    'add',
+    '--install-parameters',
+    'floppy_image_path=/etc/hostname',
+    'a.example.com',
+  ];
+  const unknown = await lab.run('gnt-instance', floppy);
+  assertRefused(unknown, 2, 'USAGE', /'floppy_image_path'/);
+  const gone = ['add', '--install-parameters', 'cdrom_image_path=/no/cd.iso', 'a.example.com'];
+  assertRefused(await lab.run('gnt-instance', gone), 2, 'HOST_PREREQUISITE', /\/no\/cd\.iso/);
+  assert.equal(await instanceNames(), '');
+});
+
 test('refuses a name that is taken, and keeps the first instance', async () => {
   const image = join(lab.paths.root, 'empty.img');
   await writeFile(image, Buffer.alloc(1024 * 1024));
