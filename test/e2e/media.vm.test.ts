@@ -22,6 +22,8 @@ before(async () => {
   await cp(join(import.meta.dirname, '../../fixtures/os/hello'), join(osDir, 'hello'), {
     recursive: true,
   });
+  // Its kernel and its busybox are the medium's, too.
+  await must(lab.run('gnt-appliance', ['build']));
   await lab.startNode();
 });
 
