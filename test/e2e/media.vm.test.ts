@@ -111,7 +111,7 @@ async function makeMedium(): Promise<string> {
 async function makePackage(): Promise<string> {
   const content = join(lab.paths.root, 'content');
   await mkdir(join(content, 'etc'), { recursive: true });
-  await writeFile(join(content, 'etc/gnt-owner'), 'the package\n');
+  await writeFile(join(content, 'etc/gnt-owner'), 'the package');
   const path = join(lab.paths.root, 'personal.tar.gz');
   await run('tar', ['-C', content, '-czf', path, '.']);
   return path;
@@ -137,7 +137,7 @@ test('a kernel and an initramfs install, then scripts and the package are laid o
   await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', NAME]));
   assert.match(await readOnDisk('/report'), /run=first\n[^]*"mode": ?"install"/);
   assert.match(await readOnDisk('/etc/motd'), /^Hi, from media/);
-  assert.equal(await readOnDisk('/etc/gnt-owner'), 'the package\n');
+  assert.equal(await readOnDisk('/etc/gnt-owner'), 'the package');
   const stages = shown.install?.stages.map(({ stage }) => stage) ?? [];
   const order = [
     'create-disks',
