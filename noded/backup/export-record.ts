@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { beParameters } from '#shared/contract/opcode.ts';
+import { beParameters } from '#shared/contract/machine-parameters.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';

@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { HvParameters } from '#shared/contract/opcode.ts';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 
 /** Those that say what a machine boots from. */
 export const BOOT_PARAMETERS = [

@@ -1,5 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { HvParameters } from '#shared/contract/opcode.ts';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootDevice, MachineSpec } from '../hypervisor/machine.ts';
 import { BOOT_PARAMETERS, installationParameters } from './installation-parameters.ts';

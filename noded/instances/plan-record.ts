@@ -1,6 +1,7 @@
 import { DEFAULT_AUTOSTART } from '#shared/contract/autostart.ts';
 import type { InstallChanges, InstanceRecord } from '#shared/contract/instance.ts';
-import type { BeParameters, OpcodeOf } from '#shared/contract/opcode.ts';
+import type { BeParameters } from '#shared/contract/machine-parameters.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { DEFAULT_DIALECTS, type Dialect } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB } from '#shared/units/bytes.ts';

@@ -4,7 +4,7 @@ import { bootReport } from './boot-report.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hookFiles } from './hooks.ts';
 import { installTimeout } from './install-timeout.ts';
-import { beParameters, hvParameters } from './opcode.ts';
+import { beParameters, hvParameters } from './machine-parameters.ts';
 import {
   channelIp,
   dialect,

@@ -1,4 +1,3 @@
-import { bootReporting } from './boot-report.ts';
 import { hostKeys } from './host-keys.ts';
 import { z } from 'zod';
 import { applianceName } from './appliance-manifest.ts';
@@ -15,11 +14,19 @@ import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
 import {
+  beParameterChanges,
+  beParameters,
+  diskSpec,
+  hvParameterChanges,
+  hvParameters,
+  nicSpec,
+  source,
+} from './machine-parameters.ts';
+import {
   base64,
   dialect,
   imageFormat,
   instanceName,
-  macAddress,
   mediumSuccess,
   mirrorName,
   mirrorUrl,
@@ -28,7 +35,6 @@ import {
 } from './primitives.ts';
 import { redactMedium, redactSource } from './redact-source.ts';
 import { takeLoginsApart } from './source-login.ts';
-import { nicNetwork } from './static-network.ts';
 
 /**
  * What an operator may ask of the node daemon: plain data, submitted as a job (`POST /v1/jobs`).
@@ -44,66 +50,11 @@ const osParameterChanges = z.record(
 );
 /** 1 MiB of content. */
 const document = base64.max(1_400_000);
-const source = z.string().min(1).max(4096);
 const tags = z.array(z.string().max(128)).max(1000);
 
 export const imageChecksum = z
   .string()
   .regex(/^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/, 'expected sha256:HEX or sha512:HEX');
-
-export const nicSpec = z.strictObject({
-  mac: z.union([macAddress, z.literal('auto')]).default('auto'),
-  mode: z.enum(['bridged', 'user']).default('bridged'),
-  /** Bridge on the host, for `bridged`. */
-  link: z.string().max(15).optional(),
-  name: z.string().max(255).optional(),
-  /** For those who read the metadata; what the guest configures is `network`. */
-  ip: z.string().max(64).optional(),
-  network: nicNetwork.optional(),
-});
-export const diskSpec = z.strictObject({
-  sizeBytes: z.number().int().positive(),
-  name: z.string().max(255).optional(),
-});
-
-export const beParameters = z.strictObject({
-  memoryMiB: z.number().int().min(16).max(16_777_216),
-  vcpus: z.number().int().min(1).max(255),
-});
-export const hvParameters = z.strictObject({
-  accel: z.enum(['auto', 'kvm', 'tcg']).optional(),
-  boot_order: z.string().max(64).optional(),
-  cdrom_image_path: source.optional(),
-  kernel_path: source.optional(),
-  initrd_path: source.optional(),
-  kernel_args: z.string().max(2048).optional(),
-  /**
-   * IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach
-   * it.
-   */
-  metadata_hop_limit: z.number().int().min(1).max(255).optional(),
-  /**
-   * Requests a second that the metadata service answers this instance, and how many may come at
-   * once before that counts.
-   */
-  metadata_request_rate: z.number().int().min(1).max(1_000_000).optional(),
-  metadata_request_burst: z.number().int().min(1).max(1_000_000).optional(),
-  /** Connections that it holds open to this instance. */
-  metadata_connections: z.number().int().min(1).max(10_000).optional(),
-  /**
-   * New connections a second that the packet filter lets through, from the instance's next start
-   * on.
-   */
-  metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
-  /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
-  boot_report: bootReporting.optional(),
-  /** Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes. */
-  systemd_credentials: z.enum(['yes', 'no']).optional(),
-});
-
-/** The same parameters where some may be reset: `null` takes the default again. */
-const hvParameterChanges = resettable(hvParameters.shape);
-const beParameterChanges = resettable(beParameters.shape);
 
 const reinstallable = {
   osType: z.string().max(255).optional(),
@@ -352,8 +303,6 @@ export type Opcode = z.infer<typeof opcode>;
 export type OpcodeInput = z.input<typeof opcode>;
 export type OpcodeName = Opcode['opcode'];
 export type OpcodeOf<Name extends OpcodeName> = Extract<Opcode, { opcode: Name }>;
-export type HvParameters = z.infer<typeof hvParameters>;
-export type BeParameters = z.infer<typeof beParameters>;
 
 const REDACTED = '<redacted>';
 
@@ -387,19 +336,4 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   if ('installParameters' in full && full.installParameters != null)
     shown['installParameters'] = redactMedium(full.installParameters);
   return shown;
-}
-
-type Resettable<Shape extends z.ZodRawShape> = {
-  [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>>;
-};
-
-function resettable<Shape extends z.ZodRawShape>(
-  shape: Shape,
-): z.ZodObject<Resettable<Shape>, z.core.$strict> {
-  const entries = Object.entries(shape).map(([key, type]) => [
-    key,
-    z.nullable(type as z.ZodType).optional(),
-  ]);
-  // Each key of the shape with its own type, wrapped; fromEntries says string and any.
-  return z.strictObject(Object.fromEntries(entries) as Resettable<Shape>);
 }

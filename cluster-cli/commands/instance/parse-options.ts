@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import type { diskSpec, instanceCreate, instanceModify, nicSpec } from '#shared/contract/opcode.ts';
+import type { diskSpec, nicSpec } from '#shared/contract/machine-parameters.ts';
+import type { instanceCreate, instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';

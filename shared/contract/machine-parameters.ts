@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { bootReporting } from './boot-report.ts';
+import { macAddress } from './primitives.ts';
+import { nicNetwork } from './static-network.ts';
+
+/** What a machine is made of, as an operator gives it: NICs, disks, backend, hypervisor. */
+
+/** A path or a URL. */
+export const source = z.string().min(1).max(4096);
+
+export const nicSpec = z.strictObject({
+  mac: z.union([macAddress, z.literal('auto')]).default('auto'),
+  mode: z.enum(['bridged', 'user']).default('bridged'),
+  /** Bridge on the host, for `bridged`. */
+  link: z.string().max(15).optional(),
+  name: z.string().max(255).optional(),
+  /** For those who read the metadata; what the guest configures is `network`. */
+  ip: z.string().max(64).optional(),
+  network: nicNetwork.optional(),
+});
+export const diskSpec = z.strictObject({
+  sizeBytes: z.number().int().positive(),
+  name: z.string().max(255).optional(),
+});
+
+export const beParameters = z.strictObject({
+  memoryMiB: z.number().int().min(16).max(16_777_216),
+  vcpus: z.number().int().min(1).max(255),
+});
+export const hvParameters = z.strictObject({
+  accel: z.enum(['auto', 'kvm', 'tcg']).optional(),
+  boot_order: z.string().max(64).optional(),
+  cdrom_image_path: source.optional(),
+  kernel_path: source.optional(),
+  initrd_path: source.optional(),
+  kernel_args: z.string().max(2048).optional(),
+  /**
+   * IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach
+   * it.
+   */
+  metadata_hop_limit: z.number().int().min(1).max(255).optional(),
+  /**
+   * Requests a second that the metadata service answers this instance, and how many may come at
+   * once before that counts.
+   */
+  metadata_request_rate: z.number().int().min(1).max(1_000_000).optional(),
+  metadata_request_burst: z.number().int().min(1).max(1_000_000).optional(),
+  /** Connections that it holds open to this instance. */
+  metadata_connections: z.number().int().min(1).max(10_000).optional(),
+  /**
+   * New connections a second that the packet filter lets through, from the instance's next start
+   * on.
+   */
+  metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
+  /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
+  boot_report: bootReporting.optional(),
+  /** Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes. */
+  systemd_credentials: z.enum(['yes', 'no']).optional(),
+});
+
+/** The same parameters where some may be reset: `null` takes the default again. */
+export const hvParameterChanges = resettable(hvParameters.shape);
+export const beParameterChanges = resettable(beParameters.shape);
+
+export type HvParameters = z.infer<typeof hvParameters>;
+export type BeParameters = z.infer<typeof beParameters>;
+
+type Resettable<Shape extends z.ZodRawShape> = {
+  [Key in keyof Shape]: z.ZodOptional<z.ZodNullable<Shape[Key]>>;
+};
+
+function resettable<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): z.ZodObject<Resettable<Shape>, z.core.$strict> {
+  const entries = Object.entries(shape).map(([key, type]) => [
+    key,
+    z.nullable(type as z.ZodType).optional(),
+  ]);
+  // Each key of the shape with its own type, wrapped; fromEntries says string and any.
+  return z.strictObject(Object.fromEntries(entries) as Resettable<Shape>);
+}
