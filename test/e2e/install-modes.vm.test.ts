@@ -4,7 +4,7 @@ import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { firstDiskOf, infoOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 
 /**
@@ -59,20 +59,6 @@ async function must(result: Promise<ProgramResult>): Promise<string> {
   return stdout;
 }
 
-async function info(): Promise<InstanceInfo> {
-  return instanceInfo.parse(
-    JSON.parse(await must(lab.run('gnt-instance', ['info', '--json', NAME]))),
-  );
-}
-
-async function firstDisk(): Promise<string> {
-  return join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw');
-}
-
-async function readOnDisk(path: string): Promise<string> {
-  return (await run('debugfs', ['-R', `cat ${path}`, await firstDisk()])).stdout;
-}
-
 function assertRefused(result: ProgramResult, code: string, text: RegExp): void {
   assert.equal(result.status, 2, result.stderr);
   assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
@@ -122,7 +108,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
       .filter(Boolean)
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
   );
-  const shown = await info();
+  const shown = await infoOf(lab, NAME);
   const [disk] = shown.disks;
   const [nic] = shown.nics;
   const { PATH: path, INSTANCE_CTIME: created, INSTANCE_MTIME: modified, ...rest } = actual;
@@ -144,7 +130,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
     INSTANCE_HV_serial_console: 'True',
     HYPERVISOR: 'kvm',
     DISK_COUNT: '1',
-    DISK_0_PATH: await firstDisk(),
+    DISK_0_PATH: await firstDiskOf(lab, NAME),
     DISK_0_ACCESS: 'rw',
     DISK_0_SIZE: '8',
     DISK_0_UUID: disk?.uuid,
@@ -172,7 +158,7 @@ test("runs a top-level script on the host only when it is trusted, with Ganeti's
     ),
   );
   assert.match(await readFile(environ, 'utf8'), /\0INSTANCE_REINSTALL=1\0/);
-  assert.deepEqual([shown.safeInstall, (await info()).safeInstall], [true, false]);
+  assert.deepEqual([shown.safeInstall, (await infoOf(lab, NAME)).safeInstall], [true, false]);
 });
 
 test('refuses safe-install=no with untrusted scripts, and trusted scripts where the cluster forbids them', async () => {
@@ -208,7 +194,7 @@ test('forces a definition for the host into the appliance, with its environment,
   await must(lab.run('gnt-os', ['modify', '--safe-install', 'required', 'classic']));
   await must(add('-o', 'classic', '-s', '8M', '-O', 'colour=blue'));
 
-  await using disk = await open(await firstDisk());
+  await using disk = await open(await firstDiskOf(lab, NAME));
   const { buffer } = await disk.read(Buffer.alloc(4096), 0, 4096, 0);
   const environment = buffer.toString('utf8').replace(/\0+$/, '');
   for (const line of [
@@ -233,22 +219,22 @@ test('makes disks now and installs later, from each format, with merged paramete
       '--os-parameters-private', 'owner=the janitor', ...secret,
     ), // prettier-ignore
   );
-  const created = await info();
+  const created = await infoOf(lab, NAME);
   assert.equal(created.installState, 'created');
   assert.equal(created.running, null);
 
   assertRefused(await reinstall(), 'SECRETS_NEEDED', /api-key/);
-  assert.equal((await info()).instanceId, created.instanceId);
+  assert.equal((await infoOf(lab, NAME)).instanceId, created.instanceId);
 
   await must(reinstall('-O', 'greeting=Good evening', ...secret));
-  const installed = await info();
+  const installed = await infoOf(lab, NAME);
   assert.equal(installed.installState, 'installed');
   assert.equal(installed.uuid, created.uuid);
   assert.notEqual(installed.instanceId, created.instanceId);
-  assert.match(await readOnDisk('/made-for'), /^qcow2$/m);
-  assert.match(await readOnDisk('/etc/motd'), /^Good evening, from/);
-  assert.equal(await readOnDisk('/etc/gnt-owner'), 'the janitor');
-  assert.equal(await readOnDisk('/etc/gnt-api-key'), SECRET);
+  assert.match(await readOnDisk(lab, NAME, '/made-for'), /^qcow2$/m);
+  assert.match(await readOnDisk(lab, NAME, '/etc/motd'), /^Good evening, from/);
+  assert.equal(await readOnDisk(lab, NAME, '/etc/gnt-owner'), 'the janitor');
+  assert.equal(await readOnDisk(lab, NAME, '/etc/gnt-api-key'), SECRET);
 
   for (const [format, algorithm] of [
     ['zst', 'sha256'],
@@ -259,8 +245,8 @@ test('makes disks now and installs later, from each format, with merged paramete
       .digest('hex');
     const checksum = `${algorithm}:${digest}`;
     await must(reinstall('--os-image', images[format], '--os-image-checksum', checksum, ...secret));
-    assert.match(await readOnDisk('/made-for'), new RegExp(`^${format}$`, 'm'));
-    assert.match(await readOnDisk('/etc/motd'), /^Good evening, from/);
+    assert.match(await readOnDisk(lab, NAME, '/made-for'), new RegExp(`^${format}$`, 'm'));
+    assert.match(await readOnDisk(lab, NAME, '/etc/motd'), /^Good evening, from/);
   }
   await assert.rejects(access(onHost));
 });

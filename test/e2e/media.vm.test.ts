@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import { firstDiskOf, infoOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeBootCdrom } from './support/boot-cdrom.ts';
@@ -48,20 +48,6 @@ async function must(result: Promise<ProgramResult>): Promise<string> {
 
 function reinstall(...options: string[]): Promise<ProgramResult> {
   return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);
-}
-
-async function info(): Promise<InstanceInfo> {
-  return instanceInfo.parse(
-    JSON.parse(await must(lab.run('gnt-instance', ['info', '--json', NAME]))),
-  );
-}
-
-async function firstDisk(): Promise<string> {
-  return join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw');
-}
-
-async function readOnDisk(path: string): Promise<string> {
-  return (await run('debugfs', ['-R', `cat ${path}`, await firstDisk()])).stdout;
 }
 
 /**
@@ -126,7 +112,7 @@ test('a kernel and an initramfs install, then scripts and the package are laid o
       '--install-parameters', `${medium},kernel_args=console=ttyS0 run=first`, NAME,
     ]),
   ); // prettier-ignore
-  const shown = await info();
+  const shown = await infoOf(lab, NAME);
   assert.deepEqual([shown.installState, shown.status], ['installed', 'running']);
   const command = await readFile(`/proc/${shown.running?.pid ?? 0}/cmdline`, 'utf8');
   assert.doesNotMatch(command, /-kernel|run=first/);
@@ -135,9 +121,9 @@ test('a kernel and an initramfs install, then scripts and the package are laid o
     /"mode": ?"run"/,
   );
   await must(lab.run('gnt-instance', ['shutdown', '--timeout=0', NAME]));
-  assert.match(await readOnDisk('/report'), /run=first\n[^]*"mode": ?"install"/);
-  assert.match(await readOnDisk('/etc/motd'), /^Hi, from media/);
-  assert.equal(await readOnDisk('/etc/gnt-owner'), 'the package');
+  assert.match(await readOnDisk(lab, NAME, '/report'), /run=first\n[^]*"mode": ?"install"/);
+  assert.match(await readOnDisk(lab, NAME, '/etc/motd'), /^Hi, from media/);
+  assert.equal(await readOnDisk(lab, NAME, '/etc/gnt-owner'), 'the package');
   const stages = shown.install?.stages.map(({ stage }) => stage) ?? [];
   const order = [
     'create-disks',
@@ -156,13 +142,17 @@ test('a kernel and an initramfs install, then scripts and the package are laid o
   assert.equal(silent.status, 1, silent.stderr);
   assert.match(silent.stderr, /^error\[APPLIANCE_NO_RESULT\]: .*powered off without saying/m);
   assert.match(silent.stderr, /^hint: .*--medium-success=poweroff/m);
-  assert.match(await readOnDisk('/report'), /run=first\n/, 'the old disk is what it was');
+  assert.match(
+    await readOnDisk(lab, NAME, '/report'),
+    /run=first\n/,
+    'the old disk is what it was',
+  );
 
   const alone = ['-o', 'none', '--personalization-package', 'none'];
   await must(reinstall(...mute, ...alone, '--medium-success=poweroff'));
-  assert.match(await readOnDisk('/report'), /run=second mute\n/);
-  assert.equal(await readOnDisk('/etc/motd'), '');
-  const { mediumSuccess, install } = await info();
+  assert.match(await readOnDisk(lab, NAME, '/report'), /run=second mute\n/);
+  assert.equal(await readOnDisk(lab, NAME, '/etc/motd'), '');
+  const { mediumSuccess, install } = await infoOf(lab, NAME);
   assert.equal(mediumSuccess, 'poweroff');
   assert.ok(install?.stages.every(({ stage }) => stage !== 'boot-appliance'));
 });
@@ -172,7 +162,7 @@ test('a cdrom installs from a path, and from a URL through the cache for images'
   const disc = join(lab.paths.root, 'installer.iso');
   await writeFile(disc, makeBootCdrom(text));
   const readSector = async (): Promise<string> => {
-    await using disk = await open(await firstDisk());
+    await using disk = await open(await firstDiskOf(lab, NAME));
     const { buffer } = await disk.read(Buffer.alloc(512), 0, 512, 0);
     return buffer.toString('latin1').replace(/\0+$/, '');
   };
@@ -193,7 +183,9 @@ test('a cdrom installs from a path, and from a URL through the cache for images'
     await must(reinstall('--install-parameters', `cdrom_image_path=${url}`));
     assert.equal(await readSector(), other);
     assert.ok(requests > 0);
-    assert.ok((await info()).install?.stages.some(({ stage }) => stage === 'fetch-image'));
+    assert.ok(
+      (await infoOf(lab, NAME)).install?.stages.some(({ stage }) => stage === 'fetch-image'),
+    );
   } finally {
     server.close();
     server.closeAllConnections();
