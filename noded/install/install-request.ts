@@ -35,6 +35,8 @@ export interface InstallRequest {
   readonly os: OsSelection | null;
   /** Create scripts that run, by where. */
   readonly scripts: ChosenScripts;
+  /** Called right before a script runs on the host. @throws AppError when it may not any more */
+  readonly confirmHostScript: () => Promise<void>;
   /** In force for this installation, wherever it runs a script. */
   readonly parameters: OsParameters;
   /** The instance boots from `installParameters`' medium and installs itself. */

@@ -226,6 +226,7 @@ export class InstallRun {
     const { instance, os, parameters, dumps, isReinstall } = this.#request;
     if (os === null) throw new Error('a host script belongs to an OS definition');
     const { channelCommands, hostCopies } = this.#dependencies;
+    await this.#request.confirmHostScript();
     await using copy = await hostCopies.make(os.definition, digest);
     const log = this.#stages.openLog();
     const commands = await createChannelCommands(channelCommands, instance.name, instance.uuid);

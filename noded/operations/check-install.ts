@@ -13,7 +13,7 @@ import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
-import { refuseBlacklisted, selectOs } from './os-policy.ts';
+import { refuseBlacklisted, type SelectedOs, selectOs } from './os-policy.ts';
 
 type Installable = Pick<
   InstanceRecord,
@@ -34,6 +34,11 @@ type Installable = Pick<
 export interface InstallDecision {
   readonly os: OsSelection | null;
   readonly scripts: ChosenScripts;
+  /**
+   * Judges the script for the host once more: hours may lie between the decision and its turn.
+   * @throws AppError OS_BLACKLISTED, OS_NOT_TRUSTED
+   */
+  readonly confirmHostScript: () => Promise<void>;
   readonly isFromMedium: boolean;
   readonly parameters: OsParameters;
   readonly hooks: readonly HookDocument[];
@@ -131,16 +136,32 @@ async function checkOs(
   const { clusters, hostCopies } = dependencies;
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);
-  if (instance.osType === null) return { os: null, scripts: noScripts, isFromMedium, parameters };
-  const forceVariant = given.forceVariant === true;
-  const { os, policy } = await selectOs(instance.osType, dependencies, { forceVariant });
-  refuseBlacklisted(instance.osType, policy);
-  await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
-  const scripts =
+  const { osType } = instance;
+  if (osType === null) {
+    const confirmHostScript = async (): Promise<void> => {};
+    return { os: null, scripts: noScripts, confirmHostScript, isFromMedium, parameters };
+  }
+  const select = async (): Promise<SelectedOs> => {
+    const selected = await selectOs(osType, dependencies, {
+      forceVariant: given.forceVariant === true,
+    });
+    refuseBlacklisted(osType, selected.policy);
+    return selected;
+  };
+  const choose = ({ os: { definition }, policy }: SelectedOs): ChosenScripts =>
     given.isImport === true
-      ? { ...noScripts, ...requireHelper(os.definition, 'import', policy) }
-      : chooseCreateScripts(os.definition, { ...policy, isSafeInstall: instance.safeInstall });
-  return { os, isFromMedium, parameters, scripts };
+      ? { ...noScripts, ...requireHelper(definition, 'import', policy) }
+      : chooseCreateScripts(definition, { ...policy, isSafeInstall: instance.safeInstall });
+  const selected = await select();
+  const { os, policy } = selected;
+  await checkParametersByOs(os, policy, instance, parameters, hostCopies, given);
+  const confirmHostScript = async (): Promise<void> => {
+    if (choose(await select()).host !== null) return;
+    throw new AppError('OS_NOT_TRUSTED', `OS '${osType}' may run nothing on the host any more`, {
+      hint: `what gnt-os modify and gnt-cluster modify say of it was changed since this began: gnt-os info ${osType}`,
+    });
+  };
+  return { os, isFromMedium, parameters, scripts: choose(selected), confirmHostScript };
 }
 
 async function checkPackage(source: string): Promise<void> {

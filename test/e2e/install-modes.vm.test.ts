@@ -4,7 +4,8 @@ import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { firstDiskOf, infoOf, readOnDisk } from './support/installed.ts';
+import { infoOf } from './support/ask-nodes.ts';
+import { firstDiskOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 
 /**

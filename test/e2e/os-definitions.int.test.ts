@@ -3,7 +3,17 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { addOs, addWords, assertRefused, infoOf, statusOf, succeed } from './support/ask-nodes.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { JobRecord } from '#shared/contract/job.ts';
+import {
+  addOs,
+  addWords,
+  assertRefused,
+  infoOf,
+  jobsOf,
+  statusOf,
+  succeed,
+} from './support/ask-nodes.ts';
 
 /**
  * What an administrator decides about OS definitions and their variants, and what becomes of it, by
@@ -185,4 +195,28 @@ test('modify -C switches the channel for later, and a login is asked for whole',
   assert.doesNotMatch(halves.stderr.replaceAll(/warning.*/g, ''), /half/);
   assert.equal((await infoOf(lab, NAME)).personalizationPackage, null);
   await remove();
+});
+
+test('trust that is taken back while an installation waits for its turn counts for it', async () => {
+  await lab.stopNode();
+  await lab.startNode('--max-installs', '1');
+  const gate = join(lab.paths.osSearchPath[0] ?? '', '../gate');
+  await addOs(lab, 'slow', [`until [ -e '${gate}' ]; do sleep 0.05; done`]);
+  await setOs('slow', { trusted: true });
+  await setOs('pie', { trusted: true });
+  const until = async (name: string, is: (job: JobRecord) => boolean): Promise<void> => {
+    while (!(await jobsOf(lab)).some((job) => job.instance === name && is(job))) await sleep(50);
+  };
+  const first = gnt('instance', ...addWords('slow', 'slow.example.com'));
+  await until('slow.example.com', ({ status }) => status === 'running');
+  const second = gnt('instance', ...addWords('pie+apple', NAME));
+  await until(NAME, ({ waitsBecause }) => Boolean(waitsBecause));
+  await setOs('pie', { trusted: false });
+  await writeFile(gate, '');
+  assert.equal((await first).status, 0);
+  const inWords = /would run on the host, but the OS is not trusted/;
+  assertRefused(await second, 1, 'OS_NOT_TRUSTED', inWords);
+  assert.equal(await madeAs(), '', 'its script did not run');
+  await remove();
+  await statusOf(lab, { opcode: 'INSTANCE_REMOVE', name: 'slow.example.com' });
 });
