@@ -64,6 +64,52 @@ test("ssh speaks through the daemon with the guest's sshd, and leaves no file be
   assert.deepEqual(await readdir(directory), []);
 });
 
+/** What a person's own file may hold for hosts that are nobody's guests. */
+const OWN_CONFIGURATION = `Host *
+  ControlMaster auto
+  ControlPath /tmp/master-%C
+  ControlPersist yes
+  KnownHostsCommand /bin/echo %H ${OTHER}
+  UserKnownHostsFile /dev/null
+  StrictHostKeyChecking no
+  ForwardAgent yes
+  ForwardX11 yes
+  ServerAliveInterval 17
+`;
+
+test("the user's configuration counts, but for another way to be sure of the host", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-config-'));
+  t.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, 'config'), OWN_CONFIGURATION);
+  // The ssh of this host says what it would do; one of 2020 does not know the newest option.
+  const stand = (refuse: string): string => `#!/bin/sh
+PATH=\${PATH#*:}
+${refuse}
+case " $* " in *' -G '*) exec ssh "$@" ;; esac
+exec ssh -G -F '${directory}/config' "$@"
+`;
+  const older = `case "$*" in *nownHostsCommand*)
+  echo 'command-line: line 0: Bad configuration option: knownhostscommand' >&2; exit 255 ;;
+esac`;
+  const effective = async (refuse: string, args: readonly string[]) => {
+    await writeFile(join(directory, 'ssh'), stand(refuse), { mode: 0o755 });
+    const end = await gnt(['ssh', ...args, 'web1'], {
+      PATH: `${directory}:${process.env['PATH']}`,
+    });
+    assert.equal(end.status, 0, end.stderr);
+    return new Map(end.stdout.split('\n').map((line) => line.split(/ (.*)/s) as [string, string]));
+  };
+  const of = (said: ReadonlyMap<string, string>, ...keys: readonly string[]) =>
+    keys.map((key) => said.get(key) ?? 'none');
+  const said = await effective('', []);
+  assert.deepEqual(of(said, 'serveraliveinterval', 'stricthostkeychecking'), ['17', 'true']);
+  assert.deepEqual(of(said, 'controlmaster', 'controlpath'), ['false', 'none']);
+  assert.equal(of(said, 'knownhostscommand')[0], 'none');
+  assert.deepEqual(of(said, 'forwardagent', 'forwardx11'), ['no', 'no']);
+  assert.deepEqual(of(await effective('', ['-A']), 'forwardagent'), ['yes']);
+  assert.deepEqual(of(await effective(older, []), 'controlpath'), ['none']);
+});
+
 test('what an operator accepts are the very keys that the guest was heard to say', async () => {
   const { status, stderr } = await gnt(['modify', '--accept-host-keys', 'web1']);
   assert.equal(status, 0, stderr);

@@ -240,13 +240,16 @@ function addChannel(program: Command, context: Context): void {
     arguments: { ...NAME, command: 'what to run there instead of a shell, after --' },
     summary: 'log in to the guest by SSH, over the channel, with its host keys verified',
     description:
-      'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always. Ends with the status of ssh.',
+      'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always, except that no connection is shared, no KnownHostsCommand asked, no display forwarded, and the agent only with -A. Ends with the status of ssh.',
     options: [
       option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {
         group: 'SSH:',
       }),
       option('-i, --identity <file>', 'private key to log in with', { group: 'SSH:' }),
       option('-p, --port <port>', 'port of sshd in the guest (default 22)', { group: 'SSH:' }),
+      option('-A, --forward-agent', 'let the guest, and its root, use your agent', {
+        group: 'SSH:',
+      }),
     ],
     examples: ['gnt-instance ssh web1', 'gnt-instance ssh web1 -- systemctl --failed'],
   }).action(async (name: string, command: readonly string[], options: SshOptions) => {

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { refusedHostKeys } from '#shared/contract/host-keys.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -18,11 +19,15 @@ export interface SshOptions {
   readonly loginName?: string;
   readonly identity?: string;
   readonly port?: string;
+  readonly forwardAgent?: boolean;
 }
 
 /**
  * `gnt-instance ssh NAME [COMMAND…]`: the host's own ssh, over the channel, with the host keys that
- * the instance's record has; no other key is taken, and none is asked about. Ends with ssh's status.
+ * the instance's record has; no other key is taken, and none is asked about. The user's configuration
+ * counts, but for what would get around that: a master that is there already, and commands that give
+ * more keys; and the agent is for a guest to use only where that was asked for. Ends with ssh's
+ * status.
  * @throws AppError SSH_HOST_KEYS when there are none, HOST_PREREQUISITE without ssh
  */
 export async function runSsh(
@@ -51,6 +56,11 @@ export async function runSsh(
       ...sshOption('CheckHostIP', 'no'),
       ...sshOption('UpdateHostKeys', 'no'),
       ...sshOption('VerifyHostKeyDNS', 'no'),
+      ...(await withoutKnownHostsCommand()),
+      ...sshOption('ControlMaster', 'no'),
+      ...sshOption('ControlPath', 'none'),
+      ...sshOption('ForwardAgent', options.forwardAgent ? 'yes' : 'no'),
+      ...sshOption('ForwardX11', 'no'),
       ...(options.identity === undefined ? [] : ['-i', options.identity]),
       ...['-l', user, '--', info.name, ...command],
     ]);
@@ -79,6 +89,16 @@ export async function runKnownHosts(context: Context, names: readonly string[]):
 function sshOption(key: string, value: string): string[] {
   // ssh replaces what follows a percent sign.
   return ['-o', `${key}=${value.replaceAll('%', '%%')}`];
+}
+
+/** OpenSSH before 8.5 has no such command, and to name it there is an error. */
+async function withoutKnownHostsCommand(): Promise<string[]> {
+  const option = sshOption('KnownHostsCommand', 'none');
+  const isUnknown = await promisify(execFile)('ssh', ['-G', '-F', 'none', ...option, 'any']).then(
+    () => false,
+    ({ stderr }: { readonly stderr?: unknown }) => /bad configuration option/i.test(String(stderr)),
+  );
+  return isUnknown ? [] : option;
 }
 
 function quoteForShell(word: string): string {
