@@ -1,3 +1,5 @@
+import { classifyCloudDocument } from '#shared/contract/cloud-document.ts';
+
 /** Multi-part documents as cloud-init takes them. Pure. */
 
 /**
@@ -22,40 +24,22 @@ export function textPart(type: string, document: string): string {
 }
 
 /**
- * The operator's document: a MIME document becomes a nested part; anything else goes in base64 and cloud-init finds its type
- * by its first line.
+ * The operator's document: a MIME message becomes a nested part, in UTF-8 as cloud-init asks for;
+ * anything else goes in base64, and says its type. What cloud-init knows in no form it gets as
+ * text/plain; noded took that only where nothing of ours was beside it.
  */
 export function operatorsPart(document: Buffer): string {
-  const text = document.toString('latin1');
-  if (/^(content-type|mime-version):/i.test(text) && !/[\x80-\xff]/.test(text)) return text;
+  const found = classifyCloudDocument(document);
+  if (found.kind === 'mime') return found.text;
   const lines = document.toString('base64').match(/.{1,76}/g) ?? [];
   return [
-    `Content-Type: ${contentTypeOf(text)}`,
+    `Content-Type: ${found.kind === 'known' ? found.type : 'text/plain'}`,
     'MIME-Version: 1.0',
     'Content-Transfer-Encoding: base64',
     '',
     ...lines,
     '',
   ].join('\r\n');
-}
-
-/**
- * First lines that cloud-init knows (cloudinit/handlers/__init__.py); text/plain lets it look for
- * itself.
- */
-function contentTypeOf(text: string): string {
-  const known: readonly (readonly [string, string])[] = [
-    ['#cloud-config-archive', 'text/cloud-config-archive'],
-    ['#cloud-config', 'text/cloud-config'],
-    ['#cloud-boothook', 'text/cloud-boothook'],
-    ['#include-once', 'text/x-include-once-url'],
-    ['#include', 'text/x-include-url'],
-    ['#part-handler', 'text/part-handler'],
-    ['## template: jinja', 'text/jinja2'],
-    ['#!', 'text/x-shellscript'],
-    ['\x1f\x8b', 'application/gzip'],
-  ];
-  return known.find(([start]) => text.startsWith(start))?.[1] ?? 'text/plain';
 }
 
 export function multipart(parts: readonly string[]): string {

@@ -4,7 +4,7 @@ import { multipart, operatorsPart } from './multi-part.ts';
 
 /**
  * cloud-init's vendor-data: the operator's document and, after it, the service's own part. Always
- * ASCII, as OpenStack's flavour carries it in JSON. Empty when there is neither.
+ * UTF-8, as OpenStack's flavour carries it in JSON. Empty when there is neither.
  */
 export function vendorData(view: ServedView): Buffer {
   const operators = Buffer.from(view.vendorData ?? '', 'base64');

@@ -10,6 +10,7 @@ import {
   refuseUnservedNetworkConfig,
   withoutEc2Look,
 } from './cloud-init-datasource.ts';
+import { refuseLostDocuments } from './lost-documents.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { chosenFormat, mergeImage, mergePackage, noPackage } from './merge-content.ts';
 import { sortHooks } from './hook-files.ts';
@@ -103,6 +104,7 @@ export function planNewInstance(
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
   refuseUnservedNetworkConfig(record);
+  refuseLostDocuments(record, record);
   return record;
 }
 

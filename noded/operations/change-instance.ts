@@ -7,6 +7,7 @@ import { refuseUnservedNetworkConfig } from '../instances/cloud-init-datasource.
 import { acceptHostKeys } from '../instances/host-keys.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
+import { refuseLostDocuments } from '../instances/lost-documents.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
@@ -109,6 +110,10 @@ export function modifyInstanceHandler(
         });
       }
       if (changesDatasource(opcode)) refuseUnservedNetworkConfig(planned);
+      refuseLostDocuments(
+        planned,
+        definedOf(opcode, ['userData', 'vendorData', 'dialects', 'hvparams']),
+      );
       return async (context) => {
         const changed = await instances.update(instance.uuid, (current) =>
           applyChanges(current, opcode),

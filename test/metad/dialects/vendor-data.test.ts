@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { vendorData } from '../../../metad/dialects/vendor-data.ts';
 import { renderOpenstack } from '../../../metad/dialects/openstack.ts';
 import { parseView } from '../../../metad/view/served-view.ts';
@@ -11,6 +12,17 @@ function vendorDataFor(
 ): string {
   const encoded = document === null ? null : Buffer.from(document).toString('base64');
   return vendorData(parseView(exampleView({ vendorData: encoded, dialects }))).toString();
+}
+
+function openstackVendorData(document: string | Buffer | null): string {
+  const encoded = document === null ? null : Buffer.from(document).toString('base64');
+  const view = parseView(exampleView({ vendorData: encoded }));
+  const leaf = renderOpenstack(view, '').get('vendor_data.json');
+  const value = JSON.parse(leaf?.kind === 'fixed' ? leaf.body.toString() : '') as Record<
+    string,
+    string
+  >;
+  return value['cloud-init'] ?? '';
 }
 
 test('without an operator’s document it reports each boot and tells its result', () => {
@@ -36,7 +48,8 @@ test('an operator’s document is in a part of its own before ours, of the right
     ['#cloud-config\nlocale: C\n', 'text/cloud-config'],
     ['#!/bin/sh\n', 'text/x-shellscript'],
     ['#include\nhttp://x/\n', 'text/x-include-url'],
-    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), 'application/gzip'],
+    [gzipSync('#!/bin/sh\n'), 'application/gzip'],
+    [Buffer.from([0x1f, 0x8b, 8, 0, 255]), 'text/plain'],
   ];
   for (const [document, type] of types) {
     const text = vendorDataFor(document);
@@ -55,11 +68,28 @@ test('a MIME document is nested as it is, and never meets our boundary', () => {
   assert.match(text, /boundary="GNTVENDORDATAX"/);
 });
 
+test('what cloud-init takes for MIME is nested, however it begins and whether it is compressed', () => {
+  const message = 'MIME-Version: 1.0\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n: grün\n';
+  const given = [
+    message,
+    gzipSync(message),
+    `X-Tool: any\n${message}`,
+    `From anna Sun Nov 22 13:00:00 2026\n${message}`,
+    `Content-Transfer-Encoding: 8bit\n${message}`,
+  ];
+  for (const document of given) {
+    const [, part = ''] = vendorDataFor(document).split('--GNTVENDORDATA\r\n');
+    assert.ok(part.endsWith(`${message}\r\n`), part);
+    const carried = openstackVendorData(document);
+    assert.ok(carried.includes(`${message}\r\n--GNTVENDORDATA\r\n`), carried);
+  }
+});
+
+test('a script that writes a message is a script', () => {
+  const part = vendorDataFor('#!/bin/sh\nprintf "MIME-Version: 1.0" | sendmail anna\n');
+  assert.match(part, /^Content-Type: text\/x-shellscript\r$/m);
+});
+
 test('OpenStack’s flavour carries it below the key that cloud-init reads', () => {
-  const leaf = renderOpenstack(parseView(exampleView()), '').get('vendor_data.json');
-  const value = JSON.parse(leaf?.kind === 'fixed' ? leaf.body.toString() : '') as Record<
-    string,
-    string
-  >;
-  assert.match(value['cloud-init'] ?? '', /^Content-Type: multipart\/mixed[^]*#cloud-config\n/);
+  assert.match(openstackVendorData(null), /^Content-Type: multipart\/mixed[^]*#cloud-config\n/);
 });

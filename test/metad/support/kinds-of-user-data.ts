@@ -79,9 +79,13 @@ export const KINDS_RAN = [
 ];
 
 /** As an operator may give it: several documents, none of which may get lost beside ours. */
-export const MULTIPART_VENDOR_DATA = multipart([
+const VENDOR_PARTS = multipart([
   { type: 'text/cloud-boothook', content: `#cloud-boothook\n${RUN('vendor boothook')}` },
   { type: 'text/cloud-config', content: `#cloud-config\nruncmd: [echo unused]\n` },
   { type: 'text/x-shellscript', content: RUN('vendor script') },
 ]);
+/** Compressed as Terraform does it, another header first, and not all of it ASCII. */
+export const MULTIPART_VENDOR_DATA = gzipSync(
+  Buffer.concat([Buffer.from('X-Written-By: Jürgen\n'), VENDOR_PARTS]),
+);
 export const VENDOR_RAN = ['vendor boothook', 'vendor script'];

@@ -138,7 +138,7 @@ test('a plan holds no OS parameter, public ones neither', () => {
 });
 
 test('what an API shows of an instance has no private value, no secret and no document', () => {
-  const document = Buffer.from('DOCUMENT').toString('base64');
+  const document = Buffer.from('#!DOCUMENT').toString('base64');
   const record = instanceRecord({
     osParameters: { a: 'shown' },
     osParametersPrivate: { b: 'HIDDEN' },

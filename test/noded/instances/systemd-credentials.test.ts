@@ -82,7 +82,7 @@ test('neither user data, nor parameters, nor metadata of the operator are among 
     instanceRecord({
       communication: true,
       userData: Buffer.from(secret).toString('base64'),
-      vendorData: Buffer.from(secret).toString('base64'),
+      vendorData: Buffer.from(`#!${secret}`).toString('base64'),
       metadata: { role: secret },
       osParameters: { a: secret },
       osParametersPrivate: { b: secret },

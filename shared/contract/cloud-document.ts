@@ -1,0 +1,56 @@
+import { isUtf8 } from 'node:buffer';
+import { gunzipSync } from 'node:zlib';
+
+/** What an operator's user or vendor data is to cloud-init. */
+export type CloudDocument =
+  /** A message; the text of a compressed one is unpacked. */
+  | { readonly kind: 'mime'; readonly text: string }
+  /** One that cloud-init knows by its beginning, as it is or compressed. */
+  | { readonly kind: 'known'; readonly type: string }
+  /** Nothing that cloud-init would carry out. */
+  | { readonly kind: 'foreign'; readonly why: string };
+
+/** Where cloud-init looks for `mime-version:` (cloudinit/user_data.py, `convert_string`). */
+const MIME_WITHIN_BYTES = 4096;
+/** What a compressed document may unpack to: four times the longest that comes as it is. */
+const MAX_UNPACKED_BYTES = 4 * 1024 * 1024;
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+/** Beginnings that cloud-init knows (cloudinit/handlers/__init__.py), longer ones first. */
+const KNOWN: readonly (readonly [string, string])[] = [
+  ['#cloud-config-archive', 'text/cloud-config-archive'],
+  ['#cloud-config-jsonp', 'text/cloud-config-jsonp'],
+  ['#cloud-config', 'text/cloud-config'],
+  ['#cloud-boothook', 'text/cloud-boothook'],
+  ['#include-once', 'text/x-include-once-url'],
+  ['#include', 'text/x-include-url'],
+  ['#part-handler', 'text/part-handler'],
+  ['## template: jinja', 'text/jinja2'],
+  ['#!', 'text/x-shellscript'],
+];
+
+/** Looks at a document as cloud-init does. Pure. */
+export function classifyCloudDocument(document: Buffer): CloudDocument {
+  const isCompressed = document.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC);
+  const plain = isCompressed ? unpack(document) : document;
+  if (typeof plain === 'string') return { kind: 'foreign', why: plain };
+  const head = plain.subarray(0, MIME_WITHIN_BYTES).toString('latin1').toLowerCase();
+  const start = head.trimStart();
+  const known = KNOWN.find(([beginning]) => start.startsWith(beginning))?.[1];
+  if (known !== undefined)
+    return { kind: 'known', type: isCompressed ? 'application/gzip' : known };
+  // Without a version too, where it is plain what the first line is: inside of ours it needs none.
+  if (!head.includes('mime-version:') && !head.startsWith('content-type:'))
+    return { kind: 'foreign', why: 'it begins with nothing that cloud-init knows' };
+  if (!isUtf8(plain)) return { kind: 'foreign', why: 'it is a MIME message that is not in UTF-8' };
+  return { kind: 'mime', text: plain.toString('utf8') };
+}
+
+/** @returns in words why it cannot be unpacked */
+function unpack(document: Buffer): Buffer | string {
+  try {
+    return gunzipSync(document, { maxOutputLength: MAX_UNPACKED_BYTES });
+  } catch (error) {
+    const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+    return isTooLarge ? 'it is compressed and has more than 4 MiB' : 'its gzip is damaged';
+  }
+}
