@@ -17,15 +17,22 @@ reporting:
     retries: 1
 `;
 
+/** In the words of the webhook. */
+const BOOT_GOES_ON = `tell("boot/events", b"{\\"name\\": \\"modules-final\\", \\"event_type\\": \\"start\\"}")\n`;
+
 /**
  * Events have no error texts, and none of a fault before the webhook was set up: the status file
  * has. A boothook is what vendor-data can have run in every boot (its per-boot scripts are written
  * down and not run), and it runs too early to wait for the end; so it leaves a script for the last
  * stage, whose service lets it wait in the background. What phone_home would say is said here: that
  * the guest is up, its SSH host keys, and whom the operator's keys let in. Python is there, since
- * cloud-init is written in it.
+ * cloud-init is written in it. It asks for a session token first, and goes without where there is
+ * none to be had.
+ *
+ * @param isAlone nobody else tells the host anything: it first says that a boot goes on, so that
+ *   nobody takes `ready` for the end of it
  */
-const TELL_RESULT = `#cloud-boothook
+const tellResult = (isAlone: boolean): string => `#cloud-boothook
 #!/bin/sh
 scripts=/var/lib/cloud/scripts/per-boot
 mkdir -p "$scripts"
@@ -40,6 +47,8 @@ cat >"$scripts/gnt-tell-result" <<'END'
   done
   exec python3 -c '
 import glob, time, urllib.parse, urllib.request
+service = "${SERVICE_URL}/"
+agent = {"User-Agent": "Cloud-Init/per-boot"}
 def read(path):
     try:
         with open(path, "rb") as file:
@@ -56,15 +65,23 @@ for path in ["/etc/cloud/cloud.cfg"] + sorted(glob.glob("/etc/cloud/cloud.cfg.d/
     except Exception:
         pass
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def ask(path, body, method, headers):
+    request = urllib.request.Request(service + path, body, {**agent, **headers}, method=method)
+    return opener.open(request, None, 10).read()
+def token():
+    try:
+        lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
+        got = ask("latest/api/token", b"", "PUT", lifetime)
+        return {"X-aws-ec2-metadata-token": got.decode()}
+    except OSError:
+        return {}
 def tell(path, body):
-    url = "${SERVICE_URL}/ganeti/latest/" + path
-    request = urllib.request.Request(url, body, {"User-Agent": "Cloud-Init/per-boot"})
     for pause in (1, 2, 4, 8, 0):
         try:
-            return opener.open(request, None, 10)
+            return ask("ganeti/latest/" + path, body, "POST", token())
         except OSError:
             time.sleep(pause)
-tell("ready", urllib.parse.urlencode(form).encode())
+${isAlone ? BOOT_GOES_ON : ''}tell("ready", urllib.parse.urlencode(form).encode())
 tell("boot/status", read("/run/cloud-init/status.json"))
 '
 ) </dev/null >/dev/null 2>&1 &
@@ -82,5 +99,10 @@ export function bootReportParts(
 ): readonly string[] {
   if (!isDialectServed(view, 'ganeti')) return [];
   if ((view.bootReport ?? 'vendor-data') !== place) return [];
-  return [textPart('cloud-config', REPORTING), textPart('cloud-boothook', TELL_RESULT)];
+  // The webhook cannot send a token, and each refusal would be a warning in the guest's verdict.
+  const isAlone = view.metadataToken === 'required';
+  return [
+    ...(isAlone ? [] : [textPart('cloud-config', REPORTING)]),
+    textPart('cloud-boothook', tellResult(isAlone)),
+  ];
 }

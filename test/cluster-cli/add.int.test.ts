@@ -195,6 +195,7 @@ test('--wait-ready says at once that a guest cannot say that it is up', async ()
     [{ cloudInit: ec2 }, /EC2 reads no vendor-data/],
     [{ communication: false }, /channel is off/],
     [{ dialects: ['nocloud'] }, /dialect ganeti is not served/],
+    [{ metadataToken: 'required', seedDisk: false }, /NoCloud sends no session token/],
   ];
   for (const [fields, reason] of cases) {
     lab.daemon.instances.length = 0;

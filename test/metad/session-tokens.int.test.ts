@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { run } from '#shared/process/run.ts';
 import { ChannelLab } from './support/channel-lab.ts';
 import type { Guest } from './support/channel-lab.ts';
+import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
 import { exampleView, installingView } from './support/view-fixture.ts';
 
@@ -37,6 +42,8 @@ let lab: ChannelLab;
 let guest: Guest;
 let neighbour: Guest;
 let revision = 1;
+/** The number of the last event that was looked at. */
+let heard = 0;
 
 before(async () => {
   lab = await ChannelLab.create();
@@ -102,6 +109,37 @@ test('there is a token to be had where the ec2 dialect is not served', async () 
   assert.equal(await statusOf('/ganeti/latest/meta_data.json', 'GET', token), 200);
   assert.equal(await statusOf('/latest/meta-data/', 'GET', token), 404);
 });
+
+/** What the boothook leaves for the last stage, without its wait for the end of a boot. */
+function tellingScript(vendorData: string): string {
+  return /python3 -c '\n([^']*)'\n/.exec(vendorData)?.[1] ?? assert.fail(vendorData);
+}
+
+for (const metadataToken of ['required', 'optional'] as const) {
+  test(`a guest tells the end of its boot where tokens are ${metadataToken}`, async (t) => {
+    const dialects = ['ganeti', 'nocloud'] as const;
+    const view = exampleView({ dialects: [...dialects], metadataToken });
+    await serve(view);
+    const path = `/v1/instances/${view.uuid}/tree/nocloud/vendor-data`;
+    const vendorData = (await lab.control('GET', path)).body.toString();
+    // Each of the webhook's refusals would be a warning in the guest's verdict.
+    assert.equal(/webhook/.test(vendorData), metadataToken === 'optional');
+    const root = await mkdtemp(join(tmpdir(), 'gnt-told-'));
+    t.after(() => rm(root, { recursive: true }));
+    const status = join(root, 'status.json');
+    await writeFile(status, '{"v1": {"init": {"errors": ["told"], "start": 1, "finished": 2}}}');
+    const script = tellingScript(vendorData).replace('/run/cloud-init/status.json', status);
+    await run('ip', ['netns', 'exec', guest.namespace, 'python3', '-c', script]);
+    const said = await eventsUntil(lab, heard, (some) =>
+      some.some(({ event }) => event.type === 'boot-result'),
+    );
+    heard = said.at(-1)?.sequence ?? 0;
+    const ofBoots = ['boot', 'ready', 'boot-result'];
+    const types = said.map(({ event }) => event.type).filter((type) => ofBoots.includes(type));
+    const alone = metadataToken === 'required' ? ['boot'] : [];
+    assert.deepEqual(types, [...alone, 'ready', 'boot-result']);
+  });
+}
 
 test('an appliance needs no token', async () => {
   await serve(installingView({ metadataToken: 'required' }));

@@ -122,7 +122,8 @@ interface Silence {
 }
 
 /** Why a guest with a stock cloud-init will never say that it is up; null when it can. */
-function whySilent({ communication, dialects, cloudInit, hvparams }: InstanceInfo): Silence | null {
+function whySilent(info: InstanceInfo): Silence | null {
+  const { communication, dialects, cloudInit, hvparams, seedDisk, metadataToken } = info;
   if (!communication) {
     return {
       reason: 'its channel is off in normal runs',
@@ -139,6 +140,12 @@ function whySilent({ communication, dialects, cloudInit, hvparams }: InstanceInf
     return {
       reason: 'its cloud-init is not asked to (boot_report=no)',
       hint: 'take it back with gnt-instance modify -H boot_report=default',
+    };
+  }
+  if (metadataToken === 'required' && !seedDisk && cloudInit.datasource !== 'Ec2') {
+    return {
+      reason: `cloud-init with ${cloudInit.datasource ?? 'no datasource'} sends no session token, which is required here, and reads nothing`,
+      hint: 'give --seed-disk yes, or ec2 first in --dialects with -H boot_report=user-data; or --metadata-token optional',
     };
   }
   if (cloudInit.datasource !== 'Ec2' || hvparams.boot_report === 'user-data') return null;

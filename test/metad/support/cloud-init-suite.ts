@@ -209,10 +209,19 @@ export function testCloudInit(release: CloudInitRelease): void {
     });
 
     test('stock cloud-init completes all stages with EC2 where tokens are required', async () => {
-      view = { ...view, revision: 2, metadataToken: 'required', instanceId: AWS_UUID };
+      const asked = { metadataToken: 'required', bootReport: 'user-data' } as const;
+      view = { ...view, ...asked, revision: 2, instanceId: AWS_UUID };
       await lab.put(view);
       await assertFirstBoot(AWS, /^DataSourceEc2/);
       await assertQueries(['meta-data', 'tags', 'instance', 'role']);
+      const said = await eventsUntil(lab, 0, (some) =>
+        some.some(({ event }) => event.type === 'boot-result'),
+      );
+      // Of stages nobody tells, as the webhook has no token; of how they ended the script has one.
+      const ended = said.flatMap(({ event }) =>
+        event.type === 'boot-result' ? [event.result] : [],
+      );
+      assert.equal(ended[0]?.errors.length, failing.length);
     });
 
     test('a guest with the seed disk gets its users, keys and user data while the channel is away', async (t) => {
