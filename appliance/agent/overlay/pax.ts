@@ -3,13 +3,15 @@ import { AppError } from '#shared/errors/app-error.ts';
 /** Values are bytes: names and extended attributes need not be text. */
 export type PaxRecords = Map<string, Buffer>;
 
+const COMMA = Buffer.from(',');
+
 /**
  * Parses the records `<length> <key>=<value>\n` of a pax header. What counts is the last of a key;
  * the stretches of a map of holes are all of them, with commas between.
  * @throws AppError PACKAGE_INVALID
  */
 export function parsePax(bytes: Buffer): PaxRecords {
-  const records: PaxRecords = new Map();
+  const records = new Map<string, Buffer[]>();
   for (let offset = 0; offset < bytes.length;) {
     const space = bytes.indexOf(0x20, offset);
     const digits = space < 0 ? '' : bytes.toString('latin1', offset, space);
@@ -28,10 +30,11 @@ export function parsePax(bytes: Buffer): PaxRecords {
     const former = key.startsWith('GNU.sparse.') ? records.get(key) : undefined;
     // A map of holes begins anew with some of its keys; these two make one, stretch by stretch.
     if (former && !/^GNU\.sparse\.(offset|numbytes)$/.test(key)) throw twice();
-    records.set(key, former ? Buffer.concat([former, Buffer.from(','), value]) : value);
+    if (former) former.push(COMMA, value);
+    else records.set(key, [value]);
     offset = end;
   }
-  return records;
+  return new Map([...records].map(([key, values]) => [key, Buffer.concat(values)]));
 }
 
 function twice(): AppError {

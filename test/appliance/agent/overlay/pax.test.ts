@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parsePax } from '../../../../appliance/agent/overlay/pax.ts';
+
+function record(key: string, value: string): string {
+  const rest = ` ${key}=${value}\n`;
+  let length = rest.length;
+  while (String(length).length + rest.length !== length)
+    length = String(length).length + rest.length;
+  return `${length}${rest}`;
+}
+
+test('the stretches of a map of holes are joined, and of another key the last one counts', () => {
+  const text = [
+    record('GNU.sparse.offset', '0'),
+    record('GNU.sparse.numbytes', '5'),
+    record('path', 'a'),
+    record('GNU.sparse.offset', '512'),
+    record('GNU.sparse.numbytes', ''),
+    record('path', 'b'),
+  ].join('');
+  const records = [...parsePax(Buffer.from(text))].map(([key, value]) => [key, value.toString()]);
+  assert.deepEqual(records, [
+    ['GNU.sparse.offset', '0,512'],
+    ['GNU.sparse.numbytes', '5,'],
+    ['path', 'b'],
+  ]);
+});
+
+test('a map of many stretches takes the time of its length, not of its square', () => {
+  const measure = (stretches: number): number => {
+    const bytes = Buffer.from(record('GNU.sparse.offset', '123456789').repeat(stretches));
+    const times = Array.from({ length: 3 }, () => {
+      const startMs = performance.now();
+      assert.equal(parsePax(bytes).get('GNU.sparse.offset')?.length, stretches * 10 - 1);
+      return performance.now() - startMs;
+    });
+    return Math.min(...times);
+  };
+  measure(1000);
+  const [few, many] = [measure(2000), measure(32_000)];
+  // Sixteen times as many: 256 times as long, were they joined one by one.
+  assert.ok(many < 64 * few, `${many} ms, ${few} ms`);
+});
