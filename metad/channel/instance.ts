@@ -10,7 +10,7 @@ import {
   MAX_RENDERED_SITES,
   UNANSWERED_BEYOND_CONNECTIONS,
 } from '../config/limits.ts';
-import type { ServedView } from '../view/served-view.ts';
+import { redactView, type ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { Exclusion } from './exclusion.ts';
 import { RenderedSites } from './rendered-sites.ts';
@@ -33,6 +33,7 @@ export class Instance {
   #password = '';
   #extraLeaves: SiteState['extraLeaves'];
   #site: Site | undefined;
+  #redactedSite: Site | undefined;
   #tokens: SessionTokens | undefined;
   #requestBucket: TokenBucket | undefined;
   #toGuest: ByteQueue | undefined;
@@ -178,16 +179,17 @@ export class Instance {
 
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
-    let site = this.#site;
-    if (!site) {
-      site = this.#site = new Site(this.#view, this.siteState);
-      if (!this.#isEnded) this.#rendered.add(this);
-    }
-    return site.find(address);
+    return (this.#site ??= this.#render(this.#view)).find(address);
+  }
+
+  /** What the guest would get, with private and secret values masked. @throws RenderFailure */
+  findRedacted(address: Address): Resource | undefined {
+    return (this.#redactedSite ??= this.#render(redactView(this.#view))).find(address);
   }
 
   forgetRendered(): void {
     this.#site = undefined;
+    this.#redactedSite = undefined;
   }
 
   /** @param extraLeaves what is served beside the new view */
@@ -244,8 +246,13 @@ export class Instance {
     for (const wake of [...(this.#changeListeners ?? [])]) wake();
   }
 
+  #render(view: ServedView): Site {
+    if (!this.#isEnded) this.#rendered.add(this);
+    return new Site(view, this.siteState);
+  }
+
   #forget(): void {
-    this.#site = undefined;
+    this.forgetRendered();
     this.#rendered.delete(this);
   }
 }

@@ -10,12 +10,11 @@ import type { EventLog } from '../channel/event-log.ts';
 import type { Instance } from '../channel/instance.ts';
 import type { InstanceDirectory } from '../channel/registry.ts';
 import { resolveAddress } from '../dialects/address.ts';
-import { Site } from '../dialects/site.ts';
 import { readBody } from '../http/request-body.ts';
 import { parseRequestTarget } from '../http/request-target.ts';
 import { serveQueueRead, serveQueueWrite } from '../http/serve-queue.ts';
 import { MAX_VIEW_BYTES } from '../config/limits.ts';
-import { parseView, redactView } from '../view/served-view.ts';
+import { parseView } from '../view/served-view.ts';
 import { streamEvents } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -149,13 +148,11 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
   });
 }
 
-/** What the guest would get, with private and secret values masked. */
 function showTree(context: RouterContext, instance: Instance): void {
   const raw = context.path.replace(/^\/v1\/instances\/[^/]*\/tree/, '');
   const target = parseRequestTarget(raw === '' ? '/' : raw);
   const address = target && resolveAddress(target.path);
-  const site = new Site(redactView(instance.view), instance.siteState);
-  const resource = address && site.find(address);
+  const resource = address && instance.findRedacted(address);
   if (!resource) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
   if (resource.kind === 'live') {
     context.type = 'text/plain';

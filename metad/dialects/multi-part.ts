@@ -2,9 +2,11 @@ import { classifyCloudDocument } from '#shared/contract/cloud-document.ts';
 
 /** Multi-part documents as cloud-init takes them. Pure. */
 
+import { createHash } from 'node:crypto';
+
 /**
- * Fixed, so that equal views give equal bytes and ETags; a document that contains it gets a longer
- * one.
+ * Fixed, so that equal views give equal bytes and ETags. Where a document contains it, the
+ * documents' digest follows, which none of them can contain as well.
  */
 const BOUNDARY = 'GNTVENDORDATA';
 
@@ -43,8 +45,15 @@ export function operatorsPart(document: Buffer): string {
 }
 
 export function multipart(parts: readonly string[]): string {
-  let boundary = BOUNDARY;
-  while (parts.some((part) => part.includes(boundary))) boundary += 'X';
+  const isTaken = parts.some((part) => part.includes(BOUNDARY));
+  const boundary = isTaken ? `${BOUNDARY}${digestOf(parts)}` : BOUNDARY;
   const body = parts.map((part) => `--${boundary}\r\n${part}\r\n`).join('');
   return `Content-Type: multipart/mixed; boundary="${boundary}"\r\nMIME-Version: 1.0\r\n\r\n${body}--${boundary}--\r\n`;
+}
+
+/** With the boundary's own name no longer than the 70 characters that a boundary may have. */
+function digestOf(parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest('hex').slice(0, 32);
 }

@@ -36,3 +36,18 @@ test('an instance that has ended takes no place among the rendered ones', () => 
   gone.find(address);
   assert.equal(served.find(address), first);
 });
+
+test('what an operator is shown is rendered once, apart from what the guest gets, until it changes', () => {
+  const path = resolveAddress('ganeti/latest/os/parameters.json');
+  assert.ok(path);
+  const instance = new Instance(parseView(exampleView()), systemClock);
+  const shown = instance.findRedacted(path);
+  assert.ok(shown);
+  assert.equal(instance.findRedacted(path), shown);
+  const bodyOf = (found: typeof shown | undefined): string =>
+    found?.kind === 'content' ? found.body.toString() : '';
+  assert.match(bodyOf(instance.find(path)), /S3CRET/);
+  assert.doesNotMatch(bodyOf(shown), /S3CRET|KEY123/);
+  instance.replaceView(parseView(exampleView({ revision: 2 })));
+  assert.notEqual(instance.findRedacted(path), shown);
+});

@@ -65,7 +65,18 @@ test('a MIME document is nested as it is, and never meets our boundary', () => {
   const text = vendorDataFor(
     'Content-Type: multipart/mixed; boundary="GNTVENDORDATA"\n\n--GNTVENDORDATA--\n',
   );
-  assert.match(text, /boundary="GNTVENDORDATAX"/);
+  assert.match(text, /boundary="GNTVENDORDATA[0-9a-f]{32}"/);
+  const [, inner = ''] = /boundary="(GNTVENDORDATA[0-9a-f]+)"/.exec(text) ?? [];
+  assert.match(vendorDataFor(`Content-Type: text/plain\n\n--${inner}\n`), /boundary="GNT/);
+  assert.notEqual(/boundary="(\w+)"/.exec(vendorDataFor(text))?.[1], inner);
+});
+
+test('a document of near boundaries costs no more than another, and the boundary stays one', () => {
+  const start = 'Content-Type: text/plain\n\n';
+  const text = vendorDataFor(`${start}GNTVENDORDATA${'X'.repeat(16_384)}`);
+  const [, boundary = ''] = /boundary="(\w+)"/.exec(text) ?? [];
+  assert.ok(boundary.length <= 70, `${boundary.length} characters, each found by another search`);
+  assert.equal(text.split(boundary).length - 1, 5);
 });
 
 test('what cloud-init takes for MIME is nested, however it begins and whether it is compressed', () => {
