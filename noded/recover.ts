@@ -21,7 +21,7 @@ export interface RecoverDependencies {
   readonly orphans: Orphans;
   readonly guestReports: Pick<GuestReports, 'follow'>;
   readonly instances: InstanceRepository;
-  readonly disks: Pick<InstanceDisks, 'settle'>;
+  readonly disks: Pick<InstanceDisks, 'settle' | 'removeSeed'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
@@ -83,11 +83,15 @@ async function failInterruptedInstalls({
   }
 }
 
-/** What a reinstallation left beside its instance's disks; of that, only the record knows more. */
+/**
+ * What was left beside an instance's disks: by a reinstallation, of which only the record knows
+ * more, and by a start that was killed.
+ */
 async function settleDisks({ instances, disks, owns, logger }: RecoverDependencies): Promise<void> {
   for (const instance of await instances.list()) {
     if (!owns(instance.primaryNode)) continue;
     try {
+      await disks.removeSeed(instance);
       const files = await disks.settle(instance);
       if (files.length > 0) logger.warn('disks.settled', { instance: instance.name, files });
     } catch (error) {

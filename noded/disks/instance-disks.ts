@@ -67,6 +67,13 @@ export interface InstanceDisks {
   ): InstallDisks & Disposable;
   /** @see settleDisks */
   settle(instance: Pick<InstanceRecord, 'uuid' | 'instanceId'>): Promise<readonly string[]>;
+  /** Where its seed disk is while its machine is being started. */
+  seedPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
+  /**
+   * Takes the name from the seed disk, which holds the user's data: who opened it, has it. It is no
+   * error when there is none.
+   */
+  removeSeed(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
   /**
@@ -80,6 +87,8 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
   const dirOf = (instance: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, instance.uuid);
   const pathOf = (instance: InstanceRecord, index: number): string =>
     diskPath(dirOf(instance), index);
+  const seedPathOf = (instance: Pick<InstanceRecord, 'uuid'>): string =>
+    join(dirOf(instance), 'seed.img');
   const freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(disksDir);
     return bavail * bsize;
@@ -140,6 +149,8 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       const isEnough = unclaimed >= neededBytes + MIN_FREE_BYTES;
       return { isEnough, neededBytes, freeBytes: unclaimed };
     },
+    seedPathOf,
+    removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
     settle: ({ uuid, instanceId }) => settleDisks(dirOf({ uuid }), instanceId),
     activate: (instance) =>
       Promise.all(

@@ -1,6 +1,4 @@
-import { rm } from 'node:fs/promises';
 import { totalmem } from 'node:os';
-import { join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -102,8 +100,11 @@ class KeeperRunner implements InstanceRunner {
   }
 
   async start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
-    const { keeper, views, chooseAccelerator } = this.#dependencies;
+    const { keeper, views, disks, chooseAccelerator } = this.#dependencies;
     const { uuid } = instance;
+    await using leftovers = new AsyncDisposableStack();
+    // QEMU has it open, or was not started.
+    leftovers.defer(() => disks.removeSeed(instance));
     const accelerator = await chooseAccelerator(instance.hvparams.accel ?? 'auto', context);
     await keeper.start({
       instance,
@@ -172,11 +173,6 @@ class KeeperRunner implements InstanceRunner {
     }
   }
 
-  /** Where the seed disk is while the machine runs. */
-  #seedPath(instance: InstanceRecord): string {
-    return join(this.#dependencies.disks.pathOf(instance, 0), '..', 'seed.img');
-  }
-
   async #makeSpec(
     instance: InstanceRecord,
     accelerator: Accelerator,
@@ -190,10 +186,9 @@ class KeeperRunner implements InstanceRunner {
       serial: diskSerial(index),
       readOnly: false,
     }));
-    await rm(this.#seedPath(instance), { force: true });
     if (instance.communication && instance.seedDisk) {
       await this.#writeSeed(instance);
-      machineDisks.push({ path: this.#seedPath(instance), serial: 'cidata', readOnly: true });
+      machineDisks.push({ path: disks.seedPathOf(instance), serial: 'cidata', readOnly: true });
     }
     return {
       uuid: instance.uuid,
@@ -212,13 +207,13 @@ class KeeperRunner implements InstanceRunner {
 
   /** The documents are metad's own: what the disk says and what the service says cannot differ. */
   async #writeSeed(instance: InstanceRecord): Promise<void> {
-    const { metad } = this.#dependencies;
+    const { disks, metad } = this.#dependencies;
     const read = async (name: keyof SeedDocuments): Promise<Buffer> => {
       const answer = await metad.tree(instance.uuid, `nocloud/${name}`);
       if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${name}`);
       return answer.body;
     };
-    await writeSeedDisk(this.#seedPath(instance), {
+    await writeSeedDisk(disks.seedPathOf(instance), {
       'meta-data': await read('meta-data'),
       'network-config': await read('network-config'),
       'user-data': await read('user-data'),

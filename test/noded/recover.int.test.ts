@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
@@ -204,6 +205,22 @@ test('one that had to overwrite the old disks is told as failed', async (t) => {
   const found = await node.instances.findByUuid(up.uuid);
   assert.deepEqual([found?.installState, found?.adminState], ['failed', 'down']);
   assert.equal(found?.install?.error?.code, 'JOB_INTERRUPTED');
+});
+
+test('the seed disk of a start that was killed, or of an earlier release, goes', async (t) => {
+  const node = await createNode(t);
+  const [stopped, running] = [
+    await node.create('web1.example.com'),
+    await node.create('web2.example.com'),
+  ];
+  const machine = new FakeMachine(running.uuid);
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: 'gnt.com.4' } }];
+  const seeds = [stopped, running].map((instance) => node.disks.seedPathOf(instance));
+  for (const { uuid } of [stopped, running]) await mkdir(join(dir, uuid));
+  for (const seed of seeds) await writeFile(seed, 'user data');
+  await recover(node);
+  assert.deepEqual(seeds.map(existsSync), [false, false]);
+  assert.equal(machine.isRunning(), true);
 });
 
 test('an installation that was killed before its first stage says so', async (t) => {

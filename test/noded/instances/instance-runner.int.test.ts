@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -38,7 +42,7 @@ const context = {
   },
 };
 
-function createRunner() {
+function createRunner(disksDir = '/nonexistent') {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const clock = new ManualClock();
@@ -72,7 +76,7 @@ function createRunner() {
     keeper,
     views,
     metad,
-    disks: createInstanceDisks('/nonexistent'),
+    disks: createInstanceDisks(disksDir),
     guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
     clock,
     chooseAccelerator: (wanted) =>
@@ -129,4 +133,26 @@ test('what would keep the instance from starting is refused before it is install
     },
   );
   await runner.checkRunnable(instanceRecord({ nics: [{ mode: 'user' }] }));
+});
+
+test('the seed disk has a name until QEMU has it open, also where QEMU does not start', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-seed-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const { runner, hypervisor } = createRunner(dir);
+  const seeded = { ...record, seedDisk: true };
+  const seed = join(dir, record.uuid, 'seed.img');
+  await mkdir(join(dir, record.uuid));
+  const wasThere: boolean[] = [];
+  const start = hypervisor.start.bind(hypervisor);
+  t.mock.method(hypervisor, 'start', (...args: Parameters<typeof start>) => {
+    wasThere.push(args[0].disks.some(({ path }) => path === seed) && existsSync(seed));
+    return start(...args);
+  });
+  hypervisor.failure = new Error('no QEMU');
+  await assert.rejects(runner.start(seeded, secrets, context), /no QEMU/);
+  assert.equal(existsSync(seed), false);
+  hypervisor.failure = undefined;
+  await runner.start(seeded, secrets, context);
+  assert.equal(existsSync(seed), false);
+  assert.deepEqual(wasThere, [true, true]);
 });
