@@ -44,14 +44,13 @@ export class Instance {
   /** The agent's key, of the installation in which the agent introduced itself. */
   #agent: { readonly installId: string; readonly keyHex: string } | undefined;
   #isEnded = false;
+  #reporting: Set<string> | undefined;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
   unanswered = 0;
   /** A body of unknown length is on its way. */
   isReadingChunks = false;
-  /** A batch of install events is on its way. */
-  isReporting = false;
   readonly #clock: Clock;
   readonly #rendered: RenderedSites;
 
@@ -99,6 +98,11 @@ export class Instance {
 
   get bytesToHost(): number {
     return this.#toHost?.waitingBytes ?? 0;
+  }
+
+  /** Kinds of reports that are on their way (http/take-report.ts). */
+  get reporting(): Set<string> {
+    return (this.#reporting ??= new Set());
   }
 
   /** Open connections of the guest, of both address families. */

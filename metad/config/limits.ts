@@ -28,8 +28,12 @@ export const MAX_CHANGE_WAIT_S = 3600;
 export const MAX_READY_BYTES = 16 * 1024;
 /** One POST of cloud-init's webhook; files that it may add are not read. */
 export const MAX_BOOT_EVENT_BYTES = 16 * 1024;
+/** JSON values of one; it has six, and a few for each file. */
+export const MAX_BOOT_EVENT_VALUES = 256;
 /** cloud-init's status file, log lines of every warning included. */
 export const MAX_BOOT_STATUS_BYTES = 256 * 1024;
+/** JSON values of one: some fifty, and as many as there are warnings. */
+export const MAX_BOOT_STATUS_VALUES = 4096;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /**
@@ -44,10 +48,10 @@ export const MAX_EVENT_BYTES_KEPT = 4 * MIB;
 /** Of all instances together. Beyond it those that have most lose their oldest. */
 export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
 /**
- * What of a batch of install events costs as much as a request: it is parsed, checked and written
- * again, here and by the node daemon.
+ * What of a report (install events, cloud-init's account of a boot, phone_home) costs as much as a
+ * request: it is parsed, checked and written again, here and by the node daemon.
  */
-export const EVENT_BYTES_PER_REQUEST_TOKEN = 4096;
+export const REPORT_BYTES_PER_REQUEST_TOKEN = 4096;
 export const EVENTS_PER_REQUEST_TOKEN = 16;
 /** Seconds until a refused writer or reader may try again. */
 export const RETRY_AFTER_S = 1;

@@ -3,27 +3,21 @@ import {
   MAX_EVENTS_BODY_BYTES,
   MAX_EVENTS_PER_BATCH,
 } from '#shared/contract/install-event.ts';
-import { countJsonValues } from '#shared/json/count-values.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import { parseTokenTtl } from '../channel/session-tokens.ts';
 import type { Address } from '../dialects/address.ts';
 import { isDialectServed } from '../dialects/served-dialects.ts';
-import {
-  EVENTS_PER_REQUEST_TOKEN,
-  EVENT_BYTES_PER_REQUEST_TOKEN,
-  MAX_PASSWORD_BYTES,
-  MAX_READY_BYTES,
-  RETRY_AFTER_S,
-} from '../config/limits.ts';
+import { EVENTS_PER_REQUEST_TOKEN, MAX_PASSWORD_BYTES, MAX_READY_BYTES } from '../config/limits.ts';
 import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { bootEvents, bootStatus } from './boot-actions.ts';
-import { bodyOf, readBody } from './request-body.ts';
+import { readBody } from './request-body.ts';
 import { readHostKeys } from './host-keys-form.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
+import { isPaid, takeReport } from './take-report.ts';
 
 /** An event has a few fields, and a result as many numbers as there are dumps. */
 const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
@@ -63,66 +57,52 @@ async function write({ instance, request, response }: Exchange, events: EventLog
   if (bytes > 0) events.append(instance.view.uuid, { type: 'written', bytes });
 }
 
+const READY = { name: 'ready', maxBytes: MAX_READY_BYTES, values: null } as const;
+
 /** cloud-init's phone_home posts a form; anything that fits is taken as it is. */
 async function ready(exchange: Exchange, events: EventLog): Promise<void> {
-  const body = await bodyOf(exchange, MAX_READY_BYTES);
-  if (!body) return;
-  const agent = exchange.request.headers['user-agent'] ?? '';
-  const source = agent.startsWith('Cloud-Init/') ? 'cloud-init' : 'guest';
-  const text = body.toString('utf8').slice(0, 4096);
-  events.append(exchange.instance.view.uuid, { type: 'ready', source, text });
-  const keys = readHostKeys(body);
-  if (keys !== null) events.append(exchange.instance.view.uuid, { type: 'host-keys', ...keys });
-  sendEmpty(exchange.response, 204);
+  await takeReport(exchange, READY, (body) => {
+    const { uuid } = exchange.instance.view;
+    const agent = exchange.request.headers['user-agent'] ?? '';
+    const source = agent.startsWith('Cloud-Init/') ? 'cloud-init' : 'guest';
+    const text = body.toString('utf8').slice(0, 4096);
+    events.append(uuid, { type: 'ready', source, text });
+    const keys = readHostKeys(body);
+    if (keys !== null) events.append(uuid, { type: 'host-keys', ...keys });
+    sendEmpty(exchange.response, 204);
+  });
 }
 
-/**
- * One batch at a time: what of several is held, and parsed in one turn, would be bounded by the
- * guest's connections alone.
- */
+const TOO_MANY_EVENTS = `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`;
+const BATCH = {
+  name: 'install events',
+  maxBytes: MAX_EVENTS_BODY_BYTES,
+  values: { max: MAX_VALUES_PER_BATCH, refusal: TOO_MANY_EVENTS },
+} as const;
+
 async function installEvents(exchange: Exchange, events: EventLog): Promise<void> {
-  const { instance } = exchange;
-  if (instance.isReporting) return refuseBatch(exchange, 'another batch is on its way');
-  instance.isReporting = true;
-  try {
-    await takeBatch(exchange, events);
-  } finally {
-    instance.isReporting = false;
-  }
-}
-
-async function takeBatch(exchange: Exchange, events: EventLog): Promise<void> {
-  const { instance, response } = exchange;
   // The installation that this report belongs to is the one that was going on when the request
   // came.
-  const installId = instance.view.install?.plan.installId;
-  const body = await bodyOf(exchange, MAX_EVENTS_BODY_BYTES);
-  if (!body) return;
-  if (installId === undefined) return sendText(response, 404, 'not found');
-  const bytesCost = Math.floor(body.length / EVENT_BYTES_PER_REQUEST_TOKEN);
-  if (instance.charge(bytesCost) > 0) return refuseBatch(exchange, 'too many bytes');
-  // Before anything is made of it: a hundred thousand empty objects take the parser, and then the
-  // collector, the time of a hundred requests.
-  if (countJsonValues(body, MAX_VALUES_PER_BATCH) > MAX_VALUES_PER_BATCH)
-    return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);
+  const installId = exchange.instance.view.install?.plan.installId;
+  if (installId === undefined) return sendText(exchange.response, 404, 'not found');
+  await takeReport(exchange, BATCH, (body) => takeBatch(exchange, events, installId, body));
+}
+
+function takeBatch(exchange: Exchange, events: EventLog, installId: string, body: Buffer): void {
+  const { instance, response } = exchange;
   const value = parseJson(body);
   if (value === undefined) return sendText(response, 400, '(top level): not JSON');
   // Before each of them is looked at.
   if (Array.isArray(value) && value.length > MAX_EVENTS_PER_BATCH)
-    return sendText(response, 400, `(top level): at most ${MAX_EVENTS_PER_BATCH} events at once`);
+    return sendText(response, 400, TOO_MANY_EVENTS);
   const batch = installEventBatch.safeParse(value);
   if (!batch.success) return sendText(response, 400, describeIssue(batch.error));
-  const eventsCost = Math.floor(batch.data.length / EVENTS_PER_REQUEST_TOKEN);
-  if (instance.charge(eventsCost) > 0) return refuseBatch(exchange, 'too many events');
+  if (!isPaid(exchange, batch.data.length / EVENTS_PER_REQUEST_TOKEN, 'events')) return;
   instance.hearAgent(installId, batch.data);
   for (const event of batch.data) {
     events.append(instance.view.uuid, { type: 'install', installId, event });
   }
   sendEmpty(response, 204);
-}
-
-function refuseBatch({ response }: Exchange, reason: string): void {
-  sendText(response, 429, reason, ['Retry-After', String(RETRY_AFTER_S)]);
 }
 
 function createToken({ instance, request, response }: Exchange): void {

@@ -11,11 +11,16 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { EventLog } from '../channel/event-log.ts';
-import { MAX_BOOT_EVENT_BYTES, MAX_BOOT_STATUS_BYTES } from '../config/limits.ts';
+import {
+  MAX_BOOT_EVENT_BYTES,
+  MAX_BOOT_EVENT_VALUES,
+  MAX_BOOT_STATUS_BYTES,
+  MAX_BOOT_STATUS_VALUES,
+} from '../config/limits.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
-import { bodyOf } from './request-body.ts';
 import { sendEmpty, sendText } from './reply.ts';
+import { isPaid, takeReport } from './take-report.ts';
 
 /** cloud-init's webhook (cloudinit/reporting/handlers.py); what else it sends is not looked at. */
 const webhookEvent = z.object({
@@ -25,18 +30,25 @@ const webhookEvent = z.object({
   result: z.enum(['SUCCESS', 'WARN', 'FAIL']).optional(),
 });
 
+const EVENT_REFUSAL = 'not an event of cloud-init';
+const EVENT = {
+  name: 'boot event',
+  maxBytes: MAX_BOOT_EVENT_BYTES,
+  values: { max: MAX_BOOT_EVENT_VALUES, refusal: EVENT_REFUSAL },
+} as const;
+
 /**
  * One event of cloud-init's reporting webhook. Those of other programs that report the same way are
  * taken and forgotten: a refusal would be a warning in the guest's log.
  */
 export async function bootEvents(exchange: Exchange, events: EventLog): Promise<void> {
-  const body = await bodyOf(exchange, MAX_BOOT_EVENT_BYTES);
-  if (!body) return;
-  const given = webhookEvent.safeParse(parseJson(body));
-  if (!given.success) return sendText(exchange.response, 400, 'not an event of cloud-init');
-  const event = readEvent(given.data, maskOf(exchange.instance.view));
-  if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
-  sendEmpty(exchange.response, 204);
+  await takeReport(exchange, EVENT, (body) => {
+    const given = webhookEvent.safeParse(parseJson(body));
+    if (!given.success) return sendText(exchange.response, 400, EVENT_REFUSAL);
+    const event = readEvent(given.data, maskOf(exchange.instance.view));
+    if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
+    sendEmpty(exchange.response, 204);
+  });
 }
 
 type Mask = (text: string) => string;
@@ -45,6 +57,8 @@ const masks = new WeakMap<ServedView, Mask>();
 /**
  * What a guest says of its boot is stored, and cloud-init quotes commands and what they printed:
  * the instance's own private and secret values are taken out before the words leave this process.
+ * Masked and cut at once: half a secret is none that is known, and the rest of a long text is not
+ * worth the time.
  */
 function maskOf(view: ServedView): Mask {
   const known = masks.get(view);
@@ -52,7 +66,7 @@ function maskOf(view: ServedView): Mask {
   const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
     value === null || visibility === 'public' ? [] : [reveal(value)],
   );
-  const mask = createMask(hidden);
+  const mask = createMask(hidden, MAX_BOOT_ERROR_LENGTH);
   masks.set(view, mask);
   return mask;
 }
@@ -66,35 +80,66 @@ function readEvent(given: z.infer<typeof webhookEvent>, mask: Mask): BootEvent |
     module: module === undefined ? null : mask(module).slice(0, 128),
     phase: given.event_type,
     result: given.result ?? null,
-    description: mask(given.description).slice(0, MAX_BOOT_ERROR_LENGTH),
+    description: mask(given.description),
   };
 }
 
 const moment = z.number().nonnegative().nullish();
+/** The first of them: what is cut off is not looked at, be it texts or not. */
+const texts = z
+  .preprocess(
+    (value) => (Array.isArray(value) ? value.slice(0, MAX_BOOT_ERRORS) : value),
+    z.array(z.string()),
+  )
+  .default([]);
 const statusStage = z.object({
   start: moment,
   finished: moment,
-  errors: z.array(z.string()).default([]),
+  errors: texts,
   /** By level of the log line, since 23.4. */
-  recoverable_errors: z.record(z.string(), z.array(z.string())).default({}),
+  recoverable_errors: z.preprocess(firstLevels, z.record(z.string().max(32), texts)).default({}),
 });
+
+/** Python's logging has five levels, cloud-init one more. */
+const MAX_LEVELS = 16;
+
+function firstLevels(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).slice(0, MAX_LEVELS));
+}
+
 /** `/run/cloud-init/status.json`. */
 const statusFile = z.object({ v1: z.record(z.string(), z.unknown()) });
 /** The names of the stages in that file. */
 const FILE_STAGES = ['init-local', 'init', 'modules-config', 'modules-final'] as const;
 
+const STATUS_REFUSAL = 'not a status file of cloud-init';
+const STATUS = {
+  name: 'boot status',
+  maxBytes: MAX_BOOT_STATUS_BYTES,
+  values: { max: MAX_BOOT_STATUS_VALUES, refusal: STATUS_REFUSAL },
+} as const;
+
 /** cloud-init's own account of the boot, posted when that is over. */
 export async function bootStatus(exchange: Exchange, events: EventLog): Promise<void> {
-  const body = await bodyOf(exchange, MAX_BOOT_STATUS_BYTES);
-  if (!body) return;
-  const file = statusFile.safeParse(parseJson(body));
-  if (!file.success) return sendText(exchange.response, 400, 'not a status file of cloud-init');
-  const result = readStatus(file.data.v1, maskOf(exchange.instance.view));
-  events.append(exchange.instance.view.uuid, { type: 'boot-result', result });
-  sendEmpty(exchange.response, 204);
+  await takeReport(exchange, STATUS, (body) => {
+    const file = statusFile.safeParse(parseJson(body));
+    if (!file.success) return sendText(exchange.response, 400, STATUS_REFUSAL);
+    const read = readStatus(file.data.v1);
+    // To mask a text costs what a request does, if the values to hide are chosen for it.
+    if (!isPaid(exchange, read.errors.length + read.recoverableErrors.length, 'errors')) return;
+    const mask = maskOf(exchange.instance.view);
+    const result: BootResult = {
+      ...read,
+      errors: read.errors.map(mask),
+      recoverableErrors: read.recoverableErrors.map(mask),
+    };
+    events.append(exchange.instance.view.uuid, { type: 'boot-result', result });
+    sendEmpty(exchange.response, 204);
+  });
 }
 
-function readStatus(file: Readonly<Record<string, unknown>>, mask: Mask): BootResult {
+function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
   const result: BootResult = { errors: [], recoverableErrors: [], stages: [] };
   for (const [index, name] of BOOT_STAGES.entries()) {
     const read = statusStage.safeParse(file[FILE_STAGES[index] ?? name]);
@@ -102,8 +147,8 @@ function readStatus(file: Readonly<Record<string, unknown>>, mask: Mask): BootRe
     const { start, finished, errors, recoverable_errors: recoverable } = read.data;
     result.errors.push(...errors);
     result.recoverableErrors.push(
-      ...Object.entries(recoverable).flatMap(([level, texts]) =>
-        texts.map((text) => `${level}: ${text}`),
+      ...Object.entries(recoverable).flatMap(([level, said]) =>
+        said.map((text) => `${level}: ${text}`),
       ),
     );
     if (start != null && finished != null && finished >= start)
@@ -111,12 +156,7 @@ function readStatus(file: Readonly<Record<string, unknown>>, mask: Mask): BootRe
   }
   return {
     ...result,
-    errors: bounded(result.errors, mask),
-    recoverableErrors: bounded(result.recoverableErrors, mask),
+    errors: result.errors.slice(0, MAX_BOOT_ERRORS),
+    recoverableErrors: result.recoverableErrors.slice(0, MAX_BOOT_ERRORS),
   };
-}
-
-/** Masked before it is cut: half a secret is none that is known. */
-function bounded(texts: readonly string[], mask: Mask): string[] {
-  return texts.slice(0, MAX_BOOT_ERRORS).map((text) => mask(text).slice(0, MAX_BOOT_ERROR_LENGTH));
 }

@@ -1,5 +1,8 @@
 import { hostKey, loginUser, MAX_HOST_KEYS } from '#shared/contract/host-keys.ts';
 
+/** Pairs of a form that are looked at. phone_home posts some ten. */
+const MAX_PAIRS = 64;
+
 /**
  * The SSH host keys in what phone_home posts (`pub_key_ed25519=ssh-ed25519+AAAA…`), and `login_user`
  * of our own script. What is no key is left out: cloud-init writes `N/A` for those that there are
@@ -7,7 +10,7 @@ import { hostKey, loginUser, MAX_HOST_KEYS } from '#shared/contract/host-keys.ts
  * @returns null when there is none
  */
 export function readHostKeys(body: Buffer): { keys: string[]; user: string | null } | null {
-  const form = new URLSearchParams(body.toString('utf8'));
+  const form = new URLSearchParams(body.toString('utf8').split('&', MAX_PAIRS).join('&'));
   const keys = new Set<string>();
   for (const [name, value] of form) {
     // A comment after the key is the guest's own.

@@ -17,11 +17,16 @@ export function canBeMasked(value: string): boolean {
  * Replaces every occurrence of the given values, and of each of their lines (without the blanks
  * around it), by `<redacted>`: as they are, and as programs write them (`writtenForms`). What
  * overlaps is hidden as a whole.
+ * @param length how many characters of a text are looked at and, masked, given back at most; a value
+ *   that begins among them is hidden to its end
  */
-export function createMask(values: Iterable<string>): (text: string) => string {
+export function createMask(
+  values: Iterable<string>,
+  length = Number.POSITIVE_INFINITY,
+): (text: string) => string {
   const index = indexNeedles(listNeedles(values));
-  if (index.byStart.size === 0) return (text) => text;
-  return (text) => maskText(text, index);
+  if (index.byStart.size === 0) return (text) => text.slice(0, length);
+  return (text) => maskText(text, length, index).slice(0, length);
 }
 
 function listNeedles(values: Iterable<string>): ReadonlySet<string> {
@@ -98,17 +103,19 @@ function hashPrefixes(text: string): Int32Array {
  * a value and the text have in common: hashes are compared, and two that are equal by chance hide
  * a word too many.
  */
-function maskText(text: string, { slots, byStart, powers }: NeedleIndex): string {
+function maskText(whole: string, length: number, { slots, byStart, powers }: NeedleIndex): string {
+  // No value that begins before `length` ends behind this.
+  const text = whole.slice(0, length + powers.length);
   let prefixes: Int32Array | undefined;
-  const hasNeedle = (at: number, length: number, hashes: ReadonlySet<number>): boolean => {
-    if (at + length > text.length) return false;
+  const hasNeedle = (at: number, size: number, hashes: ReadonlySet<number>): boolean => {
+    if (at + size > text.length) return false;
     prefixes ??= hashPrefixes(text);
-    const before = Math.imul(prefixes[at] ?? 0, powers[length] ?? 0);
-    return hashes.has(((prefixes[at + length] ?? 0) - before) | 0);
+    const before = Math.imul(prefixes[at] ?? 0, powers[size] ?? 0);
+    return hashes.has(((prefixes[at + size] ?? 0) - before) | 0);
   };
   const longestAt = (at: number): number => {
     const byLength = byStart.get(text.slice(at, at + MIN_MASKED_LENGTH));
-    for (const [length, hashes] of byLength ?? []) if (hasNeedle(at, length, hashes)) return length;
+    for (const [size, hashes] of byLength ?? []) if (hasNeedle(at, size, hashes)) return size;
     return 0;
   };
   let masked = '';
@@ -121,16 +128,17 @@ function maskText(text: string, { slots, byStart, powers }: NeedleIndex): string
     masked += text.slice(keptUntil, start) + REDACTED;
     keptUntil = end;
   };
-  for (let at = 0; at <= text.length - MIN_MASKED_LENGTH; at += 1) {
+  const lastAt = Math.min(text.length - MIN_MASKED_LENGTH, length - 1);
+  for (let at = 0; at <= lastAt; at += 1) {
     if (slots[slotAt(text, at)] === 0) continue;
-    const length = longestAt(at);
-    if (length === 0) continue;
+    const found = longestAt(at);
+    if (found === 0) continue;
     if (at >= end) {
       hide();
       start = at;
     }
-    end = Math.max(end, at + length);
+    end = Math.max(end, at + found);
   }
   hide();
-  return start === -1 ? text : masked + text.slice(keptUntil);
+  return masked + text.slice(keptUntil, length);
 }

@@ -68,6 +68,21 @@ test('long texts are cut, many are few, odd stages are left out, the rest arrive
   assert.deepEqual(ended.result.stages, [{ name: 'init-local', seconds: 2.5 }]);
 });
 
+test('what comes after the first texts of a list is not looked at', async () => {
+  const texts = Array.from({ length: 20 }, (_, at) => `error ${at}`);
+  const errors = [...texts, ...Array<number>(1000).fill(0)];
+  const warnings = { WARNING: ['w', ...texts, ...Array<number>(1000).fill(0)] };
+  const since = (await eventsUntil(lab, 0, (some) => some.length > 0)).at(-1)?.sequence ?? 0;
+  assert.equal(
+    await post('status', { v1: { init: { errors, recoverable_errors: warnings } } }),
+    204,
+  );
+  const [last] = await eventsUntil(lab, since, (some) => some.length > 0);
+  assert.ok(last?.event.type === 'boot-result');
+  assert.deepEqual(last.event.result.errors, texts);
+  assert.equal(last.event.result.recoverableErrors.length, 20);
+});
+
 test('of what is posted as host keys only keys arrive, few of them, and a user that can be one', async () => {
   const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
   const ready = async (form: Record<string, string>): Promise<void> => {

@@ -309,3 +309,70 @@ test('a guest that asks all the time fills its share of the log, and no more', a
     .filter((line) => line.includes('http.request'));
   assert.ok(lines.length >= 500 && lines.length < 1000, `${lines.length} lines of 6400 requests`);
 });
+
+const REPORTS = ['boot/status', 'boot/events', 'ready'].map((path) => `/ganeti/latest/${path}`);
+
+test('of each other kind of report there is one at a time too, and none keeps another waiting', async () => {
+  const event = JSON.stringify({ event_type: 'start', name: 'init-local' });
+  const bodies = ['{"v1":{}}', event, 'a=b'];
+  const askAll = async (): Promise<number[]> => {
+    const all: number[] = [];
+    for (const [index, path] of REPORTS.entries()) {
+      const options = { method: 'POST', body: bodies[index] ?? '' };
+      all.push((await askFromGuest(guest.namespace, path, options)).status);
+    }
+    return all;
+  };
+  for (const [index, path] of REPORTS.entries()) {
+    const socket = await connected();
+    socket.write(`POST ${path} HTTP/1.1\r\n${HOST}Content-Length: 100\r\n\r\n[`);
+    await waitUntil(async () => (await unanswered()) === 1);
+    assert.deepEqual(
+      await askAll(),
+      REPORTS.map((_, at) => (at === index ? 429 : 204)),
+      path,
+    );
+    socket.destroy();
+    await waitUntil(async () => (await unanswered()) === 0);
+    assert.deepEqual(await askAll(), [204, 204, 204], `after ${path}`);
+  }
+});
+
+/** How many times a guest may post a body before it is told to come again, and the answers. */
+async function postUntilRefused(path: string, body: string): Promise<number[]> {
+  const limits = { requestsPerSecond: 0.1, burst: 100, connections: 64 };
+  assert.equal((await lab.put({ ...view, revision: 2, limits })).status, 204);
+  const statuses: number[] = [];
+  while (statuses.at(-1) !== 429 && statuses.length < 101) {
+    const options = { method: 'POST', body };
+    statuses.push((await askFromGuest(guest.namespace, path, options)).status);
+  }
+  return statuses;
+}
+
+test('a status file of a hundred thousand values is not looked at, and its bytes are paid for', async () => {
+  const body = `{"v1":{"init":{"errors":[${'0,'.repeat(130_000)}0]}}}`;
+  const statuses = await postUntilRefused('/ganeti/latest/boot/status', body);
+  assert.deepEqual(statuses, [400, 400, 429]);
+});
+
+test('the texts of a status file are paid for, each as a request', async () => {
+  const texts = Array<string>(20).fill('e');
+  const stage = { errors: texts, recoverable_errors: { WARNING: texts } };
+  const body = JSON.stringify({ v1: { init: stage } });
+  const statuses = await postUntilRefused('/ganeti/latest/boot/status', body);
+  assert.deepEqual(statuses, [204, 204, 204, 429]);
+});
+
+test('an event of a boot with thousands of values is not looked at, and its bytes are paid for', async () => {
+  const event = { event_type: 'start', name: 'init-local', files: Array<number>(8000).fill(0) };
+  const statuses = await postUntilRefused('/ganeti/latest/boot/events', JSON.stringify(event));
+  assert.ok(statuses.length <= 26, `${statuses.length} of 16 kB each`);
+  assert.deepEqual([...new Set(statuses)], [400, 429]);
+});
+
+test('the bytes of a form are paid for', async () => {
+  const statuses = await postUntilRefused('/ganeti/latest/ready', 'pub_key_=a&'.repeat(1480));
+  assert.ok(statuses.length <= 26, `${statuses.length} of 16 kB each`);
+  assert.deepEqual([...new Set(statuses)], [204, 429]);
+});

@@ -93,6 +93,10 @@ const dhcp: Attacker = async (attack) => {
 };
 
 const CRUMBS = '1\r\na\r\n'.repeat(10_000);
+const ZEROS = `{"v1":{"init":{"errors":[${'0,'.repeat(130_000)}0]}}}`;
+/** Texts that are masked, and long enough to be cut. */
+const DESCRIPTION = 'hunter2 '.repeat(1900);
+const BOOT_EVENT = `{"event_type":"start","name":"init-local","description":"${DESCRIPTION}"}`;
 const MANY_HEADERS = Array.from({ length: 900 }, (_, index) => `a${index}:\r\n`).join('');
 
 export const FLOODS: Readonly<Record<string, Attacker>> = {
@@ -104,6 +108,9 @@ export const FLOODS: Readonly<Record<string, Attacker>> = {
   packages: pour(get(`${PATH}/os/package`).repeat(16), false),
   heads: pour(`HEAD ${PATH}/os/image HTTP/1.1\r\n${HOST}\r\n`.repeat(16)),
   events: pour(post(`${PATH}/install/events`, `[${'{},'.repeat(87_000)}{}]`)),
+  'boot-status': pour(post(`${PATH}/boot/status`, ZEROS)),
+  'boot-events': pour(post(`${PATH}/boot/events`, BOOT_EVENT).repeat(16)),
+  ready: pour(post(`${PATH}/ready`, 'pub_key_=a&'.repeat(1480)).repeat(16)),
   writes: pour(post(`${PATH}/write`, 'w'.repeat(64 * 1024))),
   crumbs: pour(
     `POST ${PATH}/write HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${CRUMBS}0\r\n\r\n`,

@@ -142,6 +142,32 @@ test('a value that was chosen to be nearly printed everywhere costs no more than
   assert.ok(performance.now() - startMs < 5000);
 });
 
+test('of a text that is cut nothing is left of a value that begins before the cut', () => {
+  const mask = createMask(['hunter2-and-more'], 10);
+  assert.equal(mask('12345678hunter2-and-more, and more'), '12345678<r');
+  assert.equal(mask('123456789hunter2-and-more'), '123456789<');
+  assert.equal(mask('1234567890hunter2-and-more'), '1234567890');
+  assert.equal(mask('hunter2-and-more or hunter2-and-more'), '<redacted>');
+  assert.equal(mask('123'), '123');
+  assert.equal(createMask([], 3)('1234'), '123');
+});
+
+test('what is cut off a text costs nothing, however dear the values are to look for', () => {
+  const value = Array.from({ length: 600 }, (_, at) => `aaaa${'b'.repeat(at)}c`).join('\n');
+  const [whole, cut] = [createMask([value]), createMask([value], 500)];
+  const text = 'a'.repeat(16 * 1024);
+  const measure = (mask: (text: string) => string): number =>
+    Math.min(
+      ...Array.from({ length: 5 }, () => {
+        const startMs = performance.now();
+        mask(text);
+        return performance.now() - startMs;
+      }),
+    );
+  const [wholeMs, cutMs] = [measure(whole), measure(cut)];
+  assert.ok(cutMs < wholeMs / 5, `${cutMs} ms of ${wholeMs} ms`);
+});
+
 test('tells which values are too short to be masked', () => {
   assert.deepEqual(['abcd', ' abc ', ''].map(canBeMasked), [true, false, false]);
 });

@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readHostKeys } from '../../../metad/http/host-keys-form.ts';
+
+const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+const pair = `pub_key_ed25519=${encodeURIComponent(KEY)}`;
+
+test('what comes after more pairs than phone_home posts is not looked at', () => {
+  const read = (before: number): unknown =>
+    readHostKeys(Buffer.from('pub_key_=a&'.repeat(before) + pair));
+  assert.deepEqual(read(63), { keys: [KEY], user: null });
+  assert.equal(read(64), null);
+  assert.equal(read(1400), null);
+});
