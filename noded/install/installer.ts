@@ -32,12 +32,12 @@ export interface Installer {
   /**
    * The room of an installation, taken when there is something to run: at once and before anything
    * is changed, unless an image is to be downloaded first, whose server must not hold what others
-   * could use, or the instance runs until then. Disposing of the answer gives the room back.
+   * could use, or a package, or the instance runs until then. Disposing of the answer gives the room back.
    */
   reserve(
     instance: Pick<
       InstanceRecord,
-      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters'
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
     >,
     machine: { readonly isFromMedium: boolean; readonly runsUntilThen: boolean },
     context: JobContext,
@@ -74,7 +74,7 @@ class StagedInstaller implements Installer {
   async reserve(
     instance: Pick<
       InstanceRecord,
-      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters'
+      'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
     >,
     { isFromMedium, runsUntilThen }: Parameters<Installer['reserve']>[1],
     context: JobContext,
@@ -87,8 +87,9 @@ class StagedInstaller implements Installer {
       held.use(await this.enterRoom(instance, isFromMedium, context));
     };
     const cdrom = isFromMedium ? installationParameters(instance).cdrom_image_path : undefined;
-    const sources = [instance.osImage ?? [], cdrom ?? []].flat();
-    const isAtHand = sources.every((source) => isAbsolute(source));
+    // A package too: it is asked for before the place is needed, and may be read as a whole then.
+    const sources = [instance.osImage, cdrom, instance.personalizationPackage];
+    const isAtHand = sources.every((source) => source == null || isAbsolute(source));
     if (isAtHand && !runsUntilThen) await enter();
     return { enter, [Symbol.dispose]: () => held.dispose() };
   }

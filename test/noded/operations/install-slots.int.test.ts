@@ -15,6 +15,7 @@ import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { createImageCache } from '../../../noded/images/image-cache.ts';
 import type { InstallerDependencies } from '../../../noded/install/install-request.ts';
 import { createInstallRoom } from '../../../noded/install/install-room.ts';
+import { createOpenInstallPackage } from '../../../noded/install/open-install-package.ts';
 import { createInstaller } from '../../../noded/install/installer.ts';
 import type { JobReporter } from '../../../noded/jobs/job-handler.ts';
 import { createInstanceHandler } from '../../../noded/operations/create-instance.ts';
@@ -26,6 +27,8 @@ import { createTestOutcomes } from '../support/test-outcomes.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
+type CreateInput = NonNullable<Parameters<typeof createOpcode>[0]>;
+
 const report: JobReporter = {
   log: () => undefined,
   stageStarted: () => undefined,
@@ -35,11 +38,25 @@ const report: JobReporter = {
   output: () => undefined,
 };
 
-test('installations whose images come at a byte a second hold no place of those that could run', async () => {
+/** What such an installation is made of, by what comes slowly. */
+const SLOW = {
+  images: (url) => ({ osImage: `${url}.raw` }),
+  'packages, which are to be checked,': (url, localImage) => ({
+    osImage: localImage,
+    personalizationPackage: `${url}.tar.gz`,
+    personalizationChecksum: `sha256:${'0'.repeat(64)}`,
+  }),
+} satisfies Record<string, (url: string, localImage: string) => CreateInput>;
+
+for (const [what, made] of Object.entries(SLOW))
+  test(`installations whose ${what} come at a byte a second hold no place of those that could run`, () =>
+    compete(made));
+
+async function compete(made: (url: string, localImage: string) => CreateInput): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-slots-'));
   await mkdir(join(directory, 'disks'));
   const server = createServer((_, response) => {
-    response.write('x');
+    response.write(Buffer.from([0x1f, 0x8b]));
     const timer = setInterval(() => response.write('x'), 1000);
     response.on('close', () => clearInterval(timer));
   });
@@ -74,6 +91,7 @@ test('installations whose images come at a byte a second hold no place of those 
       takenMiB: () => 0,
     }),
     signatures: { checkOf: async () => null },
+    openPackage: createOpenInstallPackage(clusters, join(directory, 'netrc')),
     active: new Map(),
     onStageEnded: () => undefined,
   } as unknown as InstallerDependencies);
@@ -85,24 +103,24 @@ test('installations whose images come at a byte a second hold no place of those 
   } as unknown as OperationDependencies);
   const ends = new AbortController();
   let jobId = 0;
-  const create = async (osImage: string): Promise<unknown> => {
+  const create = async (input: CreateInput): Promise<unknown> => {
     jobId += 1;
     const opcode = createOpcode({
       name: `web${jobId}.example.com`,
-      osImage,
+      ...input,
       disks: [{ sizeBytes: 1024 ** 2 }],
     });
     const execute = await handler.prepare(opcode, ends.signal);
     return execute({ jobId, signal: ends.signal, report });
   };
   try {
-    const slow = [1, 2].map((n) => create(`http://127.0.0.1:${port}/${n}.raw`));
+    const path = join(directory, 'local.raw');
+    await writeFile(path, 'an image');
+    const slow = [1, 2].map((n) => create(made(`http://127.0.0.1:${port}/${n}`, path)));
     const reason = new AppError('JOB_CANCELED', 'enough');
     const outcomes = Promise.allSettled(slow);
     await Promise.race([once(server, 'request'), ...slow]);
-    const path = join(directory, 'local.raw');
-    await writeFile(path, 'an image');
-    await assert.rejects(create(path), { message: 'it may boot' });
+    await assert.rejects(create({ osImage: path }), { message: 'it may boot' });
     ends.abort(reason);
     for (const outcome of await outcomes) assert.equal(outcome.status, 'rejected');
   } finally {
@@ -112,4 +130,4 @@ test('installations whose images come at a byte a second hold no place of those 
     await store.close();
     await rm(directory, { recursive: true });
   }
-});
+}
