@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
+import { machine, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
@@ -11,6 +12,7 @@ import {
   buildProgress,
   type ApplianceManifest,
 } from '#shared/contract/appliance-manifest.ts';
+import { describeUnfit } from '#shared/contract/unfit-appliance.ts';
 import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -43,11 +45,14 @@ export interface ApplianceFiles {
   /**
    * Reads the manifest and compares every byte with it.
    * @param name of an imported one; the one that the cluster uses, if not given
-   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT
+   * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION when it is an imported one
+   * that cannot run on this host
    */
   verify(name?: string): Promise<Appliance>;
   /** The cluster uses the one that is built here, where it is missing, and no imported one. */
   isBuilt(): Promise<boolean>;
+  /** The imported one that the cluster uses, and what its manifest says; null: the built one. */
+  imported(): Promise<ChosenImported | null>;
   /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
   memoryMiB(): Promise<number>;
   /** Whether its manifest names hooks of its own; none where there is no manifest yet. */
@@ -59,12 +64,20 @@ export interface ApplianceFiles {
   ensure(context: JobContext): Promise<Appliance>;
 }
 
+export interface ChosenImported {
+  readonly name: string;
+  /** Of its own hooks; none where it cannot be read. */
+  readonly hooks: readonly string[];
+}
+
 /** Of the machine of an appliance that is yet to be built. */
 const USUAL_MEMORY_MIB = 512;
 /** Where an appliance is, and what to do when it is not, or not intact. */
 interface Place {
   readonly dir: string;
   readonly hint: string;
+  /** Null: built here, for this host. */
+  readonly imported: string | null;
 }
 
 const REBUILD_HINT = 'gnt-appliance build makes an intact one';
@@ -72,9 +85,10 @@ const REBUILD_HINT = 'gnt-appliance build makes an intact one';
 export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
   const placeOf = (name: string | null): Place =>
     name === null
-      ? { dir: options.dir, hint: REBUILD_HINT }
+      ? { dir: options.dir, hint: REBUILD_HINT, imported: null }
       : {
           dir: join(options.importedDir, name),
+          imported: name,
           hint: `import it on this node: gnt-appliance import DIR|TAR --name ${name}; or gnt-appliance use NAME, of another one`,
         };
   const readChosen = async (): Promise<ApplianceManifest> =>
@@ -82,6 +96,7 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
   const verifyAt = async (place: Place): Promise<Appliance> => {
     const { dir } = place;
     const manifest = await readManifest(place);
+    if (place.imported !== null) requireFit(place.imported, manifest);
     const files = [manifest.kernel, manifest.initrd, manifest.root];
     await Promise.all(files.map((file) => verifyFile(place, file)));
     return {
@@ -98,6 +113,15 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
   return {
     verify,
     isBuilt: async () => (await options.chosen()) === null,
+    imported: async () => {
+      const name = await options.chosen();
+      if (name === null) return null;
+      const hooks = await readManifest(placeOf(name)).then(
+        (manifest) => manifest.hooks.map((hook) => hook.name),
+        () => [],
+      );
+      return { name, hooks };
+    },
     memoryMiB: () =>
       readChosen().then(
         (manifest) => manifest.memoryMiB,
@@ -175,6 +199,15 @@ async function readManifest({ dir, hint }: Place): Promise<ApplianceManifest> {
       },
     );
   }
+}
+
+/** Another node of the cluster may have chosen it. @throws AppError VALIDATION */
+function requireFit(name: string, manifest: ApplianceManifest): void {
+  const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
+  if (unfit === null) return;
+  throw new AppError('VALIDATION', `the appliance '${name}' cannot run on this node: ${unfit}`, {
+    hint: 'gnt-appliance use NAME, of another one',
+  });
 }
 
 async function verifyFile(

@@ -35,6 +35,11 @@ export interface HookCheckerDependencies {
   readonly clusterDir: string;
   /** What `gnt-appliance build --hooks` keeps. */
   readonly applianceFile: string;
+  /** The imported appliance that is used, with the names of its hooks; null: the built one. */
+  readonly imported: () => Promise<{
+    readonly name: string;
+    readonly hooks: readonly string[];
+  } | null>;
   readonly firstUid: number;
   /** Names of the package mirrors that are allowed. */
   readonly mirrors: () => Promise<readonly string[]>;
@@ -44,13 +49,18 @@ export interface HookCheckerDependencies {
 const MAX_AT_ONCE = 2;
 
 export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
-  const { clusterDir, applianceFile, firstUid, mirrors } = dependencies;
+  const { clusterDir, applianceFile, imported, firstUid, mirrors } = dependencies;
   const queue = new PQueue({ concurrency: MAX_AT_ONCE });
   return {
     async check({ osPath, instance, hasImage, isReinstall }, signal) {
       const documents = await collectHooks({ clusterDir, osPath, instance });
-      const all = [...(await readApplianceHooks(applianceFile)), ...documents];
-      if (all.length === 0) return { documents, book: null };
+      const other = await imported();
+      // Of one that was made elsewhere nobody here has the documents: its agent reads them.
+      const own = other === null ? await readApplianceHooks(applianceFile) : [];
+      const all = [...own, ...documents];
+      const remarks = describeUnseen(other);
+      if (all.length === 0)
+        return { documents, book: remarks.length === 0 ? null : { stages: [], remarks } };
       const question = {
         documents: all,
         facts: {
@@ -62,9 +72,17 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
       const book = await queue.add(() => judgeHooks(question, { firstUid, signal }), {
         ...(signal && { signal }),
       });
-      return { documents, book };
+      return { documents, book: { ...book, remarks: [...remarks, ...book.remarks] } };
     },
   };
+}
+
+/** A remark on hooks that are run, and are not in the book. */
+function describeUnseen(other: Awaited<ReturnType<HookCheckerDependencies['imported']>>): string[] {
+  if (other === null || other.hooks.length === 0) return [];
+  return [
+    `appliance ${other.name}: it runs hooks of its own before these, which are not shown: ${other.hooks.join(', ')}`,
+  ];
 }
 
 /** @throws AppError FILE_UNREADABLE */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { appendFile, mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { machine, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -30,7 +30,7 @@ function manifest(): string {
   return JSON.stringify({
     version: 1,
     inputsHash: 'a'.repeat(64),
-    architecture: 'x86_64',
+    architecture: machine(),
     kernelVersion: '6.1.0-1',
     sourceDate: '2026-01-01T00:00:00Z',
     kernelArguments: 'quiet',
@@ -198,6 +198,26 @@ test('an imported one that is missing or damaged is refused, and nothing is buil
   await assert.rejects(readFile(join(dir, 'manifest.json')), { code: 'ENOENT' });
   chosen.name = null;
   assert.equal((await files.ensure(context)).rootPath, join(dir, 'root'));
+});
+
+test('an imported one that cannot run on this node is refused by name, and its hooks are known', async () => {
+  const { dir, files, chosen } = await createLab();
+  assert.equal(await files.imported(), null);
+  chosen.name = 'mine';
+  assert.deepEqual(await files.imported(), { name: 'mine', hooks: [] });
+  const own = join(`${dir}-imported`, 'mine');
+  await makeAppliance(own);
+  const hooks = [{ name: 'a.yaml', sha256: 'b'.repeat(64) }];
+  for (const [changes, message] of [
+    [{ memoryMiB: 1e9, hooks }, /'mine' cannot run on this node: its memoryMiB of 1000000000 is/],
+    [{ architecture: 's390x', hooks }, /'mine' cannot run on this node: .*"s390x"/],
+  ] as const) {
+    const changed = { ...(JSON.parse(manifest()) as object), ...changes };
+    await writeFile(join(own, 'manifest.json'), JSON.stringify(changed));
+    await assert.rejects(files.verify('mine'), { code: 'VALIDATION', message });
+    await assert.rejects(files.ensure(createContext().context), { code: 'VALIDATION', message });
+  }
+  assert.deepEqual(await files.imported(), { name: 'mine', hooks: ['a.yaml'] });
 });
 
 test('after a failed build the next install builds again', async () => {

@@ -15,8 +15,10 @@ const file = (name: string, text: string): HookFile => ({
 });
 const clusterDir = join(directory, 'cluster');
 const applianceFile = join(directory, 'appliance-hooks.json');
+let imported: { readonly name: string; readonly hooks: readonly string[] } | null = null;
 const checker = createHookChecker({
   ...{ clusterDir, applianceFile, firstUid: DEFAULT_FIRST_MACHINE_UID },
+  imported: () => Promise.resolve(imported),
   mirrors: () => Promise.resolve([]),
 });
 const instance = (...files: HookFile[]) => ({
@@ -71,6 +73,27 @@ test('the order is that of appliance, cluster and instance, with the documents a
     again.book?.stages.map(({ stage }) => stage),
     ['install.pre', 'after-reset'],
   );
+});
+
+test('where an imported appliance is used, the hooks of the built one are none of its', async (t) => {
+  t.after(() => {
+    imported = null;
+  });
+  imported = { name: 'mine', hooks: [] };
+  const plain = await checker.check(instance());
+  assert.deepEqual(
+    plain.book?.stages.flatMap(({ steps }) => steps.map(({ file: from }) => from)),
+    ['cluster/10-c.yaml'],
+  );
+  imported = { name: 'mine', hooks: ['a.yaml', 'b.yaml'] };
+  const { book } = await checker.check(instance());
+  assert.equal(
+    book?.remarks[0],
+    'appliance mine: it runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
+  );
+  rmSync(join(clusterDir, '10-c.yaml'));
+  const alone = await checker.check(instance());
+  assert.deepEqual(alone.book, { stages: [], remarks: [book.remarks[0]] });
 });
 
 const REFUSED: Readonly<Record<string, readonly [text: string, message: RegExp]>> = {
