@@ -116,9 +116,15 @@ async function infoCommand(flags: { json?: boolean }): Promise<void> {
   print(`Inputs: ${manifest.inputsHash}`);
 }
 
-async function importCommand(source: string, flags: { name?: string }): Promise<void> {
+async function importCommand(
+  source: string,
+  flags: { name?: string },
+  signal: AbortSignal,
+): Promise<void> {
   const name = nameOf(source, flags.name);
-  const { kernelVersion } = await importAppliance(source, name, importedAppliancesDir);
+  const onWait = (): void => void print('waiting for another import');
+  const options = { signal, onWait };
+  const { kernelVersion } = await importAppliance(source, name, importedAppliancesDir, options);
   print(`imported as ${name}, intact, kernel ${kernelVersion}: gnt-appliance use ${name}`);
 }
 
@@ -194,7 +200,7 @@ function createProgram(signal: AbortSignal): Command {
     )
     .argument('<source>', 'folder with manifest.json and the files that it names, or a tar of one')
     .option('--name <name>', 'what to call it; default: as the folder or the tar is called')
-    .action((source: string, flags: { name?: string }) => importCommand(source, flags));
+    .action((source: string, flags: { name?: string }) => importCommand(source, flags, signal));
   program
     .command('list')
     .description('show the appliances of this node; * is what installations use')

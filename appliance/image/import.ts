@@ -1,19 +1,18 @@
-import { constants, createReadStream, createWriteStream } from 'node:fs';
-import { chmod, copyFile, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { machine, totalmem } from 'node:os';
 import { basename, join } from 'node:path';
-import { PassThrough } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGunzip } from 'node:zlib';
-import { extract, type Extract } from 'tar-stream';
 import {
   applianceName,
   BUILT_APPLIANCE,
   type ApplianceManifest,
 } from '#shared/contract/appliance-manifest.ts';
+import { describeUnfit } from '#shared/contract/unfit-appliance.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
-import { GIB } from '#shared/units/bytes.ts';
-import { MANIFEST_NAME, readManifest, verifyAppliance } from './manifest.ts';
+import { exchangePaths } from '#shared/sys/libc.ts';
+import { acquireLock } from './lock.ts';
+import { MANIFEST_NAME, verifyAppliance } from './manifest.ts';
+import { IMPORT_HINT, takeIn } from './take-in.ts';
 
 /** An appliance that somebody else made, as it is on this node. */
 export interface ImportedAppliance {
@@ -24,12 +23,17 @@ export interface ImportedAppliance {
   readonly detail: string;
 }
 
-/** A manifest, a kernel, an initramfs and a root, with room for what a maker adds. */
-const MAX_ENTRIES = 64;
-const MAX_TAR_BYTES = 16 * GIB;
-const GZIP_MAGIC = 0x1f8b;
-const PLAIN_NAME = /^(\.\/)?([A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127})$/;
+export interface ImportOptions {
+  readonly signal: AbortSignal;
+  /** Called once when another import of this node is under way. */
+  readonly onWait: () => void;
+}
+
 const FRESH = '.import-';
+/** Before the name of one that is being replaced. */
+const FORMER = '.former-';
+/** Readable by its owner alone: whoever can open a file can lock it. */
+const LOCK = '.lock';
 
 /** `web.tar.gz` → `web` @throws AppError VALIDATION */
 export function nameOf(source: string, given: string | undefined): string {
@@ -42,37 +46,40 @@ export function nameOf(source: string, given: string | undefined): string {
 
 /**
  * Takes an appliance in, out of a folder or a tar of one: the files that its manifest names and
- * nothing else, compared with it before it has its name. One of that name is replaced as a whole.
+ * nothing else, compared with it before anybody else can read them and before it has its name. One
+ * of that name is replaced as a whole. One import at a time; what a killed one left behind is
+ * settled by the next.
  * @param source a folder, or a tar, gzip-compressed or not
- * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT naming the file, VALIDATION
+ * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT naming the file, VALIDATION when it cannot
+ * run here; the signal's reason, with nothing changed
  */
 export async function importAppliance(
   source: string,
   name: string,
   importedDir: string,
+  { signal, onWait }: ImportOptions,
 ): Promise<ApplianceManifest> {
-  await mkdir(importedDir, { recursive: true, mode: 0o755 });
-  const fresh = join(importedDir, `${FRESH}${process.pid}`);
-  const old = join(importedDir, `${FRESH}old-${process.pid}`);
-  await removeLeftovers(importedDir);
+  await makeImportedDir(importedDir);
+  const lock = await acquireLock(join(importedDir, LOCK), { onWait, signal });
   try {
-    await mkdir(fresh, { mode: 0o755 });
-    const found = await stat(source).catch((error: unknown) => {
-      throw unreadable(source, error);
-    });
-    if (found.isDirectory()) await copyFolder(source, fresh);
-    else await unpack(source, fresh);
-    const manifest = await verifyAppliance(fresh);
-    await keepOnly(fresh, manifest);
-    await rename(join(importedDir, name), old).catch((error: unknown) => {
-      if (systemCodeOf(error) !== 'ENOENT') throw error;
-    });
-    await rename(fresh, join(importedDir, name));
-    await syncPath(importedDir);
-    return manifest;
+    await settleLeftovers(importedDir);
+    // Of mode 0700, whatever the umask.
+    const fresh = await mkdtemp(join(importedDir, FRESH));
+    try {
+      const manifest = await bring(source, fresh, signal);
+      signal.throwIfAborted();
+      await putInPlace(fresh, importedDir, name);
+      return manifest;
+    } finally {
+      // The new one has gone from here; it may be the one that was replaced.
+      await rm(fresh, { recursive: true, force: true });
+    }
+  } catch (error) {
+    // What fails because it was interrupted, fails for that reason.
+    signal.throwIfAborted();
+    throw error;
   } finally {
-    await rm(fresh, { recursive: true, force: true });
-    await rm(old, { recursive: true, force: true });
+    await lock.release();
   }
 }
 
@@ -98,82 +105,80 @@ export async function listImported(importedDir: string): Promise<readonly Import
   return found;
 }
 
-async function copyFolder(source: string, fresh: string): Promise<void> {
-  const { kernel, initrd, root } = await readManifest(source);
-  for (const name of [MANIFEST_NAME, kernel.name, initrd.name, root.name]) {
-    try {
-      await copyFile(join(source, name), join(fresh, name), constants.COPYFILE_FICLONE);
-    } catch (error) {
-      throw unreadable(join(source, name), error);
-    }
-    await chmod(join(fresh, name), 0o644);
-  }
+async function makeImportedDir(importedDir: string): Promise<void> {
+  const made = await mkdir(importedDir, { recursive: true });
+  // QEMU runs as another user.
+  if (made !== undefined) await chmod(importedDir, 0o755);
+  await writeFile(join(importedDir, LOCK), '', { flag: 'a', mode: 0o600 });
 }
 
-/** @throws AppError APPLIANCE_CORRUPT for what is no such tar */
-async function unpack(source: string, fresh: string): Promise<void> {
-  const reader = extract();
-  try {
-    const isGzip = (await firstBytes(source)) === GZIP_MAGIC;
-    const bytes = createReadStream(source);
-    const unpacked = isGzip ? createGunzip() : new PassThrough();
-    const [taken, fed] = await Promise.allSettled([
-      takeEntries(reader, fresh),
-      pipeline(bytes, unpacked, reader),
-    ]);
-    // What was wrong with an entry ends the feeding too, and says more.
-    if (taken.status === 'rejected') throw taken.reason;
-    if (fed.status === 'rejected') throw fed.reason;
-  } catch (error) {
-    throw unreadable(source, error);
-  }
-}
-
-async function takeEntries(reader: Extract, fresh: string): Promise<void> {
-  let [entries, bytes] = [0, 0];
-  for await (const entry of reader) {
-    const { name: path, type, size = 0 } = entry.header;
-    entries += 1;
-    bytes += size;
-    if (entries > MAX_ENTRIES) throw new Error(`it has more than ${MAX_ENTRIES} entries`);
-    if (bytes > MAX_TAR_BYTES) throw new Error(`it has more than ${MAX_TAR_BYTES / GIB} GiB`);
-    const [, , name] = PLAIN_NAME.exec(path) ?? [];
-    // The folder itself, and what no manifest can name, are passed over.
-    if (type !== 'file' || name === undefined) entry.resume();
-    else await pipeline(entry, createWriteStream(join(fresh, name), { flags: 'wx', mode: 0o644 }));
-  }
-}
-
-async function firstBytes(source: string): Promise<number> {
-  const file = await open(source, 'r');
-  try {
-    const bytes = Buffer.alloc(2);
-    await file.read(bytes, 0, bytes.length, 0);
-    return bytes.readUInt16BE();
-  } finally {
-    await file.close();
-  }
-}
-
-async function keepOnly(fresh: string, manifest: ApplianceManifest): Promise<void> {
+/** What is in `fresh` then is whole, on the disk, fit for this host and readable by all. */
+async function bring(
+  source: string,
+  fresh: string,
+  signal: AbortSignal,
+): Promise<ApplianceManifest> {
+  await takeIn(source, fresh, signal);
+  const manifest = await verifyAppliance(fresh, { shown: source, hint: IMPORT_HINT, signal });
+  const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
+  if (unfit !== null)
+    throw new AppError('VALIDATION', `the appliance ${source} cannot run here: ${unfit}`, {
+      hint: 'its maker says so in manifest.json: take one that was made for this host',
+    });
   const { kernel, initrd, root } = manifest;
   const named = [MANIFEST_NAME, kernel.name, initrd.name, root.name];
   for (const name of await readdir(fresh)) {
     const path = join(fresh, name);
-    if (named.includes(name)) await syncPath(path);
-    else await rm(path);
+    if (!named.includes(name)) {
+      await rm(path);
+      continue;
+    }
+    await chmod(path, 0o644);
+    await syncPath(path);
   }
+  await chmod(fresh, 0o755);
   await syncPath(fresh);
+  return manifest;
 }
 
-async function removeLeftovers(importedDir: string): Promise<void> {
-  for (const name of await readdir(importedDir))
-    if (name.startsWith(FRESH)) await rm(join(importedDir, name), { recursive: true, force: true });
+/** At no moment is there none of that name, where the file system can do it. */
+async function putInPlace(fresh: string, importedDir: string, name: string): Promise<void> {
+  const target = join(importedDir, name);
+  try {
+    exchangePaths(fresh, target);
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code !== 'ENOENT' && code !== 'EINVAL') throw error;
+    const former = join(importedDir, `${FORMER}${name}`);
+    if (code === 'EINVAL') await rename(target, former);
+    await rename(fresh, target);
+    await rm(former, { recursive: true, force: true });
+  }
+  await syncPath(importedDir);
 }
 
-function unreadable(path: string, error: unknown): AppError {
-  return new AppError('APPLIANCE_CORRUPT', `${path} cannot be taken in: ${messageOf(error)}`, {
-    hint: 'give a folder with manifest.json and the files that it names, or a tar of one',
-    cause: error,
-  });
+/**
+ * What imports left that were killed. One that was killed while it replaced another, and before its
+ * own had the name, gives the name back. For who has the lock.
+ */
+async function settleLeftovers(importedDir: string): Promise<void> {
+  for (const found of await readdir(importedDir)) {
+    const path = join(importedDir, found);
+    if (found.startsWith(FORMER)) {
+      const target = join(importedDir, found.slice(FORMER.length));
+      if (!(await exists(target))) await rename(path, target);
+    }
+    if (found.startsWith(FRESH) || found.startsWith(FORMER))
+      await rm(path, { recursive: true, force: true });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
 }

@@ -8,7 +8,8 @@ export interface Lock {
 
 /**
  * Holds an exclusive lock on a file until released. The lock belongs to a child (flock(1)) that
- * waits on our pipe, so that it ends with this process however that ends.
+ * waits on our pipe, so that it ends with this process however that ends. It has a session of its
+ * own: a Ctrl-C is not for it, since what this process then cleans up is still locked.
  * @param onWait called once when another process has the lock
  */
 export async function acquireLock(
@@ -17,6 +18,7 @@ export async function acquireLock(
 ): Promise<Lock> {
   const child = spawn('flock', ['--exclusive', path, 'sh', '-c', 'echo held; cat'], {
     stdio: ['pipe', 'pipe', 'inherit'],
+    detached: true,
   });
   const { stdin, stdout } = child;
   const ended = once(child, 'close');

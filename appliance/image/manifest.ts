@@ -1,47 +1,75 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { type ApplianceManifest, applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export const MANIFEST_NAME = 'manifest.json';
 type ManifestFile = ApplianceManifest['kernel'];
 
 const REBUILD_HINT = 'build it again: gnt-appliance build';
+/** The names of its packages make it some 20 KiB. */
+const MAX_MANIFEST_BYTES = 4 * MIB;
 
-export async function hashFile(path: string): Promise<string> {
+export async function hashFile(path: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path, { highWaterMark: MIB }), hash);
+  const bytes = createReadStream(path, { highWaterMark: MIB });
+  await pipeline(bytes, hash, { ...(signal && { signal }) });
   return hash.digest('hex');
 }
 
-export async function describeFile(directory: string, name: string): Promise<ManifestFile> {
+export async function describeFile(
+  directory: string,
+  name: string,
+  signal?: AbortSignal,
+): Promise<ManifestFile> {
   const path = join(directory, name);
-  return { name, sizeBytes: (await stat(path)).size, sha256: await hashFile(path) };
+  return { name, sizeBytes: (await stat(path)).size, sha256: await hashFile(path, signal) };
+}
+
+export interface VerifyOptions {
+  /** Where it came from, for people; the directory, if not given. */
+  readonly shown?: string;
+  readonly hint?: string;
+  readonly signal?: AbortSignal;
 }
 
 /**
  * @throws AppError APPLIANCE_MISSING, or APPLIANCE_CORRUPT when the manifest cannot be understood
  */
 export async function readManifest(directory: string): Promise<ApplianceManifest> {
-  const path = join(directory, MANIFEST_NAME);
-  let text: string;
+  return parseManifest(await readManifestText(directory, directory), directory);
+}
+
+/**
+ * A link is not followed.
+ * @param shown the directory as people know it
+ * @throws AppError APPLIANCE_MISSING; the system's error
+ */
+export async function readManifestText(directory: string, shown: string): Promise<string> {
+  const options = { followLinks: false };
   try {
-    text = await readFile(path, 'utf8');
+    const bytes = await readBounded(join(directory, MANIFEST_NAME), MAX_MANIFEST_BYTES, options);
+    return bytes.toString('utf8');
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${directory}`, {
+    throw new AppError('APPLIANCE_MISSING', `there is no appliance in ${shown}`, {
       hint: 'build it: gnt-appliance build',
       cause: error,
     });
   }
+}
+
+/** @throws AppError APPLIANCE_CORRUPT */
+export function parseManifest(text: string, shown: string): ApplianceManifest {
   try {
     return applianceManifest.parse(JSON.parse(text));
   } catch (error) {
-    throw new AppError('APPLIANCE_CORRUPT', `${path}: not a manifest`, {
+    throw new AppError('APPLIANCE_CORRUPT', `${join(shown, MANIFEST_NAME)}: not a manifest`, {
       hint: REBUILD_HINT,
       cause: error,
     });
@@ -49,29 +77,25 @@ export async function readManifest(directory: string): Promise<ApplianceManifest
 }
 
 /**
- * Compares every file of an appliance with its manifest.
+ * Compares every file of an appliance with its manifest. What a file is instead is not told: it may
+ * be somebody's secret, and a digest is enough to guess a short one by.
  * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT that names the file
  */
-export async function verifyAppliance(directory: string): Promise<ApplianceManifest> {
-  const manifest = await readManifest(directory);
+export async function verifyAppliance(
+  directory: string,
+  { shown = directory, hint = REBUILD_HINT, signal }: VerifyOptions = {},
+): Promise<ApplianceManifest> {
+  const manifest = parseManifest(await readManifestText(directory, shown), shown);
   for (const expected of [manifest.kernel, manifest.initrd, manifest.root]) {
-    const path = join(directory, expected.name);
-    const found = await describeFile(directory, expected.name).catch((error: unknown) => {
-      throw new AppError('APPLIANCE_CORRUPT', `${path}: ${messageOf(error)}`, {
-        hint: REBUILD_HINT,
-        cause: error,
-      });
+    const path = join(shown, expected.name);
+    const corrupt = (what: string, cause?: unknown): AppError =>
+      new AppError('APPLIANCE_CORRUPT', `${path}${what}`, { hint, cause });
+    const found = await describeFile(directory, expected.name, signal).catch((error: unknown) => {
+      throw corrupt(`: ${messageOf(error)}`, error);
     });
     if (found.sizeBytes !== expected.sizeBytes)
-      throw corrupt(
-        `${path} has ${found.sizeBytes} bytes, the manifest says ${expected.sizeBytes}`,
-      );
-    if (found.sha256 !== expected.sha256)
-      throw corrupt(`${path} has SHA-256 ${found.sha256}, the manifest says ${expected.sha256}`);
+      throw corrupt(` has ${found.sizeBytes} bytes, the manifest says ${expected.sizeBytes}`);
+    if (found.sha256 !== expected.sha256) throw corrupt(' differs from its manifest');
   }
   return manifest;
-}
-
-function corrupt(message: string): AppError {
-  return new AppError('APPLIANCE_CORRUPT', message, { hint: REBUILD_HINT });
 }

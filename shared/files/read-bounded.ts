@@ -1,5 +1,4 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { openRegular } from './open-regular.ts';
 
 /**
  * A file's bytes, never more than the limit: what is on disk may grow while it is read, and may be
@@ -12,13 +11,8 @@ export async function readBounded(
   maxBytes: number,
   options: { readonly followLinks: boolean } = { followLinks: true },
 ): Promise<Buffer> {
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  const noFollow = options.followLinks ? 0 : constants.O_NOFOLLOW;
-  const flags = constants.O_RDONLY | constants.O_NONBLOCK | noFollow;
-  const file = await open(path, flags);
+  const { file, stat } = await openRegular(path, options);
   try {
-    const stat = await file.stat();
-    if (!stat.isFile()) throw systemError('EINVAL', `${path} is not a regular file`);
     if (stat.size > maxBytes) throw tooBig(path, maxBytes);
     const buffer = Buffer.alloc(stat.size + 1);
     let length = 0;

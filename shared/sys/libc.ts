@@ -19,6 +19,9 @@ const cListen = libc.func('int listen(int fd, int backlog)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
 const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
 const cFlock = libc.func('int flock(int fd, int operation)');
+const cRenameat2 = libc.func(
+  'int renameat2(int fromDirectory, const char *from, int toDirectory, const char *to, unsigned int flags)',
+);
 const cSetrlimit = libc.func('int setrlimit(int resource, const void *limits)');
 const cPrctl = libc.func(
   'int prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)',
@@ -28,6 +31,8 @@ const cIfNametoindex = libc.func('unsigned int if_nametoindex(const char *name)'
 const RLIMIT_CORE = 4;
 const PR_SET_DUMPABLE = 4;
 const LOCK_EX_NB = 2 | 4;
+const AT_FDCWD = -100;
+const RENAME_EXCHANGE = 2;
 const F_SETLK = 6;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
@@ -95,6 +100,15 @@ export function tryLockFile(fd: number): boolean {
   if (result < 0 && getSystemErrorName(-koffi.errno()) === 'EAGAIN') return false;
   checked('flock', result);
   return true;
+}
+
+/**
+ * Two paths of one file system change places, whatever they lead to: at no moment is one of them
+ * missing.
+ * @throws Error with `code` ENOENT when one of them is missing, EINVAL when the file system cannot
+ */
+export function exchangePaths(a: string, b: string): void {
+  checked('renameat2', cRenameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE));
 }
 
 /**

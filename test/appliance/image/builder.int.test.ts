@@ -180,6 +180,30 @@ test('a second holder of the lock waits for the first, and a killed holder leave
   await (await second).release();
 });
 
+test('a Ctrl-C at the terminal leaves the lock with who cleans up', async (t) => {
+  const path = join(directory, 'lock-of-a-terminal');
+  const script = `import { acquireLock } from ${JSON.stringify(import.meta.resolve('../../../appliance/image/lock.ts'))};
+    process.on('SIGINT', () => console.log('cleaning up'));
+    await acquireLock(${JSON.stringify(path)}, { onWait: () => {}, signal: new AbortController().signal });
+    console.log('held'); setInterval(() => {}, 1000);`;
+  const holder = spawn(process.execPath, ['--input-type=module-typescript', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  });
+  t.after(() => holder.kill('SIGKILL'));
+  await once(holder.stdout, 'data');
+  process.kill(-Number(holder.pid), 'SIGINT');
+  await once(holder.stdout, 'data');
+  const waited = Promise.withResolvers<'waits'>();
+  const second = acquireLock(path, {
+    onWait: () => waited.resolve('waits'),
+    signal: new AbortController().signal,
+  });
+  assert.equal(await Promise.race([waited.promise, second.then(() => 'has it')]), 'waits');
+  holder.kill('SIGKILL');
+  await (await second).release();
+});
+
 test('the command says what is missing or wrong, with the exit status that scripts rely on', () => {
   const main = join(import.meta.dirname, '../../../appliance/main.ts');
   const run = (...args: string[]): { status: number | null; stderr: string; stdout: string } =>

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { readlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import {
   closeFd,
+  exchangePaths,
   inNetworkNamespace,
   interfaceIndex,
   openDeviceSocket,
@@ -34,6 +37,17 @@ test('what runs in a namespace sees that one, and afterwards we are back, also a
   assert.throws(() => inNetworkNamespace('/run/netns/gnt-no-such', ownNamespace), {
     code: 'ENOENT',
   });
+});
+
+test('two folders change places as they are, and a missing one is named by its code', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'gnt-libc-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [a, b] = [join(directory, 'a'), join(directory, 'b')];
+  for (const folder of [a, b]) mkdirSync(folder);
+  writeFileSync(join(a, 'of-a'), '');
+  exchangePaths(a, b);
+  assert.deepEqual([readdirSync(a), readdirSync(b)], [[], ['of-a']]);
+  assert.throws(() => exchangePaths(a, join(directory, 'none')), { code: 'ENOENT' });
 });
 
 test('a TAP is born in the namespace, is taken while it is open, and goes with its descriptor', async () => {
