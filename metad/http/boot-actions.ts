@@ -20,7 +20,7 @@ import {
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { sendEmpty, sendText } from './reply.ts';
-import { isPaid, takeReport } from './take-report.ts';
+import { chargeForTime, isPaid, takeReport } from './take-report.ts';
 
 /** cloud-init's webhook (cloudinit/reporting/handlers.py); what else it sends is not looked at. */
 const webhookEvent = z.object({
@@ -45,7 +45,8 @@ export async function bootEvents(exchange: Exchange, events: EventLog): Promise<
   await takeReport(exchange, EVENT, (body) => {
     const given = webhookEvent.safeParse(parseJson(body));
     if (!given.success) return sendText(exchange.response, 400, EVENT_REFUSAL);
-    const event = readEvent(given.data, maskOf(exchange.instance.view));
+    const mask = maskOf(exchange.instance.view);
+    const event = chargeForTime(exchange, () => readEvent(given.data, mask));
     if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
     sendEmpty(exchange.response, 204);
   });
@@ -126,14 +127,13 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
     const file = statusFile.safeParse(parseJson(body));
     if (!file.success) return sendText(exchange.response, 400, STATUS_REFUSAL);
     const read = readStatus(file.data.v1);
-    // To mask a text costs what a request does, if the values to hide are chosen for it.
     if (!isPaid(exchange, read.errors.length + read.recoverableErrors.length, 'errors')) return;
     const mask = maskOf(exchange.instance.view);
-    const result: BootResult = {
+    const result = chargeForTime(exchange, () => ({
       ...read,
       errors: read.errors.map(mask),
       recoverableErrors: read.recoverableErrors.map(mask),
-    };
+    }));
     events.append(exchange.instance.view.uuid, { type: 'boot-result', result });
     sendEmpty(exchange.response, 204);
   });

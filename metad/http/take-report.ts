@@ -53,6 +53,18 @@ export function isPaid(exchange: Exchange, cost: number, what: string): boolean 
   return false;
 }
 
+/**
+ * Does work whose time the guest's own values decide, and charges for it afterwards, be it a debt: a
+ * millisecond of the processor's costs as much as a request.
+ */
+export function chargeForTime<T>({ instance }: Exchange, work: () => T): T {
+  const before = process.threadCpuUsage();
+  const result = work();
+  const { user, system } = process.threadCpuUsage(before);
+  instance.charge(Math.floor((user + system) / 1000));
+  return result;
+}
+
 function refuse({ response }: Exchange, reason: string): void {
   sendText(response, 429, reason, ['Retry-After', String(RETRY_AFTER_S)]);
 }

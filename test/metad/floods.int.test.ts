@@ -339,9 +339,9 @@ test('of each other kind of report there is one at a time too, and none keeps an
 });
 
 /** How many times a guest may post a body before it is told to come again, and the answers. */
-async function postUntilRefused(path: string, body: string): Promise<number[]> {
+async function postUntilRefused(path: string, body: string, shown = view): Promise<number[]> {
   const limits = { requestsPerSecond: 0.1, burst: 100, connections: 64 };
-  assert.equal((await lab.put({ ...view, revision: 2, limits })).status, 204);
+  assert.equal((await lab.put({ ...shown, revision: 2, limits })).status, 204);
   const statuses: number[] = [];
   while (statuses.at(-1) !== 429 && statuses.length < 101) {
     const options = { method: 'POST', body };
@@ -369,6 +369,17 @@ test('an event of a boot with thousands of values is not looked at, and its byte
   const statuses = await postUntilRefused('/ganeti/latest/boot/events', JSON.stringify(event));
   assert.ok(statuses.length <= 26, `${statuses.length} of 16 kB each`);
   assert.deepEqual([...new Set(statuses)], [400, 429]);
+});
+
+test('texts that are dear to mask are paid for by the time that it takes', async () => {
+  const value = Array.from({ length: 350 }, (_, at) => `aaaa${'b'.repeat(at)}c`).join('\n');
+  const event = { event_type: 'start', name: 'init-local', description: 'a'.repeat(500) };
+  const statuses = await postUntilRefused('/ganeti/latest/boot/events', JSON.stringify(event), {
+    ...view,
+    osParameters: { key: { value, visibility: 'private' } },
+  });
+  assert.ok(statuses.length < 75, `${statuses.length} events`);
+  assert.deepEqual([...new Set(statuses)], [204, 429]);
 });
 
 test('the bytes of a form are paid for', async () => {
