@@ -1,6 +1,6 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { type BuildOptions, build } from 'esbuild';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
 
 /**
@@ -14,6 +14,16 @@ const NATIVE = ['koffi', 'netlink', 'esbuild'];
 /** CommonJS packages ask for modules of Node's own by `require`. */
 const REQUIRE =
   "import { createRequire as gntCreateRequire } from 'node:module'; const require = gntCreateRequire(import.meta.url);";
+
+/** zod's messages in fifty languages, of which nothing asks for any but its own English. */
+const withoutLocales: Plugin = {
+  name: 'without-locales',
+  setup: (building) => {
+    building.onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: 'export {};',
+    }));
+  },
+};
 
 const target = resolve(process.argv[2] ?? join(top, 'node_modules/.cache/gnt-programs'));
 const made = `${target}.${process.pid}`;
@@ -44,6 +54,7 @@ async function bundle(file: string, folder: string, splitting: boolean): Promise
     outdir: join(folder, dirname(file)),
     splitting,
     external: NATIVE,
+    plugins: [withoutLocales],
     bundle: true,
     platform: 'node',
     format: 'esm',

@@ -314,7 +314,9 @@ async function checkAppliance(files: ApplianceFiles): Promise<DoctorFinding> {
     return ok(check, `intact (kernel ${manifest.kernelVersion})`);
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return describeApplianceProblem(check, error, await files.isBuilt());
+    // Which one is used stands in the store, which has a line of its own here.
+    const isBuilt = error.code !== 'STORE_UNAVAILABLE' && (await files.isBuilt());
+    return describeApplianceProblem(check, error, isBuilt);
   }
 }
 
