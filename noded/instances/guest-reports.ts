@@ -65,7 +65,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       const latest = heard.get(uuid);
       if (latest === undefined) return current;
       const guestReport = merge(current.guestReport, latest);
-      return { ...current, guestReport, ...keepHostKeys(current, guestReport.hostKeys) };
+      return { ...current, guestReport, ...keepHostKeys(current, guestReport.firstHostKeys) };
     });
   };
 
@@ -119,7 +119,13 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     } else if (event.type === 'boot-result') {
       take(uuid, startedAtMs, { boot: hearBootResult(event.result) });
     } else if (event.type === 'host-keys') {
-      take(uuid, startedAtMs, { hostKeys: event.keys, loginUser: event.user });
+      const { hostKeys, firstHostKeys, loginUser } = heard.get(uuid) ?? NOTHING;
+      // Whoever posts a part of it takes nothing back of the rest.
+      take(uuid, startedAtMs, {
+        hostKeys: event.keys.length > 0 ? event.keys : hostKeys,
+        firstHostKeys: firstHostKeys.length > 0 ? firstHostKeys : event.keys,
+        loginUser: event.user ?? loginUser,
+      });
     }
   };
 
@@ -161,8 +167,10 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       // Nothing that comes while it is being reset is of the boot that begins.
       endOfFormerBoot.set(uuid, Number.MAX_SAFE_INTEGER);
       let lastOfFormer = 0;
+      let firstHostKeys: readonly string[] = [];
       try {
         lastOfFormer = await reset();
+        firstHostKeys = heard.get(uuid)?.firstHostKeys ?? [];
         heard.delete(uuid);
       } finally {
         endOfFormerBoot.set(uuid, lastOfFormer);
@@ -173,7 +181,12 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         lastOfFormer === 0 || runStartedAtMs === undefined
           ? null
           : { ...NOTHING, runStartedAtMs, afterSequence: lastOfFormer };
-      await instances.update(uuid, (current) => ({ ...current, guestReport }));
+      // The reset ends a boot and no installation: keys that were not written yet stay the first.
+      await instances.update(uuid, (current) => ({
+        ...current,
+        guestReport,
+        ...keepHostKeys(current, firstHostKeys),
+      }));
       tellWaiting(uuid);
     },
     report: reportOf,
@@ -198,14 +211,14 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
 
 const NOTHING: GuestReport = {
   ...{ runStartedAtMs: 0, readyAtMs: null, readySource: null, boot: null },
-  ...{ hostKeys: [], loginUser: null, afterSequence: 0 },
+  ...{ hostKeys: [], firstHostKeys: [], loginUser: null, afterSequence: 0 },
 };
 
 function isOfRun(report: GuestReport | null, runStartedAtMs: number): boolean {
   return report?.runStartedAtMs === runStartedAtMs;
 }
 
-/** What was said first of being up stays; of the boot the latest counts. */
+/** What was said first, of being up and of the keys, stays; of the boot the latest counts. */
 function merge(stored: GuestReport | null, report: GuestReport): GuestReport {
   if (stored === null || !isOfRun(stored, report.runStartedAtMs)) return report;
   const ready = stored.readyAtMs === null ? report : stored;
@@ -215,6 +228,7 @@ function merge(stored: GuestReport | null, report: GuestReport): GuestReport {
     readySource: ready.readySource,
     boot: report.boot ?? stored.boot,
     hostKeys: report.hostKeys.length > 0 ? report.hostKeys : stored.hostKeys,
+    firstHostKeys: stored.firstHostKeys.length > 0 ? stored.firstHostKeys : report.firstHostKeys,
     loginUser: report.loginUser ?? stored.loginUser,
     afterSequence: Math.max(report.afterSequence, stored.afterSequence),
   };

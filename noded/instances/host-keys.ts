@@ -39,7 +39,7 @@ export function describeSsh(
     // That of the last boot does until this one says it again.
     user: report?.loginUser ?? instance.guestReport?.loginUser ?? null,
     // Said this moment, and first: written down within a second.
-    hostKeys: trusted.length > 0 ? trusted : said,
+    hostKeys: trusted.length > 0 ? trusted : (report?.firstHostKeys ?? []),
     saidHostKeys: said,
   };
 }

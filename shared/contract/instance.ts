@@ -80,6 +80,8 @@ const guestReport = z.object({
   boot: bootReport.nullable().default(null),
   /** Which keys its sshd has, and whom the operator's keys let in. Absent in older records. */
   hostKeys: hostKeys.default([]),
+  /** Those that it said first in this run, whatever it says later. Absent in older records. */
+  firstHostKeys: hostKeys.default([]),
   loginUser: loginUser.nullable().default(null),
   /** Events of metad up to this one are of a boot that a reset ended. Absent in older records. */
   afterSequence: z.number().int().default(0),

@@ -176,7 +176,7 @@ export const instanceModify = z.strictObject({
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
-  /** SSH host keys of the guest that are trusted from now on; an empty list: whatever it says next. */
+  /** SSH host keys of the guest that are trusted from now on; an empty list: those that it says first in a run. */
   hostKeys: hostKeys.optional(),
   /** Put to the tags that there are, or taken from them. */
   addTags: tags.optional(),

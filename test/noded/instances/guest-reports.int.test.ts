@@ -72,7 +72,7 @@ test("the guest's word that it is up survives the daemon, and is written once", 
   const written = await load();
   assert.deepEqual(written.guestReport, {
     ...{ runStartedAtMs: 40_000, readyAtMs: 50_000, readySource: 'cloud-init', boot: null },
-    ...{ hostKeys: [], loginUser: null, afterSequence: 0 },
+    ...{ hostKeys: [], firstHostKeys: [], loginUser: null, afterSequence: 0 },
   });
   clock.advance(5_000);
   first.say();
@@ -177,6 +177,35 @@ test('host keys that the guest says first are kept over runs, others are shown a
   assert.deepEqual([said.hostKeys, refusedHostKeys(said)], [[one], [other]]);
   while ((await load()).guestReport?.runStartedAtMs !== 60_000) await new Promise(setImmediate);
   assert.deepEqual((await load()).hostKeys?.keys, [one]);
+});
+
+test('keys that follow before the first ones are written take their place nowhere', async (t) => {
+  const { uuid, load, startDaemon } = await createLab(t);
+  const [one = '', other = ''] = KEYS;
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const ssh = async () => {
+    const record = await load();
+    return describeSsh(record, daemon.reports.report(record));
+  };
+  daemon.tell({ type: 'host-keys', keys: [one], user: 'debian' });
+  daemon.tell({ type: 'host-keys', keys: [other], user: null });
+  daemon.tell({ type: 'host-keys', keys: [], user: null });
+  const expected = { user: 'debian', hostKeys: [one], saidHostKeys: [other] };
+  assert.deepEqual(await ssh(), expected);
+  while ((await load()).hostKeys === null) await new Promise(setImmediate);
+  assert.deepEqual((await load()).hostKeys?.keys, [one]);
+  assert.deepEqual(await ssh(), expected);
+});
+
+test('a reset before the first keys are written leaves nobody another word', async (t) => {
+  const { uuid, load, startDaemon } = await createLab(t);
+  const [one = '', other = ''] = KEYS;
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  daemon.tell({ type: 'host-keys', keys: [one], user: null });
+  await daemon.reports.forget(uuid, () => Promise.resolve(1));
+  daemon.tell({ type: 'host-keys', keys: [other], user: null }, 2);
+  const record = await load();
+  assert.deepEqual(describeSsh(record, daemon.reports.report(record)).hostKeys, [one]);
 });
 
 test('a reinstalled guest has other host keys, and nobody has to accept them', async (t) => {
