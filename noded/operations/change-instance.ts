@@ -96,6 +96,7 @@ export function modifyInstanceHandler(
     prepare: async (opcode, signal) => {
       refuseDuplicateParameters(opcode);
       const instance = await instances.findByName(opcode.name);
+      refuseOtherInstallation(instance, opcode);
       const planned = applyChanges(instance, opcode);
       if (changesFiles(opcode)) {
         await checkHostPaths(planned, dependencies.clusters);
@@ -130,6 +131,22 @@ export function modifyInstanceHandler(
       };
     },
   };
+}
+
+/**
+ * Whoever looked at what a guest said, and accepts it, means that guest.
+ * @throws AppError CONFLICT
+ */
+export function refuseOtherInstallation(
+  { name, instanceId }: Pick<InstanceRecord, 'name' | 'instanceId'>,
+  opcode: Pick<OpcodeOf<'INSTANCE_SET_PARAMS'>, 'instanceId'>,
+): void {
+  if (opcode.instanceId === undefined || opcode.instanceId === instanceId) return;
+  throw new AppError(
+    'CONFLICT',
+    `${name} is another installation by now: ${instanceId}, not ${opcode.instanceId}`,
+    { hint: `look again with: gnt-instance info ${name}` },
+  );
 }
 
 function changesFiles({

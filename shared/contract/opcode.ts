@@ -32,6 +32,7 @@ import {
   mirrorUrl,
   osParameterName,
   tokenPolicy,
+  uuid,
 } from './primitives.ts';
 import { redactMedium, redactSource } from './redact-source.ts';
 import { takeLoginsApart } from './source-login.ts';
@@ -178,6 +179,8 @@ export const instanceModify = z.strictObject({
   tags: tags.optional(),
   /** SSH host keys of the guest that are trusted from now on; an empty list: those that it says first in a run. */
   hostKeys: hostKeys.optional(),
+  /** The installation that is meant: when there is another one by now, nothing is changed. */
+  instanceId: uuid.optional(),
   /** Put to the tags that there are, or taken from them. */
   addTags: tags.optional(),
   removeTags: tags.optional(),

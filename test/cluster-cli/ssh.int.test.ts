@@ -110,13 +110,60 @@ esac`;
   assert.deepEqual(of(await effective(older, []), 'controlpath'), ['none']);
 });
 
-test('what an operator accepts are the very keys that the guest was heard to say', async () => {
-  const { status, stderr } = await gnt(['modify', '--accept-host-keys', 'web1']);
+const FINGERPRINT = /SHA256:[\w+/]{43}/;
+interface Accepted {
+  readonly hostKeys?: readonly string[];
+  readonly instanceId?: string;
+}
+const accepted = (): readonly Accepted[] => daemon.submitted as readonly Accepted[];
+
+test('what an operator accepts are the very keys that the guest was heard to say, of that guest', async () => {
+  daemon.submitted.length = 0;
+  const { status, stderr } = await gnt(['modify', '--accept-host-keys', '--force', 'web1']);
   assert.equal(status, 0, stderr);
-  const [opcode] = daemon.submitted as readonly { hostKeys?: readonly string[] }[];
-  assert.deepEqual(opcode?.hostKeys, [OTHER]);
+  const { instanceId } = daemon.instances.find(({ name }) => name === 'web1') ?? assert.fail();
+  assert.deepEqual(
+    accepted().map((opcode) => [opcode.hostKeys, opcode.instanceId]),
+    [[[OTHER], instanceId]],
+  );
   assert.match(stderr, /^accepting ssh-ed25519 SHA256:/m);
-  assert.equal((await gnt(['modify', '--accept-host-keys', 'mute'])).status, 1);
+  assert.equal((await gnt(['modify', '--accept-host-keys', '--force', 'mute'])).status, 1);
+});
+
+test('without a terminal no host key is trusted unless its fingerprint is given', async () => {
+  daemon.submitted.length = 0;
+  const unasked = await gnt(['modify', '--accept-host-keys', 'web1']);
+  assert.equal(unasked.status, 2);
+  assert.match(unasked.stderr, /--accept-fingerprint/);
+  const [fingerprint = ''] = FINGERPRINT.exec(unasked.stderr) ?? [];
+  const another = fingerprint.replace(/.{3}$/, 'abc');
+  assert.equal((await gnt(['modify', '--accept-fingerprint', another, 'web1'])).status, 1);
+  assert.deepEqual(accepted(), []);
+  const named = await gnt(['modify', '--accept-fingerprint', fingerprint, 'web1']);
+  assert.equal(named.status, 0, named.stderr);
+  assert.deepEqual(accepted()[0]?.hostKeys, [OTHER]);
+});
+
+test('on a terminal the keys are shown before anything is accepted', async () => {
+  for (const [answer, count] of [
+    ['n', 0],
+    ['y', 1],
+  ] as const) {
+    daemon.submitted.length = 0;
+    let isAnswered = false;
+    const { stdout } = await runProgram('gnt-instance', ['modify', '--accept-host-keys', 'web1'], {
+      root: daemon.root,
+      columns: 300,
+      holdInput: true,
+      onOutput: (text, child) => {
+        if (!text.includes('Continue? [y/N]') || isAnswered) return;
+        isAnswered = true;
+        child.stdin?.end(`${answer}\n`);
+      },
+    });
+    assert.match(stdout, FINGERPRINT);
+    assert.equal(accepted().length, count, stdout);
+  }
 });
 
 /**

@@ -35,18 +35,19 @@ export interface ForceOptions extends SubmitOptions {
 }
 
 /**
- * Asks before something is removed; off a terminal there is nobody to ask, and nothing is.
+ * Asks before something is lost, or trusted; off a terminal there is nobody to ask, and nothing is.
  * @throws AppError USAGE, NOT_CONFIRMED, INTERRUPTED
  */
 export async function confirmLoss(
   context: Context,
   what: string,
   options: ForceOptions,
+  hint = 'give --force if it is',
 ): Promise<void> {
   if (options.force || options.dryRun) return;
   if (!context.terminal.stdin.isTTY) {
     throw new AppError('USAGE', `${what} There is no terminal to ask whether that is meant`, {
-      hint: 'give --force if it is',
+      hint,
     });
   }
   if (await confirm(context, `${what} Continue?`)) return;
@@ -96,13 +97,14 @@ export interface ModifyOptions
     Omit<InstallationOptions, 'start' | 'installTimeout'>,
     MetadataOptions,
     OsParameterOptions,
-    SubmitOptions {
+    ForceOptions {
   /** Seconds, or `default`. */
   readonly installTimeout?: string;
   readonly autostart?: readonly string[];
   readonly backendParameters?: readonly string[];
   readonly hypervisorParameters?: readonly string[];
   readonly acceptHostKeys?: boolean;
+  readonly acceptFingerprint?: readonly string[];
 }
 
 export async function runModify(
@@ -112,7 +114,7 @@ export async function runModify(
 ): Promise<void> {
   const changes = {
     ...composeChanges(context, options),
-    hostKeys: options.acceptHostKeys ? await saidHostKeys(context, name) : undefined,
+    ...(await acceptedHostKeys(context, name, options)),
   };
   if (!hasChanges(changes)) {
     throw new AppError('USAGE', 'Please give at least one of the parameters.', {
@@ -127,18 +129,50 @@ export async function runModify(
 }
 
 /**
- * The very keys that are shown here, whatever the guest says by the time in which the job runs.
- * @throws AppError SSH_HOST_KEYS
+ * The very keys that are shown here, of this installation, whatever the guest says by the time in
+ * which the job runs.
+ * @throws AppError SSH_HOST_KEYS, USAGE, NOT_CONFIRMED
  */
-async function saidHostKeys(context: Context, name: string): Promise<string[]> {
-  const { ssh } = await (await context.client()).instance(name);
-  if (ssh.saidHostKeys.length === 0) {
+async function acceptedHostKeys(
+  context: Context,
+  name: string,
+  options: ModifyOptions,
+): Promise<{ readonly hostKeys?: string[]; readonly instanceId?: string }> {
+  const { acceptHostKeys, acceptFingerprint: named } = options;
+  if (!acceptHostKeys && named === undefined) return {};
+  const { ssh, instanceId } = await (await context.client()).instance(name);
+  const hostKeys =
+    named === undefined ? ssh.saidHostKeys : chooseHostKeys(name, ssh.saidHostKeys, named);
+  if (hostKeys.length === 0) {
     throw new AppError('SSH_HOST_KEYS', `the guest of ${name} says no SSH host keys`, {
       hint: 'it says them at the end of its boot, when cloud-init is asked to tell it',
     });
   }
-  context.note(`accepting ${ssh.saidHostKeys.map(formatFingerprint).join(', ')}`);
-  return ssh.saidHostKeys;
+  const shown = hostKeys.map(formatFingerprint).join(', ');
+  if (named === undefined) {
+    const question = `Whoever has these SSH host keys is ${name} from now on: ${shown}.`;
+    const hint = 'give --accept-fingerprint SHA256:… of each key that is meant, or --force';
+    await confirmLoss(context, question, options, hint);
+  }
+  context.note(`accepting ${shown}`);
+  return { hostKeys, instanceId };
+}
+
+/** @throws AppError SSH_HOST_KEYS with a fingerprint that none of them has */
+function chooseHostKeys(
+  name: string,
+  said: readonly string[],
+  fingerprints: readonly string[],
+): string[] {
+  return fingerprints.map((fingerprint) => {
+    const found = said.find((key) => formatFingerprint(key).split(' ')[1] === fingerprint);
+    if (found !== undefined) return found;
+    throw new AppError(
+      'SSH_HOST_KEYS',
+      `the guest of ${name} says no SSH host key with the fingerprint '${fingerprint}'`,
+      { hint: `it says ${said.map(formatFingerprint).join(', ') || 'none'}` },
+    );
+  });
 }
 
 function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {

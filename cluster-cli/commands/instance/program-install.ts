@@ -108,9 +108,17 @@ export function addInstallation(program: Command, context: Context): void {
       ...machineOptions(),
       option(
         '--accept-host-keys',
-        'trust the SSH host keys that the guest says now, in place of those of its installation',
+        'trust the SSH host keys that the guest says now, in place of those of its installation; shows them and asks',
         { group: 'Guest:' },
       ),
+      option(
+        '--accept-fingerprint <SHA256:…>',
+        'trust that one of them, and do not ask; repeatable',
+        { group: 'Guest:', isRepeatable: true },
+      ),
+      option('-f, --force', 'do not ask; off a terminal no key is trusted without it', {
+        group: 'Job:',
+      }),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OsSettings } from '#shared/contract/api.ts';
 import { applyOsChanges } from '../../../noded/operations/change-cluster.ts';
-import { applyChanges } from '../../../noded/operations/change-instance.ts';
+import {
+  applyChanges,
+  refuseOtherInstallation,
+} from '../../../noded/operations/change-instance.ts';
 import { modifyOpcode, parseOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';
 
@@ -16,6 +19,15 @@ const before = instanceRecord({
 
 test('what was not given stays as it is', () => {
   assert.deepEqual(applyChanges(before, modifyOpcode()), before);
+});
+
+test('what is meant for one installation never reaches the next', () => {
+  const { instanceId } = before;
+  const meant = modifyOpcode({ hostKeys: [], instanceId });
+  refuseOtherInstallation(before, meant);
+  refuseOtherInstallation(before, modifyOpcode());
+  const reinstalled = { ...before, instanceId: '0c2a1b2c-0000-4000-8000-0000000000ff' };
+  assert.throws(() => refuseOtherInstallation(reinstalled, meant), { code: 'CONFLICT' });
 });
 
 test('values are put, null removes, documents too', () => {
