@@ -213,6 +213,8 @@ export class Instance {
   }
 
   setPassword(password: string): void {
+    // An empty one may be posted again and again: it changes nothing that would be rendered.
+    if (password === this.#password) return;
     this.#password = password;
     this.#renew();
   }

@@ -1,10 +1,15 @@
 import { isMap, isSeq, stringify } from 'yaml';
 import type { Document } from 'yaml';
-import { z } from 'zod';
 import { addressOf, familyOf, prefixOf, type NicNetwork } from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ServedView } from '../view/served-view.ts';
+
+/**
+ * Lines and list items of an operator's network configuration that the channel is added to: what is
+ * read and written here keeps all guests waiting. The longest of a few NICs have some hundred.
+ */
+const MAX_NETWORK_ITEMS = 2000;
 
 /**
  * The instance's NICs as the dialects describe them. The channel's NIC is always among them, or a
@@ -110,7 +115,7 @@ function openstackRoute({ to, via }: NicNetwork['routes'][number]): object {
 function withChannel(given: Buffer, view: ServedView): Buffer | null {
   const text = given.toString('utf8');
   if (text.toLowerCase().includes(view.channel.mac)) return null;
-  const read = readYaml(text, { version: '1.1' });
+  const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read) return null;
   const { document } = read;
   const top = document.has('network') ? ['network'] : [];
@@ -138,7 +143,7 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
   if (config !== undefined && config !== null && !isSeq(config)) return false;
   const channel = {
     type: 'physical',
-    name: freeName(isSeq(config) ? config.toJSON() : []),
+    name: freeName(isSeq(config) ? config.items : []),
     mac_address: view.channel.mac,
     subnets: [{ type: 'dhcp4' }],
   };
@@ -148,13 +153,8 @@ function addPhysical(document: Document, top: readonly string[], view: ServedVie
 }
 
 /** cloud-init renames a card to what a version 1 document calls it: no other may have the name. */
-function freeName(entries: unknown): string {
-  const taken = new Set(
-    z
-      .array(z.looseObject({ name: z.string() }).nullable().catch(null))
-      .parse(entries)
-      .map((entry) => entry?.name),
-  );
+function freeName(entries: readonly unknown[]): string {
+  const taken = new Set(entries.map((entry) => (isMap(entry) ? entry.get('name') : undefined)));
   let index = 0;
   while (taken.has(`eth${index}`)) index++;
   return `eth${index}`;

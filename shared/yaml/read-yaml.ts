@@ -1,5 +1,6 @@
-import { Composer, type Document, isScalar, Lexer, LineCounter, Parser, visit } from 'yaml';
-import type { DocumentOptions, ParseOptions, SchemaOptions } from 'yaml';
+import { Composer, type Document, isAlias, isMap, isNode, isScalar } from 'yaml';
+import { Lexer, LineCounter, Parser, visit, type YAMLMap } from 'yaml';
+import type { DocumentOptions, ParseOptions, SchemaOptions, Tags } from 'yaml';
 
 /** Told by place and never by content, which may hold passwords. */
 export interface YamlProblem {
@@ -11,27 +12,44 @@ export type ReadYaml = { readonly document: Document.Parsed } | { readonly probl
 
 /** Lines and list items: one costs much more than its bytes. */
 const MAX_ITEMS = 20_000;
+/** What the lexer cuts a line into, about: words, signs and the space between them. */
+const LEXEMES_PER_ITEM = 12;
+/** To resolve one, the library reads the whole document; documents for people have a dozen. */
+const MAX_ALIASES = 200;
 /**
  * Maps and lists in each other; documents for people have a dozen. The library's parser takes a
  * part of the stack for each, and time that grows with their square.
  */
 const MAX_NESTING = 48;
 
+/** Kinds of lists whose duplicates the library looks for in quadratic time; nobody writes them. */
+const COSTLY_TAGS = ['omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
+
 /**
  * Reads one foreign document, in time and stack that its length bounds: the library alone takes a
- * minute for 800 bytes of maps that are keys of maps, and fails with some thousand lists in each
- * other. Such documents are refused. Aliases are not resolved yet: `toJS` bounds them.
+ * minute for 800 bytes of maps that are keys of maps, fails with some thousand lists in each other,
+ * and compares each key of a map with all before it. Such documents are refused, or read another
+ * way. Aliases are not resolved yet, but all of them can be; `toJS` bounds them.
+ * @param maxItems lines and list items; ten thousand take a few tenths of a second
  */
 export function readYaml(
   text: string,
   options: ParseOptions & DocumentOptions & SchemaOptions = {},
+  maxItems = MAX_ITEMS,
 ): ReadYaml {
-  if (countItems(text) > MAX_ITEMS)
-    return problem(`it has more than ${MAX_ITEMS} lines and list items`, 'split it');
+  if (countItems(text) > maxItems)
+    return problem(`it has more than ${maxItems} lines and list items`, 'split it');
   const lines = new LineCounter();
-  const parser = new BoundedParser(lines.addNewLine);
-  const composer = new Composer({ ...options, lineCounter: lines, prettyErrors: false });
+  const maxLexemes = maxItems * LEXEMES_PER_ITEM;
+  const parser = new BoundedParser(lines.addNewLine, maxLexemes);
+  const composer = new Composer({
+    ...options,
+    ...{ uniqueKeys: false, customTags: withoutCostly, resolveKnownTags: false },
+    ...{ lineCounter: lines, prettyErrors: false },
+  });
   const [document, second] = composer.compose(parser.tokens(text), true, text.length);
+  if (parser.isTooLong)
+    return problem(`it has more than ${maxLexemes} words, signs and spaces`, 'split it');
   // A composer that is forced to give a document gives one.
   if (document === undefined || parser.isTooDeep)
     return problem(`its maps and lists are more than ${MAX_NESTING} deep in each other`);
@@ -39,8 +57,12 @@ export function readYaml(
   const [fault] = [...document.errors, ...document.warnings];
   if (fault) return problem(`line ${lineOf(fault.pos[0])}: not valid YAML (${fault.code})`);
   if (second) return problem(`line ${lineOf(second.range[0])}: not valid YAML (MULTIPLE_DOCS)`);
-  const key = findOddKey(document);
-  return key === null ? { document } : problem(`line ${lineOf(key)}: a key is no word`);
+  const oddity = findOddity(document);
+  return oddity === null ? { document } : problem(`line ${lineOf(oddity.at)}: ${oddity.reason}`);
+}
+
+function withoutCostly(tags: Tags): Tags {
+  return tags.filter((tag) => typeof tag === 'string' || !COSTLY_TAGS.includes(tag.tag));
 }
 
 function problem(reason: string, hint?: string): ReadYaml {
@@ -49,35 +71,77 @@ function problem(reason: string, hint?: string): ReadYaml {
 
 class BoundedParser {
   readonly #parser: Parser;
+  readonly #maxLexemes: number;
   isTooDeep = false;
+  isTooLong = false;
 
-  constructor(onNewLine: (offset: number) => void) {
+  constructor(onNewLine: (offset: number) => void, maxLexemes: number) {
     this.#parser = new Parser(onNewLine);
+    this.#maxLexemes = maxLexemes;
     onNewLine(0);
   }
 
   *tokens(text: string): ReturnType<Parser['parse']> {
+    let count = 0;
     for (const lexeme of new Lexer().lex(text)) {
-      yield* this.#parser.next(lexeme);
+      for (const token of this.#parser.next(lexeme)) {
+        yield token;
+        // One is enough: they cost more than anything else.
+        if (token.type === 'error') return;
+      }
+      count += 1;
+      this.isTooLong = count > this.#maxLexemes;
       this.isTooDeep = this.#parser.stack.length > MAX_NESTING;
-      if (this.isTooDeep) return;
+      if (this.isTooLong || this.isTooDeep) return;
     }
     yield* this.#parser.end();
   }
 }
 
-/** @returns where the first key is that is a map, a list or an alias */
-function findOddKey(document: Document.Parsed): number | null {
-  let found: number | null = null;
+interface Oddity {
+  readonly at: number;
+  readonly reason: string;
+}
+
+/**
+ * @returns the first key that is a map, a list or an alias, or is twice in its map; or the first
+ * alias of nothing, or too many of them
+ */
+function findOddity(document: Document.Parsed): Oddity | null {
+  let found: Oddity | null = null;
+  const anchors = new Set<string>();
+  let aliases = 0;
+  const stop = (node: unknown, reason: string): symbol => {
+    // What the parser made has a range.
+    found = { at: (node as { range?: readonly number[] }).range?.[0] ?? 0, reason };
+    return visit.BREAK;
+  };
   visit(document, {
-    Pair: (_, { key }) => {
-      if (key === null || isScalar(key)) return undefined;
-      // What the parser made has a range.
-      found = (key as { range?: readonly number[] }).range?.[0] ?? 0;
-      return visit.BREAK;
+    Node: (_, node) => {
+      if (isAlias(node)) {
+        aliases += 1;
+        if (aliases > MAX_ALIASES) return stop(node, `more than ${MAX_ALIASES} aliases`);
+        return anchors.has(node.source) ? undefined : stop(node, 'an alias of nothing');
+      }
+      if (isNode(node) && 'anchor' in node && node.anchor) anchors.add(node.anchor);
+      const twice = isMap(node) ? findDuplicate(node) : undefined;
+      return twice === undefined ? undefined : stop(twice, 'not valid YAML (DUPLICATE_KEY)');
     },
+    Pair: (_, { key }) =>
+      key === null || isScalar(key) ? undefined : stop(key, 'a key is no word'),
   });
   return found;
+}
+
+/** The library takes two merge keys for different ones as well: each is a symbol of its own. */
+function findDuplicate({ items }: YAMLMap): unknown {
+  const seen = new Set<unknown>();
+  return items.find(({ key }) => {
+    if (!isScalar(key)) return false;
+    const isTwice = seen.has(key.value);
+    seen.add(key.value);
+    return isTwice;
+  })?.key;
 }
 
 function countItems(text: string): number {

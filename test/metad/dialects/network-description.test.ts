@@ -48,12 +48,22 @@ test('an operator’s version 1 document gets it as well', () => {
   assert.deepEqual(value.config[1]?.subnets, [{ type: 'dhcp4' }]);
 });
 
+test('a document that merges one of its cards from another gets it too', () => {
+  const value = configFor(
+    'version: 1\ncards: &a {type: physical}\nconfig: [{<<: *a, name: eth0}]\n',
+  );
+  assert.equal((value as { config: { name?: string }[] }).config[1]?.name, 'eth1');
+});
+
 test('a document that names the NIC, or that we do not understand, stays as it is', () => {
   for (const text of [
     `version: 2\nethernets: {a: {match: {macaddress: "${CHANNEL_MAC.toUpperCase()}"}}} # mine\n`,
     'version: 3\n',
     ': : :\n',
     'version: 2\nethernets: [1]\n',
+    'version: 2\nethernets: !!set {a, b}\n',
+    'version: 2\nethernets: *none\n',
+    `version: 2\n${Array.from({ length: 2000 }, (_, at) => `k${at}: x\n`).join('')}`,
   ]) {
     const view = parseView(exampleView({ networkConfig: Buffer.from(text).toString('base64') }));
     assert.equal(networkConfig(view).toString(), text);

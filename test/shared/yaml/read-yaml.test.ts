@@ -5,11 +5,17 @@ import { readYaml } from '#shared/yaml/read-yaml.ts';
 const DEEP = /deep in each other/;
 /** Far beyond what a document may hold, and what the stack can. */
 const TIMES = 100_000;
+/** The square of these lengths takes several times as long. */
+const MAX_MICROSECONDS = 3_000_000;
 
 function reasonOf(text: string): string {
   const read = readYaml(text, { version: '1.1' });
   return 'problem' in read ? read.problem.reason : 'taken';
 }
+
+const listOf = (item: (at: number) => string, length = 19_998): string =>
+  Array.from({ length }, (_, at) => item(at)).join('');
+const oneMap = listOf((at) => `k${at}: x\n`);
 
 for (const [what, text, reason] of [
   ['lists in lists of one line', '- '.repeat(TIMES), DEEP],
@@ -23,13 +29,32 @@ for (const [what, text, reason] of [
   ['an alias that is a key', 'a: &a [1]\nb:\n  *a : 2\n', /^line 3: a key is no word$/],
   ['two documents', 'a: 1\n---\nb: 1\n', /^line 2: not valid YAML \(MULTIPLE_DOCS\)$/],
   ['a document that is none', 'a: [SECRET\n', /^line \d: not valid YAML \([A-Z_]+\)$/],
+  [
+    'words after a list',
+    `x: ${'[] '.repeat(TIMES)}`,
+    /^line 1: not valid YAML \(UNEXPECTED_TOKEN\)$/,
+  ],
+  [
+    'a key that is twice',
+    'a: 1\nb: {c: 1, "c": 2}\n',
+    /^line 2: not valid YAML \(DUPLICATE_KEY\)$/,
+  ],
+  ['one map whose last key is twice', `${oneMap}k1: x\n`, /^line 19999: .* \(DUPLICATE_KEY\)$/],
+  ['an ordered map', `!!omap\n${listOf((at) => `- k${at}: x\n`)}`, /TAG_RESOLVE_FAILED/],
+  ['a set', `!!set\n${listOf((at) => `? k${at}\n`)}`, /TAG_RESOLVE_FAILED/],
+  ['an alias of nothing', 'a: *b\nc: &b 1\n', /^line 1: an alias of nothing$/],
+  [
+    'aliases of aliases',
+    `a:\n${listOf((at) => `- &a${at} x\n`, 5000)}b: &b\n${listOf((at) => `- *a${at}\n`, 5000)}`,
+    /^line 5203: more than 200 aliases$/,
+  ],
   ['many lines', 'a\n'.repeat(TIMES), /more than 20000 lines/],
 ] as const)
   test(`refuses ${what}, in no time`, () => {
     const startedAt = process.cpuUsage();
     assert.match(reasonOf(text), reason);
     const { user } = process.cpuUsage(startedAt);
-    assert.ok(user < 5_000_000, `${user / 1e6} s`);
+    assert.ok(user < MAX_MICROSECONDS, `${user / 1e6} s`);
   });
 
 test('a document for people is taken as the library takes it', () => {
@@ -39,4 +64,21 @@ test('a document for people is taken as the library takes it', () => {
     ...{ network: { version: 2 }, list: [[1, 'x'], 'x'], y: null },
   });
   assert.ok('document' in readYaml(''));
+});
+
+test('one map of twenty thousand keys, and merge keys, are taken in no time', () => {
+  const startedAt = process.cpuUsage();
+  assert.ok('document' in readYaml(oneMap, { version: '1.1' }));
+  const merged = 'a: &a {b: 1}\nc: &c {d: 1}\ne:\n  <<: *a\n  <<: *c\n';
+  assert.ok('document' in readYaml(merged, { version: '1.1' }));
+  const { user } = process.cpuUsage(startedAt);
+  assert.ok(user < MAX_MICROSECONDS, `${user / 1e6} s`);
+});
+
+test('a document is bounded by its words too, by as many items as its reader says', () => {
+  const many = `[${'[[[[[[[[1]]]]]]]],'.repeat(90)}]`;
+  const read = readYaml(many, {}, 100);
+  assert.ok('problem' in read);
+  assert.match(read.problem.reason, /^it has more than 1200 words, signs and spaces$/);
+  assert.ok('document' in readYaml(many));
 });

@@ -72,7 +72,7 @@ test('stages of other times and keys for the guest are left out, and told', () =
 test('what is wrong is told by place, and no value of the document is repeated', () => {
   refused('- SECRET', /^hooks instance\/test\.yaml: it is no map with "stages"$/);
   refused('SECRET: [', /line 1: not valid YAML \(\w+\)$/);
-  refused('a: 1\nb: *SECRET', /aliases cannot be resolved/);
+  refused('a: 1\nb: *SECRET', /line 2: an alias of nothing/);
   refused('stages: SECRET', /"stages" is no map/);
   refused('stages: {after-install: SECRET}', /stage after-install is no list of steps/);
   refused('stages: {after-install: [SECRET]}', /stage after-install, step 1: it is no map/);
