@@ -33,6 +33,9 @@ const KEYRING = 3;
 const SIGNATURE = 4;
 /** RFC 9580, 4.2: the tag of a signature, in both formats of a packet's first byte. */
 const SIGNATURE_TAG = 2;
+/** What VALIDSIG says at this place (GnuPG's DETAILS): RFC 9580, 5.2.1, of the bytes as they are. */
+const CLASS_FIELD = 8;
+const BINARY_CLASS = '00';
 
 /** A detached signature's packets, of a file with or without armour. @throws SignatureProblem */
 export function parseOpenpgpSignature(bytes: Buffer): Buffer {
@@ -138,6 +141,9 @@ function judge(text: string, isSuccess: boolean): void {
   if (bad !== undefined) throw new SignatureProblem('it, or its key, has expired');
   if (!isSuccess || !words.includes('GOODSIG'))
     throw new SignatureProblem(`gpgv says: ${words.join(', ').slice(0, 200) || 'nothing'}`);
+  const valid = [...text.matchAll(/^\[GNUPG:\] VALIDSIG (.*)$/gm)].map(([, said = '']) => said);
+  if (valid.length === 0 || !valid.every((said) => said.split(' ')[CLASS_FIELD] === BINARY_CLASS))
+    throw new SignatureProblem('it is of a text, whatever its line ends: sign without --textmode');
 }
 
 /** Readable by whoever has it open, and found by nobody. */

@@ -131,6 +131,13 @@ test('what has expired, is over a weak digest or is no detached signature does n
   assert.match(await judge(['release.key.asc'], { '.asc': long }), /more than 65536 bytes/);
 });
 
+test('a signature of a text, which is of other bytes as well, does not count', async () => {
+  const beside = { '.asc': 'text.asc' };
+  const crlf = Buffer.from(content.toString().replaceAll('\n', '\r\n'));
+  for (const bytes of [content, crlf])
+    assert.match(await judge(['text.key.asc'], beside, bytes), /it is of a text/);
+});
+
 test('a signature is fetched as its content is: from the same place, with the same login', async () => {
   const asked: string[] = [];
   const server = createServer((request, response) => {
