@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { ApplianceFailure } from '../appliance/follow-appliance.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
@@ -186,15 +187,17 @@ class StagedInstaller implements Installer {
     return failure;
   }
 
-  /** A guest sees a full host as an I/O error: say what it was. */
+  /** A guest sees a full host as an I/O error, this process as ENOSPC: say what it was. */
   async #explainDiskFull(error: unknown): Promise<unknown> {
-    if (!isAppError(error) || !possiblyDiskFull.some((code) => code === error.code)) return error;
+    // Without this, what this process was told itself would be named only when it is recorded.
+    const named = nameDiskFull(error);
+    if (!isAppError(named) || !possiblyDiskFull.some((code) => code === named.code)) return named;
     const free = await this.#dependencies.disks.freeBytes().catch(() => Number.MAX_SAFE_INTEGER);
-    if (free > FULL_BELOW_BYTES) return error;
-    return new AppError('DISK_FULL', `the node's disk is full: ${error.message}`, {
+    if (free > FULL_BELOW_BYTES) return named;
+    return new AppError('DISK_FULL', `the node's disk is full: ${named.message}`, {
       hint: 'free space below var/lib/gnt, then gnt-instance reinstall',
-      details: error.details,
-      cause: error,
+      details: named.details,
+      cause: named,
     });
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +17,9 @@ import { addOs, ask, infoOf, submit, succeed } from './support/ask-nodes.ts';
 let lab: Lab;
 /** Beside the file system that is full: while it is there, the script waits. */
 const gate = (): string => `${lab.paths.root}.gate`;
+
+/** More than the file system has. */
+const IMAGE_BYTES = 128 * 1024 * 1024;
 
 before(async () => {
   lab = await createLab('gnt-fd');
@@ -133,4 +136,26 @@ test('a disk that fills while an installation runs fails it by name, and it can 
   assert.deepEqual(await findViolations(lab.paths), []);
   for (const { name } of await ask(lab, '/v1/instances', instanceInfo.array()))
     assert.equal(await outcome({ opcode: 'INSTANCE_REMOVE', name }), 'success');
+});
+
+test('an image that this host writes and that fills the disk fails by name, and leaves it empty', async () => {
+  const image = `${lab.paths.root}.image`;
+  await writeFile(image, Buffer.alloc(IMAGE_BYTES, 'x'));
+  try {
+    const disks = [{ sizeBytes: IMAGE_BYTES }];
+    const adding = {
+      ...create('six.example.com'),
+      ...{ disks, safeInstall: false, osImage: image, osImageFormat: 'raw' },
+    };
+    // The store is on the same file system: if the disk stayed, the failure could not be recorded.
+    assert.equal(await outcome(adding), 'DISK_FULL');
+    const { installState, uuid } = await infoOf(lab, 'six.example.com');
+    assert.equal(installState, 'failed');
+    const disk = await stat(join(lab.paths.disksDir, uuid, 'disk0.raw'));
+    assert.deepEqual([disk.size, disk.blocks], [IMAGE_BYTES, 0]);
+  } finally {
+    await rm(image);
+  }
+  const gone = { opcode: 'INSTANCE_REMOVE', name: 'six.example.com' };
+  assert.equal(await outcome(gone), 'success');
 });
