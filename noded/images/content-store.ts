@@ -95,7 +95,8 @@ export class ContentStore {
     const found = await statOrUndefined(path);
     if (found?.size === content.sizeBytes && found.mtimeMs === content.mtimeMs) return true;
     const isSame =
-      found?.size === content.sizeBytes && (await digestFile(path, 'sha256')) === sha256;
+      found?.size === content.sizeBytes &&
+      (await digestFile({ path, sizeBytes: found.size }, 'sha256')) === sha256;
     if (isSame) {
       content.mtimeMs = found.mtimeMs;
       return true;
@@ -132,9 +133,9 @@ export class ContentStore {
     });
   }
 
-  async sha512Of(sha256: string, signal: AbortSignal): Promise<string> {
-    const content = (await this.index()).contents[sha256];
-    const known = content?.sha512 ?? (await digestFile(this.pathOf(sha256), 'sha512', { signal }));
+  async sha512Of(image: HeldContent, signal: AbortSignal): Promise<string> {
+    const content = (await this.index()).contents[image.sha256];
+    const known = content?.sha512 ?? (await digestFile(image, 'sha512', { signal }));
     if (content) content.sha512 = known;
     return known;
   }

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { imageChecksum } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
-import { openHostFile } from '../host/open-host-file.ts';
+import { readImageBytes, type SizedFile } from './image-bytes.ts';
 
 export type DigestAlgorithm = 'sha256' | 'sha512';
 
@@ -27,20 +26,15 @@ export interface DigestOptions {
   readonly onBytes?: (doneBytes: number) => void;
 }
 
-/** Hex digest of a file. */
+/** Hex digest of a file. @throws AppError IMAGE_UNREADABLE when it is shorter by now */
 export async function digestFile(
-  path: string,
+  file: SizedFile,
   algorithm: DigestAlgorithm,
   { signal, onBytes }: DigestOptions = {},
 ): Promise<string> {
   const hash = createHash(algorithm);
   let doneBytes = 0;
-  const file = await openHostFile(path);
-  // Without an encoding the chunks are Buffers.
-  for await (const chunk of file.createReadStream({
-    signal,
-    highWaterMark: MIB,
-  }) as AsyncIterable<Buffer>) {
+  for await (const chunk of readImageBytes(file, signal)) {
     hash.update(chunk);
     doneBytes += chunk.length;
     onBytes?.(doneBytes);

@@ -5,7 +5,7 @@ import type { DownloadLimits } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { keyOfUrl } from './cache-index.ts';
 import { partialName } from './cache-space.ts';
-import { ContentStore } from './content-store.ts';
+import { ContentStore, type HeldContent } from './content-store.ts';
 import { type Checksum, checksumMismatch, digestFile, parseChecksum } from './digest.ts';
 import { DownloadGate } from './download-gate.ts';
 import { openLocalImage } from './local-image.ts';
@@ -154,7 +154,7 @@ class FileImageCache implements ImageCache {
       let sha256: string | null = null;
       if (checksum) {
         const report = this.#throttle(onProgress);
-        const actual = await digestFile(image.path, checksum.algorithm, {
+        const actual = await digestFile(image, checksum.algorithm, {
           signal,
           onBytes: (doneBytes) => report(doneBytes, image.sizeBytes),
         });
@@ -186,7 +186,7 @@ class FileImageCache implements ImageCache {
     });
     const image = await this.#contents.hold(sha256);
     try {
-      if (checksum) await this.#verify(url, sha256, checksum, options.signal);
+      if (checksum) await this.#verify(url, image, checksum, options.signal);
       return image;
     } catch (error) {
       image.release();
@@ -195,9 +195,14 @@ class FileImageCache implements ImageCache {
     }
   }
 
-  async #verify(url: URL, sha256: string, checksum: Checksum, signal: AbortSignal): Promise<void> {
+  async #verify(
+    url: URL,
+    image: HeldContent,
+    checksum: Checksum,
+    signal: AbortSignal,
+  ): Promise<void> {
     const isSha256 = checksum.algorithm === 'sha256';
-    const actual = isSha256 ? sha256 : await this.#contents.sha512Of(sha256, signal);
+    const actual = isSha256 ? image.sha256 : await this.#contents.sha512Of(image, signal);
     if (actual !== checksum.hex) throw checksumMismatch(formatUrl(url), checksum, actual);
   }
 

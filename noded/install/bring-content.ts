@@ -1,9 +1,8 @@
-import { createReadStream } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { redactSource } from '#shared/contract/redact-source.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
+import { readImageBytes } from '../images/image-bytes.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
 import { checksumMismatch, parseChecksum } from '../images/digest.ts';
 import { type ContentCheck, createDigestCheck, readThrough } from '../signatures/content-check.ts';
@@ -84,9 +83,7 @@ async function readImage(
   check: ContentCheck,
   signal: AbortSignal,
 ): Promise<void> {
-  // Without an encoding the chunks are Buffers.
-  const bytes: AsyncIterable<Buffer> = createReadStream(image.path, { highWaterMark: MIB });
-  await readThrough(bytes, [check], signal);
+  await readThrough(readImageBytes(image, signal), [check], signal);
   await image.verifyUnchanged();
 }
 

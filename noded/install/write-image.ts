@@ -1,11 +1,10 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { readImageBytes } from '../images/image-bytes.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import type { JobReporter } from '../jobs/job-handler.ts';
 
-const CHUNK_BYTES = MIB;
 /** What is all zeros stays a hole of the disk; a file system's blocks are not larger. */
 const HOLE_BYTES = 64 * 1024;
 const zeros = Buffer.alloc(HOLE_BYTES);
@@ -82,20 +81,14 @@ export async function writeImage(
   signal: AbortSignal,
   onProgress: (doneBytes: number, totalBytes: number) => void,
 ): Promise<string> {
-  await using from = await open(image.path, 'r');
   await using to = await open(diskPath, 'r+');
-  const chunk = Buffer.alloc(CHUNK_BYTES);
   let writtenBytes = 0;
   let done = 0;
-  while (done < image.sizeBytes) {
-    signal.throwIfAborted();
-    const { bytesRead } = await from.read(chunk, 0, CHUNK_BYTES, done);
-    if (bytesRead === 0) break;
-    writtenBytes += await writeData(to, chunk.subarray(0, bytesRead), done);
-    done += bytesRead;
+  for await (const chunk of readImageBytes(image, signal)) {
+    writtenBytes += await writeData(to, chunk, done);
+    done += chunk.length;
     onProgress(done, image.sizeBytes);
   }
-  // A file that was cut short ends the loop early, and is one that changed.
   await image.verifyUnchanged();
   return `raw, ${done} bytes, ${writtenBytes} of them written; on the host`;
 }
