@@ -51,6 +51,8 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   const writing = new Set<string>();
   /** Of guests that were reset: events up to this one are of the boot before. */
   const endOfFormerBoot = new Map<string, number>();
+  /** The number of the last event of each guest, for when metad cannot be asked for it. */
+  const lastSequence = new Map<string, number>();
   const waiting = new Map<string, Set<() => void>>();
   const tellWaiting = (uuid: string): void => {
     for (const wake of waiting.get(uuid) ?? []) wake();
@@ -103,6 +105,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
 
   const hear = (kept: KeptMachine, event: MetadEvent['event'], sequence: number): void => {
     const { uuid, startedAtMs } = kept.machine;
+    lastSequence.set(uuid, Math.max(sequence, lastSequence.get(uuid) ?? 0));
     if (sequence <= (endOfFormerBoot.get(uuid) ?? 0)) return;
     const { readyAtMs = null, boot = null } = heard.get(uuid) ?? NOTHING;
     if (event.type === 'ready' && readyAtMs === null) {
@@ -151,6 +154,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       const end = (): void => {
         heard.delete(uuid);
         endOfFormerBoot.delete(uuid);
+        lastSequence.delete(uuid);
       };
       end();
       void ignoreFormerBoot(kept).catch((error: unknown) => {
@@ -169,7 +173,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       let lastOfFormer = 0;
       let firstHostKeys: readonly string[] = [];
       try {
-        lastOfFormer = await reset();
+        lastOfFormer = Math.max(await reset(), lastSequence.get(uuid) ?? 0);
         firstHostKeys = heard.get(uuid)?.firstHostKeys ?? [];
         heard.delete(uuid);
       } finally {

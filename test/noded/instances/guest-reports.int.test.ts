@@ -247,6 +247,20 @@ test('what was on its way when the machine was reset is of the boot before', asy
   assert.equal((await daemon.boot())?.status, 'done');
 });
 
+test('a boot that a reset ended stays ended where metad could not be asked for its last event', async (t) => {
+  const { uuid, load, startDaemon } = await createLab(t);
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const first = startDaemon(machine);
+  first.tell({ type: 'boot-result', result: failed }, 7);
+  await first.reports.forget(uuid, () => Promise.resolve(0));
+  assert.equal((await load()).guestReport?.afterSequence, 7);
+  const next = startDaemon(machine);
+  await load();
+  next.tell({ type: 'boot-result', result: failed }, 7);
+  assert.equal(await next.boot(), null);
+});
+
 test('who waits is woken by what the guest says, by a reset, and by its end', async (t) => {
   const { uuid, startDaemon } = await createLab(t);
   const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
