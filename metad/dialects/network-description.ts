@@ -1,15 +1,15 @@
 import { isMap, isSeq, stringify } from 'yaml';
 import type { Document } from 'yaml';
-import { addressOf, familyOf, prefixOf, type NicNetwork } from '#shared/contract/static-network.ts';
+import {
+  addressOf,
+  familyOf,
+  MAX_NETWORK_ITEMS,
+  type NicNetwork,
+  prefixOf,
+} from '#shared/contract/static-network.ts';
 import type { ViewNic } from '#shared/contract/view.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
 import type { ServedView } from '../view/served-view.ts';
-
-/**
- * Lines and list items of an operator's network configuration that the channel is added to: what is
- * read and written here keeps all guests waiting. The longest of a few NICs have some hundred.
- */
-const MAX_NETWORK_ITEMS = 2000;
 
 /**
  * The instance's NICs as the dialects describe them. The channel's NIC is always among them, or a

@@ -9,6 +9,12 @@ const searchDomain = z
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'expected a domain');
 
 /**
+ * Lines and list items of an operator's network configuration that the channel is added to: reading
+ * and writing one keeps all guests waiting. The longest of a few NICs have some hundred.
+ */
+export const MAX_NETWORK_ITEMS = 2000;
+
+/**
  * What the guest configures on a card by itself. Without addresses the card asks by DHCP, and only
  * `mtu` may be given.
  */

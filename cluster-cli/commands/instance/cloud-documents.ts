@@ -1,5 +1,7 @@
 import { parseDocument } from 'yaml';
+import { MAX_NETWORK_ITEMS } from '#shared/contract/static-network.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
 
 /**
  * What a guest will make of a document that is most likely a mistake, in words. Nothing is refused:
@@ -42,7 +44,10 @@ export function remarkOnNetworkConfig(bytes: Buffer): string | null {
   const text = bytes.toString('utf8');
   const fault = yamlFault(text);
   if (fault !== null) return `not YAML: ${fault}`;
-  const document = parseDocument(text, { version: '1.1' });
+  const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
+  if ('problem' in read)
+    return `the channel is not added to it, so the guest has no metadata service: ${read.problem.reason}`;
+  const { document } = read;
   const top = document.has('network') ? ['network'] : [];
   if (document.getIn([...top, 'config']) === 'disabled')
     return 'it switches the configuration off: the channel stays down too, and nothing is served';

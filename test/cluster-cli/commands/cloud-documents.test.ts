@@ -41,4 +41,6 @@ test('a network configuration is looked at too', () => {
   assert.match(remark('network: {config: disabled}\n') ?? '', /the channel stays down/);
   assert.match(remark('ethernets: {}\n') ?? '', /no version 1 or 2/);
   assert.match(remark('version: [\n') ?? '', /^not YAML: /);
+  const long = Array.from({ length: 2001 }, (_, index) => `  eth${index}: {}\n`).join('');
+  assert.match(remark(`version: 2\nethernets:\n${long}`) ?? '', /channel is not added.*2000 lines/);
 });
