@@ -217,19 +217,22 @@ const MAX_RATIO = 2;
 const MAX_STATUS_MS = 5000;
 const MAX_NODE_DESCRIPTORS = 100;
 
-/** What is wrong with what was seen; empty when nothing is. */
-export function judge(seen: Fairness): readonly string[] {
+/**
+ * What is wrong with what was seen; empty when nothing is.
+ * @param ratio of what the neighbour may wait, to what he waits without a flood
+ */
+export function judge(seen: Fairness, ratio = MAX_RATIO): readonly string[] {
   const problems: string[] = [];
   const check = (isRight: boolean, text: string): void => {
     if (!isRight) problems.push(`${seen.flood}: ${text}`);
   };
   for (const failure of new Set(seen.failures)) check(false, `the neighbour got ${failure}`);
   check(
-    seen.p50 <= Math.max(MAX_P50_MS, MAX_RATIO * seen.quietP50),
+    seen.p50 <= Math.max(MAX_P50_MS, ratio * seen.quietP50),
     `the neighbour’s median is ${seen.p50.toFixed(1)} ms, ${seen.quietP50.toFixed(1)} ms without the flood`,
   );
   check(
-    seen.p99 <= Math.max(MAX_P99_MS, MAX_RATIO * seen.quietP99),
+    seen.p99 <= Math.max(MAX_P99_MS, ratio * seen.quietP99),
     `the neighbour’s p99 is ${seen.p99.toFixed(1)} ms, ${seen.quietP99.toFixed(1)} ms without the flood`,
   );
   check(seen.metadMib <= MAX_METAD_MIB, `metad had ${seen.metadMib.toFixed(0)} MiB`);
