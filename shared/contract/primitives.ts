@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { IMAGE_FORMATS } from './image-formats.ts';
+import { IMAGE_FORMATS, MEDIUM_SUCCESS } from './image-formats.ts';
 
 /**
  * RFC 1123 host name, one label or more, in lower case: it becomes the guest's host name and part
@@ -96,7 +96,7 @@ export const socketPath = z
  * When an installation from a medium has succeeded: when the medium says so at install/events, or when
  * the guest powers off or reboots.
  */
-export const mediumSuccess = z.enum(['report', 'poweroff']);
+export const mediumSuccess = z.enum(MEDIUM_SUCCESS);
 export type MediumSuccess = z.infer<typeof mediumSuccess>;
 
 export const tokenPolicy = z.enum(['optional', 'required']);

@@ -1,5 +1,4 @@
-import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
-import { mediumSuccess } from '#shared/contract/primitives.ts';
+import { IMAGE_FORMATS, MEDIUM_SUCCESS } from '#shared/contract/image-formats.ts';
 import type { Option } from 'commander';
 import { option, wholeNumber, yesNo } from '../../completion/command.ts';
 
@@ -71,7 +70,7 @@ export function installationOptions(): readonly Option[] {
     option(
       '--medium-success <report|poweroff>',
       'when an installation from a medium has succeeded: when it says so at /ganeti/latest/install/events (report, the default), or when its guest powers off or reboots',
-      { group: OS_GROUP, choices: mediumSuccess.options },
+      { group: OS_GROUP, choices: MEDIUM_SUCCESS },
     ),
     installTimeoutOption('stored by add and import, of this run alone for reinstall'),
   ];
