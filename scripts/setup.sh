@@ -13,7 +13,7 @@ if ! cmp -s package-lock.json "$stamp" 2>/dev/null; then
 else
   sh scripts/link-programs.sh
 fi
-# Bundled programs start in half the time and hold half the memory; the launcher passes over a bundle that is older than what it is made of.
+# Bundled programs start in half the time and hold a third less memory; the launcher passes over a bundle that is older than what it is made of.
 made=node_modules/.cache/gnt-programs/made
 if [ ! -e "$made" ] || [ -n "$(find noded metad appliance cluster-cli shared package.json "$stamp" -cnewer "$made" -print -quit)" ]; then
   node_modules/.bin/node scripts/bundle.ts
