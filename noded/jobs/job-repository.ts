@@ -70,7 +70,9 @@ export function createJobRepository(store: Store, problems: RecordProblems): Job
     const place = await nextOf(store, `${COUNTER} of ${ring}`);
     const slot = `${ring} ${place.next % kept}`;
     const oldest = await store.get(RINGS, slot);
-    const forgotten = typeof oldest?.value === 'number' ? [forgetting(oldest.value)] : [];
+    const former = typeof oldest?.value === 'number' ? oldest.value : undefined;
+    // Not an older one: another node was between our questions, and this commit will be refused.
+    const forgotten = former !== undefined && former < job.id ? [forgetting(former)] : [];
     return [
       { collection: COLLECTION, id: keyOf(job.id), expected: 'absent', value: job },
       ...[number.write, place.write],

@@ -334,10 +334,11 @@ test('a node that was killed is shown as silent, and comes back', async () => {
   assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
 });
 
-test('what somebody puts back into Redis is refused, named, and taken when the operator says so', async () => {
+test('what somebody puts back into Redis is refused, named, and taken when the operator says so', async (t) => {
   const setTrusted = (trusted: boolean): Promise<string> =>
     statusOf(one, { opcode: 'OS_SET_PARAMS', name: 'teller', trusted });
   const client = new Redis({ path: redis.socket });
+  t.after(() => client.disconnect());
   const uuid = (await infoOf(one, NAME)).uuid;
   const places = [
     ['{gnt}:c:os', 'teller'],
@@ -375,7 +376,6 @@ test('what somebody puts back into Redis is refused, named, and taken when the o
   }
   assert.match(JSON.stringify(await isTrusted()), /"trusted":true/);
   assert.equal((await infoOf(one, NAME)).metadata['note'], undefined);
-  client.disconnect();
 });
 
 test('the key of the cluster is renewed while nodes run, and over the death of the one that renews it', async () => {

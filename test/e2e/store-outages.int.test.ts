@@ -167,8 +167,9 @@ test('jobs that were accepted wait for the store, whatever they do', async () =>
   assert.deepEqual((await infoOf(lab, name)).tags, ['one']);
 });
 
-test('a command waits out a failover: a store that is read-only for a moment', async () => {
+test('a command waits out a failover: a store that is read-only for a moment', async (t) => {
   const client = new Redis({ path: redis.socket });
+  t.after(() => client.disconnect());
   await client.call('REPLICAOF', '127.0.0.1', '1');
   const program = join(import.meta.dirname, '../../node_modules/.bin/gnt-instance');
   const modifying = spawn(program, ['modify', '--tags', 'two', 'good.example.com'], {
@@ -181,19 +182,18 @@ test('a command waits out a failover: a store that is read-only for a moment', a
     said += text;
     if (/READONLY.*waiting for it/.test(said)) await client.call('REPLICAOF', 'NO', 'ONE');
   }
-  client.disconnect();
   assert.deepEqual(await ended, [0, null], said);
   assert.match(said, /READONLY.*waiting for it/);
   assert.deepEqual((await infoOf(lab, 'good.example.com')).tags, ['two']);
 });
 
-test("at the end nobody has what is nobody's", async () => {
+test("at the end nobody has what is nobody's", async (t) => {
   for (const { name } of await ask(lab, '/v1/instances', instanceInfo.array()))
     assert.equal(await statusOf(lab, { opcode: 'INSTANCE_REMOVE', name }), 'success');
   for (const job of await jobsOf(lab)) assert.notEqual(job.endedAtMs, null, job.summary);
   const client = new Redis({ path: redis.socket });
+  t.after(() => client.disconnect());
   for (const claims of ['claim-name', 'claim-ip', 'claim-mac'])
     assert.equal(await client.hlen(`{gnt}:c:${claims}`), 0, claims);
-  client.disconnect();
   assert.deepEqual(await readdir(lab.paths.disksDir), []);
 });

@@ -14,11 +14,11 @@ before(async () => {
 after(() => rm(directory, { recursive: true }));
 
 /** Runs a file of this content as `npm test` would. */
-async function runContent(content: string): Promise<FileResult> {
+async function runContent(content: string, timeoutMs?: number): Promise<FileResult> {
   await writeFile(join(directory, 'test/a.test.ts'), content);
   // The runner of a test's own process would take a file that is run below it for a part of itself.
   delete process.env['NODE_TEST_CONTEXT'];
-  return runFile(directory, 'test/a.test.ts', new AbortController().signal);
+  return runFile(directory, 'test/a.test.ts', new AbortController().signal, timeoutMs);
 }
 
 const outcomes = ({ tests }: FileResult): unknown =>
@@ -62,6 +62,13 @@ test('a file that crashes, ends with a status or cannot be loaded has failed, wh
     assert.notEqual(result.report, '', content);
     assert.equal(hasPassed([result], 0), false, content);
   }
+});
+
+test('a file whose tests pass and whose process does not end is ended, and has failed', async () => {
+  const content = `${head}test('a', () => {}); setInterval(() => {}, 1000);`;
+  const result = await runContent(content, 3000);
+  assert.equal(hasPassed([result], 0), false);
+  assert.match(formatFile(result), /was ended after 3 s/);
 });
 
 test('a file without a test has failed, and so has a run in which nothing ran or something did not begin', async () => {

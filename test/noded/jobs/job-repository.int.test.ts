@@ -69,3 +69,29 @@ test('one user of the remote API pushes nobody else out of the history', async (
   const ids = kept.map(({ id }) => id);
   assert.equal(new Set(ids).size, ids.length);
 });
+
+test('two nodes that enter jobs at once get a number each, whatever comes between two questions', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const store = createSqliteStore({ path: join(dir, 'store'), clock: new ManualClock() });
+  t.after(() => store.close());
+  const problems = createRecordProblems(silentLogger);
+  const other = createJobRepository(store, problems);
+  const enter = (jobs: typeof other): Promise<{ readonly id: number }> =>
+    jobs.enter((id) => ({ ...example, id }));
+  for (let question = 1; question <= 3; question += 1) {
+    let asked = 0;
+    const between = {
+      ...store,
+      get: async (collection: string, id: string) => {
+        asked += 1;
+        if (asked === question) await enter(other);
+        return store.get(collection, id);
+      },
+    };
+    const before = (await other.list()).length;
+    await enter(createJobRepository(between, problems));
+    const ids = (await other.list()).map(({ id }) => id);
+    assert.equal(new Set(ids).size, before + 2);
+  }
+});

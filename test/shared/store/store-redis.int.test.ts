@@ -25,9 +25,10 @@ testStoreContract({
   },
 });
 
-test('redis: data of a newer schema is refused by name, also when it changes under us', async () => {
+test('redis: data of a newer schema is refused by name, also when it changes under us', async (t) => {
   const store = await open('{newer}');
   const redis = new Redis({ path: server.socket });
+  t.after(() => redis.disconnect());
   await redis.set('{newer}:schema', '7');
   const isRefusal = (error: unknown): boolean =>
     isAppError(error, 'STORE_VERSION') && error.message.includes('7');
@@ -36,7 +37,6 @@ test('redis: data of a newer schema is refused by name, also when it changes und
     isRefusal,
   );
   await assert.rejects(open('{newer}'), isRefusal);
-  redis.disconnect();
   await store.close();
 });
 
