@@ -25,13 +25,11 @@ export interface PackageOptions {
   readonly user?: string | undefined;
   readonly password?: Secret | undefined;
   readonly signal: AbortSignal;
-  readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate'>;
+  readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate' | 'certificateAuthority'>;
   /** How long a server is listened to before its rate is judged. */
   readonly rateWindowMs?: number | undefined;
   /** netrc-style file, for hosts without an explicit user. */
   readonly netrcFile?: string | undefined;
-  /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string | undefined;
   readonly retryDelayMs?: number;
 }
 
@@ -131,13 +129,13 @@ async function openFile(path: string, signal: AbortSignal): Promise<OpenedPackag
 }
 
 function createSource(url: URL, options: PackageOptions): ByteSource {
-  const { user, password, certificateAuthority } = options;
+  const { user, password, limits } = options;
   const login = user !== undefined && password !== undefined ? { user, password } : undefined;
   const common = { url, netrc: readNetrc(options.netrcFile), login };
   if (url.protocol === 'ftp:') return createFtpSource(common);
   return createHttpSource({
     ...common,
-    certificateAuthority,
+    certificateAuthority: limits.certificateAuthority,
   });
 }
 

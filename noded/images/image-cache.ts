@@ -78,8 +78,6 @@ export interface ImageCacheOptions {
   readonly clock: Clock;
   /** netrc-style file with basic auth by host. */
   readonly netrcFile?: string | undefined;
-  /** PEM certificates to trust besides the system's. */
-  readonly certificateAuthority?: string | undefined;
   /** First pause before a cut download is tried again; it doubles. */
   readonly retryDelayMs?: number;
 }
@@ -299,7 +297,7 @@ class FileImageCache implements ImageCache {
     const display = formatUrl(url);
     const started = clock.monotonicMs();
     const outcome = await transfer({
-      source: this.#createSource(url),
+      source: this.#createSource(url, limits),
       sink: partial,
       offset: partial.sizeBytes,
       validators: cached ?? partial.validators,
@@ -323,8 +321,8 @@ class FileImageCache implements ImageCache {
     return outcome;
   }
 
-  #createSource(url: URL): ByteSource {
-    const { netrcFile, certificateAuthority } = this.#options;
+  #createSource(url: URL, { certificateAuthority }: DownloadLimits): ByteSource {
+    const { netrcFile } = this.#options;
     const netrc = readNetrc(netrcFile);
     if (url.protocol === 'ftp:') return createFtpSource({ url, netrc });
     return createHttpSource({

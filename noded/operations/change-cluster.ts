@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import type { ClusterRecord, OsSettings } from '#shared/contract/api.ts';
 import { type ImageKey, type ImageKeys, MAX_IMAGE_KEYS } from '#shared/contract/image-keys.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
@@ -190,6 +191,7 @@ export function modifyClusterHandler(
         packageMirrors = {},
         imageKeys = {},
       } = await dependencies.clusters.load();
+      if (opcode.imageCa != null) requireCertificates(opcode.imageCa);
       const keyChanges = parseImageKeys(opcode.imageKeys ?? {});
       refuseTooManyKeys(mergeChanges(imageKeys, keyChanges));
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
@@ -203,6 +205,7 @@ export function modifyClusterHandler(
           hostScripts: opcode.hostScripts ?? cluster.hostScripts,
           ...(opcode.appliance !== undefined && { appliance: opcode.appliance ?? undefined }),
           ...(opcode.defaultOs !== undefined && { defaultOs: opcode.defaultOs ?? undefined }),
+          ...(opcode.imageCa !== undefined && { imageCa: opcode.imageCa ?? undefined }),
           ...chosen({
             maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
@@ -219,6 +222,27 @@ export function modifyClusterHandler(
       };
     },
   };
+}
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** What is no certificate would be passed over without a word by the next download. */
+function requireCertificates(pem: string): void {
+  const found = pem.match(PEM_CERTIFICATE) ?? [];
+  const isRest = pem.replaceAll(PEM_CERTIFICATE, '').includes('-----BEGIN');
+  const hint =
+    'write --image-ca @FILE with PEM certificates (-----BEGIN CERTIFICATE-----) and nothing private';
+  if (found.length === 0 || isRest)
+    throw new AppError('VALIDATION', '--image-ca: expected certificates in PEM', { hint });
+  for (const [index, certificate] of found.entries()) {
+    try {
+      new X509Certificate(certificate);
+    } catch (error) {
+      throw new AppError('VALIDATION', `--image-ca: certificate ${index + 1} cannot be read`, {
+        ...{ hint, cause: error },
+      });
+    }
+  }
 }
 
 /** An operator who chose one that cannot be used would learn it from the next installation. */

@@ -133,6 +133,8 @@ export const clusterRecord = z.object({
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),
+  /** PEM certificates that servers of images and packages are trusted by besides the system's. */
+  imageCa: z.string().optional(),
   tags: z.array(z.string()).optional(),
 });
 export type ClusterRecord = z.infer<typeof clusterRecord>;

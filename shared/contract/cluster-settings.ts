@@ -8,6 +8,9 @@ export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** What a gigabit network carries: above it, every server would be too slow. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
+/** Of PEM certificates, a few dozen. */
+export const MAX_IMAGE_CA_LENGTH = 131_072;
+
 export const MAX_REMOTE_FOLDERS = 32;
 export const remoteFolder = z
   .string()

@@ -1,7 +1,7 @@
 import type { ClusterRecord } from './api.ts';
 
 /**
- * What a download of the host may cost; the settings of the cluster, or what holds without them.
+ * What a download of the host may cost, and whom it trusts; the settings of the cluster, or what holds without them.
  */
 export interface DownloadLimits {
   /** Largest image as it is published, in bytes. */
@@ -10,6 +10,8 @@ export interface DownloadLimits {
   readonly timeoutS: number;
   /** Bytes a second that a server has to send while it is waited for; 0 is none. */
   readonly minRate: number;
+  /** PEM certificates that https servers are trusted by besides the system's. */
+  readonly certificateAuthority?: string | undefined;
 }
 
 /**
@@ -23,11 +25,15 @@ const DEFAULTS: DownloadLimits = {
 };
 
 export function downloadLimitsOf(
-  cluster: Pick<ClusterRecord, 'maxImageBytes' | 'downloadTimeoutS' | 'minDownloadRate'>,
+  cluster: Pick<
+    ClusterRecord,
+    'maxImageBytes' | 'downloadTimeoutS' | 'minDownloadRate' | 'imageCa'
+  >,
 ): DownloadLimits {
   return {
     maxImageBytes: cluster.maxImageBytes ?? DEFAULTS.maxImageBytes,
     timeoutS: cluster.downloadTimeoutS ?? DEFAULTS.timeoutS,
     minRate: cluster.minDownloadRate ?? DEFAULTS.minRate,
+    certificateAuthority: cluster.imageCa,
   };
 }

@@ -5,6 +5,7 @@ import { autostartChanges } from './autostart.ts';
 import {
   exposedServiceChanges,
   MAX_IMAGE_BYTES,
+  MAX_IMAGE_CA_LENGTH,
   MAX_DOWNLOAD_TIMEOUT_S,
   MAX_MIN_DOWNLOAD_RATE,
   MAX_REMOTE_FOLDERS,
@@ -264,6 +265,8 @@ export const clusterModify = z.strictObject({
   downloadTimeoutS: z.number().int().nonnegative().max(MAX_DOWNLOAD_TIMEOUT_S).optional(),
   /** Bytes a second below which a server is given up; 0 means none. */
   minDownloadRate: z.number().int().nonnegative().max(MAX_MIN_DOWNLOAD_RATE).optional(),
+  /** PEM certificates that servers of images and packages are trusted by; `null`: the system's only. */
+  imageCa: z.string().max(MAX_IMAGE_CA_LENGTH).nullable().optional(),
   /**
    * Folders of the nodes below which the remote API may name images, packages, media and kernels;
    * replaces those that there are.

@@ -16,6 +16,7 @@ import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 /** `EXT4_SUPER_MAGIC`, statfs(2): files of at most 16 TiB. */
 const EXT4_MAGIC = 0xef53;
 let lab: Lab;
+const PEM = (text: string) => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
 
 before(async () => {
   lab = await createLab('gnt-refuse');
@@ -48,6 +49,15 @@ test("refuses an instance without OS, image or medium in Ganeti's words", async 
   const result = await lab.run('gnt-instance', ['add', 'a.example.com']);
   assertRefused(result, 2, 'VALIDATION', /No guest OS or OS image specified/);
   assert.equal(await instanceNames(), '');
+});
+
+test('refuses an authority that is no certificate, and a private key beside one', async () => {
+  for (const given of ['nonsense', '-----BEGIN PRIVATE KEY-----', `${PEM('aaaa')}${PEM('')}`]) {
+    const result = await lab.run('gnt-cluster', ['modify', '--image-ca', given]);
+    assertRefused(result, 2, 'VALIDATION', /--image-ca/);
+  }
+  const { stdout } = await lab.run('gnt-cluster', ['info', '--json']);
+  assert.equal('imageCa' in (JSON.parse(stdout) as object), false);
 });
 
 for (const [name, args, offender] of [

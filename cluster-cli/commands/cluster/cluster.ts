@@ -29,6 +29,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly exposeService?: readonly string[];
   readonly packageMirror?: readonly string[];
   readonly imageKey?: readonly string[];
+  readonly imageCa?: string;
   readonly store?: string;
   readonly clusterKey?: string;
 }
@@ -132,9 +133,10 @@ function refuseSettings(options: ClusterOptions): void {
 }
 
 /** Without reading what they name. */
-function hasSettings({ imageKey, ...options }: ClusterOptions): boolean {
+function hasSettings({ imageKey, imageCa, ...options }: ClusterOptions): boolean {
   const source = createValueSource();
-  return imageKey !== undefined || Object.keys(composeChanges(options, source)).length > 0;
+  if (imageKey !== undefined || imageCa !== undefined) return true;
+  return Object.keys(composeChanges(options, source)).length > 0;
 }
 
 type ClusterChanges = Omit<Extract<OpcodeInput, { opcode: 'CLUSTER_SET_PARAMS' }>, 'opcode'>;
@@ -161,10 +163,16 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
     ...(options.remoteFolders !== undefined && {
       remoteFolders: options.remoteFolders === 'none' ? [] : options.remoteFolders.split(','),
     }),
+    ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
     ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, values) }),
   };
+}
+
+/** PEM certificates, of `@FILE` or as they are; null takes them back. */
+function readCa(text: string, values: ValueSource): string | null {
+  return orTakenBack(values.resolve('--image-ca', text)) ?? null;
 }
 
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
@@ -291,6 +299,10 @@ export async function runClusterInfo(
       key: 'Keys for images and packages',
       value: keys.length === 0 ? 'none: they need no signature' : `${keys.length}`,
       children: keys,
+    },
+    {
+      key: 'Authorities for images and packages',
+      value: `the system's${cluster.imageCa === undefined ? '' : ', and those of --image-ca'}`,
     },
     {
       key: 'Package mirrors',

@@ -68,6 +68,11 @@ function clusterOptions(): readonly Option[] {
       'public key of minisign or OpenPGP. Once there is one, every image and package needs a detached signature of one of them beside it: .minisig, .asc, .sig or .gpg; NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
+    option(
+      '--image-ca <@file>',
+      "PEM certificates of authorities that https servers of images, catalogues and packages are trusted by, besides the system's; none takes them back",
+      { group, complete: 'file' },
+    ),
     ...jobOptions(),
   ];
 }
@@ -122,6 +127,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service apt=',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
+      'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',
     ],
   }).action(async (options: ClusterOptions) => {

@@ -164,7 +164,12 @@ function classify(error: unknown, display: string, signal: AbortSignal): Error {
   if (whole instanceof WebRefusal) return failure(display, whole.message);
   const code = 'code' in whole && typeof whole.code === 'string' ? whole.code : '';
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code);
-  if (isCertificate || code === 'ENOTFOUND') return failure(display, whole.message);
+  if (isCertificate) {
+    const hint =
+      'check the URL; a private authority is trusted by: gnt-cluster modify --image-ca @FILE';
+    return failure(display, whole.message, {}, hint);
+  }
+  if (code === 'ENOTFOUND') return failure(display, whole.message);
   return whole;
 }
 

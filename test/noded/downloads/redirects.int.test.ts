@@ -112,12 +112,11 @@ async function attack(directory: string): Promise<void> {
     const cache = createImageCache({
       dir: join(directory, `cache-${(caches += 1)}`),
       maxBytes: 1e9,
-      limits: async () => downloadLimitsOf({}),
+      limits: async () => downloadLimitsOf({ imageCa: tls.cert }),
       logger: silentLogger,
       clock: systemClock,
       retryDelayMs: 1,
       netrcFile,
-      certificateAuthority: tls.cert,
     });
     const image = await cache.fetch(url, { signal });
     return readFile(image.path);
@@ -127,8 +126,7 @@ async function attack(directory: string): Promise<void> {
     const options = {
       signal,
       retryDelayMs: 1,
-      limits: downloadLimitsOf({}),
-      certificateAuthority: tls.cert,
+      limits: downloadLimitsOf({ imageCa: tls.cert }),
       ...login,
     };
     return buffer((await openPackage(`${url}?x.tar.gz`.replace('?x', '/x'), options)).stream);

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { startImageServer } from './image-server.ts';
 import { content, sha256, sha512, directory, newCache, fails, signal } from './image-cache-lab.ts';
@@ -305,7 +306,9 @@ test('TLS is checked against the trusted certificates', async () => {
     cache.fetch(server.url, { signal }),
     fails('DOWNLOAD_FAILED', /self-signed/),
   );
-  const { cache: trusting } = await newCache({ certificateAuthority: tls.cert });
+  const { cache: trusting } = await newCache({
+    limits: async () => downloadLimitsOf({ imageCa: tls.cert }),
+  });
   assert.equal((await trusting.fetch(server.url, { signal })).sha256, sha256);
   server.options.intercept = (_, response) => {
     response.writeHead(302, { location: 'http://127.0.0.1/plain' }).end();
