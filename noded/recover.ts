@@ -19,7 +19,7 @@ export interface RecoverDependencies {
   readonly metad: MetadLink;
   readonly keeper: MachineKeeper;
   readonly orphans: Orphans;
-  readonly guestReports: Pick<GuestReports, 'follow'>;
+  readonly guestReports: Pick<GuestReports, 'followAdopted'>;
   readonly instances: InstanceRepository;
   readonly disks: Pick<InstanceDisks, 'settle' | 'removeSeed'>;
   readonly jobs: JobRepository;
@@ -55,7 +55,8 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
     const device = meta['device'] || view?.device || null;
     if (kind === 'run') {
       // It comes first, so that nothing takes the disks of such a machine for free.
-      guestReports.follow(keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device));
+      const kept = keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
+      guestReports.followAdopted(kept);
       continue;
     }
     logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });

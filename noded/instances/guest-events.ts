@@ -1,5 +1,11 @@
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { MIB } from '#shared/units/bytes.ts';
+
+/** What is kept of one guest's words that nobody can take yet; metad keeps no more either. */
+const MAX_EARLY_BYTES = 4 * MIB;
+/** Of one event beside its words, about. */
+const EVENT_BYTES = 512;
 
 type Listener = (event: MetadEvent['event'], sequence: number) => void;
 
@@ -14,8 +20,8 @@ export interface GuestEvents {
   subscribe(uuid: string, listener: Listener): () => void;
   /**
    * Keeps what a guest says until somebody can listen: it may report before the start of its
-   * machine returns.
-   * @returns `handOver` to the listener, who gets all of it in order; `stop` when none comes
+   * machine returns. Of too much the oldest is dropped.
+   * @returns `handOver` to the listener, who gets it in order; `stop` when none comes
    */
   listenEarly(uuid: string): EarlyListening;
   dispatch(event: MetadEvent): void;
@@ -36,7 +42,15 @@ export function createGuestEvents(): GuestEvents {
     subscribe,
     listenEarly: (uuid) => {
       const early: Parameters<Listener>[] = [];
-      const stop = subscribe(uuid, (...heard) => early.push(heard));
+      let bytes = 0;
+      const stop = subscribe(uuid, (...heard) => {
+        early.push(heard);
+        bytes += sizeOf(heard);
+        while (bytes > MAX_EARLY_BYTES) {
+          const oldest = early.shift();
+          bytes -= oldest === undefined ? bytes : sizeOf(oldest);
+        }
+      });
       return {
         stop,
         handOver: (listener) => {
@@ -51,6 +65,10 @@ export function createGuestEvents(): GuestEvents {
         listener(event.event, event.sequence);
     },
   };
+}
+
+function sizeOf([event]: Parameters<Listener>): number {
+  return EVENT_BYTES + JSON.stringify(event).length;
 }
 
 /** Dispatches what metad tells until it ends. */

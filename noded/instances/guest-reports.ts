@@ -9,8 +9,8 @@ import { hearBootEvent, hearBootResult, isLastEvent, judgeEvents } from './boot-
 import type { GuestEvents } from './guest-events.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
-/** Until a report is written again that the store was not there for. */
-const WRITE_AGAIN_MS = 10_000;
+/** Until the store is asked again for what it was not there for. */
+const AGAIN_MS = 10_000;
 /** Between two writes of one guest, whatever it says in between. */
 const WRITE_PAUSE_MS = 1_000;
 const RESULT_GRACE_MS = 5_000;
@@ -18,11 +18,13 @@ const RESULT_GRACE_MS = 5_000;
 export interface GuestReportsDependencies {
   readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
   readonly keeper: Pick<MachineKeeper, 'get' | 'whenGone'>;
-  readonly guestEvents: Pick<GuestEvents, 'subscribe'>;
+  readonly guestEvents: Pick<GuestEvents, 'subscribe' | 'listenEarly'>;
   readonly logger: Logger;
   readonly clock: Clock;
   /** For the status file to come after cloud-init's last event; 5 s without. */
   readonly resultGraceMs?: number;
+  /** Until a store that was away is asked again; 10 s without. */
+  readonly againMs?: number;
 }
 
 /**
@@ -30,8 +32,13 @@ export interface GuestReportsDependencies {
  * most one write a second, however often a guest changes its mind.
  */
 export interface GuestReports {
-  /** Listens to the guest of a machine until that is gone. Once for each machine. */
+  /** Listens to the guest of a machine that this daemon started, until that is gone. */
   follow(kept: KeptMachine): void;
+  /**
+   * The same for a machine that an earlier daemon started: metad tells all its events again, and
+   * only the record knows which of them are of its present boot. None counts before it was read.
+   */
+  followAdopted(kept: KeptMachine): void;
   /**
    * What the guest said until `reset` is of the boot before, also what is still on its way then.
    * @param reset begins the new boot; gives the number of metad's last event before it
@@ -45,7 +52,7 @@ export interface GuestReports {
 
 export function createGuestReports(dependencies: GuestReportsDependencies): GuestReports {
   const { instances, keeper, guestEvents, logger, clock } = dependencies;
-  const { resultGraceMs = RESULT_GRACE_MS } = dependencies;
+  const { resultGraceMs = RESULT_GRACE_MS, againMs = AGAIN_MS } = dependencies;
   /** Of machines that run, from the moment on in which it was said. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
@@ -86,7 +93,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
             return false;
           },
         );
-        await sleep(isWritten ? WRITE_PAUSE_MS : WRITE_AGAIN_MS, undefined, { ref: false });
+        await sleep(isWritten ? WRITE_PAUSE_MS : againMs, undefined, { ref: false });
         if (isWritten && heard.get(uuid) === report) return;
       }
     } finally {
@@ -105,7 +112,6 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
 
   const hear = (kept: KeptMachine, event: MetadEvent['event'], sequence: number): void => {
     const { uuid, startedAtMs } = kept.machine;
-    lastSequence.set(uuid, Math.max(sequence, lastSequence.get(uuid) ?? 0));
     if (sequence <= (endOfFormerBoot.get(uuid) ?? 0)) return;
     const { readyAtMs = null, boot = null } = heard.get(uuid) ?? NOTHING;
     if (event.type === 'ready' && readyAtMs === null) {
@@ -141,30 +147,72 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     return own === undefined ? stored : merge(stored, own);
   };
 
-  /** Of a machine that an earlier daemon reset. */
-  const ignoreFormerBoot = async ({ machine }: KeptMachine): Promise<void> => {
-    const report = (await instances.findByUuid(machine.uuid))?.guestReport ?? null;
-    if (report === null || !isOfRun(report, machine.startedAtMs)) return;
-    if (!endOfFormerBoot.has(machine.uuid)) endOfFormerBoot.set(machine.uuid, report.afterSequence);
+  /**
+   * The number of the last event before the present boot of a machine, which an earlier daemon may
+   * have reset. A store that is away, or lost the record, is asked again.
+   */
+  const readEndOfFormerBoot = async (
+    { uuid, startedAtMs }: KeptMachine['machine'],
+    signal: AbortSignal,
+  ): Promise<number> => {
+    for (;;) {
+      try {
+        const record = await instances.findByUuid(uuid);
+        const report = record?.guestReport ?? null;
+        if (record !== undefined) return isOfRun(report, startedAtMs) ? report.afterSequence : 0;
+      } catch (error) {
+        logger.warn('guest-report.not-read', { uuid, err: error });
+      }
+      await sleep(againMs, undefined, { ref: false, signal });
+    }
+  };
+
+  /** Until the machine is gone. @param begin gives what ends the listening */
+  const follow = ({ machine: { uuid } }: KeptMachine, begin: () => () => void): void => {
+    const forgetAll = (): void => {
+      heard.delete(uuid);
+      endOfFormerBoot.delete(uuid);
+      lastSequence.delete(uuid);
+    };
+    forgetAll();
+    const stopCounting = guestEvents.subscribe(uuid, (_event, sequence) => {
+      lastSequence.set(uuid, Math.max(sequence, lastSequence.get(uuid) ?? 0));
+    });
+    const stop = begin();
+    void keeper.whenGone(uuid).then(() => {
+      stopCounting();
+      stop();
+      forgetAll();
+      tellWaiting(uuid);
+    });
   };
 
   return {
     follow: (kept) => {
+      follow(kept, () =>
+        guestEvents.subscribe(kept.machine.uuid, (...said) => hear(kept, ...said)),
+      );
+    },
+    followAdopted: (kept) => {
       const { uuid } = kept.machine;
-      const end = (): void => {
-        heard.delete(uuid);
-        endOfFormerBoot.delete(uuid);
-        lastSequence.delete(uuid);
-      };
-      end();
-      void ignoreFormerBoot(kept).catch((error: unknown) => {
-        logger.warn('guest-report.not-read', { uuid, err: error });
-      });
-      const unsubscribe = guestEvents.subscribe(uuid, (...said) => hear(kept, ...said));
-      void keeper.whenGone(uuid).then(() => {
-        unsubscribe();
-        end();
-        tellWaiting(uuid);
+      follow(kept, () => {
+        const early = guestEvents.listenEarly(uuid);
+        let { stop } = early;
+        const gone = new AbortController();
+        const begin = async (): Promise<void> => {
+          const end = await readEndOfFormerBoot(kept.machine, gone.signal);
+          if (gone.signal.aborted) return;
+          // Meanwhile this daemon may have reset it, too.
+          endOfFormerBoot.set(uuid, Math.max(end, endOfFormerBoot.get(uuid) ?? 0));
+          stop = early.handOver((...said) => hear(kept, ...said));
+        };
+        void begin().catch((error: unknown) => {
+          if (!gone.signal.aborted) logger.error('guest-report.deaf', { uuid, err: error });
+        });
+        return () => {
+          gone.abort();
+          stop();
+        };
       });
     },
     forget: async (uuid, reset) => {
@@ -218,7 +266,7 @@ const NOTHING: GuestReport = {
   ...{ hostKeys: [], firstHostKeys: [], loginUser: null, afterSequence: 0 },
 };
 
-function isOfRun(report: GuestReport | null, runStartedAtMs: number): boolean {
+function isOfRun(report: GuestReport | null, runStartedAtMs: number): report is GuestReport {
   return report?.runStartedAtMs === runStartedAtMs;
 }
 

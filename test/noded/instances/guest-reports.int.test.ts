@@ -20,6 +20,16 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts'
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
 
+const WAIT_MS = 10_000;
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + WAIT_MS;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) throw new Error('it never was');
+    await new Promise(setImmediate);
+  }
+}
+
 async function createLab(t: TestContext) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-reports-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -33,17 +43,28 @@ async function createLab(t: TestContext) {
     }),
   );
   const load = async () => (await instances.findByUuid(uuid)) ?? assert.fail('no record');
-  /** What a daemon has of one machine, and of what it hears of its guest. */
-  const startDaemon = (machine: FakeMachine) => {
+  const started = new WeakSet<FakeMachine>();
+  /**
+   * What a daemon has of one machine, and of what it hears of its guest. The first one for a machine
+   * started that, the others adopt it.
+   */
+  const startDaemon = (
+    machine: FakeMachine,
+    findByUuid: typeof instances.findByUuid = (id) => instances.findByUuid(id),
+  ) => {
     const guestEvents = createGuestEvents();
     const keeper = createMachineKeeper({
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
       ...{ logger: silentLogger, clock, onExit: () => undefined },
     });
     const reports = createGuestReports({
-      ...{ instances, keeper, guestEvents, logger: silentLogger, clock, resultGraceMs: 50 },
+      instances: { findByUuid, update: (...change) => instances.update(...change) },
+      ...{ keeper, guestEvents, logger: silentLogger, clock, resultGraceMs: 50, againMs: 20 },
     });
-    reports.follow(keeper.keepOrphan(machine, 'web1', null));
+    const kept = keeper.keepOrphan(machine, 'web1', null);
+    if (started.has(machine)) reports.followAdopted(kept);
+    else reports.follow(kept);
+    started.add(machine);
     const say = (): void =>
       guestEvents.dispatch({
         ...{ sequence: 1, instance: uuid },
@@ -53,10 +74,16 @@ async function createLab(t: TestContext) {
       guestEvents.dispatch({ sequence, instance: uuid, event });
     const readyAtMs = async () => reports.report(await load())?.readyAtMs ?? null;
     const boot = async () => reports.report(await load())?.boot ?? null;
-    return { keeper, reports, say, tell, readyAtMs, boot };
+    /** Until all before this event has been heard, or dropped. */
+    const untilHeard = async (sequence: number): Promise<void> => {
+      const heard = reports.nextChange(uuid, AbortSignal.timeout(WAIT_MS));
+      tell({ type: 'ready', source: 'cloud-init', text: '' }, sequence);
+      await heard;
+    };
+    return { keeper, reports, say, tell, readyAtMs, boot, untilHeard };
   };
   const untilWritten = async (): Promise<void> => {
-    while ((await load()).guestReport === null) await new Promise(setImmediate);
+    await until(async () => (await load()).guestReport !== null);
   };
   return { clock, uuid, instances, load, startDaemon, untilWritten };
 }
@@ -149,7 +176,7 @@ test('a guest that tells its events and no result has their verdict a moment lat
   tell(null, 'finish', 'FAIL');
   tell(null, 'finish', 'FAIL');
   assert.equal((await daemon.boot())?.status, 'running');
-  while ((await daemon.boot())?.status === 'running') await new Promise(setImmediate);
+  await until(async () => (await daemon.boot())?.status !== 'running');
   assert.deepEqual((await daemon.boot())?.errors, ['modules-final/config-scripts-user: running']);
 });
 
@@ -175,7 +202,7 @@ test('host keys that the guest says first are kept over runs, others are shown a
   second.tell({ type: 'host-keys', keys: [other], user: 'mallory' });
   const said = await ssh(second);
   assert.deepEqual([said.hostKeys, refusedHostKeys(said)], [[one], [other]]);
-  while ((await load()).guestReport?.runStartedAtMs !== 60_000) await new Promise(setImmediate);
+  await until(async () => (await load()).guestReport?.runStartedAtMs === 60_000);
   assert.deepEqual((await load()).hostKeys?.keys, [one]);
 });
 
@@ -192,7 +219,7 @@ test('keys that follow before the first ones are written take their place nowher
   daemon.tell({ type: 'host-keys', keys: [], user: null });
   const expected = { user: 'debian', hostKeys: [one], saidHostKeys: [other] };
   assert.deepEqual(await ssh(), expected);
-  while ((await load()).hostKeys === null) await new Promise(setImmediate);
+  await until(async () => (await load()).hostKeys !== null);
   assert.deepEqual((await load()).hostKeys?.keys, [one]);
   assert.deepEqual(await ssh(), expected);
 });
@@ -219,7 +246,7 @@ test('a reinstalled guest has other host keys, and nobody has to accept them', a
   assert.deepEqual(describeSsh(await load(), null).hostKeys, []);
   const second = startDaemon(new FakeMachine(uuid, undefined, 60_000));
   second.tell({ type: 'host-keys', keys: [other], user: null });
-  while ((await load()).guestReport?.runStartedAtMs !== 60_000) await new Promise(setImmediate);
+  await until(async () => (await load()).guestReport?.runStartedAtMs === 60_000);
   assert.deepEqual((await load()).hostKeys?.keys, [other]);
 });
 
@@ -240,8 +267,8 @@ test('what was on its way when the machine was reset is of the boot before', asy
   assert.equal((await load()).guestReport?.boot, null);
   // metad tells the next daemon all of it again.
   const next = startDaemon(machine);
-  await load();
   next.tell({ type: 'boot-result', result: failed }, 7);
+  await next.untilHeard(10);
   assert.equal(await next.boot(), null);
   daemon.tell({ type: 'boot-result', result: { ...failed, errors: [] } }, 10);
   assert.equal((await daemon.boot())?.status, 'done');
@@ -256,15 +283,64 @@ test('a boot that a reset ended stays ended where metad could not be asked for i
   await first.reports.forget(uuid, () => Promise.resolve(0));
   assert.equal((await load()).guestReport?.afterSequence, 7);
   const next = startDaemon(machine);
-  await load();
   next.tell({ type: 'boot-result', result: failed }, 7);
+  await next.untilHeard(8);
+  assert.equal(await next.boot(), null);
+});
+
+test('a daemon that adopts a machine counts nothing until the store told it which boot that is in', async (t) => {
+  const { uuid, instances, startDaemon } = await createLab(t);
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const first = startDaemon(machine);
+  first.tell({ type: 'boot-result', result: failed }, 7);
+  await first.reports.forget(uuid, () => Promise.resolve(9));
+
+  let reads = 0;
+  const next = startDaemon(machine, async (id) => {
+    reads++;
+    if (reads === 1) throw new Error('the store is away');
+    if (reads === 2) return undefined;
+    return await instances.findByUuid(id);
+  });
+  next.tell({ type: 'boot-result', result: failed }, 7);
+  await next.untilHeard(10);
+  assert.ok(reads >= 3, String(reads));
+  assert.equal(await next.boot(), null, 'of the boot before');
+  const { guestReport } = await instances
+    .findByUuid(uuid)
+    .then((record) => record ?? assert.fail());
+  assert.equal(guestReport?.afterSequence, 9);
+  next.tell({ type: 'boot-result', result: { ...failed, errors: [] } }, 11);
+  assert.equal((await next.boot())?.status, 'done');
+});
+
+test('a reset before the record could be read ends what came until then', async (t) => {
+  const { uuid, instances, startDaemon } = await createLab(t);
+  const machine = new FakeMachine(uuid, undefined, 40_000);
+  startDaemon(machine);
+  const away = Promise.withResolvers<void>();
+  const next = startDaemon(machine, async (id) => {
+    await away.promise;
+    return await instances.findByUuid(id);
+  });
+  next.tell(
+    { type: 'boot-result', result: { errors: ['x'], recoverableErrors: [], stages: [] } },
+    7,
+  );
+  await next.reports.forget(uuid, () => Promise.resolve(0));
+  next.tell({ type: 'ready', source: 'cloud-init', text: '' }, 8);
+  const told = next.reports.nextChange(uuid, AbortSignal.timeout(WAIT_MS));
+  away.resolve();
+  await told;
+  assert.equal(await next.readyAtMs(), 50_000);
   assert.equal(await next.boot(), null);
 });
 
 test('who waits is woken by what the guest says, by a reset, and by its end', async (t) => {
   const { uuid, startDaemon } = await createLab(t);
   const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
-  const { signal } = new AbortController();
+  const signal = AbortSignal.timeout(WAIT_MS);
   const said = daemon.reports.nextChange(uuid, signal);
   daemon.say();
   await said;
