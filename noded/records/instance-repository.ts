@@ -88,7 +88,10 @@ export function createInstanceRepository(
   const commitChange = async (
     uuid: string,
     change: (instance: InstanceRecord) => InstanceRecord,
-    extraWrites: (before: InstanceRecord, after: InstanceRecord) => readonly Write[] = () => [],
+    extraWrites: (
+      before: InstanceRecord,
+      after: InstanceRecord,
+    ) => Promise<readonly Write[]> = () => Promise.resolve([]),
   ): Promise<InstanceRecord> => {
     for (;;) {
       const stored = await store.get(INSTANCES, uuid);
@@ -101,16 +104,32 @@ export function createInstanceRepository(
         modifiedAtMs: clock.now(),
         serialNo: before.serialNo + 1,
       };
+      const extra = await extraWrites(before, after);
       try {
         await store.commit([
           { collection: INSTANCES, id: uuid, expected: stored.revision, value: after },
-          ...extraWrites(before, after),
+          ...extra,
         ]);
         return after;
       } catch (error) {
         if (!(error instanceof StoreConflict) || error.collection !== INSTANCES) throw error;
       }
     }
+  };
+
+  /**
+   * Gives back those of some claims that are an instance's own: a store that lost a claim may have
+   * given it to another. Own ones change in commits of that instance's record alone, which the
+   * caller's commit expects as it was read.
+   */
+  const planDrops = async (
+    uuid: string,
+    claims: readonly Pick<Write, 'collection' | 'id'>[],
+  ): Promise<readonly Write[]> => {
+    const owners = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
+    return claims
+      .filter((_, index) => owners[index]?.value === uuid)
+      .map((claim) => ({ ...claim, expected: 'any', value: undefined }));
   };
 
   /** The claims of a record that is not there, each expected as it was found. */
@@ -224,10 +243,14 @@ export function createInstanceRepository(
         return await commitChange(
           uuid,
           (instance) => ({ ...instance, name: newName }),
-          (before, after) => [
-            { collection: NAMES, id: before.name, expected: 'any', value: undefined },
-            { collection: NAMES, id: after.name, expected: 'absent', value: uuid },
-          ],
+          async (before, after) =>
+            // The first try was committed, and its answer was lost.
+            before.name === after.name
+              ? []
+              : [
+                  ...(await planDrops(uuid, [{ collection: NAMES, id: before.name }])),
+                  { collection: NAMES, id: after.name, expected: 'absent', value: uuid },
+                ],
         );
       } catch (error) {
         refuseTakenName(error, newName);
@@ -239,11 +262,7 @@ export function createInstanceRepository(
         const stored = await store.get(INSTANCES, uuid);
         if (stored === undefined) return;
         const record = parseRecord(instanceRecord, INSTANCES, stored);
-        const drops = claimsOf(record).map((claimed): Write => ({
-          ...claimed,
-          expected: 'any',
-          value: undefined,
-        }));
+        const drops = await planDrops(uuid, claimsOf(record));
         try {
           // Of the record as it was read: one that is renamed meanwhile has another claim.
           await store.commit([

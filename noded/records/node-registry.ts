@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Store, Write } from '#shared/store/store.ts';
 
 const NODES = 'nodes';
 /** Nodes that were removed, by their keys: none of them comes back as what it was. */
@@ -20,7 +20,10 @@ const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 export interface NodeRegistry {
   /** Of a node that is a cluster by itself; its name is its own business. */
   registerAlone(name: string): Promise<void>;
-  /** @throws AppError CONFLICT when the name belongs to another key, or the key to another name */
+  /**
+   * @throws AppError CONFLICT when the name belongs to another key, or the key to another name;
+   * NODE_REMOVED when it was removed
+   */
   register(name: string, publicKey: string): Promise<void>;
   names(): Promise<readonly string[]>;
   /** In base64; undefined when there is no such node. */
@@ -46,9 +49,18 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       try {
         await store.commit([
           { collection: NODES, id: name, expected: 'absent', value: { name, publicKey } },
+          // Expected, and not written: another node may remove this one at the same time.
+          { collection: REMOVED, id: idOfKey(publicKey), expected: 'absent', value: undefined },
         ]);
       } catch (error) {
         if (!(error instanceof StoreConflict)) throw error;
+        if (error.collection === REMOVED) {
+          throw new AppError('NODE_REMOVED', `node '${name}' was removed from its cluster`, {
+            details: { node: name },
+            hint: 'start gnt-noded again: it tells what can be done',
+            cause: error,
+          });
+        }
         if ((await find(name))?.publicKey === publicKey) return;
         throw new AppError('CONFLICT', `there is another node '${name}' in this cluster`, {
           details: { node: name },
@@ -62,18 +74,20 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
     publicKeyOf: async (name) => (await find(name))?.publicKey,
     remove: async (name, nowMs) => {
       const publicKey = (await find(name))?.publicKey;
-      const removed = { name, removedAtMs: nowMs };
-      await store.commit([
-        { collection: NODES, id: name, expected: 'any', value: undefined },
-        ...(publicKey === undefined
-          ? []
-          : [
-              {
-                ...{ collection: REMOVED, id: idOfKey(publicKey) },
-                ...{ expected: 'any' as const, value: removed },
-              },
-            ]),
-      ]);
+      const writes: Write[] = [{ collection: NODES, id: name, expected: 'any', value: undefined }];
+      if (publicKey !== undefined) {
+        const id = idOfKey(publicKey);
+        // That of the name begins anew with each node that has it; this is of the one that was found.
+        const expected = (await store.get(REMOVED, id))?.revision ?? 'absent';
+        const value = { name, removedAtMs: nowMs };
+        writes.push({ collection: REMOVED, id, expected, value });
+      }
+      try {
+        await store.commit(writes);
+      } catch (error) {
+        // Somebody else removed it, and the name may be another node's by now.
+        if (!(error instanceof StoreConflict)) throw error;
+      }
     },
     removedAtMs: async (publicKey) => {
       const stored = await store.get(REMOVED, idOfKey(publicKey));

@@ -9,7 +9,8 @@ const ASK_AGAIN_MS = 500;
 /**
  * A store for work that was accepted: while the one below does not answer, it waits instead of
  * failing, until the signal is aborted. A commit whose answer was lost is asked for again, and
- * counts as done where what it was to write is there.
+ * counts as done where what it was to write is there: what it expected to be `absent`, or to have a
+ * revision, for others may have written over the rest.
  *
  * So a commit should expect a revision, or `absent`, of at least one of its records: a second `any`
  * would overwrite what others wrote meanwhile.
@@ -51,7 +52,13 @@ async function findWritten(
   writes: readonly Write[],
 ): Promise<readonly number[] | undefined> {
   const found = await Promise.all(writes.map(({ collection, id }) => store.get(collection, id)));
-  const isWritten = writes.every(({ value }, index) => isSame(value, found[index]));
+  const isGuarded = writes.map(({ expected }) => expected !== 'any');
+  // What anybody may write over was written over, perhaps: it tells nothing of this commit.
+  const isTelling = (index: number): boolean =>
+    !isGuarded.includes(true) || isGuarded[index] === true;
+  const isWritten = writes.every(
+    ({ value }, index) => !isTelling(index) || isSame(value, found[index]),
+  );
   return isWritten ? found.map((record) => record?.revision ?? 0) : undefined;
 }
 

@@ -200,3 +200,55 @@ test('an instance that is renamed while it is removed leaves no claim behind', a
   for (const collection of ['instances', 'claim-name', 'claim-ip', 'claim-mac'])
     assert.deepEqual(await store.list(collection), [], collection);
 });
+
+/** An instance whose claims are all others' by now: the store lost some and kept its record. */
+async function withLostClaims(t: TestContext): Promise<{
+  readonly store: Store;
+  readonly repository: InstanceRepository;
+  readonly uuid: string;
+}> {
+  const store = openStore(t);
+  const repository = repositoryOf(store);
+  const { uuid, name, channel, nics } = await repository.create(
+    plan('web1', { nics: nic('aa:00:00:00:00:09') }),
+  );
+  const lost = [
+    ['claim-name', name],
+    ['claim-ip', channel.ip],
+    ['claim-mac', channel.mac],
+    ['claim-mac', nics[0]?.mac ?? ''],
+  ] as const;
+  await store.commit(
+    lost.map(([collection, id]) => ({ collection, id, expected: 'any', value: 'another' })),
+  );
+  return { store, repository, uuid };
+}
+
+const otherClaims = async (store: Store): Promise<number> => {
+  const found = await Promise.all(
+    ['claim-name', 'claim-ip', 'claim-mac'].map((collection) => store.list(collection)),
+  );
+  return found.flat().filter(({ value }) => value === 'another').length;
+};
+
+test("removing an instance drops no claim that is another's by now", async (t) => {
+  const { store, repository, uuid } = await withLostClaims(t);
+  await repository.remove(uuid);
+  assert.equal(await otherClaims(store), 4);
+  assert.deepEqual(await store.list('instances'), []);
+});
+
+test("renaming an instance drops no claim that is another's by now", async (t) => {
+  const { store, repository, uuid } = await withLostClaims(t);
+  await repository.rename(uuid, 'web2');
+  assert.equal(await otherClaims(store), 4);
+});
+
+test('a renaming that is repeated, since nobody knows of the first, is one', async (t) => {
+  const store = openStore(t);
+  const repository = repositoryOf(store);
+  const { uuid } = await repository.create(plan('web1'));
+  await repository.rename(uuid, 'web2');
+  assert.equal((await repository.rename(uuid, 'web2')).name, 'web2');
+  assert.equal((await repository.findByName('web2')).uuid, uuid);
+});

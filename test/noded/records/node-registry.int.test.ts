@@ -35,3 +35,37 @@ test('a name is one node and a node is one name, until it is removed', async (t)
   assert.equal(await nodes.removedAtMs('key2'), 7);
   assert.equal(await nodes.removedAtMs('key3'), null);
 });
+
+test('a node that is removed while it registers stays removed, and only the node that was found is', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-nodes-'));
+  const store = createSqliteStore({ path: join(directory, 'store.sqlite') });
+  t.after(async () => {
+    await store.close();
+    await rm(directory, { recursive: true });
+  });
+  const problems = createRecordProblems(silentLogger);
+  const nodes = createNodeRegistry(store, problems);
+  /** Does something between what is read and what is written. */
+  const after = (between: () => Promise<void>): ReturnType<typeof createNodeRegistry> => {
+    let isDone = false;
+    const commit: typeof store.commit = async (writes) => {
+      if (!isDone) {
+        isDone = true;
+        await between();
+      }
+      return store.commit(writes);
+    };
+    return createNodeRegistry({ ...store, commit }, problems);
+  };
+  await nodes.register('node1', 'key1');
+  const late = after(() => nodes.remove('node1', 7)).register('node1', 'key1');
+  await assert.rejects(late, { code: 'NODE_REMOVED' });
+  assert.deepEqual(await nodes.names(), []);
+  await nodes.register('node2', 'key2');
+  await after(async () => {
+    await nodes.remove('node2', 8);
+    await nodes.register('node2', 'key3');
+  }).remove('node2', 9);
+  assert.equal(await nodes.publicKeyOf('node2'), 'key3');
+  assert.equal(await nodes.removedAtMs('key3'), null);
+});

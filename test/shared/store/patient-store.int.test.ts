@@ -63,3 +63,16 @@ test('the wait ends with its signal, with what the store said', async (t) => {
   setImmediate(() => ending.abort());
   await assert.rejects(committing, away);
 });
+
+test('what may be written over is no sign of what became of a commit', async (t) => {
+  const store = await createLossyStore(t, ['answer']);
+  const counter = (value: number) =>
+    ({ collection: 'counters', id: 'last', expected: 'any', value }) as const;
+  const committing = createPatientStore(store, new AbortController().signal).commit([
+    claim('mine'),
+    counter(1),
+  ]);
+  await store.commit([counter(2)]);
+  assert.deepEqual(await committing, [1, 2]);
+  assert.equal((await store.get('counters', 'last'))?.value, 2);
+});
