@@ -40,7 +40,10 @@ export async function startNode(
   const startedAtMs = clock.now();
   await makeDirectories(paths);
   const { nodeKeyFile, bootFile, imageCacheDir } = paths;
-  await removeHalves([nodeKeyFile, bootFile, join(imageCacheDir, INDEX_NAME)]);
+  const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile } = paths;
+  // Half a key is a key to whoever reads it.
+  const ofCluster = [clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile];
+  await removeHalves([nodeKeyFile, bootFile, ...ofCluster, join(imageCacheDir, INDEX_NAME)]);
   const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
   // Before anything looks at what they were writing, or calls it failed.
   await children.endPredecessors();

@@ -27,11 +27,12 @@ export async function installAppliance(
   hooks: readonly HookFile[] = [],
 ): Promise<ApplianceManifest> {
   const { manifest, changed } = await prepare(cached, hooks);
-  if (await isSame(applianceDir, manifest)) return manifest;
   const parent = dirname(applianceDir);
   const name = basename(applianceDir);
   await mkdir(parent, { recursive: true });
+  // Of one that was killed, perhaps after its last rename: there is nothing else to do, then.
   await removeLeftovers(parent, name);
+  if (await isSame(applianceDir, manifest)) return manifest;
   const fresh = join(parent, `.${name}.new-${process.pid}`);
   const old = join(parent, `.${name}.old-${process.pid}`);
   await mkdir(fresh);

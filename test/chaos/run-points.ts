@@ -11,6 +11,7 @@ import { findRemains } from './find-remains.ts';
 import { findViolations } from './find-violations.ts';
 import { armTrap, type KillPoint } from './kill-at-call.ts';
 import { MortalImageServer } from './mortal-image-server.ts';
+import { createProgramScene } from './program-points.ts';
 import { createPointOperations, type PointOperation, settled } from './point-operations.ts';
 
 export interface PointsOptions {
@@ -37,6 +38,8 @@ const CALLS: readonly Pick<KillPoint, 'thread' | 'call'>[] = [
 const SETTLE_MS = 10_000;
 /** No operation here takes as long; one that does hangs. */
 const OPERATION_LIMIT_MS = 60_000;
+/** More of one kind are made by no operation: one that hurts each time has another reason. */
+const MAX_CALLS = 500;
 /** Of a sample: the so-manieth call is drawn from this many. */
 const USUAL_CALLS = 6;
 
@@ -54,11 +57,41 @@ export async function runPoints(options: PointsOptions): Promise<PointsReport> {
     await lab.startNode();
     await addOs(lab, 'quick', ['exit 0']);
     await succeed(lab, 'gnt-os', 'trust', 'quick');
-    return await new Points(lab, server, options).run();
+    const report = await new Points(lab, server, options).run();
+    if (options.sample !== undefined) return report;
+    const more = await runProgramPoints(options);
+    return {
+      points: report.points + more.points,
+      violations: [...report.violations, ...more.violations],
+    };
   } finally {
     await server.kill();
     await lab.dispose();
   }
+}
+
+/** The same of what is not done by jobs. */
+async function runProgramPoints({ say, only = [] }: PointsOptions): Promise<PointsReport> {
+  await using scene = await createProgramScene();
+  const violations: string[] = [];
+  let points = 0;
+  for (const operation of scene.operations) {
+    const { name, calls } = operation;
+    if (only.length > 0 && !only.includes(name)) continue;
+    const before = points;
+    for (const call of calls) {
+      for (let when = 1; when < MAX_CALLS; when += 1) {
+        const { isHurt, wrong } = await operation.strike({ ...call, when });
+        const title = `${name}, ${call.thread} ${call.call} ${when}`;
+        for (const text of wrong) say(`VIOLATION ${title}: ${text}`);
+        violations.push(...wrong.map((text) => `${title}: ${text}`));
+        if (!isHurt) break;
+        points += 1;
+      }
+    }
+    say(`${name}: ${points - before} points`);
+  }
+  return { points, violations };
 }
 
 interface Told {

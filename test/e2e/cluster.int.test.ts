@@ -75,7 +75,13 @@ test('the first node makes the cluster, others join with its key and with no oth
   assertRefused(await init(one, '--store', 'unix:/nowhere'), 2, 'HOST_PREREQUISITE', /\/nowhere/);
   const made = await init(one, '--store', url(), 'gnt.example.com');
   assert.equal(made.status, 0, made.stderr);
+  // Nobody knows whether one that was interrupted came through: it is repeated as it was.
+  const repeated = await init(one, '--store', url(), 'gnt.example.com');
+  assert.match(repeated.stderr, /^this node is in cluster gnt\.example\.com/);
+  const otherName = await init(one, '--store', url(), 'other.example.com');
+  assertRefused(otherName, 2, 'CONFLICT', /not other\.example\.com/);
   const { clusterKeyFile } = one.paths;
+  await writeFile(`${clusterKeyFile}.half-1`, await readFile(clusterKeyFile));
   for (const name of ['cluster.key', 'store.json'])
     assert.equal((await stat(join(one.paths.stateDir, name))).mode & 0o777, 0o600);
   assertRefused(await init(two, '--store', url()), 2, 'STORE_KEY', /--cluster-key FILE/);
@@ -92,6 +98,7 @@ test('the first node makes the cluster, others join with its key and with no oth
     one.startNode('--node', ONE, '--rapi', '127.0.0.1:0'),
     two.startNode('--node', TWO),
   ]);
+  assert.ok(!existsSync(`${clusterKeyFile}.half-1`), "a killed program's copy of the key");
   const shown = await succeed(one, 'gnt-cluster', 'info');
   assert.ok(shown.includes(`Store: ${url()}`) && shown.includes('gnt.example.com'), shown);
   const other = await init(one, '--store', 'redis://:hunter22@h');

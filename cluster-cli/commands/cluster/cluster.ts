@@ -115,11 +115,12 @@ async function chooseStore(
   }
   const url = context.values.resolve('--store', options.store);
   refuseOtherStore(current, url);
-  if (options.clusterKey !== undefined) {
+  if (options.clusterKey === undefined && hasSettings(options)) return false;
+  // With a name alone it may be the repetition of one that was interrupted: no daemon runs yet.
+  if (options.clusterKey !== undefined || name !== undefined) {
     await initStore(context, name, url, options.clusterKey);
     return true;
   }
-  if (name !== undefined || hasSettings(options)) return false;
   context.note(`this root has the store ${current} already`);
   return true;
 }

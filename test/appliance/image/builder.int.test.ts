@@ -161,6 +161,10 @@ test('installs as one whole directory, replaces a damaged one, and removes what 
   await installAppliance(cached, target);
   await verifyAppliance(target);
   assert.deepEqual(readdirSync(join(directory, 'var')), ['appliance']);
+  // Killed after the new one had its place: only the old one is left to remove.
+  mkdirSync(join(directory, 'var/.appliance.old-999999'));
+  await installAppliance(cached, target);
+  assert.deepEqual(readdirSync(join(directory, 'var')), ['appliance']);
 });
 
 test('a second holder of the lock waits for the first, and a killed holder leaves none', async () => {

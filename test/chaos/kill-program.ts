@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const projectDir = join(import.meta.dirname, '../..');
+const LIMIT_MS = 60_000;
+
+/** A program of this checkout, with what it is given. */
+export interface Program {
+  readonly folder: 'cluster-cli' | 'appliance';
+  /** Under which it was called. */
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly root: string;
+}
+
+export interface ProgramEnd {
+  /** The call was reached: it was killed, or a program of its own that it needed. */
+  readonly isHurt: boolean;
+  readonly stderr: string;
+}
+
+/**
+ * Runs a program that is killed when one of its threads enters a system call for the so-manieth
+ * time; strace counts for each thread by itself, and for programs that it starts anew.
+ */
+export async function runUntilCall(
+  { folder, name, args, root }: Program,
+  { call, when }: { readonly call: string; readonly when: number },
+): Promise<ProgramEnd> {
+  const node = join(projectDir, 'node_modules/.bin/node');
+  const child = spawn(
+    'strace',
+    [
+      // Without --seccomp-bpf, with which strace 6.1 counts anew after each call.
+      ...['-qq', '-f', '-o', '/dev/null'],
+      ...['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`],
+      ...[node, '--disable-warning=ExperimentalWarning', join(projectDir, folder, 'main.ts'), ...args],
+    ],
+    {
+      env: { ...process.env, GNT_ROOT: root, GNT_PROGRAM: name, UV_THREADPOOL_SIZE: '1' },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  ); // prettier-ignore
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  // What it leaves running has its stderr, too.
+  const exit = once(child, 'exit');
+  const limit = new AbortController();
+  const late = sleep(LIMIT_MS, undefined, { signal: limit.signal }).then(
+    () => child.kill('SIGKILL'),
+    () => undefined,
+  );
+  // The event's arguments, as documented.
+  const [status] = (await exit) as [number | null];
+  limit.abort();
+  await late;
+  child.stderr.destroy();
+  return { isHurt: status !== 0, stderr };
+}
