@@ -7,8 +7,9 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { route, type AnyApiRoute } from './api-route.ts';
 
 /**
- * Between two lines: a guest may change its mind as often as it likes. Who waits for a verdict has
- * it within 50 ms of the guest's request.
+ * At least, between two lines: a guest may change its mind as often as it likes. The first word
+ * after a silence waits for nothing: who waits for a verdict has it within 50 ms of the guest's
+ * request.
  */
 const PAUSE_MS = 20;
 
@@ -40,7 +41,10 @@ async function* followBoot(
   { instances, runner, guestReports }: BootRoutesDependencies,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
+  let nextLineAtMs = 0;
   while (!signal.aborted) {
+    const pauseMs = nextLineAtMs - performance.now();
+    if (pauseMs > 0) await sleep(pauseMs);
     const instance = await instances.findByName(name);
     // Before it is looked at: what comes meanwhile is not missed.
     const changed = guestReports.nextChange(instance.uuid, signal);
@@ -51,9 +55,9 @@ async function* followBoot(
       readyAtMs: report?.readyAtMs ?? null,
       boot: report?.boot ?? null,
     };
+    nextLineAtMs = performance.now() + PAUSE_MS;
     yield `${JSON.stringify(progress)}\n`;
     if (!isRunning) return;
     await changed;
-    await sleep(PAUSE_MS);
   }
 }

@@ -256,6 +256,21 @@ test('--wait-ready does not take the knock of a boot that is under way for its e
   assert.match(result.stderr, /did not say within 1 s .*: its cloud-init is at modules-final/);
 });
 
+test('--wait-ready believes a line of the boot without asking for the instance again', async () => {
+  const { running } = sampleInstance();
+  assert.ok(running);
+  lab.daemon.instances.push(
+    sampleInstance({ name: 'web1', running: { ...running, readyAtMs: null } }),
+  );
+  const boot = {
+    ...{ status: 'done' as const, stage: null, errors: [], recoverableErrors: [], stages: [] },
+  };
+  lab.daemon.progress.push({ isRunning: true, readyAtMs: 1, boot });
+  const result = await add(['--os-image', '/i', '--wait-ready=60', 'web1']);
+  assert.equal(result.status, 0, result.stderr);
+  assert.match(result.stderr, /^web1 is up: cloud-init is done$/m);
+});
+
 test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is over', async () => {
   const running = sampleInstance().running;
   assert.ok(running);

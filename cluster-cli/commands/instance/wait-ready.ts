@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { guestProgress, type GuestProgress, type InstanceInfo } from '#shared/contract/instance.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { isConnectionLoss } from '../../client/job-events.ts';
 import type { NodeClient } from '../../client/node-client.ts';
@@ -79,9 +80,14 @@ async function* infos(
   for (;;) {
     try {
       const response = await client.guestProgress(name, signal);
-      const lines = readLines(response, MAX_LINE_CHARACTERS);
-      // What a line says, the instance says too, and more.
-      while ((await lines.next()).done !== true) yield await client.instance(name);
+      let info: InstanceInfo | null = null;
+      for await (const line of readLines(response, MAX_LINE_CHARACTERS)) {
+        const { isRunning, ...said } = guestProgress.parse(parseJson(line));
+        // To ask for all of it anew takes longer than the line took.
+        if (isRunning && info?.running != null) info = withProgress(info, info.running, said);
+        else info = await client.instance(name);
+        yield info;
+      }
     } catch (error) {
       signal.throwIfAborted();
       if (!isConnectionLoss(error)) throw error;
@@ -89,6 +95,14 @@ async function* infos(
     await delay(RECONNECT_MS, undefined, { signal });
     yield await client.instance(name);
   }
+}
+
+function withProgress(
+  info: InstanceInfo,
+  running: NonNullable<InstanceInfo['running']>,
+  { readyAtMs, boot }: Pick<GuestProgress, 'readyAtMs' | 'boot'>,
+): InstanceInfo {
+  return { ...info, running: { ...running, readyAtMs }, boot };
 }
 
 /** @throws AppError GUEST_BOOT_FAILED */

@@ -11,7 +11,7 @@ import type {
   NodeOs,
   OsInfo,
 } from '#shared/contract/api.ts';
-import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { GuestProgress, InstanceInfo } from '#shared/contract/instance.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -50,6 +50,8 @@ export interface DaemonStandIn {
   /** What happens on a raw connection. */
   onRaw: (socket: Socket, path: string) => void;
   hookBook: HookBook;
+  /** What follows how the guest is now, on the streams of boots. */
+  readonly progress: GuestProgress[];
   installLog: string;
   /** The channel is closed for this many questions. */
   closedFor: number;
@@ -78,6 +80,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     fromGuest: [],
     report: { ok: true, findings: [] },
     hookBook: { stages: [], remarks: [] },
+    progress: [],
     cluster: sampleCluster(),
     script: (job) => [end({ ...job, status: 'success', endedAtMs: NOW_MS + 10 })],
     refuse: () => null,
@@ -213,8 +216,10 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   if (rest === 'hooks') return json(200, standIn.hookBook);
   if (rest === 'boot') {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-    // Nothing changes any more: one line, and an end when nobody reads on.
-    response.write('{}\n');
+    // Then nothing changes any more, and it ends when nobody reads on.
+    const { running, boot } = instance;
+    const now = { isRunning: running !== null, readyAtMs: running?.readyAtMs ?? null, boot };
+    for (const line of [now, ...standIn.progress]) response.write(`${JSON.stringify(line)}\n`);
     return;
   }
   if (rest === 'log') {

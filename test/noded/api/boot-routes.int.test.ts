@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { guestProgress, type GuestProgress } from '#shared/contract/instance.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { ask, createApiLab } from '../support/api-lab.ts';
+
+/** That of noded/api/boot-routes.ts. */
+const PAUSE_MS = 20;
 
 async function follow(path: string, name: string): Promise<AsyncGenerator<GuestProgress>> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
@@ -47,6 +51,27 @@ test('what a guest says of its boot is told as it says it, and the end of its ma
   await keeper.kill(uuid);
   assert.equal((await next(lines)).isRunning, false);
   assert.equal((await lines.next()).done, true);
+});
+
+test('a word after a silence is told at once, without the pause between two of many', async (t) => {
+  const { path, start, guestEvents, guestReports, keeper } = await createApiLab(t);
+  const { name, uuid } = await start(true);
+  guestReports.follow(keeper.get(uuid) ?? assert.fail());
+  const lines = await follow(path, name);
+  await next(lines);
+  const tookMs: number[] = [];
+  for (let sequence = 1; sequence <= 10; sequence++) {
+    await sleep(PAUSE_MS);
+    const said = performance.now();
+    const result = { errors: [`${sequence}`], recoverableErrors: [], stages: [] };
+    guestEvents.dispatch({
+      ...{ sequence, instance: uuid },
+      event: { type: 'boot-result', result },
+    });
+    await next(lines);
+    tookMs.push(performance.now() - said);
+  }
+  assert.ok(Math.min(...tookMs) < PAUSE_MS, tookMs.join(' '));
 });
 
 test('an instance that does not run, or is none, is told at once', async (t) => {
