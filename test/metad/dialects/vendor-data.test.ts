@@ -43,6 +43,21 @@ test('without the ganeti dialect there is nobody to tell, and it is empty', () =
   assert.equal(vendorDataFor(null, ['nocloud']), '');
 });
 
+test('where a session token is required, the webhook is left out, which has none', () => {
+  const tell =
+    'tell("boot/events", b"{\\"name\\": \\"modules-final\\", \\"event_type\\": \\"start\\"}")';
+  for (const [metadataToken, isAlone] of [
+    ['required', true],
+    ['optional', false],
+  ] as const) {
+    const text = vendorData(parseView(exampleView({ metadataToken }))).toString();
+    assert.equal(text.includes('reporting:'), !isAlone, metadataToken);
+    // That the guest is up must not be taken for the end of a boot of which nothing was told.
+    assert.equal(text.includes(`${tell}\ntell("ready",`), isAlone, metadataToken);
+    assert.match(text, /^tell\("boot\/status", /m);
+  }
+});
+
 test('an operator’s document is in a part of its own before ours, of the right type', () => {
   const types: [string | Buffer, string][] = [
     ['#cloud-config\nlocale: C\n', 'text/cloud-config'],

@@ -49,6 +49,8 @@ reporting: {mine: {type: webhook, endpoint: "${WRITE}", timeout: 5, retries: 1}}
 runcmd: [["sh", "-c", "echo once >>/var/user-data-ran"]]
 `;
 
+const TOLD: readonly string[] = ['boot', 'ready', 'boot-result'];
+
 /**
  * What of the modules cannot work in the tree: Debian 12's has no Perl, which update-locale is
  * written in.
@@ -222,6 +224,9 @@ export function testCloudInit(release: CloudInitRelease): void {
         event.type === 'boot-result' ? [event.result] : [],
       );
       assert.equal(ended[0]?.errors.length, failing.length);
+      // It first says that a boot goes on, so that nobody takes `ready` for its end.
+      const kinds = said.map(({ event }) => event.type).filter((type) => TOLD.includes(type));
+      assert.deepEqual(kinds, TOLD);
     });
 
     test('a guest with the seed disk gets its users, keys and user data while the channel is away', async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OsSettings } from '#shared/contract/api.ts';
 import { applyOsChanges } from '../../../noded/operations/change-cluster.ts';
+import { describeSsh } from '../../../noded/instances/host-keys.ts';
 import {
   applyChanges,
   refuseOtherInstallation,
@@ -28,6 +29,19 @@ test('what is meant for one installation never reaches the next', () => {
   refuseOtherInstallation(before, modifyOpcode());
   const reinstalled = { ...before, instanceId: '0c2a1b2c-0000-4000-8000-0000000000ff' };
   assert.throws(() => refuseOtherInstallation(reinstalled, meant), { code: 'CONFLICT' });
+});
+
+test('host keys that are accepted are of the present installation; none at all are believed again as said first', () => {
+  const [key = '', other = ''] = ['A', 'B'].map(
+    (last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'A'.repeat(42)}${last}`,
+  );
+  const { instanceId } = before;
+  const known = { ...before, hostKeys: { instanceId, keys: [key] } };
+  const after = applyChanges(known, modifyOpcode({ hostKeys: [other], instanceId }));
+  assert.deepEqual(after.hostKeys, { instanceId, keys: [other] });
+  assert.deepEqual(describeSsh(after, null).hostKeys, [other]);
+  assert.deepEqual(applyChanges(known, modifyOpcode()).hostKeys, known.hostKeys);
+  assert.equal(applyChanges(known, modifyOpcode({ hostKeys: [], instanceId })).hostKeys, null);
 });
 
 test('values are put, null removes, documents too', () => {
