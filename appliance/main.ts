@@ -6,13 +6,20 @@ import {
   BUILT_APPLIANCE,
   type BuildProgress,
 } from '#shared/contract/appliance-manifest.ts';
+import { describeUsers } from '#shared/contract/appliance-choice.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { chooseAptSources, sourcesOfMirror } from './image/apt-sources.ts';
 import { readAptSources } from './image/apt-source-files.ts';
 import { buildAppliance } from './image/build.ts';
-import { importAppliance, type ImportedAppliance, listImported, nameOf } from './image/import.ts';
+import {
+  importAppliance,
+  type ImportedAppliance,
+  listImported,
+  nameOf,
+  removeImported,
+} from './image/import.ts';
 import { readManifest, verifyAppliance } from './image/manifest.ts';
 import { readOwnHooks } from './image/own-hooks.ts';
 import { createChosenAppliance } from './use.ts';
@@ -160,6 +167,20 @@ async function useCommand(name: string): Promise<void> {
   print(`installations use the appliance ${name}`);
 }
 
+/** One that somebody names is kept: their next installation would be refused. */
+async function removeCommand(given: string, signal: AbortSignal): Promise<void> {
+  const name = nameOf(given, given);
+  const users = await createChosenAppliance(nodedSocket).users(name);
+  if (users.cluster || users.operatingSystems.length > 0 || users.instances.length > 0) {
+    throw new AppError('VALIDATION', `appliance '${name}' is used by ${describeUsers(users)}`, {
+      hint: 'take it back from them: gnt-appliance use built, gnt-os modify --appliance none OS, gnt-instance modify --appliance none INSTANCE',
+    });
+  }
+  const onWait = (): void => void print('waiting for an import');
+  await removeImported(name, importedAppliancesDir, { signal, onWait });
+  print(`removed ${name}`);
+}
+
 async function verifyCommand(): Promise<void> {
   const manifest = await verifyAppliance(applianceDir);
   print(`intact: ${describe(manifest)}`);
@@ -211,6 +232,11 @@ function createProgram(signal: AbortSignal): Command {
     .description('install with another appliance from now on, in the whole cluster')
     .argument('<name>', `of an imported one; ${BUILT_APPLIANCE} is the one that build makes`)
     .action((name: string) => useCommand(name));
+  program
+    .command('remove')
+    .description('remove an imported appliance from this node, if nobody names it')
+    .argument('<name>', 'as gnt-appliance list shows it')
+    .action((name: string) => removeCommand(name, signal));
   return program;
 }
 

@@ -1,3 +1,4 @@
+import { type ApplianceUsers, applianceUsers } from '#shared/contract/appliance-choice.ts';
 import { apiError, clusterInfo, jobSubmitted } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { jobEvent } from '#shared/contract/job.ts';
@@ -10,12 +11,14 @@ import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = MIB;
 
-/** Which appliance the cluster installs with, as the node daemon knows it. */
+/** Which appliances are used, as the node daemon knows it. */
 export interface ChosenAppliance {
   /** Null: nobody can be asked. */
   read(): Promise<string | null>;
   /** @throws AppError of the job that says so in the cluster's record */
   choose(name: string): Promise<void>;
+  /** @throws AppError NODED_UNREACHABLE */
+  users(name: string): Promise<ApplianceUsers>;
 }
 
 export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
@@ -49,6 +52,9 @@ export function createChosenAppliance(nodedSocket: string): ChosenAppliance {
         if (isAppError(error, 'NODED_UNREACHABLE')) return null;
         throw error;
       }
+    },
+    async users(name) {
+      return applianceUsers.parse(parseJson(await ask(`/v1/appliances/${name}/users`)));
     },
     async choose(name) {
       const appliance = name === BUILT_APPLIANCE ? null : name;

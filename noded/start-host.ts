@@ -74,7 +74,6 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const applianceFiles = createApplianceFiles({
     dir: paths.applianceDir,
     importedDir: paths.importedAppliancesDir,
-    chosen: async () => (await records.clusters.load()).appliance ?? null,
     builder: { command, args },
     launch,
     builderEnvironment: {

@@ -14,6 +14,7 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
+import { listNamedAppliances } from './instances/appliance-users.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
@@ -94,7 +95,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
-      ...{ applianceFiles, orphans, membership: records.membership },
+      ...{ applianceFiles, clusters, orphans, membership: records.membership },
     });
   return {
     nodeName,
@@ -115,6 +116,8 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, applianceFiles, accelerators } = host;
   const { keeper, metad, orphans, runner, guestReports } = guests;
+  const listOwn = async () =>
+    (await instances.list()).filter(({ primaryNode }) => records.owns(primaryNode));
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
     ...{ hookChecker, runner, guestReports },
@@ -125,10 +128,9 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     examine: () =>
       examineHost({
         ...{ paths: config.paths, applianceFiles, isolation: config },
+        appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
         diskFacts: async () => ({
-          instances: (await instances.list()).filter(({ primaryNode }) =>
-            records.owns(primaryNode),
-          ),
+          instances: await listOwn(),
           totalBytes: await disks.totalBytes(),
           halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
         }),

@@ -59,7 +59,7 @@ export async function startNode(
   const hookChecker = createHookChecker({
     clusterDir: paths.hooksDir,
     applianceFile: paths.applianceHooksFile,
-    imported: () => host.applianceFiles.imported(),
+    hooksOf: (appliance) => host.applianceFiles.hooksOf(appliance),
     firstUid: config.machineUsers.first,
     mirrors: async () => Object.keys((await records.clusters.load()).packageMirrors ?? {}),
   });

@@ -35,12 +35,15 @@ const FORMER = '.former-';
 /** Readable by its owner alone: whoever can open a file can lock it. */
 const LOCK = '.lock';
 
+/** Words of --appliance. */
+const WORDS: readonly string[] = [BUILT_APPLIANCE, 'none'];
+
 /** `web.tar.gz` → `web` @throws AppError VALIDATION */
 export function nameOf(source: string, given: string | undefined): string {
   const name = given ?? basename(source).replace(/\.(tar|tar\.gz|tgz)$/, '');
-  if (applianceName.safeParse(name).success && name !== BUILT_APPLIANCE) return name;
+  if (applianceName.safeParse(name).success && !WORDS.includes(name)) return name;
   throw new AppError('VALIDATION', `'${name}' is no name for an appliance`, {
-    hint: `give another one: --name NAME, of letters, digits and . _ -; ${BUILT_APPLIANCE} is the one that gnt-appliance build makes`,
+    hint: `give another one: --name NAME, of letters, digits and . _ -; ${WORDS.join(' and ')} are words of --appliance`,
   });
 }
 
@@ -78,6 +81,37 @@ export async function importAppliance(
     // What fails because it was interrupted, fails for that reason.
     signal.throwIfAborted();
     throw error;
+  } finally {
+    await lock.release();
+  }
+}
+
+/**
+ * Takes an imported appliance away: at once for whoever asks for it from now on.
+ * @throws AppError APPLIANCE_MISSING; the signal's reason, with nothing changed
+ */
+export async function removeImported(
+  name: string,
+  importedDir: string,
+  { signal, onWait }: ImportOptions,
+): Promise<void> {
+  await makeImportedDir(importedDir);
+  const lock = await acquireLock(join(importedDir, LOCK), { onWait, signal });
+  try {
+    // Under a name that the next import clears, should this be killed here.
+    const leaving = await mkdtemp(join(importedDir, FRESH));
+    try {
+      await rename(join(importedDir, name), join(leaving, name));
+      await syncPath(importedDir);
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ENOENT') throw error;
+      throw new AppError('APPLIANCE_MISSING', `there is no imported appliance '${name}'`, {
+        hint: 'gnt-appliance list shows what there is',
+        cause: error,
+      });
+    } finally {
+      await rm(leaving, { recursive: true, force: true });
+    }
   } finally {
     await lock.release();
   }

@@ -1,3 +1,4 @@
+import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import type { BootReport } from '#shared/contract/boot-report.ts';
 import { refusedHostKeys, type SshInfo } from '#shared/contract/host-keys.ts';
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
@@ -107,6 +108,9 @@ function describeOs(i: InstanceInfo): OutlineEntry {
         : [{ key: 'package checksum', value: i.personalizationChecksum }]),
       { key: 'hooks', value: countNames(i.hookNames) },
       { key: 'safe install', value: i.safeInstall },
+      ...(i.applianceInForce === undefined
+        ? []
+        : [{ key: 'appliance', value: describeAppliance(i.applianceInForce) }]),
       { key: 'install state', value: i.installState },
       ...(i.installTimeoutS === null
         ? []
@@ -128,6 +132,11 @@ function describeOs(i: InstanceInfo): OutlineEntry {
           ]),
     ],
   };
+}
+
+/** `mini (from os debian)`; nobody says so of the usual one. */
+function describeAppliance({ name, source }: ApplianceInForce): string {
+  return source === 'default' ? name : `${name} (from ${source})`;
 }
 
 function describeChannel(i: InstanceInfo): OutlineEntry {

@@ -5,6 +5,8 @@ import {
   cryptoRenewed,
   renewCrypto,
 } from '#shared/contract/api.ts';
+import { applianceUsers } from '#shared/contract/appliance-choice.ts';
+import { listNamedAppliances } from '../instances/appliance-users.ts';
 import { keyStep, type KeyStep } from '../cluster/key-step.ts';
 import type { Renewed } from '../cluster/renew-key.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -13,7 +15,7 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 import { question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface ClusterRoutesDependencies {
-  readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'listOs'>;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly instances: Pick<InstanceRepository, 'list'>;
   /** Where the records are, in words. */
@@ -35,6 +37,15 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
       nodes: [...(await nodes.names())],
       instances: (await instances.list()).length,
     })),
+    question(
+      '/v1/appliances/{name}/users',
+      'Who names an appliance to be installed with',
+      applianceUsers,
+      async ({ name }) =>
+        (await listNamedAppliances({ clusters, instances })).get(name) ?? {
+          ...{ cluster: false, operatingSystems: [], instances: [] },
+        },
+    ),
     question(
       '/v1/cluster/renew-crypto',
       'What the exchange of the key that this node carries out has done so far',

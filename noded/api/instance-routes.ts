@@ -6,10 +6,12 @@ import { instanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
 import { hasSystemOnDisk } from '../instances/plan-boot.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import { installLogPath, readInstallLog } from '../host/install-log.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
@@ -18,12 +20,13 @@ export interface InstanceRoutesDependencies {
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid'>;
   readonly disks: Pick<InstanceDisks, 'activate'>;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
   readonly hookChecker: HookChecker;
   readonly logDir: string;
 }
 
 export function instanceRoutes(dependencies: InstanceRoutesDependencies): readonly AnyApiRoute[] {
-  const { overview, instances, disks, osRegistry, hookChecker, logDir } = dependencies;
+  const { overview, instances, disks, osRegistry, clusters, hookChecker, logDir } = dependencies;
   return [
     question('/v1/instances', 'All instances', instanceInfo.array(), async () => [
       ...(await overview.instances()),
@@ -68,10 +71,11 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         const instance = await instances.findByName(params.name);
         const { osType, hooks } = instance;
         const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
+        const { name: appliance } = await loadAppliance(instance, clusters);
         const { book } = await hookChecker.check({
           osPath: os?.definition.path ?? null,
           instance: hooks,
-          ...{ hasImage: hasSystemOnDisk(instance), isReinstall: true },
+          ...{ hasImage: hasSystemOnDisk(instance), isReinstall: true, appliance },
         });
         return book ?? { stages: [], remarks: [] };
       },

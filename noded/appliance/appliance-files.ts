@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { orAborted } from '#shared/abort/abortable.ts';
 import {
   applianceManifest,
+  BUILT_APPLIANCE,
   buildProgress,
   type ApplianceManifest,
 } from '#shared/contract/appliance-manifest.ts';
@@ -31,8 +32,6 @@ export interface ApplianceFilesOptions {
   readonly dir: string;
   /** Folder of those that were imported. */
   readonly importedDir: string;
-  /** The imported one that the cluster uses; null: the built one. */
-  readonly chosen: () => Promise<string | null>;
   /** Command line of `gnt-appliance`; `build --progress-json` is added. */
   readonly builder: { readonly command: string; readonly args: readonly string[] };
   /** How the builder is started. */
@@ -41,33 +40,23 @@ export interface ApplianceFilesOptions {
   readonly builderEnvironment: Readonly<Record<string, string>>;
 }
 
+/** The appliances of this node, by name: the built one, and those that were imported. */
 export interface ApplianceFiles {
   /**
    * Reads the manifest and compares every byte with it.
-   * @param name of an imported one; the one that the cluster uses, if not given
    * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT; VALIDATION when it is an imported one
    * that cannot run on this host
    */
-  verify(name?: string): Promise<Appliance>;
-  /** The cluster uses the one that is built here, where it is missing, and no imported one. */
-  isBuilt(): Promise<boolean>;
-  /** The imported one that the cluster uses, and what its manifest says; null: the built one. */
-  imported(): Promise<ChosenImported | null>;
+  verify(name: string): Promise<Appliance>;
   /** Memory of its machine: as its manifest says, or as it usually is where there is none yet. */
-  memoryMiB(): Promise<number>;
-  /** Whether its manifest names hooks of its own; none where there is no manifest yet. */
-  hasHooks(): Promise<boolean>;
+  memoryMiB(name: string): Promise<number>;
+  /** The names of its own hooks, by its manifest; none where that cannot be read. */
+  hooksOf(name: string): Promise<readonly string[]>;
   /**
-   * `verify`, and where there is none, the builder first: from its cache or anew. An imported one
-   * is used as it is or not at all: nothing takes its place.
+   * `verify`, and where the built one is missing or damaged, the builder first: from its cache or
+   * anew. An imported one is used as it is or not at all: nothing takes its place.
    */
-  ensure(context: JobContext): Promise<Appliance>;
-}
-
-export interface ChosenImported {
-  readonly name: string;
-  /** Of its own hooks; none where it cannot be read. */
-  readonly hooks: readonly string[];
+  ensure(name: string, context: JobContext): Promise<Appliance>;
 }
 
 /** Of the machine of an appliance that is yet to be built. */
@@ -80,20 +69,20 @@ interface Place {
   readonly imported: string | null;
 }
 
+const ANOTHER = 'choose another one, by gnt-appliance use or --appliance';
 const REBUILD_HINT = 'gnt-appliance build makes an intact one';
 
 export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceFiles {
-  const placeOf = (name: string | null): Place =>
-    name === null
+  const placeOf = (name: string): Place =>
+    name === BUILT_APPLIANCE
       ? { dir: options.dir, hint: REBUILD_HINT, imported: null }
       : {
           dir: join(options.importedDir, name),
           imported: name,
-          hint: `import it on this node: gnt-appliance import DIR|TAR --name ${name}; or gnt-appliance use NAME, of another one`,
+          hint: `import it on this node: gnt-appliance import DIR|TAR --name ${name}; or ${ANOTHER}`,
         };
-  const readChosen = async (): Promise<ApplianceManifest> =>
-    readManifest(placeOf(await options.chosen()));
-  const verifyAt = async (place: Place): Promise<Appliance> => {
+  const verify = async (name: string): Promise<Appliance> => {
+    const place = placeOf(name);
     const { dir } = place;
     const manifest = await readManifest(place);
     if (place.imported !== null) requireFit(place.imported, manifest);
@@ -106,36 +95,23 @@ export function createApplianceFiles(options: ApplianceFilesOptions): ApplianceF
       rootPath: join(dir, manifest.root.name),
     };
   };
-  const verify = async (name?: string): Promise<Appliance> =>
-    verifyAt(placeOf(name ?? (await options.chosen())));
   // Installs that come while one builds, wait for that one build.
   let building: Promise<void> | undefined;
   return {
     verify,
-    isBuilt: async () => (await options.chosen()) === null,
-    imported: async () => {
-      const name = await options.chosen();
-      if (name === null) return null;
-      const hooks = await readManifest(placeOf(name)).then(
-        (manifest) => manifest.hooks.map((hook) => hook.name),
-        () => [],
-      );
-      return { name, hooks };
-    },
-    memoryMiB: () =>
-      readChosen().then(
+    memoryMiB: (name) =>
+      readManifest(placeOf(name)).then(
         (manifest) => manifest.memoryMiB,
         () => USUAL_MEMORY_MIB,
       ),
-    hasHooks: () =>
-      readChosen().then(
-        ({ hooks }) => hooks.length > 0,
-        () => false,
+    hooksOf: (name) =>
+      readManifest(placeOf(name)).then(
+        ({ hooks }) => hooks.map((hook) => hook.name),
+        () => [],
       ),
-    ensure: async (context) => {
-      const chosen = await options.chosen();
-      if (chosen !== null) return verify(chosen);
-      const verifyBuilt = (): Promise<Appliance> => verifyAt(placeOf(null));
+    ensure: async (name, context) => {
+      if (name !== BUILT_APPLIANCE) return verify(name);
+      const verifyBuilt = (): Promise<Appliance> => verify(BUILT_APPLIANCE);
       for (;;) {
         const intact = await verifyOrExplain(verifyBuilt, context);
         if (intact !== undefined) return intact;
@@ -206,7 +182,7 @@ function requireFit(name: string, manifest: ApplianceManifest): void {
   const unfit = describeUnfit(manifest, { architecture: machine(), memoryBytes: totalmem() });
   if (unfit === null) return;
   throw new AppError('VALIDATION', `the appliance '${name}' cannot run on this node: ${unfit}`, {
-    hint: 'gnt-appliance use NAME, of another one',
+    hint: ANOTHER,
   });
 }
 

@@ -50,13 +50,30 @@ export function createOwnOverview(sources: OverviewSources): Overview {
   return {
     instances: async () => {
       const own = (await instances.list()).filter(({ primaryNode }) => owns(primaryNode));
-      return Promise.all(own.map((record) => loadInstanceInfo(record, sources)));
+      const read = { ...sources, clusters: readOnce(sources.clusters) };
+      return Promise.all(own.map((record) => loadInstanceInfo(record, read)));
     },
     instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
     nodes: async () => [await describeNode()],
     operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
     orphans: () =>
       Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: nodeName }))),
+  };
+}
+
+/** For one answer, in which thousands of instances ask for the same few records. */
+function readOnce(clusters: InstanceInfoSources['clusters']): InstanceInfoSources['clusters'] {
+  const cluster = clusters.load();
+  // Whoever awaits it sees the failure; a list of no instances need not.
+  cluster.catch(() => undefined);
+  const settings = new Map<string, ReturnType<typeof clusters.loadOs>>();
+  return {
+    load: () => cluster,
+    loadOs: (name) => {
+      const found = settings.get(name) ?? clusters.loadOs(name);
+      settings.set(name, found);
+      return found;
+    },
   };
 }
 

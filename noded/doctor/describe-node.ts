@@ -1,10 +1,12 @@
 import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { NodeInfo } from '#shared/contract/api.ts';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { Membership } from '../cluster/membership.ts';
@@ -23,7 +25,8 @@ export interface DescribeNodeInput {
   readonly keeper: MachineKeeper;
   readonly orphans: Pick<Orphans, 'list'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
-  readonly applianceFiles: ApplianceFiles;
+  readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
+  readonly clusters: Pick<ClusterRepository, 'load'>;
 }
 
 export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
@@ -45,7 +48,7 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
     removedAtMs: input.membership.removedAtMs(),
     orphans: [...input.orphans.list()],
-    appliance: await describeAppliance(input.applianceFiles),
+    appliance: await describeAppliance(input),
   };
 }
 
@@ -59,9 +62,14 @@ export async function measureHost(disks: InstanceDisks): Promise<HostCapacity> {
   };
 }
 
-async function describeAppliance(files: ApplianceFiles): Promise<NodeInfo['appliance']> {
+/** The one that the cluster uses. */
+async function describeAppliance({
+  applianceFiles,
+  clusters,
+}: Pick<DescribeNodeInput, 'applianceFiles' | 'clusters'>): Promise<NodeInfo['appliance']> {
   try {
-    const { manifest } = await files.verify();
+    const { appliance = BUILT_APPLIANCE } = await clusters.load();
+    const { manifest } = await applianceFiles.verify(appliance);
     return { state: 'intact', detail: `kernel ${manifest.kernelVersion}` };
   } catch (error) {
     return {

@@ -3,9 +3,10 @@ import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
+import type { ApplianceUsers } from '#shared/contract/appliance-choice.ts';
 import type { DoctorFinding, DoctorReport, Orphan } from '#shared/contract/api.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
-import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { run } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
@@ -15,6 +16,7 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
+import { examineAppliances } from './examine-appliances.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
@@ -47,7 +49,9 @@ const routes = z.array(z.object({ dev: z.string().optional(), gateway: z.string(
 
 export interface DoctorDependencies {
   readonly paths: RootPaths;
-  readonly applianceFiles: ApplianceFiles;
+  readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
+  /** Those that somebody names, and who does. */
+  readonly appliances: () => Promise<ReadonlyMap<string, ApplianceUsers>>;
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
@@ -79,7 +83,6 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkNftables(dependencies.paths.networkNamespace),
     checkFreeDisk(dependencies.paths.stateDir),
     checkOwnMetadataAddress(),
-    checkAppliance(dependencies.applianceFiles),
     checkMetad(dependencies.metadPid()),
     Promise.resolve(checkOrphans(dependencies.orphans())),
     Promise.resolve(checkMembership(dependencies.removedAtMs())),
@@ -88,6 +91,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkRenewal(dependencies.store),
   ]);
   findings.push(
+    ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),
     ...examineIsolation(dependencies.isolation),
     ...(await checkDisks(dependencies.diskFacts)),
     ...examineSecrecy(collectSecrecyFacts(dependencies.metadPid())),
@@ -305,29 +309,6 @@ async function checkOwnMetadataAddress(): Promise<DoctorFinding> {
   } catch {
     return ok(check, `this host itself has no route to ${SERVICE_IPV4}`);
   }
-}
-
-async function checkAppliance(files: ApplianceFiles): Promise<DoctorFinding> {
-  const check = 'appliance';
-  try {
-    const { manifest } = await files.verify();
-    return ok(check, `intact (kernel ${manifest.kernelVersion})`);
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    // Which one is used stands in the store, which has a line of its own here.
-    const isBuilt = error.code !== 'STORE_UNAVAILABLE' && (await files.isBuilt());
-    return describeApplianceProblem(check, error, isBuilt);
-  }
-}
-
-function describeApplianceProblem(check: string, error: AppError, isBuilt: boolean): DoctorFinding {
-  if (!isBuilt) return { check, level: 'error', message: error.message, hint: error.hint ?? null };
-  return {
-    check,
-    level: 'warning',
-    message: `${error.message}; the first install takes one from the build cache or builds it`,
-    hint: 'gnt-appliance build does it ahead of time',
-  };
 }
 
 async function checkMetad(pid: number | null): Promise<DoctorFinding> {

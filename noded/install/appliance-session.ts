@@ -22,6 +22,8 @@ const MAX_BOOTS = 2;
 /** What one appliance is to do. */
 export interface ApplianceSession {
   readonly instance: InstanceRecord;
+  /** Its name. */
+  readonly appliance: string;
   /** Null: the machine has none of the instance's disks. */
   readonly diskPath: ((index: number) => string) | null;
   readonly parameters: OsParameters;
@@ -48,7 +50,7 @@ export async function runAppliance(
 ): Promise<readonly number[]> {
   const { context, stages, instance } = session;
   const appliance = await stages.timed('prepare-appliance', async () => {
-    const verified = await dependencies.applianceFiles.ensure(context);
+    const verified = await dependencies.applianceFiles.ensure(session.appliance, context);
     return [`kernel ${verified.manifest.kernelVersion}, intact`, verified] as const;
   });
   stages.enter('boot-appliance');

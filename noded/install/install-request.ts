@@ -41,6 +41,8 @@ export interface InstallRequest {
   readonly parameters: OsParameters;
   /** The instance boots from `installParameters`' medium and installs itself. */
   readonly isFromMedium: boolean;
+  /** The name of the appliance that it uses, wherever it needs one. */
+  readonly appliance: string;
   readonly secrets: JobSecrets;
   readonly isReinstall: boolean;
   readonly hooks: readonly HookDocument[];

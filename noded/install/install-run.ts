@@ -94,7 +94,8 @@ export class InstallRun {
   /** Everything that can be found bad without writing to a disk comes first. */
   async execute(): Promise<void> {
     const { disks, logDir, applianceFiles } = this.#dependencies;
-    const { instance, scripts, formerDisks, hooks, isFromMedium, secrets } = this.#request;
+    const { instance, scripts, formerDisks, hooks, isFromMedium, appliance, secrets } =
+      this.#request;
     const { report, signal } = this.#context;
     const bringing = [this.#request, this.#stages, this.#context] as const;
     this.#stages.log = await InstallLog.create(installLogPath(logDir, instance.uuid), this.mask);
@@ -105,7 +106,7 @@ export class InstallRun {
     this.#disks = await chooseDisks(disks, instance, formerDisks, imageBytes, report);
     await this.#steps.enterRoom();
     this.#steps.publish({ instance, image: this.#image, secrets, packageSha256 });
-    const hasHooks = hooks.length > 0 || (await applianceFiles.hasHooks());
+    const hasHooks = hooks.length > 0 || (await applianceFiles.hooksOf(appliance)).length > 0;
     const isImageOnHost = await isImageForHost(instance, this.#image, hasHooks, report);
     const parts = {
       hasMedium: isFromMedium,
@@ -164,13 +165,14 @@ export class InstallRun {
 
   /** @param filled null for a look */
   async #runAppliance(phase: AppliancePhase, filled: InstallDisks | null): Promise<void> {
-    const { instance, parameters, dumps } = this.#request;
+    const { instance, appliance, parameters, dumps } = this.#request;
     const image = phase.image ? this.#image : null;
     // An empty one is no disk: its script reads nothing.
     const takesDumps =
       phase.script === null ? [] : (dumps ?? []).filter(({ sizeBytes }) => sizeBytes > 0);
     await runAppliance(this.#dependencies, {
       instance,
+      appliance,
       diskPath: filled && ((index) => filled.pathOf(index)),
       parameters,
       makeContent: (installId) =>

@@ -25,6 +25,9 @@ const possiblyDiskFull = [
 ] as const;
 const FULL_BELOW_BYTES = MIB;
 
+/** What decides how much memory the machine of an installation takes. */
+type MachineToRun = Pick<InstallRequest, 'isFromMedium' | 'appliance'>;
+
 /**
  * Installs instances. The stages of the host are in install-run.ts, the ones inside the machine
  * come from its agent; both are reported, timed and recorded the same way.
@@ -40,7 +43,7 @@ export interface Installer {
       InstanceRecord,
       'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
     >,
-    machine: { readonly isFromMedium: boolean; readonly runsUntilThen: boolean },
+    machine: MachineToRun & { readonly runsUntilThen: boolean },
     context: JobContext,
   ): Promise<InstallPlace>;
   /**
@@ -49,7 +52,7 @@ export interface Installer {
    */
   enterRoom(
     instance: Pick<InstanceRecord, 'uuid' | 'beparams'>,
-    isFromMedium: boolean,
+    machine: MachineToRun,
     context: JobContext,
   ): Promise<Disposable>;
   /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
@@ -77,7 +80,7 @@ class StagedInstaller implements Installer {
       InstanceRecord,
       'uuid' | 'beparams' | 'osImage' | 'hvparams' | 'installParameters' | 'personalizationPackage'
     >,
-    { isFromMedium, runsUntilThen }: Parameters<Installer['reserve']>[1],
+    { runsUntilThen, ...machine }: Parameters<Installer['reserve']>[1],
     context: JobContext,
   ): Promise<InstallPlace> {
     const held = new DisposableStack();
@@ -85,9 +88,11 @@ class StagedInstaller implements Installer {
     const enter = async (): Promise<void> => {
       if (isEntered) return;
       isEntered = true;
-      held.use(await this.enterRoom(instance, isFromMedium, context));
+      held.use(await this.enterRoom(instance, machine, context));
     };
-    const cdrom = isFromMedium ? installationParameters(instance).cdrom_image_path : undefined;
+    const cdrom = machine.isFromMedium
+      ? installationParameters(instance).cdrom_image_path
+      : undefined;
     // A package too: it is asked for before the place is needed, and may be read as a whole then.
     const sources = [instance.osImage, cdrom, instance.personalizationPackage];
     const isAtHand = sources.every((source) => source == null || isAbsolute(source));
@@ -97,12 +102,12 @@ class StagedInstaller implements Installer {
 
   async enterRoom(
     { uuid, beparams }: Pick<InstanceRecord, 'uuid' | 'beparams'>,
-    isFromMedium: boolean,
+    { isFromMedium, appliance }: MachineToRun,
     context: JobContext,
   ): Promise<Disposable> {
     const { room, applianceFiles } = this.#dependencies;
     // After a medium an appliance may have something to lay over.
-    const applianceMiB = await applianceFiles.memoryMiB();
+    const applianceMiB = await applianceFiles.memoryMiB(appliance);
     const memoryMiB = isFromMedium ? Math.max(beparams.memoryMiB, applianceMiB) : applianceMiB;
     return room.enter({ uuid, memoryMiB }, context);
   }

@@ -25,6 +25,8 @@ export interface ScriptRequest {
   readonly instance: InstanceRecord;
   readonly os: OsSelection;
   readonly script: ChosenHelper;
+  /** Of a script that does not run on the host: the name of the appliance. */
+  readonly appliance: string;
   readonly operation: ScriptOperation;
   readonly parameters: OsParameters;
   /** Files that an export fills. */
@@ -80,6 +82,7 @@ async function run(
   }
   const sizes = await runAppliance(dependencies, {
     instance,
+    appliance: request.appliance,
     diskPath: (index) => dependencies.disks.pathOf(instance, index),
     parameters,
     makeContent: (installId) =>

@@ -1,3 +1,4 @@
+import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import type {
   GuestReport,
   InstanceInfo,
@@ -30,7 +31,7 @@ export interface RunningInstance {
 export function describeInstance(
   instance: InstanceRecord,
   running: RunningInstance | null,
-  parameters: OsParameters,
+  inForce: { readonly parameters: OsParameters; readonly appliance: ApplianceInForce },
   status = statusOf(instance, running?.machine ?? null),
 ): InstanceInfo {
   const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...shown } =
@@ -41,7 +42,8 @@ export function describeInstance(
     personalizationPackage: redactNullable(shown.personalizationPackage),
     installParameters: redactMedium(shown.installParameters),
     osParametersPrivate: redactAll(osParametersPrivate),
-    osParametersEffective: describeParameters(parameters),
+    osParametersEffective: describeParameters(inForce.parameters),
+    applianceInForce: inForce.appliance,
     hookNames: hooks.map(({ name }) => name),
     hasUserData: userData !== null,
     hasVendorData: vendorData !== null,

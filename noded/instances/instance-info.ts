@@ -1,5 +1,6 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import { loadAppliance } from './choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRunner } from './instance-runner.ts';
@@ -8,7 +9,7 @@ import { loadParameters } from './load-parameters.ts';
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report'>;
-  readonly clusters: ClusterRepository;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
 }
 
 /**
@@ -23,6 +24,7 @@ export async function loadInstanceInfo(
   const kept = runner.running(record.uuid);
   const report = guestReports.report(record);
   const parameters = await loadParameters(record, clusters);
+  const appliance = await loadAppliance(record, clusters);
   const running =
     kept === undefined
       ? null
@@ -37,5 +39,5 @@ export async function loadInstanceInfo(
           },
           report,
         };
-  return describeInstance(record, running, parameters, status);
+  return describeInstance(record, running, { parameters, appliance }, status);
 }

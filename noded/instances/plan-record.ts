@@ -66,6 +66,7 @@ export function planNewInstance(
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},
     mediumSuccess: opcode.mediumSuccess ?? 'report',
+    appliance: opcode.appliance ?? null,
     installTimeoutS: opcode.installTimeoutS ?? null,
     hooks: sortHooks(opcode.hooks ?? []),
     osParameters: opcode.osParameters,
@@ -157,6 +158,7 @@ export function planReinstall(
     safeInstall: opcode.safeInstall ?? instance.safeInstall,
     installParameters: mergeSettings(instance.installParameters, opcode.installParameters ?? {}),
     mediumSuccess: opcode.mediumSuccess ?? instance.mediumSuccess,
+    appliance: opcode.appliance === undefined ? instance.appliance : opcode.appliance,
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
   };

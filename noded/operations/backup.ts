@@ -7,11 +7,13 @@ import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/expo
 import type { ExportRecord } from '../backup/export-record.ts';
 import { requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/run-helper-script.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import { bothFailures } from '../jobs/both-failures.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { requireAppliance } from './require-appliance.ts';
 import { selectOs } from './os-policy.ts';
 import { startAgain } from './start-again.ts';
 
@@ -78,7 +80,7 @@ export function exportLock(name: string): string {
   return `export/${name}`;
 }
 
-type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'parameters' | 'timeoutS'>;
+type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'appliance' | 'parameters' | 'timeoutS'>;
 
 async function chooseExport(
   instance: InstanceRecord,
@@ -107,9 +109,13 @@ async function chooseExport(
   }
   // Of an installed system, whatever its definition lists by now.
   const { os, policy } = await selectOs(osType, dependencies, { forceVariant: true });
+  const script = requireHelper(os.definition, 'export', policy);
+  const appliance = await loadAppliance(instance, clusters);
+  if ('appliance' in script) await requireAppliance(appliance, dependencies);
   return {
     os,
-    script: requireHelper(os.definition, 'export', policy),
+    script,
+    appliance: appliance.name,
     parameters: await loadParameters(instance, clusters),
     timeoutS: installTimeoutOf(opcode, instance, await clusters.load()),
   };
@@ -130,7 +136,14 @@ async function dump(
     dumps.push({ disk, path, sizeBytes: mayHave });
   }
   using held = new DisposableStack();
-  if (inAppliance) held.use(await installer.enterRoom(instance, false, context));
+  if (inAppliance)
+    held.use(
+      await installer.enterRoom(
+        instance,
+        { isFromMedium: false, appliance: script.appliance },
+        context,
+      ),
+    );
   const sizes = await installer.runScript(
     { instance, ...script, operation: { script: 'export', diskIndex: 0 }, dumps },
     context,

@@ -14,6 +14,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { parseImageKey } from '../signatures/parse-image-key.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
+import { GIVEN, requireAppliance } from './require-appliance.ts';
 
 export function modifyOsHandler(
   dependencies: OperationDependencies,
@@ -26,15 +27,17 @@ export function modifyOsHandler(
         ...Object.keys(opcode.osParameters),
         ...Object.keys(opcode.osParametersPrivate),
       ];
-      const hasFlag = [opcode.trusted, opcode.hidden, opcode.blacklisted, opcode.safeInstall].some(
+      const { trusted, hidden, blacklisted, safeInstall, appliance } = opcode;
+      const hasFlag = [trusted, hidden, blacklisted, safeInstall, appliance].some(
         (flag) => flag !== undefined,
       );
       if (names.length === 0 && !hasFlag) {
         throw new AppError('USAGE', 'nothing to modify was given', {
-          hint: 'give --trusted, --safe-install, --hidden, --blacklisted, -O or --os-parameters-private',
+          hint: 'give --trusted, --safe-install, --appliance, --hidden, --blacklisted, -O or --os-parameters-private',
         });
       }
       refuseDuplicateParameters(opcode);
+      await requireNamed(opcode, dependencies);
       // A record that cannot be read says more than a content that nobody has.
       await dependencies.clusters.loadOs(opcode.name);
       const found = opcode.trusted === true ? await findContent(opcode.name, dependencies) : null;
@@ -118,6 +121,7 @@ export function applyOsChanges(
     hidden: opcode.hidden ?? settings.hidden,
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
     safeInstall: opcode.safeInstall ?? settings.safeInstall,
+    ...(opcode.appliance !== undefined && { appliance: opcode.appliance ?? undefined }),
     osParameters: mergeChanges(
       mergeChanges(settings.osParameters, removalsOf(opcode.osParametersPrivate)),
       opcode.osParameters,
@@ -196,7 +200,7 @@ export function modifyClusterHandler(
       refuseTooManyKeys(mergeChanges(imageKeys, keyChanges));
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
-      if (opcode.appliance != null) await requireAppliance(opcode.appliance, dependencies);
+      await requireNamed(opcode, dependencies);
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       return async () => {
         await dependencies.clusters.update((cluster) => ({
@@ -245,20 +249,12 @@ function requireCertificates(pem: string): void {
   }
 }
 
-/** An operator who chose one that cannot be used would learn it from the next installation. */
-async function requireAppliance(
-  name: string,
-  { applianceFiles }: OperationDependencies,
+/** An appliance that is taken back needs not be there. */
+async function requireNamed(
+  { appliance }: { readonly appliance?: string | null | undefined },
+  dependencies: OperationDependencies,
 ): Promise<void> {
-  try {
-    await applianceFiles.verify(name);
-  } catch (error) {
-    if (!isAppError(error)) throw error;
-    throw new AppError('VALIDATION', `appliance '${name}' cannot be used: ${error.message}`, {
-      ...(error.hint !== undefined && { hint: error.hint }),
-      cause: error,
-    });
-  }
+  if (appliance != null) await requireAppliance({ name: appliance, source: GIVEN }, dependencies);
 }
 
 /** Where this node does not have it, another one has to. @throws AppError OS_* */

@@ -8,6 +8,7 @@ import { acceptHostKeys } from '../instances/host-keys.ts';
 import { sortHooks } from '../instances/hook-files.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { refuseLostDocuments } from '../instances/lost-documents.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
@@ -24,6 +25,7 @@ import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
 export function removeInstanceHandler(
@@ -103,7 +105,10 @@ export function modifyInstanceHandler(
         refuseUnbootable(planned);
       }
       if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
-      if (opcode.hooks !== undefined) await checkHooks(planned, dependencies, signal);
+      const appliance = await loadAppliance(planned, dependencies.clusters);
+      if (opcode.appliance != null) await requireAppliance(appliance, dependencies);
+      if (opcode.hooks !== undefined)
+        await checkHooks(planned, appliance.name, dependencies, signal);
       if (changesOs(opcode)) await checkOs(planned, opcode, dependencies, signal);
       if (planned.seedDisk && !planned.dialects.includes('nocloud')) {
         throw new AppError('VALIDATION', 'a seed disk needs the nocloud dialect', {
@@ -173,6 +178,7 @@ function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
 /** Hooks are read now, not at the next reinstallation, which may be years away. */
 async function checkHooks(
   instance: InstanceRecord,
+  appliance: string,
   { osRegistry, hookChecker }: OperationDependencies,
   signal: AbortSignal,
 ): Promise<void> {
@@ -180,7 +186,8 @@ async function checkHooks(
   if (hooks.length === 0) return;
   const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
   const osPath = os?.definition.path ?? null;
-  const query = { osPath, instance: hooks, hasImage: hasSystemOnDisk(instance), isReinstall: true };
+  const hasImage = hasSystemOnDisk(instance);
+  const query = { osPath, instance: hooks, hasImage, isReinstall: true, appliance };
   await hookChecker.check(query, signal);
 }
 
@@ -223,6 +230,7 @@ export function applyChanges(
       'metadataToken',
       'installTimeoutS',
       'mediumSuccess',
+      'appliance',
     ]),
     ...(opcode.hostKeys && { hostKeys: acceptHostKeys(instance, opcode.hostKeys) }),
     ...mergeImage(instance, opcode),

@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import { hasMedium, hasSystemOnDisk } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
@@ -13,6 +14,7 @@ import type { OsParameters } from '../instances/os-parameters.ts';
 import type { OsSelection } from '../os/os-registry.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
+import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, type SelectedOs, selectOs } from './os-policy.ts';
 
 type Installable = Pick<
@@ -22,6 +24,7 @@ type Installable = Pick<
   | 'personalizationPackage'
   | 'installParameters'
   | 'safeInstall'
+  | 'appliance'
   | 'osParameters'
   | 'osParametersPrivate'
   | 'secretNames'
@@ -40,6 +43,8 @@ export interface InstallDecision {
    */
   readonly confirmHostScript: () => Promise<void>;
   readonly isFromMedium: boolean;
+  /** The name of the appliance that is used wherever one is needed. */
+  readonly appliance: string;
   readonly parameters: OsParameters;
   readonly hooks: readonly HookDocument[];
   /** Their order, for a reader; null where there are none. */
@@ -72,6 +77,9 @@ export async function checkInstall(
   const { cdrom_image_path: cdrom } = installationParameters(instance);
   if (isFromMedium && cdrom?.startsWith('/') === false) await dependencies.images.check(cdrom);
   const decision = await checkOs(instance, isFromMedium, given, dependencies);
+  const appliance = await loadAppliance(instance, dependencies.clusters);
+  // Even where it is not booted: without its manifest nobody knows whether it has hooks to run.
+  await requireAppliance(appliance, dependencies);
   if (instance.diskTemplate === 'diskless' && instance.osImage !== null) {
     throw new AppError(
       'VALIDATION',
@@ -84,19 +92,20 @@ export async function checkInstall(
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
   if (instance.diskTemplate === 'file') await dependencies.disks.checkSpace();
-  return { ...decision, ...(await checkHooks(instance, decision, given, dependencies)) };
+  const chosen = { ...decision, appliance: appliance.name };
+  return { ...chosen, ...(await checkHooks(instance, chosen, given, dependencies)) };
 }
 
 async function checkHooks(
   instance: Installable,
-  { os }: Pick<InstallDecision, 'os'>,
+  { os, appliance }: Pick<InstallDecision, 'os' | 'appliance'>,
   { isReinstall, signal }: GivenToCheck,
   { hookChecker }: OperationDependencies,
 ): Promise<Pick<InstallDecision, 'hooks' | 'hookBook'>> {
   const osPath = os?.definition.path ?? null;
   const hasImage = hasSystemOnDisk(instance);
   const { documents, book } = await hookChecker.check(
-    { osPath, instance: instance.hooks, hasImage, isReinstall },
+    { osPath, instance: instance.hooks, hasImage, isReinstall, appliance },
     signal,
   );
   return { hooks: documents, hookBook: book };
@@ -132,7 +141,7 @@ async function checkOs(
   isFromMedium: boolean,
   given: GivenToCheck,
   dependencies: OperationDependencies,
-): Promise<Omit<InstallDecision, 'hooks' | 'hookBook'>> {
+): Promise<Omit<InstallDecision, 'appliance' | 'hooks' | 'hookBook'>> {
   const { clusters, hostCopies } = dependencies;
   const noScripts = { appliance: null, host: null };
   const parameters = await loadParameters(instance, clusters, given.secrets);

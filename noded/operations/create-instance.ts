@@ -67,7 +67,8 @@ export function createInstanceHandler(
         // What was checked, not what the paths lead to by now.
         await using pinned = imported === null ? null : await imported.pin();
         using held = new DisposableStack();
-        const machine = { isFromMedium: decision.isFromMedium, runsUntilThen: false };
+        const { isFromMedium, appliance } = decision;
+        const machine = { isFromMedium, appliance, runsUntilThen: false };
         const place = opcode.install
           ? held.use(await installer.reserve(planned, machine, context))
           : null;

@@ -62,7 +62,8 @@ export function reinstallInstanceHandler(
         const unread = describeUnread(planned, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
         const wasRunning = runner.isRunning(current.uuid);
-        const machine = { isFromMedium: decision.isFromMedium, runsUntilThen: wasRunning };
+        const { isFromMedium, appliance } = decision;
+        const machine = { isFromMedium, appliance, runsUntilThen: wasRunning };
         using place = await installer.reserve(planned, machine, context);
         const begun = await instances.update(current.uuid, (instance) =>
           beginReinstall(instance, context.jobId, clock.now()),

@@ -3,6 +3,7 @@ import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { chooseHelper } from '../os/choose-scripts.ts';
 import { explainMistrust } from '../os/os-trust.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
@@ -38,12 +39,14 @@ export async function runRenameScript(
       );
       return;
     }
+    const { name: appliance } = await loadAppliance(renamed, clusters);
     using held = new DisposableStack();
-    if ('appliance' in script) held.use(await installer.enterRoom(renamed, false, context));
+    if ('appliance' in script)
+      held.use(await installer.enterRoom(renamed, { isFromMedium: false, appliance }, context));
     const request = {
       instance: renamed,
       os,
-      script,
+      ...{ script, appliance },
       operation: { script: 'rename', oldName } as const,
       parameters: await loadParameters(renamed, clusters),
       dumps: [],

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import PQueue from 'p-queue';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import { type HookDocument, type HookFile, hookFiles } from '#shared/contract/hooks.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -16,6 +17,8 @@ export interface HookQuery {
   readonly instance: readonly HookFile[];
   readonly hasImage: boolean;
   readonly isReinstall: boolean;
+  /** Which appliance runs them, and hooks of its own before. */
+  readonly appliance: string;
 }
 
 export interface CheckedHooks {
@@ -35,11 +38,8 @@ export interface HookCheckerDependencies {
   readonly clusterDir: string;
   /** What `gnt-appliance build --hooks` keeps. */
   readonly applianceFile: string;
-  /** The imported appliance that is used, with the names of its hooks; null: the built one. */
-  readonly imported: () => Promise<{
-    readonly name: string;
-    readonly hooks: readonly string[];
-  } | null>;
+  /** The names of an appliance's own hooks. */
+  readonly hooksOf: (appliance: string) => Promise<readonly string[]>;
   readonly firstUid: number;
   /** Names of the package mirrors that are allowed. */
   readonly mirrors: () => Promise<readonly string[]>;
@@ -49,16 +49,16 @@ export interface HookCheckerDependencies {
 const MAX_AT_ONCE = 2;
 
 export function createHookChecker(dependencies: HookCheckerDependencies): HookChecker {
-  const { clusterDir, applianceFile, imported, firstUid, mirrors } = dependencies;
+  const { clusterDir, applianceFile, hooksOf, firstUid, mirrors } = dependencies;
   const queue = new PQueue({ concurrency: MAX_AT_ONCE });
   return {
-    async check({ osPath, instance, hasImage, isReinstall }, signal) {
+    async check({ osPath, instance, hasImage, isReinstall, appliance }, signal) {
       const documents = await collectHooks({ clusterDir, osPath, instance });
-      const other = await imported();
       // Of one that was made elsewhere nobody here has the documents: its agent reads them.
-      const own = other === null ? await readApplianceHooks(applianceFile) : [];
+      const isBuilt = appliance === BUILT_APPLIANCE;
+      const own = isBuilt ? await readApplianceHooks(applianceFile) : [];
       const all = [...own, ...documents];
-      const remarks = describeUnseen(other);
+      const remarks = isBuilt ? [] : describeUnseen(appliance, await hooksOf(appliance));
       if (all.length === 0)
         return { documents, book: remarks.length === 0 ? null : { stages: [], remarks } };
       const question = {
@@ -78,10 +78,10 @@ export function createHookChecker(dependencies: HookCheckerDependencies): HookCh
 }
 
 /** A remark on hooks that are run, and are not in the book. */
-function describeUnseen(other: Awaited<ReturnType<HookCheckerDependencies['imported']>>): string[] {
-  if (other === null || other.hooks.length === 0) return [];
+function describeUnseen(appliance: string, hooks: readonly string[]): string[] {
+  if (hooks.length === 0) return [];
   return [
-    `appliance ${other.name}: it runs hooks of its own before these, which are not shown: ${other.hooks.join(', ')}`,
+    `appliance ${appliance}: it runs hooks of its own before these, which are not shown: ${hooks.join(', ')}`,
   ];
 }
 

@@ -62,11 +62,12 @@ async function tryDigest({ path, definition }: OsDiagnosis): Promise<string | nu
 
 function describeSettings(
   settings: OsSettings,
-): Pick<OsVariantInfo, 'hidden' | 'blacklisted' | 'safeInstall' | 'defaults'> {
+): Pick<OsVariantInfo, 'hidden' | 'blacklisted' | 'safeInstall' | 'appliance' | 'defaults'> {
   return {
     hidden: settings.hidden,
     blacklisted: settings.blacklisted,
     safeInstall: settings.safeInstall,
+    ...(settings.appliance !== undefined && { appliance: settings.appliance }),
     defaults: describeParameters(resolveParameters([osLayer(settings)])),
   };
 }

@@ -23,6 +23,8 @@ export interface ClusterRepository {
    */
   loadOs(name: string): Promise<OsSettings>;
   updateOs(name: string, change: (settings: OsSettings) => OsSettings): Promise<OsSettings>;
+  /** All for which something was set, variants among them. */
+  listOs(): Promise<readonly OsSettings[]>;
   /** What was set for variants of an OS, by variant. */
   loadVariants(name: string): Promise<ReadonlyMap<string, OsSettings>>;
   /** Changes the settings of an OS and of all its variants that have some, in one commit. */
@@ -60,6 +62,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
         if (await tryCommit(store, OS, name, stored?.revision, next)) return next;
       }
     },
+    listOs: async () => (await store.list(OS)).map((stored) => parseRecord(osSettings, OS, stored)),
     loadVariants: async (name) => {
       const found = await listVariants(store, name);
       return new Map(

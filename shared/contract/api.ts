@@ -186,6 +186,8 @@ export const osSettings = z.object({
   blacklisted: z.boolean(),
   /** `required`: its scripts run in the appliance, all of them. Absent in older records. */
   safeInstall: osSafeInstall.default('optional'),
+  /** What installations with it use. Absent: the cluster's. */
+  appliance: z.string().optional(),
   osParameters: z.record(osParameterName, z.string()),
   osParametersPrivate: z.record(osParameterName, z.string()),
 });
@@ -209,6 +211,7 @@ const osVariantInfo = z.object({
   hidden: z.boolean(),
   blacklisted: z.boolean(),
   safeInstall: osSafeInstall.default('optional'),
+  appliance: z.string().optional(),
   defaults: osDefaults,
 });
 export type OsVariantInfo = z.infer<typeof osVariantInfo>;
@@ -231,6 +234,7 @@ export const osInfo = z.object({
   hidden: z.boolean(),
   blacklisted: z.boolean(),
   safeInstall: osSafeInstall.default('optional'),
+  appliance: z.string().optional(),
   defaults: osDefaults,
   /** Of the variants for which something was set, by variant. */
   variantSettings: z.record(z.string(), osVariantInfo),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { applianceInForce } from './appliance-choice.ts';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootReport } from './boot-report.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
@@ -119,6 +120,8 @@ export const instanceRecord = z.object({
   installParameters: hvParameters.partial(),
   /** Absent in older records. */
   mediumSuccess: mediumSuccess.default('report'),
+  /** What its installations use; null where OS or cluster say it. Absent in older records. */
+  appliance: z.string().nullable().default(null),
   /** Seconds, 0 for no limit; null where the cluster's counts. Absent in older records. */
   installTimeoutS: installTimeout.nullable().default(null),
   /** In the order in which they are run. Absent in records that are older than hooks. */
@@ -182,6 +185,7 @@ export const installChanges = instanceRecord.pick({
   safeInstall: true,
   installParameters: true,
   mediumSuccess: true,
+  appliance: true,
   hooks: true,
   osParameters: true,
   osParametersPrivate: true,
@@ -223,6 +227,8 @@ export const instanceInfo = instanceRecord
       z.string(),
       z.object({ value: z.string(), visibility, source: z.string() }),
     ),
+    /** A node of an earlier release does not say. */
+    applianceInForce: applianceInForce.optional(),
     /** Names of the instance's own hook documents. */
     hookNames: z.array(z.string()),
     hasUserData: z.boolean(),

@@ -74,6 +74,8 @@ const reinstallable = {
   safeInstall: z.boolean().optional(),
   installParameters: hvParameters.partial().optional(),
   mediumSuccess: mediumSuccess.optional(),
+  /** The appliance of this instance's installations. */
+  appliance: applianceName.optional(),
   /** Hooks of the instance, in place of stored ones. */
   hooks: hookFiles.optional(),
   osParameters: osParameterValues.default({}),
@@ -88,6 +90,7 @@ const takenBack = {
   osImage: source.nullable().optional(),
   personalizationPackage: source.nullable().optional(),
   personalizationChecksum: imageChecksum.nullable().optional(),
+  appliance: applianceName.nullable().optional(),
 } as const;
 
 export const instanceCreate = z.strictObject({
@@ -247,6 +250,8 @@ export const osModify = z.strictObject({
   hidden: z.boolean().optional(),
   blacklisted: z.boolean().optional(),
   safeInstall: z.enum(['optional', 'required']).optional(),
+  /** Of installations with this OS; `null`: the cluster's. */
+  appliance: applianceName.nullable().optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
 });

@@ -43,6 +43,7 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly enableSafeInstall?: boolean;
   readonly installParameters?: readonly string[];
   readonly mediumSuccess?: MediumSuccess;
+  readonly appliance?: string;
   readonly hooks?: readonly string[];
   /** Seconds. */
   readonly installTimeout?: number;
@@ -138,7 +139,8 @@ type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
 type OfRun = 'installTimeoutS' | 'mediumSuccess';
-type TakenBack = 'osType' | 'osImage' | 'personalizationPackage' | 'personalizationChecksum';
+type TakenBack =
+  'osType' | 'osImage' | 'personalizationPackage' | 'personalizationChecksum' | 'appliance';
 
 interface Installation
   extends
@@ -153,7 +155,7 @@ interface Installation
 
 /** A new instance has nothing stored that could be reset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
-  const { osType, osImage, personalizationPackage, personalizationChecksum, ...rest } =
+  const { osType, osImage, personalizationPackage, personalizationChecksum, appliance, ...rest } =
     installation;
   return {
     ...rest,
@@ -161,6 +163,7 @@ function withoutResets({ installParameters, ...installation }: Installation) {
     osImage: notTakenBack('--os-image', osImage),
     personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
     personalizationChecksum: notTakenBack('--personalization-checksum', personalizationChecksum),
+    appliance: notTakenBack('--appliance', appliance),
     installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
@@ -213,6 +216,7 @@ export async function composeInstallation(
     hooks: options.hooks && readHooks(options.hooks, values),
     installTimeoutS: options.installTimeout,
     mediumSuccess: options.mediumSuccess,
+    appliance: orTakenBack(options.appliance),
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,

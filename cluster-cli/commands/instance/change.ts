@@ -217,6 +217,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
     hooks: hooks && readHooks(hooks, values),
     installTimeoutS: readTimeout(options.installTimeout),
     mediumSuccess: options.mediumSuccess,
+    appliance: orTakenBack(options.appliance),
   };
 }
 

@@ -72,6 +72,11 @@ export function installationOptions(): readonly Option[] {
       'when an installation from a medium has succeeded: when it says so at /ganeti/latest/install/events (report, the default), or when its guest powers off or reboots',
       { group: OS_GROUP, choices: MEDIUM_SUCCESS },
     ),
+    option(
+      '--appliance <name>',
+      'install with this imported appliance (gnt-appliance list), or "built", whatever the OS definition and the cluster say; stored, "none" takes it back',
+      { group: OS_GROUP },
+    ),
     installTimeoutOption('stored by add and import, of this run alone for reinstall'),
   ];
 }

@@ -7,6 +7,7 @@ import { osFields } from '../../fields/other-fields.ts';
 import { formatTime } from '../../render/format.ts';
 import { type OutlineEntry, renderOutline } from '../../render/outline.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { orTakenBack } from '../instance/parse-documents.ts';
 import { type OsParameterOptions, readOsParameters } from '../instance/parse-options.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -141,6 +142,7 @@ function describeOs(os: OsInfo): OutlineEntry {
       { key: 'hidden', value: os.hidden },
       { key: 'blacklisted', value: os.blacklisted },
       { key: 'safe install', value: os.safeInstall },
+      { key: 'appliance', value: os.appliance ?? null },
       { key: 'API versions', value: os.apiVersions.join(', ') },
       { key: 'variants', value: os.variants.join(', ') },
       { key: 'scripts on the host', value: os.hostScripts.join(', ') },
@@ -162,6 +164,7 @@ function describeOs(os: OsInfo): OutlineEntry {
             { key: 'hidden', value: own.hidden },
             { key: 'blacklisted', value: own.blacklisted },
             { key: 'safe install', value: own.safeInstall },
+            { key: 'appliance', value: own.appliance ?? null },
             { key: 'defaults', children: describeDefaults(own.defaults) },
           ],
         })),
@@ -204,6 +207,7 @@ export interface OsModifyOptions extends OsParameterOptions, SubmitOptions {
   readonly hidden?: boolean;
   readonly blacklisted?: boolean;
   readonly safeInstall?: 'optional' | 'required';
+  readonly appliance?: string;
 }
 
 /** `gnt-os modify OS`; the definition need not exist. @throws AppError, CommandFailure */
@@ -218,6 +222,7 @@ export async function runOsModify(
     ...(options.hidden !== undefined && { hidden: options.hidden }),
     ...(options.blacklisted !== undefined && { blacklisted: options.blacklisted }),
     ...(options.safeInstall !== undefined && { safeInstall: options.safeInstall }),
+    ...(options.appliance !== undefined && { appliance: orTakenBack(options.appliance) }),
   };
   const count = [parameters.public, parameters.private, switches].flatMap(Object.keys).length;
   if (count === 0) {
@@ -225,7 +230,7 @@ export async function runOsModify(
       'USAGE',
       'At least one of OS parameters or hypervisor parameters must be passed',
       {
-        hint: 'or one of --trusted, --hidden, --blacklisted with yes or no, or --safe-install',
+        hint: 'or one of --trusted, --hidden, --blacklisted with yes or no, --safe-install, or --appliance',
       },
     );
   }

@@ -53,7 +53,8 @@ export function createOsProgram(context: Context): Command {
     usage: 'modify <name>',
     arguments: { name: 'OS or OS+VARIANT; it need not exist yet' },
     completeArguments: ['os'],
-    summary: 'trust, hide or blacklist an OS definition, or set its default parameters',
+    summary:
+      'trust, hide or blacklist an OS definition, or set its appliance or default parameters',
     options: [
       yesNo(
         '--trusted <yes|no>',
@@ -64,6 +65,11 @@ export function createOsProgram(context: Context): Command {
         '--safe-install <optional|required>',
         'required: no script of it runs on the host. Those at its top (create, verify, import, export, rename) run in the appliance, trusted or not, in their usual environment; there they reach the network by package mirrors only (gnt-cluster modify --package-mirror)',
         { group: 'Operating system:', choices: ['optional', 'required'] },
+      ),
+      option(
+        '--appliance <name>',
+        'install with this imported appliance (gnt-appliance list), or "built", whatever the cluster says; "none" takes it back',
+        { group: 'Operating system:' },
       ),
       yesNo('--hidden <yes|no>', 'leave it out of lists', 'Operating system:'),
       yesNo('--blacklisted <yes|no>', 'refuse it for new instances', 'Operating system:'),

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { appendFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
 import { listImported, nameOf } from '../../../appliance/image/import.ts';
 import { verifyAppliance } from '../../../appliance/image/manifest.ts';
-import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
+import { createLab, type Lab, type ProgramName } from '../../../scripts/demo/lab.ts';
 import { createImportLab } from './support/import-lab.ts';
 
 const imports = await createImportLab();
@@ -61,7 +61,7 @@ test('a damaged one is refused by the file, and what had its name stays', async 
 
 test('names are folders of their own, and the list shows what is damaged', async () => {
   assert.equal(nameOf('/x/busybox.tar.gz', undefined), 'busybox');
-  for (const bad of ['../up', 'a/b', '.x', '', 'built'])
+  for (const bad of ['../up', 'a/b', '.x', '', 'built', 'none'])
     assert.throws(() => nameOf('/x/y', bad), { code: 'VALIDATION' }, bad);
   await appendFile(join(imported, 'tiny', 'root.img'), 'x');
   await symlink('/etc', join(imported, '.odd'));
@@ -98,7 +98,7 @@ test('by the commands it is taken in, used by the cluster, and refused once it i
   assert.match((await lab.run('gnt-cluster', ['info'])).stdout, /^Appliance: mine$/m);
   assert.match(
     (await lab.run('gnt-node', ['doctor'])).stdout,
-    /appliance: intact \(kernel 6\.12\.1\)/,
+    /appliance: mine, used by the cluster: intact \(kernel 6\.12\.1\)/,
   );
   await appendFile(join(lab.paths.importedAppliancesDir, 'mine', 'root.img'), 'x');
   const image = join(lab.paths.root, 'an.img');
@@ -111,9 +111,81 @@ test('by the commands it is taken in, used by the cluster, and refused once it i
     '8M',
     'a.example.com',
   ]);
-  assert.equal(add.status, 1);
-  assert.match(add.stderr, /^error\[APPLIANCE_CORRUPT\]: .*root\.img has 7 bytes/m);
-  assert.doesNotMatch(add.stderr, /building it/);
+  assert.equal(add.status, 2);
+  assert.match(
+    add.stderr,
+    /^error\[VALIDATION\]: appliance 'mine' \(from cluster\) cannot be used: .*root\.img has 7 bytes/m,
+  );
+  assert.equal((await lab.run('gnt-instance', ['info', 'a.example.com'])).status, 2);
   assert.equal((await appliance('use', 'built')).status, 0);
   assert.match((await lab.run('gnt-cluster', ['info'])).stdout, /^Appliance: built$/m);
+});
+
+test('an OS and an instance have their own, which nobody takes away or exchanges unnoticed', async (t) => {
+  const lab: Lab = await createLab('gnt-appl-own');
+  t.after(async () => {
+    await lab.stopNode();
+    const leftovers = await lab.findLeftovers();
+    await lab.dispose();
+    assert.deepEqual(leftovers, []);
+  });
+  const definition = join(lab.paths.root, 'srv/ganeti/os/plain');
+  await mkdir(join(definition, 'untrusted'), { recursive: true });
+  await writeFile(join(definition, 'ganeti_api_version'), '20\n');
+  await writeFile(join(definition, 'parameters.list'), '');
+  await writeFile(join(definition, 'untrusted/create'), '#!/bin/sh\n', { mode: 0o755 });
+  await lab.startNode();
+  const gnt = async (command: string, status = 0): Promise<string> => {
+    const [program, ...args] = command.split(' ');
+    // Each of them begins with one.
+    const ended = await lab.run(program as ProgramName, args);
+    assert.equal(ended.status, status, `${command}: ${ended.stderr}`);
+    return status === 0 ? ended.stdout : ended.stderr;
+  };
+  const NAME = 'a.example.com';
+  const appliance = async (): Promise<string | undefined> =>
+    /^ *appliance: (.*)$/m.exec(await gnt(`gnt-instance info ${NAME}`))?.[1];
+  for (const command of [
+    'gnt-os modify --appliance one plain',
+    `gnt-instance add --appliance one -o plain -s 8M --no-install ${NAME}`,
+  ])
+    assert.match(
+      await gnt(command, 2),
+      /\[VALIDATION\]: appliance 'one' cannot be used: there is no|\[VALIDATION\]: appliance 'one' \(from instance\) cannot be used: there is no/,
+    );
+  for (const name of ['one', 'two'])
+    await gnt(`gnt-appliance import ${await makeFolder(`own-${name}`, name)} --name ${name}`);
+  await gnt('gnt-os modify --appliance one plain');
+  await gnt(`gnt-instance add -o plain -s 8M --no-install ${NAME}`);
+  assert.equal(await appliance(), 'one (from os plain)');
+  assert.match(await gnt('gnt-os info plain'), /^ +appliance: one$/m);
+  await gnt(`gnt-instance modify --appliance two ${NAME}`);
+  assert.equal(await appliance(), 'two (from instance)');
+  assert.match(await gnt('gnt-appliance remove one', 2), /'one' is used by OS plain$/m);
+  assert.match(await gnt('gnt-appliance remove two', 2), /'two' is used by instance a\.example/);
+  const record = async (): Promise<unknown> =>
+    JSON.parse(await gnt(`gnt-instance info --json ${NAME}`)) as unknown;
+  const disk = lab.paths.disksDir;
+  const before = [await record(), (await readdir(disk, { recursive: true })).sort()];
+  await appendFile(join(lab.paths.importedAppliancesDir, 'two', 'root.img'), 'x');
+  assert.match(
+    await gnt(`gnt-instance reinstall ${NAME}`, 2),
+    /appliance 'two' \(from instance\) cannot be used: .*root\.img has 4 bytes/,
+  );
+  assert.match(
+    await gnt(`gnt-instance reinstall --appliance three ${NAME}`, 2),
+    /appliance 'three'/,
+  );
+  assert.deepEqual([await record(), (await readdir(disk, { recursive: true })).sort()], before);
+  await rm(join(lab.paths.importedAppliancesDir, 'two'), { recursive: true });
+  const doctor = await lab.run('gnt-node', ['doctor']);
+  assert.match(doctor.stdout, /appliance: two, used by instance a\.example\.com: there is no/);
+  assert.match(doctor.stdout, /appliance: one, used by OS plain: intact/);
+  await gnt(`gnt-instance modify --appliance none ${NAME}`);
+  assert.equal(await appliance(), 'one (from os plain)');
+  await gnt('gnt-os modify --appliance none plain');
+  assert.equal(await appliance(), 'built');
+  await gnt('gnt-appliance remove one');
+  assert.match(await gnt('gnt-appliance remove one', 1), /there is no imported appliance 'one'/);
+  assert.deepEqual(await readdir(lab.paths.importedAppliancesDir), ['.lock']);
 });

@@ -21,6 +21,8 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     installParameters: {},
     installTimeoutS: null,
     mediumSuccess: 'report',
+    appliance: null,
+    applianceInForce: { name: 'mini', source: 'os debian' },
     hookNames: [],
     osParameters: { color: 'blue' },
     osParametersPrivate: { license: '<redacted>' },

@@ -57,14 +57,13 @@ async function createLab(builderScript = 'exit 1') {
   const dir = join(top, `appliance-${count}`);
   const ready = join(top, `ready-${count}`);
   await makeAppliance(ready);
-  const chosen = { name: null as string | null };
   const files = createApplianceFiles({
-    ...{ dir, importedDir: `${dir}-imported`, chosen: () => Promise.resolve(chosen.name) },
+    ...{ dir, importedDir: `${dir}-imported` },
     launch: children.launch,
     builder: { command: '/bin/sh', args: ['-c', builderScript, 'builder'] },
     builderEnvironment: { PATH: '/usr/bin:/bin', APPLIANCE: dir, READY: ready, TOP: top },
   });
-  return { dir, ready, files, chosen };
+  return { dir, ready, files };
 }
 
 const BUILD = 'echo built >>"$READY/count"; cp -r "$READY" "$APPLIANCE"';
@@ -93,28 +92,28 @@ async function buildsOf(dir: string): Promise<number> {
 
 test('hooks of the appliance are known by its manifest, without a look at the other files', async () => {
   const { dir, files } = await createLab();
-  assert.equal(await files.hasHooks(), false);
+  assert.deepEqual(await files.hooksOf('built'), []);
   await makeAppliance(dir);
-  assert.equal(await files.hasHooks(), false);
+  assert.deepEqual(await files.hooksOf('built'), []);
   const hooks = [{ name: 'a.yaml', sha256: 'b'.repeat(64) }];
   await writeFile(
     join(dir, 'manifest.json'),
     JSON.stringify({ ...(JSON.parse(manifest()) as object), hooks }),
   );
-  assert.equal(await files.hasHooks(), true);
+  assert.deepEqual(await files.hooksOf('built'), ['a.yaml']);
 });
 
 test('an intact appliance is found with its manifest and paths', async () => {
   const { dir, files } = await createLab();
   await makeAppliance(dir);
-  const appliance = await files.verify();
+  const appliance = await files.verify('built');
   assert.equal(appliance.rootPath, join(dir, 'root'));
   assert.equal(appliance.manifest.kernelVersion, '6.1.0-1');
 });
 
 test('where there is none, that is said', async () => {
   const { files } = await createLab();
-  await assert.rejects(files.verify(), { code: 'APPLIANCE_MISSING' });
+  await assert.rejects(files.verify('built'), { code: 'APPLIANCE_MISSING' });
 });
 
 for (const [what, damage] of Object.entries({
@@ -130,7 +129,7 @@ for (const [what, damage] of Object.entries({
     const { dir, files } = await createLab();
     await makeAppliance(dir);
     await damage(dir);
-    await assert.rejects(files.verify(), { code: 'APPLIANCE_CORRUPT' });
+    await assert.rejects(files.verify('built'), { code: 'APPLIANCE_CORRUPT' });
   });
 }
 
@@ -139,22 +138,22 @@ test('what is missing is built, once, with the steps of the builder told', async
     `echo '{"type":"step","text":"packing"}'; echo 'no JSON'; ${BUILD}`,
   );
   const { context, lines } = createContext();
-  await files.ensure(context);
-  await files.ensure(context);
+  await files.ensure('built', context);
+  await files.ensure('built', context);
   assert.ok(lines.includes('appliance: packing'), lines.join('\n'));
   assert.equal(await buildsOf(dir), 1);
 });
 
 test('installs that come while one builds wait for that build', async () => {
   const { dir, files } = await createLab(`sleep 0.3; ${BUILD}`);
-  await Promise.all([1, 2, 3].map(() => files.ensure(createContext().context)));
+  await Promise.all([1, 2, 3].map(() => files.ensure('built', createContext().context)));
   assert.equal(await buildsOf(dir), 1);
 });
 
 test("the builder's own error is the job's", async () => {
   const error = { type: 'error', code: 'DISK_FULL', message: 'no space', hint: 'free some' };
   const { files } = await createLab(`echo '${JSON.stringify(error)}'; exit 1`);
-  await assert.rejects(files.ensure(createContext().context), {
+  await assert.rejects(files.ensure('built', createContext().context), {
     code: 'DISK_FULL',
     message: 'no space',
     hint: 'free some',
@@ -163,7 +162,7 @@ test("the builder's own error is the job's", async () => {
 
 test('a builder that dies without a word is told with the last it said', async () => {
   const { files } = await createLab('echo "mmdebstrap: no mirror" >&2; exit 1');
-  await assert.rejects(files.ensure(createContext().context), {
+  await assert.rejects(files.ensure('built', createContext().context), {
     code: 'APPLIANCE_BUILD',
     message: /mmdebstrap: no mirror/,
   });
@@ -171,40 +170,39 @@ test('a builder that dies without a word is told with the last it said', async (
 
 test('a builder that cannot be started is told', async () => {
   const files = createApplianceFiles({
-    ...{ dir: join(top, 'never'), importedDir: top, chosen: () => Promise.resolve(null) },
+    ...{ dir: join(top, 'never'), importedDir: top },
     launch: children.launch,
     builder: { command: join(top, 'no-such-program'), args: [] },
     builderEnvironment: {},
   });
-  await assert.rejects(files.ensure(createContext().context), { code: 'APPLIANCE_BUILD' });
+  await assert.rejects(files.ensure('built', createContext().context), { code: 'APPLIANCE_BUILD' });
 });
 
 test('an imported one that is missing or damaged is refused, and nothing is built in its place', async () => {
-  const { dir, files, chosen } = await createLab(BUILD);
-  chosen.name = 'mine';
+  const { dir, files } = await createLab(BUILD);
   const { context } = createContext();
   const own = join(`${dir}-imported`, 'mine');
-  await assert.rejects(files.ensure(context), {
+  await assert.rejects(files.ensure('mine', context), {
     code: 'APPLIANCE_MISSING',
     message: `there is no appliance in ${own}`,
     hint: /gnt-appliance import DIR\|TAR --name mine/,
   });
   await makeAppliance(own);
-  assert.equal((await files.ensure(context)).rootPath, join(own, 'root'));
-  assert.equal(await files.memoryMiB(), 256);
+  assert.equal((await files.ensure('mine', context)).rootPath, join(own, 'root'));
+  assert.equal(await files.memoryMiB('mine'), 256);
   await appendFile(join(own, 'root'), 'x');
-  await assert.rejects(files.ensure(context), { code: 'APPLIANCE_CORRUPT', message: /root has/ });
+  await assert.rejects(files.ensure('mine', context), {
+    code: 'APPLIANCE_CORRUPT',
+    message: /root has/,
+  });
   await assert.rejects(files.verify('other'), { code: 'APPLIANCE_MISSING' });
   await assert.rejects(readFile(join(dir, 'manifest.json')), { code: 'ENOENT' });
-  chosen.name = null;
-  assert.equal((await files.ensure(context)).rootPath, join(dir, 'root'));
+  assert.equal((await files.ensure('built', context)).rootPath, join(dir, 'root'));
 });
 
 test('an imported one that cannot run on this node is refused by name, and its hooks are known', async () => {
-  const { dir, files, chosen } = await createLab();
-  assert.equal(await files.imported(), null);
-  chosen.name = 'mine';
-  assert.deepEqual(await files.imported(), { name: 'mine', hooks: [] });
+  const { dir, files } = await createLab();
+  assert.deepEqual(await files.hooksOf('mine'), []);
   const own = join(`${dir}-imported`, 'mine');
   await makeAppliance(own);
   const hooks = [{ name: 'a.yaml', sha256: 'b'.repeat(64) }];
@@ -215,17 +213,20 @@ test('an imported one that cannot run on this node is refused by name, and its h
     const changed = { ...(JSON.parse(manifest()) as object), ...changes };
     await writeFile(join(own, 'manifest.json'), JSON.stringify(changed));
     await assert.rejects(files.verify('mine'), { code: 'VALIDATION', message });
-    await assert.rejects(files.ensure(createContext().context), { code: 'VALIDATION', message });
+    await assert.rejects(files.ensure('mine', createContext().context), {
+      code: 'VALIDATION',
+      message,
+    });
   }
-  assert.deepEqual(await files.imported(), { name: 'mine', hooks: ['a.yaml'] });
+  assert.deepEqual(await files.hooksOf('mine'), ['a.yaml']);
 });
 
 test('after a failed build the next install builds again', async () => {
   const { files } = await createLab(
     `[ -e "$READY/tried" ] || { touch "$READY/tried"; exit 1; }; ${BUILD}`,
   );
-  await assert.rejects(files.ensure(createContext().context), { code: 'APPLIANCE_BUILD' });
-  await files.ensure(createContext().context);
+  await assert.rejects(files.ensure('built', createContext().context), { code: 'APPLIANCE_BUILD' });
+  await files.ensure('built', createContext().context);
 });
 
 test('cancelling ends the builder, and it has ended when the job does', async () => {
@@ -234,7 +235,7 @@ test('cancelling ends the builder, and it has ended when the job does', async ()
   );
   const controller = new AbortController();
   const reason = new AppError('JOB_CANCELED', 'job 1 was cancelled');
-  const building = files.ensure(createContext(controller.signal).context);
+  const building = files.ensure('built', createContext(controller.signal).context);
   building.catch(() => undefined);
   await waitForFile(join(ready, 'began'));
   controller.abort(reason);
@@ -245,10 +246,10 @@ test('cancelling ends the builder, and it has ended when the job does', async ()
 test('cancelling the job that builds does not cancel those that wait: one of them builds', async () => {
   const { ready, files } = await createLab(`touch "$READY/began"; sleep 1 & wait; ${BUILD}`);
   const first = new AbortController();
-  const building = files.ensure(createContext(first.signal).context);
+  const building = files.ensure('built', createContext(first.signal).context);
   building.catch(() => undefined);
   await waitForFile(join(ready, 'began'));
-  const waiting = files.ensure(createContext().context);
+  const waiting = files.ensure('built', createContext().context);
   first.abort(new AppError('JOB_CANCELED', 'job 1 was cancelled'));
   await assert.rejects(building, { code: 'JOB_CANCELED' });
   assert.equal((await waiting).manifest.version, 1);
@@ -256,14 +257,14 @@ test('cancelling the job that builds does not cancel those that wait: one of the
 
 test('a job that waits for the build of another can be cancelled by itself', async () => {
   const { ready, files } = await createLab(`touch "$READY/began"; sleep 1 & wait; ${BUILD}`);
-  const building = files.ensure(createContext().context);
+  const building = files.ensure('built', createContext().context);
   await waitForFile(join(ready, 'began'));
   const second = new AbortController();
-  const waiting = files.ensure(createContext(second.signal).context);
+  const waiting = files.ensure('built', createContext(second.signal).context);
   const reason = new AppError('JOB_CANCELED', 'job 2 was cancelled');
   setImmediate(() => second.abort(reason));
   await assert.rejects(waiting, (error) => error === reason);
-  await assert.rejects(files.verify(), { code: 'APPLIANCE_MISSING' });
+  await assert.rejects(files.verify('built'), { code: 'APPLIANCE_MISSING' });
   await building;
 });
 

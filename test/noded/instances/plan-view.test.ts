@@ -35,6 +35,8 @@ function view(overrides: Partial<ViewInput> = {}) {
   });
 }
 
+const appliance = { name: 'mini', source: 'os debian' };
+
 test('a view is what metad accepts, with the channel as the last NIC and as its own', () => {
   const planned = instanceView.parse(view());
   assert.deepEqual(
@@ -158,7 +160,7 @@ test('what an API shows of an instance has no private value, no secret and no do
     }),
     instanceLayer(instance, new Map([['c', new Secret('HIDDEN')]])),
   ]);
-  const info = describeInstance(instance, null, parameters);
+  const info = describeInstance(instance, null, { parameters, appliance });
   const shown = JSON.stringify(info);
   assert.ok(!shown.includes('HIDDEN') && !shown.includes(document), shown);
   assert.deepEqual(info.osParametersEffective['a'], {
@@ -169,6 +171,7 @@ test('what an API shows of an instance has no private value, no secret and no do
   assert.equal(info.osParametersEffective['e']?.source, 'os debian');
   assert.deepEqual([info.hasUserData, info.secretNames], [true, ['c']]);
   assert.deepEqual(info.hookNames, ['own.yaml']);
+  assert.deepEqual(info.applianceInForce, appliance);
 });
 
 test('the status tells what is wanted from what is', () => {
@@ -184,12 +187,16 @@ test('the status tells what is wanted from what is', () => {
     describeInstance(
       instanceRecord({}, overrides),
       isRunning ? { machine: running, report: null } : null,
-      resolveParameters([]),
+      { parameters: resolveParameters([]), appliance },
     ).status;
   assert.equal(status({ adminState: 'up', installState: 'installed' }, true), 'running');
   const halted = { ...running, halt: { reason: 'disk-full', sinceMs: 1 } } as const;
   const up = instanceRecord({}, { adminState: 'up', installState: 'installed' });
-  const paused = describeInstance(up, { machine: halted, report: null }, resolveParameters([]));
+  const paused = describeInstance(
+    up,
+    { machine: halted, report: null },
+    { parameters: resolveParameters([]), appliance },
+  );
   assert.equal(paused.status, 'paused');
   assert.match(paused.explanation, /full on node1.*goes on by itself/);
   assert.equal(status({ adminState: 'up', installState: 'installed' }, false), 'ERROR_down');

@@ -84,7 +84,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
       instances,
     ),
     ...{ repository: instances, disks, images, logger: silentLogger, clock, logDir: directory },
-    applianceFiles: { memoryMiB: async () => 64, hasHooks: async () => false, ensure: reached },
+    applianceFiles: { memoryMiB: async () => 64, hooksOf: async () => [], ensure: reached },
     room: createInstallRoom({
       ...{ maxInstalls: 1, reserveMiB: 0 },
       availableMiB: () => 1e6,

@@ -15,14 +15,14 @@ const file = (name: string, text: string): HookFile => ({
 });
 const clusterDir = join(directory, 'cluster');
 const applianceFile = join(directory, 'appliance-hooks.json');
-let imported: { readonly name: string; readonly hooks: readonly string[] } | null = null;
+let ownHooks: readonly string[] = [];
 const checker = createHookChecker({
   ...{ clusterDir, applianceFile, firstUid: DEFAULT_FIRST_MACHINE_UID },
-  imported: () => Promise.resolve(imported),
+  hooksOf: (appliance) => Promise.resolve(appliance === 'mine' ? ownHooks : ['wrong one']),
   mirrors: () => Promise.resolve([]),
 });
 const instance = (...files: HookFile[]) => ({
-  ...{ osPath: null, instance: files, hasImage: true, isReinstall: false },
+  ...{ osPath: null, instance: files, hasImage: true, isReinstall: false, appliance: 'built' },
 });
 
 test('without a document nothing is started, and there is no order', async () => {
@@ -75,24 +75,21 @@ test('the order is that of appliance, cluster and instance, with the documents a
   );
 });
 
-test('where an imported appliance is used, the hooks of the built one are none of its', async (t) => {
-  t.after(() => {
-    imported = null;
-  });
-  imported = { name: 'mine', hooks: [] };
-  const plain = await checker.check(instance());
+test('where an imported appliance is used, the hooks of the built one are none of its', async () => {
+  const asMine = () => checker.check({ ...instance(), appliance: 'mine' });
+  const plain = await asMine();
   assert.deepEqual(
     plain.book?.stages.flatMap(({ steps }) => steps.map(({ file: from }) => from)),
     ['cluster/10-c.yaml'],
   );
-  imported = { name: 'mine', hooks: ['a.yaml', 'b.yaml'] };
-  const { book } = await checker.check(instance());
+  ownHooks = ['a.yaml', 'b.yaml'];
+  const { book } = await asMine();
   assert.equal(
     book?.remarks[0],
     'appliance mine: it runs hooks of its own before these, which are not shown: a.yaml, b.yaml',
   );
   rmSync(join(clusterDir, '10-c.yaml'));
-  const alone = await checker.check(instance());
+  const alone = await asMine();
   assert.deepEqual(alone.book, { stages: [], remarks: [book.remarks[0]] });
 });
 

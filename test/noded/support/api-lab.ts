@@ -145,7 +145,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     osSearchPath: [],
     hookChecker: createHookChecker({
       ...{ clusterDir: paths.hooksDir, applianceFile: paths.applianceHooksFile },
-      imported: () => Promise.resolve(null),
+      hooksOf: () => Promise.resolve([]),
       firstUid: DEFAULT_FIRST_MACHINE_UID,
       mirrors: () => Promise.resolve([]),
     }),
