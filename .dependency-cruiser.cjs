@@ -15,6 +15,7 @@ const layers = {
       'downloads',
       'signatures',
       'images',
+      'catalogue',
       'network',
       'records',
       'hypervisor',

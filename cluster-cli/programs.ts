@@ -7,6 +7,8 @@ export const programs = {
     (await import('./commands/instance/program.ts')).createInstanceProgram(context),
   'gnt-backup': async (context: Context): Promise<Command> =>
     (await import('./commands/backup/program.ts')).createBackupProgram(context),
+  'gnt-image': async (context: Context): Promise<Command> =>
+    (await import('./commands/image/program.ts')).createImageProgram(context),
   'gnt-os': async (context: Context): Promise<Command> =>
     (await import('./commands/os/program.ts')).createOsProgram(context),
   'gnt-cluster': async (context: Context): Promise<Command> =>

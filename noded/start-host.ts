@@ -1,5 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
-import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
+import { type DownloadLimits, downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { LaunchProgram } from '#shared/process/run-in-group.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
@@ -12,6 +12,8 @@ import {
   type AcceleratorChooser,
 } from './hypervisor/accelerator-chooser.ts';
 import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
+import { createFetchSmall } from './catalogue/fetch-small.ts';
+import { createImageCatalogue, type ImageCatalogue } from './catalogue/image-catalogue.ts';
 import { createImageCache, type ImageCache } from './images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
 import { createMachineWall } from './network/machine-wall.ts';
@@ -25,6 +27,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
   readonly images: ImageCache;
+  readonly catalogue: ImageCatalogue;
   readonly exports: ExportStore;
   readonly applianceFiles: ApplianceFiles;
 }
@@ -49,15 +52,23 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     await network.removeNamespace(); // stays as long as a TAP is in it
   });
   await network.ensureNamespace();
+  const limits = async (): Promise<DownloadLimits> =>
+    downloadLimitsOf(await records.clusters.load());
   const images = createImageCache({
     dir: paths.imageCacheDir,
     maxBytes: imageCacheBytes,
-    limits: async () => downloadLimitsOf(await records.clusters.load()),
+    limits,
     netrcFile: paths.netrcFile,
     logger,
     clock,
   });
   undo.defer(() => images.close());
+  const catalogue = createImageCatalogue({
+    ...{ file: paths.cataloguesFile, importedDir: paths.importedImagesDir, images, clock },
+    fetchSmall: createFetchSmall({ limits, netrcFile: paths.netrcFile }),
+    gpgv: { users: machineUsers, dir: paths.runDir },
+    machine: process.arch === 'arm64' ? 'arm64' : 'amd64',
+  });
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
   const wall = createMachineWall({
@@ -90,6 +101,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks: createInstanceDisks(paths.disksDir),
     images,
+    catalogue,
     exports,
     applianceFiles,
     [Symbol.asyncDispose]: () => all.disposeAsync(),

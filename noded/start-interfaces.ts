@@ -114,13 +114,13 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
-  const { disks, exports, applianceFiles, accelerators } = host;
+  const { disks, exports, catalogue, applianceFiles, accelerators } = host;
   const { keeper, metad, orphans, runner, guestReports } = guests;
   const listOwn = async () =>
     (await instances.list()).filter(({ primaryNode }) => records.owns(primaryNode));
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
-    ...{ hookChecker, runner, guestReports },
+    ...{ hookChecker, runner, guestReports, catalogue },
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     clusterKey,

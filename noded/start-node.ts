@@ -39,11 +39,12 @@ export async function startNode(
   const clock = systemClock;
   const startedAtMs = clock.now();
   await makeDirectories(paths);
-  const { nodeKeyFile, bootFile, imageCacheDir } = paths;
+  const { nodeKeyFile, bootFile, imageCacheDir, cataloguesFile } = paths;
   const { clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile } = paths;
   // Half a key is a key to whoever reads it.
   const ofCluster = [clusterKeyFile, nextClusterKeyFile, formerClusterKeyFile, storeChoiceFile];
-  await removeHalves([nodeKeyFile, bootFile, ...ofCluster, join(imageCacheDir, INDEX_NAME)]);
+  const ofImages = [join(imageCacheDir, INDEX_NAME), cataloguesFile];
+  await removeHalves([nodeKeyFile, bootFile, ...ofCluster, ...ofImages]);
   const children = createKeptChildren({ dir: paths.childrenDir, logger, clock });
   // Before anything looks at what they were writing, or calls it failed.
   await children.endPredecessors();

@@ -40,7 +40,8 @@ async function makeBundles(folder: string): Promise<void> {
   // Before anything is read: a source that changes meanwhile is newer than this.
   await mkdir(join(folder, 'appliance'), { recursive: true });
   await writeFile(join(folder, 'made'), '');
-  for (const file of ['noded/main', 'metad/main', 'appliance/main', 'appliance/judge-hooks']) {
+  const programs = ['noded/main', 'metad/main', 'appliance/main'];
+  for (const file of [...programs, 'appliance/judge-hooks', 'noded/read-catalogue']) {
     await bundle(file, folder, false);
   }
   await bundle('cluster-cli/main', folder, true);

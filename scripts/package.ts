@@ -24,6 +24,7 @@ const DEBIAN_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', a
 const CLIENTS = [
   'gnt-instance',
   'gnt-backup',
+  'gnt-image',
   'gnt-os',
   'gnt-cluster',
   'gnt-node',

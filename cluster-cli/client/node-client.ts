@@ -34,6 +34,15 @@ import { fullChannel } from '#shared/contract/error-details.ts';
 import { hookBook, type HookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import {
+  catalogueInfo,
+  type CatalogueInfo,
+  imageInfo,
+  type ImageInfo,
+  type ImportImage,
+  resolvedImage,
+  type ResolvedImage,
+} from '#shared/contract/image-catalogue.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -58,6 +67,8 @@ const STORE_WAIT_MS = 30_000;
 const ASK_AGAIN_MS = 1000;
 /** Every record is sealed anew before it answers. */
 const RENEWAL_TIMEOUT_MS = 3_600_000;
+/** Catalogues come from elsewhere, and an image may have to be copied. */
+const CATALOGUE_TIMEOUT_MS = 1_800_000;
 const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** A readable path of an instance's metadata. */
@@ -89,6 +100,15 @@ export interface NodeClient {
   operatingSystemsOfNodes(): Promise<NodeOs[]>;
   operatingSystem(name: string): Promise<OsInfo>;
   exports(): Promise<ExportInfo[]>;
+  images(): Promise<ImageInfo[]>;
+  catalogues(): Promise<CatalogueInfo[]>;
+  /** Where an image with that name is now. */
+  resolveImage(name: string): Promise<ResolvedImage>;
+  importImage(request: ImportImage): Promise<void>;
+  /** An imported image or a catalogue. */
+  removeImage(name: string): Promise<void>;
+  addCatalogue(name: string, source: string): Promise<void>;
+  updateCatalogues(names: readonly string[]): Promise<void>;
   jobs(): Promise<JobRecord[]>;
   job(id: number): Promise<JobRecord>;
   /** Submits a job and gives its id. */
@@ -126,6 +146,11 @@ export interface NodeClient {
 export function createNodeClient(endpoint: Endpoint): NodeClient {
   const get = <T>(path: string, schema: z.ZodType<T>): Promise<T> =>
     ask(endpoint, { path }, schema);
+  const change = async (path: string, request: object): Promise<void> => {
+    const body = bodyOf(request);
+    const idleTimeoutMs = CATALOGUE_TIMEOUT_MS;
+    await discard(await succeed(endpoint, { method: 'POST', path, body, idleTimeoutMs }));
+  };
   const instancePath = (name: string): string => `/v1/instances/${encodeURIComponent(name)}`;
 
   return {
@@ -144,7 +169,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         {
           method: 'POST',
           path: '/v1/cluster/renew-crypto',
-          body: { type: 'application/json', bytes: Buffer.from(JSON.stringify({ skip })) },
+          body: bodyOf({ skip }),
           idleTimeoutMs: RENEWAL_TIMEOUT_MS,
         },
         cryptoRenewed,
@@ -157,16 +182,31 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     operatingSystemsOfNodes: () => get('/v1/os-of-nodes', nodeOs.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
     exports: () => get('/v1/exports', exportInfo.array()),
+    images: () => get('/v1/images', imageInfo.array()),
+    catalogues: () => get('/v1/catalogues', catalogueInfo.array()),
+    resolveImage: (name) =>
+      ask(
+        endpoint,
+        {
+          ...{ method: 'POST', path: '/v1/images/resolve', body: bodyOf({ name }) },
+          idleTimeoutMs: CATALOGUE_TIMEOUT_MS,
+        },
+        resolvedImage,
+      ),
+    importImage: (request) => change('/v1/images/import', request),
+    removeImage: (name) => change('/v1/images/remove', { name }),
+    addCatalogue: (name, source) => change('/v1/catalogues', { name, source }),
+    updateCatalogues: (names) => change('/v1/catalogues/update', { names }),
     jobs: () => get('/v1/jobs', jobRecord.array()),
     job: (id) => get(`/v1/jobs/${id}`, jobRecord),
     async submit(opcode) {
-      const body = jsonBody(opcode);
+      const body = bodyOf(opcode);
       return (await ask(endpoint, { method: 'POST', path: '/v1/jobs', body }, jobSubmitted)).id;
     },
     // Waits for the locks of the instance as a job does, so it has no limit of its own.
     async dryRun(opcode) {
       const path = '/v1/jobs?dry-run=1';
-      const response = await succeed(endpoint, { method: 'POST', path, body: jsonBody(opcode) });
+      const response = await succeed(endpoint, { method: 'POST', path, body: bodyOf(opcode) });
       return dryRunAccepted.parse(parseJson(await readAll(response)));
     },
     async cancelJob(id) {
@@ -287,8 +327,8 @@ function notUnderstood(path: string, reason: string | undefined): AppError {
   });
 }
 
-function jsonBody(opcode: Opcode): NonNullable<CallOptions['body']> {
-  return { type: 'application/json', bytes: Buffer.from(JSON.stringify(opcode)) };
+function bodyOf(value: object): NonNullable<CallOptions['body']> {
+  return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
 }
 
 async function readAll(response: IncomingMessage): Promise<Buffer> {

@@ -1,6 +1,8 @@
 import { listVariants } from '#shared/contract/os-variants.ts';
 import type { Command } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { CompletionKind } from '../completion/command.ts';
+import { referenceOf } from '../fields/image-fields.ts';
 import type { CompletionWord } from '../completion/complete.ts';
 import type { Context } from '../terminal/context.ts';
 import { addCommand, option } from '../completion/command.ts';
@@ -68,7 +70,7 @@ async function findWords(
 
 async function loadNames(
   context: Context,
-  kind: 'instance' | 'os' | 'job' | 'node',
+  kind: Exclude<CompletionKind, 'file'>,
 ): Promise<readonly CompletionWord[]> {
   const client = await context.client();
   switch (kind) {
@@ -76,6 +78,16 @@ async function loadNames(
       return (await client.instances()).map((i) => ({ word: i.name, description: i.status }));
     case 'node':
       return (await client.nodes()).map((node) => ({ word: node.name, description: '' }));
+    case 'image':
+      return (await client.images()).map((image) => ({
+        word: referenceOf(image),
+        description: image.title,
+      }));
+    case 'catalogue':
+      return (await client.catalogues()).map(({ name, source }) => ({
+        word: name,
+        description: source,
+      }));
     case 'job':
       return (await client.jobs()).map((job) => ({
         word: String(job.id),

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 
 /** How an argument or option value is completed in a shell. */
-export type CompletionKind = 'instance' | 'os' | 'job' | 'node' | 'file';
+export type CompletionKind = 'instance' | 'os' | 'job' | 'node' | 'image' | 'catalogue' | 'file';
 
 /** What shell completion and manual pages need and commander does not hold. */
 export interface CommandExtras {

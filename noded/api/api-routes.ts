@@ -6,6 +6,7 @@ import { exportRoutes, type ExportRoutesDependencies } from './export-routes.ts'
 import { instanceRoutes, type InstanceRoutesDependencies } from './instance-routes.ts';
 import { jobRoutes, type JobRoutesDependencies } from './job-routes.ts';
 import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
+import { imageRoutes, type ImageRoutesDependencies } from './image-routes.ts';
 import { describeApi } from './openapi.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 
@@ -16,6 +17,7 @@ export type ApiDependencies = NodeRoutesDependencies &
   BootRoutesDependencies &
   ChannelRoutesDependencies &
   ExportRoutesDependencies &
+  ImageRoutesDependencies &
   OsRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
@@ -29,6 +31,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     ...bootRoutes(dependencies),
     ...channelRoutes(dependencies),
     ...exportRoutes(dependencies),
+    ...imageRoutes(dependencies),
     ...osRoutes(dependencies),
     ...jobRoutes(dependencies),
     route({

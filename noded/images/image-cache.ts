@@ -61,6 +61,8 @@ export interface ImageCache {
    * request.
    */
   check(source: string): Promise<void>;
+  /** Whether a file with that `sha256:HEX` or `sha512:HEX` is there, whole. */
+  holds(checksum: string): Promise<boolean>;
   stats(): Promise<ImageCacheStats>;
   /** Ends every download; what it has got stays for the next one. */
   close(): Promise<void>;
@@ -128,6 +130,12 @@ class FileImageCache implements ImageCache {
     return parsed.kind === 'path'
       ? this.#fetchLocal(parsed.path, checksum, options)
       : this.#fetchRemote(parsed.url, checksum, options);
+  }
+
+  async holds(checksum: string): Promise<boolean> {
+    const sha256 = await this.#contents.useByChecksum(parseChecksum(checksum));
+    if (sha256 !== undefined) this.#contents.release(sha256);
+    return sha256 !== undefined;
   }
 
   async stats(): Promise<ImageCacheStats> {

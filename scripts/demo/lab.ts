@@ -20,6 +20,7 @@ export type ProgramName =
   | 'gnt-node'
   | 'gnt-job'
   | 'gnt-backup'
+  | 'gnt-image'
   | 'gnt-appliance'
   | 'gnt-noded';
 

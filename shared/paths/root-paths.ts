@@ -24,6 +24,9 @@ export interface RootPaths {
   /** Ends of jobs and installations that the store has not got yet. */
   readonly outcomesDir: string;
   readonly imageCacheDir: string;
+  /** What images are called, and those that were imported, a file each. */
+  readonly cataloguesFile: string;
+  readonly importedImagesDir: string;
   readonly applianceDir: string;
   /** Those that were imported, a folder each. */
   readonly importedAppliancesDir: string;
@@ -84,6 +87,8 @@ export function createRootPaths(root: string): RootPaths {
     disksDir: join(stateDir, 'disks'),
     outcomesDir: join(stateDir, 'outcomes'),
     imageCacheDir: join(stateDir, 'images'),
+    cataloguesFile: join(stateDir, 'catalogues.json'),
+    importedImagesDir: join(stateDir, 'imported-images'),
     applianceDir: join(stateDir, 'appliance'),
     importedAppliancesDir: join(stateDir, 'appliances'),
     applianceHooksFile: join(stateDir, 'appliance-hooks.json'),

@@ -140,7 +140,7 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
       /^error\[OS_NOT_FOUND\]: Directory for OS absent not found in search path$/m,
     ],
     [
-      ['add', '--dry-run', '--os-image', 'relative', '-s', '8M', 'x1'],
+      ['add', '--dry-run', '--os-image', './relative', '-s', '8M', 'x1'],
       /^error\[IMAGE_SOURCE\]: OS image must be an absolute path or a URL/m,
     ],
     [

@@ -8,6 +8,7 @@ import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
+import { resolveNamed } from './named-image.ts';
 import {
   orTakenBack,
   readDocument,
@@ -187,8 +188,10 @@ export async function composeInstallation(
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
   const parameters = readOsParameters(context, options);
-  const osImage = orTakenBack(scalar('--os-image', options.osImage));
-  const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum);
+  const given = orTakenBack(scalar('--os-image', options.osImage));
+  const named = given == null ? null : await resolveNamed(context, given);
+  const osImage = named?.source ?? given;
+  const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum) ?? named?.checksum;
   const personalizationPackage = orTakenBack(
     scalar('--personalization-package', options.personalizationPackage),
   );

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
+import { makeOwnAuthority } from '../../lab/own-authority.ts';
 import { startImageServer } from './image-server.ts';
 import { content, sha256, sha512, directory, newCache, fails, signal } from './image-cache-lab.ts';
 
@@ -275,31 +275,7 @@ test('a login comes from a netrc file, for its host only', async () => {
 });
 
 test('TLS is checked against the trusted certificates', async () => {
-  const [key, cert] = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=127.0.0.1',
-      '-addext',
-      'subjectAltName=IP:127.0.0.1',
-      '-keyout',
-      key,
-      '-out',
-      cert,
-    ],
-    { stdio: 'ignore' },
-  );
-  const tls = { key: await readFile(key, 'utf8'), cert: await readFile(cert, 'utf8') };
+  const tls = await makeOwnAuthority(directory);
   await using server = await startImageServer({ content, tls });
   const { cache } = await newCache();
   await assert.rejects(

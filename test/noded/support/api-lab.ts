@@ -12,8 +12,9 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createApiRoutes, type ApiDependencies } from '../../../noded/api/api-routes.ts';
 import type { Forwarding } from '../../../noded/api/forward.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/api-server.ts';
+import { createImageCatalogue } from '../../../noded/catalogue/image-catalogue.ts';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
-import { DEFAULT_FIRST_MACHINE_UID } from '../../../noded/host/machine-users.ts';
+import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { createHookChecker } from '../../../noded/os/check-hooks.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { noClusterKey } from '../../../noded/cluster/start-cluster-key.ts';
@@ -136,6 +137,13 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     instances,
     disks,
     exports: createExportStore(paths.exportDir),
+    catalogue: createImageCatalogue({
+      ...{ file: paths.cataloguesFile, importedDir: paths.importedImagesDir, clock },
+      images: { holds: () => Promise.resolve(false) },
+      fetchSmall: () => Promise.reject(new Error('nobody is asked here')),
+      gpgv: { users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID), dir: paths.runDir },
+      machine: 'amd64',
+    }),
     keeper,
     runner,
     guestReports,

@@ -1,0 +1,187 @@
+import { isAbsolute, resolve } from 'node:path';
+import {
+  type CatalogueInfo,
+  type ImageInfo,
+  type ImportImage,
+} from '#shared/contract/image-catalogue.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { NodeClient } from '../../client/node-client.ts';
+import { catalogueFields, imageFields, referenceOf } from '../../fields/image-fields.ts';
+import { formatBytes } from '../../render/format.ts';
+import { renderOutline } from '../../render/outline.ts';
+import type { Context } from '../../terminal/context.ts';
+import { parseSizeBytes } from '../../values/size.ts';
+import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { type ListOptions, printFields, printList } from '../list.ts';
+
+export interface ImportOptions {
+  readonly name: string;
+  readonly checksum?: string;
+  readonly user?: string;
+  readonly minDisk?: string;
+  readonly title?: string;
+  readonly imageFormat?: ImportImage['format'];
+}
+
+/** `gnt-image list [NAME…]`. @throws AppError */
+export async function runImageList(
+  context: Context,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<void> {
+  const client = await context.client();
+  const items = await client.images();
+  printList(
+    context,
+    {
+      ...{ table: imageFields, items, names, nameOf: referenceOf, defaultSort: 'name' },
+      notFound,
+    },
+    options,
+  );
+}
+
+export function runImageListFields(context: Context, options: { readonly json?: boolean }): void {
+  printFields(context, imageFields, options);
+}
+
+/** `gnt-image catalogues`. @throws AppError */
+export async function runCatalogues(context: Context, options: ListOptions): Promise<void> {
+  const client = await context.client();
+  printList(
+    context,
+    {
+      ...{ table: catalogueFields, items: await client.catalogues(), names: [] },
+      ...{ nameOf: ({ name }: CatalogueInfo) => name, defaultSort: 'name', notFound },
+    },
+    options,
+  );
+}
+
+/** `gnt-image info NAME…`. @throws AppError IMAGE_NOT_FOUND */
+export async function runImageInfo(
+  context: Context,
+  names: readonly string[],
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const client = await context.client();
+  const all = await client.images();
+  const found = names.map((name) => find(name, all));
+  if (options.json) {
+    context.print(JSON.stringify(found, null, 2));
+    return;
+  }
+  for (const image of found) {
+    const lines = renderOutline([
+      { key: 'Image', value: referenceOf(image) },
+      { key: 'Other names', value: image.aliases.join(', ') || 'none' },
+      { key: 'Catalogue', value: image.catalogue },
+      { key: 'Title', value: image.title || null },
+      { key: 'Source', value: image.source },
+      { key: 'Format', value: image.format === 'auto' ? 'found by content' : image.format },
+      { key: 'Login user', value: image.user ?? 'not known' },
+      {
+        key: 'Least disk',
+        value: image.minDiskBytes === null ? 'not known' : formatBytes(image.minDiskBytes),
+      },
+      { key: 'cloud-init', value: image.cloudInit ?? 'not known' },
+      { key: 'Checksum', value: image.checksum ?? 'not asked for yet' },
+      { key: 'Published in', value: image.checksums },
+      { key: 'Verified by', value: VERIFIED[image.verified] },
+      { key: 'Cached', value: image.isCached },
+    ]);
+    context.print(lines.join('\n'));
+  }
+}
+
+const VERIFIED: Readonly<Record<ImageInfo['verified'], string>> = {
+  signature: "the publisher's signature of the list of checksums",
+  https: 'the list of checksums, over https',
+  catalogue: 'the checksum in the catalogue',
+  import: 'the checksum of what was imported',
+};
+
+function find(reference: string, all: readonly ImageInfo[]): ImageInfo {
+  const at = reference.indexOf(':');
+  const name = reference.slice(at + 1);
+  const within = all.filter((each) => at === -1 || each.catalogue === reference.slice(0, at));
+  const found =
+    within.find((each) => each.name === name) ??
+    within.find(({ aliases }) => aliases.includes(name));
+  if (found === undefined) throw notFound(reference);
+  return found;
+}
+
+function notFound(name: string): AppError {
+  return new AppError('IMAGE_NOT_FOUND', `there is no image '${name}'`, {
+    hint: 'gnt-image list shows those that there are',
+  });
+}
+
+/** `gnt-image add NAME SOURCE`. @throws AppError, CommandFailure */
+export async function runCatalogueAdd(
+  context: Context,
+  name: string,
+  source: string,
+): Promise<void> {
+  const client = await context.client();
+  await client.addCatalogue(name, absolute(source));
+  await tell(context, client, [name]);
+}
+
+/** `gnt-image update [NAME…]`. @throws AppError, CommandFailure */
+export async function runCatalogueUpdate(
+  context: Context,
+  names: readonly string[],
+): Promise<void> {
+  const client = await context.client();
+  await client.updateCatalogues(names);
+  await tell(context, client, names);
+}
+
+async function tell(context: Context, client: NodeClient, names: readonly string[]): Promise<void> {
+  const all = await client.catalogues();
+  const meant = all.filter(
+    ({ name, updatedAtMs }) => updatedAtMs !== null && (names.length === 0 || names.includes(name)),
+  );
+  if (meant.length === 0) context.note('no catalogue was added; the built-in one needs no update');
+  for (const { name, images, refused } of meant) {
+    context.note(`catalogue ${name} has ${images} images for this machine`);
+    if (refused > 0)
+      context.warn(
+        `${refused} entries of catalogue ${name} were passed over: each needs a name, a URL and a checksum, and may lead to nowhere else`,
+      );
+  }
+}
+
+/** `gnt-image import FILE --name NAME`. @throws AppError, CommandFailure */
+export async function runImageImport(
+  context: Context,
+  file: string,
+  { name, checksum, user, minDisk, title, imageFormat }: ImportOptions,
+): Promise<void> {
+  const client = await context.client();
+  await client.importImage({
+    ...{ name, path: absolute(file), user, title, format: imageFormat },
+    ...(checksum !== undefined && { checksum: checksum.toLowerCase() }),
+    ...(minDisk !== undefined && { minDiskBytes: parseSizeBytes('--min-disk', minDisk) }),
+  });
+  context.note(`image ${name} is imported`);
+}
+
+/** `gnt-image remove NAME`. @throws AppError, CommandFailure */
+export async function runImageRemove(
+  context: Context,
+  name: string,
+  options: ForceOptions,
+): Promise<void> {
+  await confirmLoss(context, `This removes ${name} and what was imported as it.`, options);
+  const client = await context.client();
+  await client.removeImage(name);
+  context.note(`${name} is removed`);
+}
+
+/** A file is looked for where the command runs, which is where the node is. */
+function absolute(source: string): string {
+  return isAbsolute(source) || /^[a-z]+:\/\//i.test(source) ? source : resolve(source);
+}

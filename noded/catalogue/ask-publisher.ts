@@ -1,0 +1,100 @@
+import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { readArmor } from '../signatures/armor.ts';
+import { readThrough } from '../signatures/content-check.ts';
+import {
+  type GpgvOptions,
+  MAX_SIGNATURE_BYTES,
+  parseOpenpgpSignature,
+  startGpgv,
+} from '../signatures/gpgv.ts';
+import { SignatureProblem } from '../signatures/signature-problem.ts';
+import type { FetchSmall } from './fetch-small.ts';
+import { findPublishedChecksum } from './published-checksum.ts';
+
+export interface PublisherOptions {
+  readonly fetchSmall: FetchSmall;
+  readonly gpgv: GpgvOptions;
+}
+
+export interface Published {
+  readonly checksum: string;
+  /** By a key that this node has; otherwise https alone vouches for it. */
+  readonly isSigned: boolean;
+}
+
+/** A list for all images of a release has some hundred lines. */
+const MAX_LIST_BYTES = MIB;
+const MAX_KEYRING_BYTES = MIB;
+
+/**
+ * What a publisher says now that the checksum of an image is.
+ * @throws AppError DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID when the list has it not
+ */
+export async function askPublisher(
+  { url, checksums, signature, keyring }: CatalogueEntry & { readonly checksums: string },
+  { fetchSmall, gpgv }: PublisherOptions,
+  signal: AbortSignal,
+): Promise<Published> {
+  const list = await fetchSmall(checksums, MAX_LIST_BYTES, signal);
+  const keys = signature === null || keyring === null ? null : await readKeyring(keyring);
+  if (signature !== null && keys !== null) {
+    const bytes = await fetchSmall(signature, MAX_SIGNATURE_BYTES, signal);
+    await requireSigned({ list, keys, bytes, signature, signal }, gpgv);
+  }
+  const fileName = decodeURIComponent(new URL(url).pathname.split('/').at(-1) ?? '');
+  const checksum = findPublishedChecksum(list.toString('utf8'), fileName);
+  if (checksum === undefined)
+    throw new AppError('CATALOGUE_INVALID', `${checksums} has no checksum of '${fileName}'`, {
+      details: { checksums, fileName },
+      hint: 'the publisher may have moved it: gnt-image update, or gnt-image import of a file that you checked',
+    });
+  return { checksum, isSigned: keys !== null };
+}
+
+/** Null where the node has no such file: the distribution that it belongs to brings it. */
+async function readKeyring(path: string): Promise<Buffer | null> {
+  try {
+    const bytes = await readBounded(path, MAX_KEYRING_BYTES);
+    return readArmor(bytes.toString('latin1'), 'PUBLIC KEY BLOCK') ?? bytes;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+interface Signed {
+  readonly list: Buffer;
+  readonly keys: Buffer;
+  readonly bytes: Buffer;
+  readonly signature: string;
+  readonly signal: AbortSignal;
+}
+
+async function requireSigned(
+  { list, keys, bytes, signature, signal }: Signed,
+  gpgv: GpgvOptions,
+): Promise<void> {
+  try {
+    const key = { kind: 'openpgp', keyring: keys.toString('base64') } as const;
+    const check = await startGpgv([key], parseOpenpgpSignature(bytes), gpgv);
+    await readThrough(once(list), [check], signal);
+  } catch (error) {
+    if (!(error instanceof SignatureProblem)) throw error;
+    throw new AppError(
+      'SIGNATURE_INVALID',
+      `the signature ${signature} does not count: ${error.message}`,
+      {
+        details: { signature },
+        hint: 'nothing is installed by that list; try again later, or ask the publisher',
+        cause: error,
+      },
+    );
+  }
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}

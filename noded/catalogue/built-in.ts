@@ -1,0 +1,80 @@
+import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
+import { GIB } from '#shared/units/bytes.ts';
+
+/** How a distribution calls a machine in the names of its files. */
+const MACHINES = {
+  amd64: { debian: 'amd64', rpm: 'x86_64' },
+  arm64: { debian: 'arm64', rpm: 'aarch64' },
+} as const;
+export type Machine = keyof typeof MACHINES;
+
+/**
+ * The distributions' own cloud images, where they publish them. Checksums are asked for when an image
+ * is wanted, since most of these are replaced every few weeks. Debian signs none of these lists;
+ * those of Fedora and AlmaLinux have the signature inside, which is not looked at here.
+ */
+export function builtInImages(machine: Machine): CatalogueEntry[] {
+  const { debian, rpm } = MACHINES[machine];
+  return [
+    ...[
+      ['13', 'trixie'],
+      ['12', 'bookworm'],
+      ['11', 'bullseye'],
+    ].map(([version = '', codename = '']) =>
+      entry({
+        ...{ name: `debian/${version}`, aliases: [`debian/${codename}`] },
+        ...{ title: `Debian ${version} (${codename})`, user: 'debian', minDiskBytes: 3 * GIB },
+        folder: `https://cloud.debian.org/images/cloud/${codename}/latest/`,
+        ...{ file: `debian-${version}-genericcloud-${debian}.qcow2`, list: 'SHA512SUMS' },
+      }),
+    ),
+    ...[
+      ['24.04', 'noble'],
+      ['22.04', 'jammy'],
+    ].map(([version = '', codename = '']) =>
+      entry({
+        ...{ name: `ubuntu/${version}`, aliases: [`ubuntu/${codename}`] },
+        ...{ title: `Ubuntu ${version} LTS (${codename})`, user: 'ubuntu', minDiskBytes: 4 * GIB },
+        folder: `https://cloud-images.ubuntu.com/releases/${codename}/release/`,
+        ...{ file: `ubuntu-${version}-server-cloudimg-${debian}.img`, list: 'SHA256SUMS' },
+        signature: 'SHA256SUMS.gpg',
+        // Of Ubuntu's package ubuntu-cloudimage-keyring; nothing is signed for who has it not.
+        keyring: '/usr/share/keyrings/ubuntu-cloudimage-keyring.gpg',
+      }),
+    ),
+    entry({
+      ...{ name: 'fedora/42', title: 'Fedora Cloud 42', user: 'fedora', minDiskBytes: 5 * GIB },
+      folder: `https://dl.fedoraproject.org/pub/fedora/linux/releases/42/Cloud/${rpm}/images/`,
+      file: `Fedora-Cloud-Base-Generic-42-1.1.${rpm}.qcow2`,
+      list: `Fedora-Cloud-42-1.1-${rpm}-CHECKSUM`,
+    }),
+    ...['10', '9', '8'].map((version) =>
+      entry({
+        ...{ name: `almalinux/${version}`, title: `AlmaLinux ${version}`, user: 'almalinux' },
+        ...{ minDiskBytes: 10 * GIB, list: 'CHECKSUM' },
+        folder: `https://repo.almalinux.org/almalinux/${version}/cloud/${rpm}/images/`,
+        file: `AlmaLinux-${version}-GenericCloud-latest.${rpm}.qcow2`,
+      }),
+    ),
+  ];
+}
+
+interface Published
+  extends
+    Pick<CatalogueEntry, 'name' | 'title' | 'minDiskBytes' | 'user'>,
+    Partial<Pick<CatalogueEntry, 'aliases' | 'keyring'>> {
+  readonly folder: string;
+  readonly file: string;
+  readonly list: string;
+  readonly signature?: string;
+}
+
+function entry({ folder, file, list, signature, ...rest }: Published): CatalogueEntry {
+  return {
+    ...{ aliases: [], format: 'qcow2', cloudInit: null, checksum: null, keyring: null },
+    ...rest,
+    url: folder + file,
+    checksums: folder + list,
+    signature: signature === undefined ? null : folder + signature,
+  };
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { catalogueEntry, catalogueName, imageName } from '#shared/contract/image-catalogue.ts';
+import { loginUser } from '#shared/contract/host-keys.ts';
+import { imageChecksum } from '#shared/contract/opcode.ts';
+import { sha256Hex } from '#shared/contract/primitives.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { writeDurably } from '#shared/files/durable.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { MIB } from '#shared/units/bytes.ts';
+
+const importedImage = z.object({
+  name: imageName,
+  sha256: sha256Hex,
+  sizeBytes: z.number().int(),
+  title: z.string(),
+  user: loginUser.nullable(),
+  minDiskBytes: z.number().int().nullable(),
+  format: z.string(),
+  importedAtMs: z.number(),
+});
+const file = z.object({
+  schema: z.literal(1),
+  catalogues: z.array(
+    z.object({
+      name: catalogueName,
+      source: z.string(),
+      updatedAtMs: z.number(),
+      refused: z.number().int(),
+      entries: catalogueEntry.array(),
+    }),
+  ),
+  imported: importedImage.array(),
+  /** What publishers said last, by the URL of the image. */
+  known: z.record(z.string(), z.object({ checksum: imageChecksum, isSigned: z.boolean() })),
+});
+/** What this node knows of images by name; replaced whole, never changed. */
+export type Catalogues = z.infer<typeof file>;
+export type ImportedImage = z.infer<typeof importedImage>;
+
+const MAX_BYTES = 64 * MIB;
+const EMPTY: Catalogues = { schema: 1, catalogues: [], imported: [], known: {} };
+
+/** @throws AppError RECORD_UNREADABLE: what was imported would otherwise be taken for left-overs */
+export async function loadCatalogues(path: string): Promise<Catalogues> {
+  let bytes: Buffer;
+  try {
+    bytes = await readBounded(path, MAX_BYTES);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return EMPTY;
+    throw error;
+  }
+  const parsed = file.safeParse(parseJson(bytes));
+  if (parsed.success) return parsed.data;
+  throw new AppError('RECORD_UNREADABLE', `${path} cannot be read: the names of images are in it`, {
+    hint: 'move it away, then gnt-image add and import anew',
+    cause: parsed.error,
+  });
+}
+
+export async function saveCatalogues(path: string, catalogues: Catalogues): Promise<void> {
+  await writeDurably(path, JSON.stringify(catalogues), { mode: 0o600 });
+}

@@ -1,0 +1,62 @@
+import type { DownloadLimits } from '#shared/contract/download-limits.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { collect, TooLong } from '#shared/stream/collect.ts';
+import { openBytes } from '../downloads/package-source.ts';
+import { refusalOf } from '../downloads/transfer/reach.ts';
+import { parseSource, type Source } from '../downloads/transfer/source-url.ts';
+
+/** A document of a catalogue: a path of the node, or an https URL. @throws AppError */
+export type FetchSmall = (source: string, maxBytes: number, signal: AbortSignal) => Promise<Buffer>;
+
+export interface FetchSmallOptions {
+  readonly limits: () => Promise<DownloadLimits>;
+  readonly netrcFile: string;
+}
+
+/** @throws AppError IMAGE_SOURCE: what says what is right comes over https, or from this node */
+export function parseCatalogueSource(text: string): Source {
+  const source = parseSource(text);
+  const shown = text.slice(0, 300).replace(/\/\/[^/]*@/, '//');
+  const refuse = (why: string, hint: string): AppError =>
+    new AppError('IMAGE_SOURCE', `the catalogue '${shown}' ${why}`, { hint });
+  if (source === undefined)
+    throw refuse('is neither an absolute path nor a URL', 'write /srv/images.yaml or https://…');
+  if (source.kind === 'path') return source;
+  const { url } = source;
+  if (url.protocol !== 'https:')
+    throw refuse(
+      'is not asked over https: whoever is in between would say what the right images are',
+      'use https; gnt-cluster modify --image-ca @FILE trusts an authority of your own',
+    );
+  if (url.username + url.password !== '')
+    throw refuse('has a login in it', "write it into the file netrc of the node's settings");
+  const refusal = refusalOf(url);
+  if (refusal !== undefined) throw refuse(`is refused: ${refusal}`, 'give another host');
+  return source;
+}
+
+export function createFetchSmall({ limits, netrcFile }: FetchSmallOptions): FetchSmall {
+  return async (text, maxBytes, signal) => {
+    const source = parseCatalogueSource(text);
+    try {
+      const { stream } = await openBytes(source, { signal, netrcFile, limits: await limits() });
+      try {
+        return await collect(stream, maxBytes);
+      } finally {
+        stream.destroy();
+      }
+    } catch (error) {
+      if (error instanceof TooLong)
+        throw new AppError('CATALOGUE_INVALID', `${text} has ${error.message}`, {
+          hint: 'check that it is what was meant',
+          cause: error,
+        });
+      if (!isAppError(error, 'PACKAGE_DOWNLOAD')) throw error;
+      const message = error.message.replace(/^personalization package /, '');
+      throw new AppError('DOWNLOAD_FAILED', message, {
+        details: { source: text },
+        ...{ ...(error.hint !== undefined && { hint: error.hint }), cause: error },
+      });
+    }
+  };
+}

@@ -1,0 +1,53 @@
+import { BUILT_IN, type CatalogueEntry } from '#shared/contract/image-catalogue.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+import type { ImportedImage } from './catalogue-file.ts';
+
+/** An image that has a name, and where the name is from. */
+export type NamedImage =
+  | { readonly catalogue: string; readonly kind: 'entry'; readonly entry: CatalogueEntry }
+  | { readonly catalogue: string; readonly kind: 'imported'; readonly image: ImportedImage };
+
+export function namesOf(named: NamedImage): readonly string[] {
+  return named.kind === 'imported'
+    ? [named.image.name]
+    : [named.entry.name, ...named.entry.aliases];
+}
+
+/**
+ * The image that a name means: what was imported before what is built in, and that before what other
+ * catalogues say, none of which takes a name away from these. `CATALOGUE:NAME` asks that one alone.
+ * @param all in this order
+ * @throws AppError IMAGE_NOT_FOUND, or CONFLICT when several added catalogues have the name
+ */
+export function findImage(reference: string, all: readonly NamedImage[]): NamedImage {
+  const at = reference.indexOf(':');
+  const catalogue = at === -1 ? null : reference.slice(0, at);
+  const name = reference.slice(at + 1);
+  const within = all.filter((each) => catalogue === null || each.catalogue === catalogue);
+  // A name of its own counts more than one that is an alias of another image.
+  const found = [
+    ...within.filter((each) => namesOf(each)[0] === name),
+    ...within.filter((each) => namesOf(each).slice(1).includes(name)),
+  ];
+  const first =
+    found.find(({ kind }) => kind === 'imported') ??
+    found.find((each) => each.catalogue === BUILT_IN) ??
+    found[0];
+  if (first === undefined) throw notFound(reference, within);
+  if (first.kind === 'imported' || first.catalogue === BUILT_IN) return first;
+  const other = found.find((each) => each.catalogue !== first.catalogue);
+  if (other === undefined) return first;
+  throw new AppError(
+    'CONFLICT',
+    `the image '${name}' is in the catalogues ${first.catalogue} and ${other.catalogue}`,
+    { hint: `say which: ${first.catalogue}:${name} or ${other.catalogue}:${name}` },
+  );
+}
+
+function notFound(reference: string, within: readonly NamedImage[]): AppError {
+  const near = suggest(reference, within.flatMap(namesOf));
+  return new AppError('IMAGE_NOT_FOUND', `there is no image '${reference}'`, {
+    hint: `${near === null ? '' : `did you mean ${near}? `}gnt-image list shows those that there are; a file needs its whole path`,
+  });
+}

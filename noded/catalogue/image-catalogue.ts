@@ -1,0 +1,309 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import {
+  BUILT_IN,
+  type CatalogueEntry,
+  type CatalogueInfo,
+  type ImageInfo,
+  IMPORTED,
+  type ImportImage,
+  type ResolvedImage,
+} from '#shared/contract/image-catalogue.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import { parseChecksum } from '../images/digest.ts';
+import type { ImageCache } from '../images/image-cache.ts';
+import { askPublisher, type PublisherOptions } from './ask-publisher.ts';
+import { builtInImages, type Machine } from './built-in.ts';
+import {
+  type Catalogues,
+  type ImportedImage,
+  loadCatalogues,
+  saveCatalogues,
+} from './catalogue-file.ts';
+import { findImage, type NamedImage, namesOf } from './find-image.ts';
+import { createImportedImages } from './imported-images.ts';
+import { type CatalogueContent, readCatalogue } from './read-source.ts';
+
+/** Images by name, as this node knows them. Changes wait for each other. */
+export interface ImageCatalogue {
+  list(): Promise<ImageInfo[]>;
+  catalogues(): Promise<CatalogueInfo[]>;
+  /**
+   * What a name stands for now, with a checksum: the publisher is asked where the catalogue has none.
+   * Where it cannot be reached, what it said last counts as long as that image is cached.
+   * @throws AppError IMAGE_NOT_FOUND, CONFLICT, DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID
+   */
+  resolve(reference: string, signal: AbortSignal): Promise<ResolvedImage>;
+  import(request: ImportImage, signal: AbortSignal): Promise<void>;
+  /** Reads it, and keeps it when it can be read. @throws AppError CONFLICT, CATALOGUE_INVALID */
+  add(name: string, source: string, signal: AbortSignal): Promise<void>;
+  /** Each of these anew; one that cannot be read stays as it was. @throws AppError */
+  update(names: readonly string[], signal: AbortSignal): Promise<void>;
+  /** An imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
+  remove(name: string): Promise<void>;
+}
+
+export interface ImageCatalogueOptions extends PublisherOptions {
+  readonly file: string;
+  readonly importedDir: string;
+  readonly images: Pick<ImageCache, 'holds'>;
+  readonly machine: Machine;
+  readonly clock: Clock;
+}
+
+const MAX_CATALOGUES = 32;
+const MAX_IMPORTED = 1000;
+
+export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatalogue {
+  const { file, images, machine, clock } = options;
+  const imported = createImportedImages(options.importedDir);
+  const turns = new SerialQueue<'change'>();
+  const builtIn = builtInImages(machine);
+  let opening: Promise<Catalogues> | undefined;
+
+  const load = (): Promise<Catalogues> => {
+    opening ??= loadCatalogues(file).catch((error: unknown) => {
+      opening = undefined;
+      throw error;
+    });
+    return opening;
+  };
+  const sweep = ({ imported: kept }: Catalogues): Promise<void> =>
+    imported.keepOnly(new Set(kept.map(({ sha256 }) => sha256)));
+  /** One after the other; what is written is what counts. */
+  const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
+    turns.run('change', async () => {
+      const next = await make(await load());
+      await saveCatalogues(file, next);
+      opening = Promise.resolve(next);
+      await sweep(next);
+    });
+  const read = (source: string, signal: AbortSignal): Promise<CatalogueContent> =>
+    readCatalogue(source, {
+      ...{ fetchSmall: options.fetchSmall, firstUid: options.gpgv.users.first, machine, signal },
+    });
+  const all = ({ imported: own, catalogues }: Catalogues): NamedImage[] => [
+    ...own.map((image) => ({ catalogue: IMPORTED, kind: 'imported' as const, image })),
+    ...builtIn.map((entry) => ({ catalogue: BUILT_IN, kind: 'entry' as const, entry })),
+    ...catalogues.flatMap(({ name, entries }) =>
+      entries.map((entry) => ({ catalogue: name, kind: 'entry' as const, entry })),
+    ),
+  ];
+
+  return {
+    async list() {
+      const now = await load();
+      const named = all(now);
+      const first = new Map<string, NamedImage>();
+      for (const each of named) {
+        const [name = ''] = namesOf(each);
+        if (!first.has(name)) first.set(name, each);
+      }
+      return Promise.all(
+        named.map(async (each) => ({
+          ...describe(each, now, imported.pathOf),
+          isCached: each.kind === 'imported' || (await isCached(each.entry, now, images)),
+          isShadowed: first.get(namesOf(each)[0] ?? '') !== each,
+        })),
+      );
+    },
+    async catalogues() {
+      return [
+        {
+          ...{ name: BUILT_IN, source: 'comes with gnt-noded', refused: 0, updatedAtMs: null },
+          images: builtIn.length,
+        },
+        ...(await load()).catalogues.map(({ name, source, entries, refused, updatedAtMs }) => ({
+          ...{ name, source, images: entries.length, refused, updatedAtMs },
+        })),
+      ];
+    },
+    async resolve(reference, signal) {
+      const now = await load();
+      const named = findImage(reference, all(now));
+      const { name, catalogue, source, user, minDiskBytes, format, cloudInit, verified } = describe(
+        named,
+        now,
+        imported.pathOf,
+      );
+      const facts = { name, catalogue, source, user, minDiskBytes, format, cloudInit };
+      const fixed =
+        named.kind === 'imported' ? `sha256:${named.image.sha256}` : named.entry.checksum;
+      if (fixed !== null || named.kind === 'imported')
+        return { ...facts, checksum: fixed ?? '', verified, isOffline: false };
+      const { entry } = named;
+      if (entry.checksums === null) throw new Error('an entry without a checksum was let in');
+      try {
+        const published = await askPublisher(
+          { ...entry, checksums: entry.checksums },
+          options,
+          signal,
+        );
+        await change((before) => ({
+          ...before,
+          known: withoutStrangers({ ...before.known, [entry.url]: published }, all(before)),
+        }));
+        const by = published.isSigned ? 'signature' : 'https';
+        return { ...facts, checksum: published.checksum, verified: by, isOffline: false };
+      } catch (error) {
+        signal.throwIfAborted();
+        const known = now.known[entry.url];
+        const isAway = isAppError(error, 'DOWNLOAD_FAILED');
+        if (!isAway || known === undefined || !(await images.holds(known.checksum))) throw error;
+        return { ...facts, checksum: known.checksum, verified, isOffline: true };
+      }
+    },
+    import: ({ name, path, checksum, ...facts }, signal) =>
+      change(async (now) => {
+        refuseTaken(name, now.catalogues, 'catalogue');
+        const others = now.imported.filter((image) => image.name !== name);
+        if (others.length >= MAX_IMPORTED) throw tooMany('imported images', MAX_IMPORTED);
+        const wanted = checksum === undefined ? null : parseChecksum(checksum);
+        const taken = await imported.take(path, wanted, signal);
+        const image: ImportedImage = {
+          ...{ name, ...taken, title: facts.title ?? '', user: facts.user ?? null },
+          ...{ minDiskBytes: facts.minDiskBytes ?? null, format: facts.format ?? 'auto' },
+          importedAtMs: clock.now(),
+        };
+        return { ...now, imported: [...others, image] };
+      }),
+    async add(name, source, signal) {
+      if (name === BUILT_IN || name === IMPORTED)
+        throw new AppError('CONFLICT', `'${name}' is the name of a catalogue that is there`, {
+          hint: 'choose another name',
+        });
+      const requireFree = (now: Catalogues): void => {
+        refuseTaken(name, now.imported, 'imported image');
+        refuseTaken(name, now.catalogues, 'catalogue');
+        if (now.catalogues.length >= MAX_CATALOGUES) throw tooMany('catalogues', MAX_CATALOGUES);
+      };
+      requireFree(await load());
+      // Nobody else waits for a stranger's server.
+      const content = await read(source, signal);
+      if (content.entries.length === 0) throw useless(source, machine, content);
+      await change((now) => {
+        requireFree(now);
+        const fresh = { name, source, updatedAtMs: clock.now(), ...whole(content) };
+        return { ...now, catalogues: [...now.catalogues, fresh] };
+      });
+    },
+    async update(names, signal) {
+      const { catalogues } = await load();
+      const unknown = names.find((name) => !catalogues.some((each) => each.name === name));
+      if (unknown !== undefined) throw noCatalogue(unknown);
+      const fresh = new Map<string, CatalogueContent>();
+      for (const { name, source } of catalogues) {
+        if (names.length > 0 && !names.includes(name)) continue;
+        const content = await read(source, signal);
+        if (content.entries.length === 0) throw useless(source, machine, content);
+        fresh.set(name, content);
+      }
+      await change((now) => ({
+        ...now,
+        catalogues: now.catalogues.map((each) => {
+          const content = fresh.get(each.name);
+          if (content === undefined) return each;
+          return { ...each, updatedAtMs: clock.now(), ...whole(content) };
+        }),
+      }));
+    },
+    remove: (name) =>
+      change((now) => {
+        const isNamed = (each: { readonly name: string }): boolean => each.name === name;
+        if (!now.imported.some(isNamed) && !now.catalogues.some(isNamed)) throw noCatalogue(name);
+        return {
+          ...now,
+          imported: now.imported.filter((each) => !isNamed(each)),
+          catalogues: now.catalogues.filter((each) => !isNamed(each)),
+        };
+      }),
+  };
+}
+
+function useless(source: string, machine: Machine, { refused }: CatalogueContent): AppError {
+  return new AppError(
+    'CATALOGUE_INVALID',
+    `the catalogue ${source} has no image for ${machine} that can be used, and ${refused} that cannot`,
+    { hint: 'each image needs a name, a url and a checksum: see gnt-image add --help' },
+  );
+}
+
+function whole({ entries, refused }: CatalogueContent): {
+  entries: CatalogueEntry[];
+  refused: number;
+} {
+  return { entries: [...entries], refused };
+}
+
+async function isCached(
+  { url, checksum }: CatalogueEntry,
+  { known }: Catalogues,
+  images: Pick<ImageCache, 'holds'>,
+): Promise<boolean> {
+  const wanted = checksum ?? known[url]?.checksum;
+  return wanted !== undefined && (await images.holds(wanted));
+}
+
+type Described = Omit<ImageInfo, 'isCached' | 'isShadowed'>;
+
+function describe(
+  named: NamedImage,
+  { known }: Catalogues,
+  pathOf: (sha256: string) => string,
+): Described {
+  const { catalogue } = named;
+  if (named.kind === 'imported') {
+    const { name, sha256, title, user, minDiskBytes, format } = named.image;
+    return {
+      ...{ name, catalogue, aliases: [], title, user, minDiskBytes, cloudInit: null },
+      format: format as ImageInfo['format'], // as it was imported, which was validated
+      ...{ source: pathOf(sha256), checksum: `sha256:${sha256}`, checksums: null },
+      verified: 'import',
+    };
+  }
+  const { name, aliases, title, user, minDiskBytes, format, cloudInit, url } = named.entry;
+  const { checksum, checksums } = named.entry;
+  const last = known[url];
+  const ofList = last?.isSigned === true ? 'signature' : 'https';
+  return {
+    ...{ name, catalogue, aliases: [...aliases], title, user, minDiskBytes, cloudInit, format },
+    ...{ source: url, checksum: checksum ?? last?.checksum ?? null, checksums },
+    verified: checksum === null ? ofList : 'catalogue',
+  };
+}
+
+/** What no catalogue names any more is forgotten. */
+function withoutStrangers(
+  known: Catalogues['known'],
+  all: readonly NamedImage[],
+): Catalogues['known'] {
+  const urls = new Set(all.flatMap((each) => (each.kind === 'entry' ? [each.entry.url] : [])));
+  return Object.fromEntries(Object.entries(known).filter(([url]) => urls.has(url)));
+}
+
+function refuseTaken(
+  name: string,
+  taken: readonly { readonly name: string }[],
+  what: string,
+): void {
+  if (!taken.some((each) => each.name === name)) return;
+  throw new AppError('CONFLICT', `there is a ${what} '${name}' already`, {
+    hint: `choose another name, or gnt-image remove ${name}`,
+  });
+}
+
+function tooMany(what: string, most: number): AppError {
+  return new AppError('CONFLICT', `there are ${most} ${what} already`, {
+    hint: 'gnt-image remove those that are not needed any more',
+  });
+}
+
+function noCatalogue(name: string): AppError {
+  return new AppError(
+    'IMAGE_NOT_FOUND',
+    `neither an added catalogue nor an imported image is called '${name}'`,
+    {
+      hint: 'gnt-image catalogues, and gnt-image list, show those that there are',
+    },
+  );
+}

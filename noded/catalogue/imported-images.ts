@@ -1,0 +1,85 @@
+import { constants } from 'node:fs';
+import { copyFile, mkdir, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
+import { syncPath } from '#shared/files/durable.ts';
+import { type Checksum, checksumMismatch, digestFile } from '../images/digest.ts';
+import { openLocalImage } from '../images/local-image.ts';
+
+/** Free space that an import leaves to others. */
+const RESERVE_BYTES = 256 * 1024 ** 2;
+
+/** Images that were imported: a file each, by the SHA-256 of its content, which nothing evicts. */
+export interface ImportedImages {
+  /**
+   * Takes a copy of a file of this node, on a file system that can without taking room.
+   * @throws AppError IMAGE_*, DISK_SPACE, DISK_FULL
+   */
+  take(
+    path: string,
+    checksum: Checksum | null,
+    signal: AbortSignal,
+  ): Promise<{ readonly sha256: string; readonly sizeBytes: number }>;
+  readonly pathOf: (sha256: string) => string;
+  /** Removes all but these: what is not wanted any more, and what a killed daemon left. */
+  keepOnly(sha256s: ReadonlySet<string>): Promise<void>;
+}
+
+export function createImportedImages(dir: string): ImportedImages {
+  const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
+  return {
+    pathOf,
+    async take(path, checksum, signal) {
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      const half = join(dir, 'half');
+      const image = await openLocalImage(path);
+      try {
+        await requireRoom(dir, image.sizeBytes);
+        await rm(half, { force: true });
+        await copyFile(image.path, half, constants.COPYFILE_FICLONE);
+        await image.verifyUnchanged();
+        const copy = { path: half, sizeBytes: image.sizeBytes };
+        const sha256 = await digestFile(copy, 'sha256', { signal });
+        await requireChecksum(copy, sha256, checksum, path, signal);
+        await syncPath(half);
+        await rename(half, pathOf(sha256));
+        await syncPath(dir);
+        return { sha256, sizeBytes: image.sizeBytes };
+      } catch (error) {
+        await rm(half, { force: true });
+        throw nameDiskFull(error);
+      } finally {
+        image.release();
+      }
+    },
+    async keepOnly(sha256s) {
+      const wanted = new Set([...sha256s].map((sha256) => `sha256-${sha256}`));
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      for (const name of await readdir(dir))
+        if (!wanted.has(name)) await rm(join(dir, name), { force: true });
+    },
+  };
+}
+
+async function requireRoom(dir: string, sizeBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(dir);
+  if (bavail * bsize >= sizeBytes + RESERVE_BYTES) return;
+  throw new AppError('DISK_SPACE', `${dir} has no room for an image of ${sizeBytes} bytes`, {
+    details: { freeBytes: bavail * bsize, sizeBytes },
+    hint: 'free space there; gnt-image remove takes back what was imported',
+  });
+}
+
+async function requireChecksum(
+  copy: { readonly path: string; readonly sizeBytes: number },
+  sha256: string,
+  checksum: Checksum | null,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (checksum === null) return;
+  const actual =
+    checksum.algorithm === 'sha256' ? sha256 : await digestFile(copy, 'sha512', { signal });
+  if (actual !== checksum.hex) throw checksumMismatch(path, checksum, actual);
+}

@@ -1,0 +1,25 @@
+/**
+ * The checksum of one file in a list that a publisher gives out, as sha256sum and sha512sum write it
+ * (`HEX  NAME`, `HEX *NAME`) or with the algorithm in front (`SHA256 (NAME) = HEX`). The strongest
+ * where there are several. Pure.
+ * @returns `sha256:HEX` or `sha512:HEX`; undefined when the file is not in it, or twice with
+ * different ones
+ */
+export function findPublishedChecksum(list: string, fileName: string): string | undefined {
+  const found = list.split(/\r?\n/).flatMap((line) => {
+    const [, hex, name] = /^([0-9a-fA-F]{64,128})\s+\*?(?:\.\/)?(\S+)$/.exec(line) ?? [];
+    if (hex !== undefined && name === fileName) return named(hex);
+    const [, tagged, value] = /^(?:SHA256|SHA512) \((\S+)\) = ([0-9a-fA-F]+)$/.exec(line) ?? [];
+    return value !== undefined && tagged === fileName ? named(value) : [];
+  });
+  const strongest = found.some((one) => one.startsWith('sha512:')) ? 'sha512:' : 'sha256:';
+  const [first, ...others] = new Set(found.filter((one) => one.startsWith(strongest)));
+  return others.length === 0 ? first : undefined;
+}
+
+const ALGORITHMS: Readonly<Record<number, string>> = { 64: 'sha256', 128: 'sha512' };
+
+function named(hex: string): string[] {
+  const algorithm = ALGORITHMS[hex.length];
+  return algorithm === undefined ? [] : [`${algorithm}:${hex.toLowerCase()}`];
+}

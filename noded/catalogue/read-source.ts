@@ -1,0 +1,139 @@
+import { isAbsolute } from 'node:path';
+import {
+  type CatalogueEntry,
+  catalogueEntry,
+  type CatalogueVerdict,
+  catalogueVerdict,
+} from '#shared/contract/image-catalogue.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { askPowerless } from '#shared/powerless/ask-powerless.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { type FetchSmall, parseCatalogueSource } from './fetch-small.ts';
+
+export interface CatalogueContent {
+  readonly entries: readonly CatalogueEntry[];
+  /** How many were passed over. */
+  readonly refused: number;
+}
+
+export interface ReadSourceOptions {
+  readonly fetchSmall: FetchSmall;
+  readonly firstUid: number;
+  readonly machine: string;
+  readonly signal: AbortSignal;
+}
+
+/** Those of Ubuntu and incus have a few MiB. */
+const MAX_DOCUMENT_BYTES = 16 * MIB;
+/** What one catalogue may keep in the daemon's memory. */
+const MAX_IMAGES = 5000;
+const STREAMS = /\.(json|ya?ml)$/i;
+
+/**
+ * All that a catalogue holds: a file of the node or an https URL, whose documents are a stranger's
+ * and are taken apart by a program without power.
+ * @param source a document (.json, .yaml, .yml), or the root of simplestreams
+ * @throws AppError CATALOGUE_INVALID, IMAGE_SOURCE, PACKAGE_DOWNLOAD
+ */
+export async function readCatalogue(
+  source: string,
+  options: ReadSourceOptions,
+): Promise<CatalogueContent> {
+  parseCatalogueSource(source);
+  const isStream = !isAbsolute(source) && !STREAMS.test(new URL(source).pathname);
+  const document = isStream ? below(rootOf(source), 'streams/v1/index.json') : source;
+  const first = await ask(document, options);
+  if (first.verdict === 'entries') return judgeAll(first, document);
+  const root = document.slice(0, -'streams/v1/index.json'.length);
+  if (isAbsolute(document) || !document.endsWith('/streams/v1/index.json'))
+    throw invalid(source, 'an index of simplestreams belongs at …/streams/v1/index.json');
+  const all: CatalogueContent[] = [];
+  for (const path of first.paths) {
+    const products = below(root, path);
+    const verdict = await ask(products, options);
+    if (verdict.verdict === 'index') throw invalid(products, 'an index in an index');
+    all.push(judgeAll(verdict, products, root));
+    if (all.reduce((sum, { entries }) => sum + entries.length, 0) > MAX_IMAGES)
+      throw invalid(source, `it has more than ${MAX_IMAGES} images`);
+  }
+  return {
+    entries: all.flatMap(({ entries }) => entries),
+    refused: all.reduce((sum, { refused }) => sum + refused, 0),
+  };
+}
+
+type Understood = Exclude<CatalogueVerdict, { verdict: 'refused' }>;
+
+async function ask(
+  document: string,
+  { fetchSmall, firstUid, machine, signal }: ReadSourceOptions,
+): Promise<Understood> {
+  const bytes = await fetchSmall(document, MAX_DOCUMENT_BYTES, signal);
+  const question = JSON.stringify({ text: bytes.toString('utf8'), machine });
+  let answer: string;
+  try {
+    answer = await askPowerless('noded/read-catalogue', question, { firstUid, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw invalid(document, 'the program that reads catalogues did not get through it', error);
+  }
+  const verdict = catalogueVerdict.safeParse(parseJson(answer));
+  if (!verdict.success) throw invalid(document, 'it holds more than an answer may');
+  if (verdict.data.verdict === 'refused') throw invalid(document, verdict.data.message);
+  return verdict.data;
+}
+
+function judgeAll(
+  { entries, isStream }: Extract<Understood, { verdict: 'entries' }>,
+  document: string,
+  root?: string,
+): CatalogueContent {
+  const base = isStream ? (root ?? document.replace(/streams\/v1\/[^/]*$/, '')) : document;
+  const judged = entries.map((given) => judge(given, base, isStream));
+  const good = judged.filter((entry) => entry !== undefined);
+  return { entries: good, refused: judged.length - good.length };
+}
+
+/** Undefined for what is no entry, or leads where its catalogue may not lead. */
+function judge(
+  given: Readonly<Record<string, unknown>>,
+  base: string,
+  isStream: boolean,
+): CatalogueEntry | undefined {
+  const isLocal = isAbsolute(base);
+  const whole = { ...given };
+  for (const key of ['url', 'checksums', 'signature']) {
+    const text = whole[key];
+    if (typeof text !== 'string' || isLocal) continue;
+    whole[key] = URL.parse(text, base)?.href;
+  }
+  const parsed = catalogueEntry.safeParse(whole);
+  if (!parsed.success) return undefined;
+  const { url, keyring } = parsed.data;
+  if (isLocal) return parsed.data;
+  // A stranger names no file of this node, and streams nothing outside of themselves.
+  if (keyring !== null || (isStream && !url.startsWith(base))) return undefined;
+  return parsed.data;
+}
+
+function rootOf(source: string): string {
+  return source.endsWith('/') ? source : `${source}/`;
+}
+
+/** @throws AppError CATALOGUE_INVALID when it is not below the root */
+function below(root: string, path: string): string {
+  const url = URL.parse(path, root)?.href;
+  if (url === undefined || !url.startsWith(root))
+    throw invalid(root, `it leads out of itself, to '${path.slice(0, 200)}'`);
+  return url;
+}
+
+function invalid(source: string, why: string, cause?: unknown): AppError {
+  const reason = cause === undefined ? why : `${why} (${messageOf(cause).slice(0, 200)})`;
+  return new AppError('CATALOGUE_INVALID', `the catalogue ${source} cannot be used: ${reason}`, {
+    details: { source },
+    hint: 'see gnt-image add --help for what a catalogue is',
+    cause,
+  });
+}

@@ -1,0 +1,146 @@
+import { text } from 'node:stream/consumers';
+import type { CatalogueQuestion, CatalogueVerdict } from '#shared/contract/image-catalogue.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
+
+/**
+ * Reads a catalogue of images: a CatalogueQuestion on the standard input, a CatalogueVerdict on the
+ * standard output. It is run without any right (shared/powerless/ask-powerless.ts), since catalogues
+ * are a stranger's. What it says is judged by the daemon, entry for entry.
+ */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Kinds of files in simplestreams that are a whole disk, the best first. */
+const DISK_TYPES = ['disk1.img', 'disk-kvm.img', 'disk.img', 'disk.qcow2', 'qcow2'];
+const MAX_ENTRIES = 5000;
+const MAX_PATHS = 64;
+
+function read({ text: document, machine }: CatalogueQuestion): CatalogueVerdict {
+  const value = parse(document);
+  if ('problem' in value) return { verdict: 'refused', message: value.problem };
+  const root = fieldsOf(value.parsed);
+  switch (root['format']) {
+    case 'index:1.0':
+      return { verdict: 'index', paths: pathsOf(root).slice(0, MAX_PATHS) };
+    case 'products:1.0':
+      return limited(productsOf(root, machine), true);
+    default: {
+      const { images } = root;
+      if (Array.isArray(images))
+        return limited(
+          images.map((image: unknown) => entryOf(fieldsOf(image))),
+          false,
+        );
+      const message =
+        'it is neither simplestreams (index:1.0, products:1.0) nor a document with a list of images';
+      return { verdict: 'refused', message };
+    }
+  }
+}
+
+function limited(entries: readonly Fields[], isStream: boolean): CatalogueVerdict {
+  return entries.length > MAX_ENTRIES
+    ? { verdict: 'refused', message: `it has more than ${MAX_ENTRIES} images` }
+    : { verdict: 'entries', entries: [...entries], isStream };
+}
+
+function parse(document: string): { parsed: unknown } | { problem: string } {
+  // JSON is YAML, but YAML's reader takes long for what is as large as streams are.
+  if (/^\s*\{/.test(document)) {
+    try {
+      return { parsed: JSON.parse(document) };
+    } catch {
+      // YAML may begin so, too.
+    }
+  }
+  const yaml = readYaml(document);
+  if ('problem' in yaml) return { problem: yaml.problem.reason };
+  try {
+    return { parsed: yaml.document.toJS({ maxAliasCount: 100 }) };
+  } catch {
+    return { problem: 'its aliases are too many' };
+  }
+}
+
+/** As an operator writes it: the words of the command's options, sizes with a unit. */
+function entryOf(given: Fields): Fields {
+  const { min_disk: minDisk, cloud_init: cloudInit, ...entry } = given;
+  return {
+    ...entry,
+    ...(minDisk !== undefined && { minDiskBytes: sizeOf(minDisk) }),
+    ...(cloudInit !== undefined && { cloudInit: wordOf(cloudInit) }),
+  };
+}
+
+/** In bytes; what is no size stays as it is, and is refused by the daemon. */
+function sizeOf(given: unknown): unknown {
+  const match = /^(\d{1,7})\s*([MGT])i?B?$/i.exec(wordOf(given));
+  if (match === null) return given;
+  const power = { m: 2, g: 3, t: 4 }[(match[2] ?? '').toLowerCase()] ?? 0;
+  return Number(match[1]) * 1024 ** power;
+}
+
+function pathsOf(root: Fields): string[] {
+  return Object.values(fieldsOf(root['index']))
+    .map(fieldsOf)
+    .filter(({ datatype }) => datatype === 'image-downloads' || datatype === undefined)
+    .flatMap(({ path }) => (typeof path === 'string' ? [path] : []));
+}
+
+function productsOf(root: Fields, machine: string): Fields[] {
+  return Object.values(fieldsOf(root['products']))
+    .map(fieldsOf)
+    .filter((product) => [machine, OTHER_WORDS[machine]].includes(wordOf(product['arch'])))
+    .map(productOf)
+    .filter((entry) => entry !== undefined);
+}
+
+const OTHER_WORDS: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' };
+
+/** The newest version that has a disk with its SHA-256. */
+function productOf(product: Fields): Fields | undefined {
+  const [name, ...aliases] = namesOf(product);
+  const versions = Object.entries(fieldsOf(product['versions'])).toSorted(([a], [b]) =>
+    a < b ? 1 : -1,
+  );
+  for (const [, version] of versions) {
+    const items = Object.values(fieldsOf(fieldsOf(version)['items'])).map(fieldsOf);
+    const disk = DISK_TYPES.map((type) =>
+      items.find(({ ftype, sha256 }) => ftype === type && sha256 !== undefined),
+    ).find((item) => item !== undefined);
+    if (disk === undefined) continue;
+    const title = [product['os'], product['release_title'] ?? product['release']]
+      .filter((word) => typeof word === 'string')
+      .join(' ');
+    return {
+      name,
+      aliases,
+      title,
+      url: disk['path'],
+      checksum: `sha256:${wordOf(disk['sha256'])}`,
+    };
+  }
+  return undefined;
+}
+
+/** `debian/12`; Ubuntu's aliases are without the word in front. */
+function namesOf(product: Fields): string[] {
+  const os = wordOf(product['os']).toLowerCase();
+  const words = [...wordOf(product['aliases']).split(','), wordOf(product['version'])];
+  const names = words
+    .map((word) => word.trim().toLowerCase())
+    .filter(Boolean)
+    .map((word) => (word.includes('/') ? word : `${os}/${word}`));
+  return [...new Set(names)].slice(0, 32);
+}
+
+function wordOf(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+function fieldsOf(value: unknown): Fields {
+  const isFields = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isFields ? (value as Fields) : {};
+}
+
+const question = JSON.parse(await text(process.stdin)) as CatalogueQuestion; // the daemon's own
+process.stdout.write(JSON.stringify(read(question)));

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createImageCatalogue } from '../../../noded/catalogue/image-catalogue.ts';
+import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
+import { fails } from '../images/image-cache-lab.ts';
+
+/** Documents are read for real, by the program without power; the network is a table. */
+const CHECKSUM = `sha256:${'a'.repeat(64)}`;
+const OTHER = 'b'.repeat(64);
+const { signal } = new AbortController();
+const signatures = join(import.meta.dirname, '../../../fixtures/signatures');
+let top = '';
+before(async () => {
+  top = await mkdtemp(join(tmpdir(), 'gnt-catalogue-'));
+});
+after(() => rm(top, { recursive: true }));
+
+type Web = Record<string, string | Buffer>;
+
+async function newCatalogue(web: Web, cached: ReadonlySet<string> = new Set()) {
+  const dir = await mkdtemp(join(top, 'node-'));
+  const open = () =>
+    createImageCatalogue({
+      ...{ file: join(dir, 'catalogues.json'), importedDir: join(dir, 'imported') },
+      images: { holds: (checksum) => Promise.resolve(cached.has(checksum)) },
+      fetchSmall: (source, maxBytes) => {
+        const found = web[source];
+        if (found === undefined) throw new AppError('DOWNLOAD_FAILED', `no ${source}`);
+        const bytes = Buffer.from(found);
+        if (bytes.length > maxBytes) throw new AppError('CATALOGUE_INVALID', 'too long');
+        return Promise.resolve(bytes);
+      },
+      gpgv: { users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID), dir: join(dir, 'run') },
+      ...{ machine: 'amd64', clock: systemClock },
+    });
+  return { catalogue: open(), open, dir };
+}
+
+const SITE = 'https://site.example/images.yaml';
+const names = async (catalogue: ReturnType<typeof createImageCatalogue>, of: string) =>
+  (await catalogue.list()).flatMap(({ catalogue: from, name }) => (from === of ? [name] : []));
+
+test("an operator's document is read with places relative to it, and kept over a restart", async () => {
+  const web: Web = {
+    [SITE]: `images:
+  - {name: site/base, aliases: [base], url: img/base.qcow2, checksums: SUMS, user: admin, min_disk: 4G, cloud_init: 23.4}
+  - {name: site/fixed, url: "http://plain.example/x.raw", checksum: "${CHECKSUM}"}
+`,
+    'https://site.example/SUMS': `${OTHER}  base.qcow2\n`,
+  };
+  const { catalogue, open } = await newCatalogue(web);
+  await catalogue.add('site', SITE, signal);
+  const base = await open().resolve('base', signal);
+  assert.deepEqual(base, {
+    ...{ name: 'site/base', catalogue: 'site', source: 'https://site.example/img/base.qcow2' },
+    ...{ checksum: `sha256:${OTHER}`, user: 'admin', minDiskBytes: 4 * 1024 ** 3 },
+    ...{ format: 'auto', cloudInit: '23.4', verified: 'https', isOffline: false },
+  });
+  assert.equal((await open().resolve('site/fixed', signal)).checksum, CHECKSUM);
+  await assert.rejects(catalogue.add('site', SITE, signal), fails('CONFLICT', /already/));
+  web[SITE] = `images: [{name: site/new, url: n.raw, checksum: "${CHECKSUM}"}]`;
+  await catalogue.update([], signal);
+  assert.deepEqual(await names(catalogue, 'site'), ['site/new']);
+  delete web[SITE];
+  await assert.rejects(catalogue.update(['site'], signal), fails('DOWNLOAD_FAILED', /no https/));
+  assert.deepEqual(await names(open(), 'site'), ['site/new']);
+  await catalogue.remove('site');
+  await assert.rejects(open().resolve('site/new', signal), fails('IMAGE_NOT_FOUND', /site\/new/));
+});
+
+test('the checksum that a publisher gave last counts without a network while that image is cached', async () => {
+  const list = 'https://site.example/SUMS';
+  const web: Web = {
+    [SITE]: 'images: [{name: site/base, url: base.qcow2, checksums: SUMS}]',
+    [list]: `${OTHER}  base.qcow2\n`,
+  };
+  const cached = new Set<string>();
+  const { catalogue } = await newCatalogue(web, cached);
+  await catalogue.add('site', SITE, signal);
+  await catalogue.resolve('site/base', signal);
+  delete web[list];
+  await assert.rejects(catalogue.resolve('site/base', signal), fails('DOWNLOAD_FAILED', /SUMS/));
+  cached.add(`sha256:${OTHER}`);
+  const offline = await catalogue.resolve('site/base', signal);
+  assert.deepEqual([offline.isOffline, offline.checksum], [true, `sha256:${OTHER}`]);
+  // What is there and wrong is no missing network.
+  web[list] = `${OTHER}  another.qcow2\n`;
+  await assert.rejects(
+    catalogue.resolve('site/base', signal),
+    fails('CATALOGUE_INVALID', /no checksum of 'base.qcow2'/),
+  );
+});
+
+test('a list whose signature is of another content says nothing', async () => {
+  const list = 'https://site.example/content';
+  const signature = 'https://site.example/content.asc';
+  const web: Web = {
+    [list]: await readFile(join(signatures, 'content')),
+    [signature]: await readFile(join(signatures, 'release.asc')),
+  };
+  const { catalogue, dir } = await newCatalogue(web);
+  const file = join(dir, 'images.json');
+  const key = join(signatures, 'release.key.asc');
+  const entry = { name: 'x', url: 'https://site.example/x', checksums: list, signature };
+  web[file] = JSON.stringify({ images: [{ ...entry, keyring: key }] });
+  await catalogue.add('site', file, signal);
+  // It is signed, and has no checksum in it.
+  await assert.rejects(catalogue.resolve('x', signal), fails('CATALOGUE_INVALID', /no checksum/));
+  web[list] = `${OTHER}  x\n`;
+  await assert.rejects(catalogue.resolve('x', signal), fails('SIGNATURE_INVALID', /content.asc/));
+});
+
+const stream = (path: unknown, more: object = {}) => ({
+  format: 'products:1.0',
+  products: {
+    'd:12:amd64': {
+      ...{ arch: 'amd64', os: 'Debian', release_title: '12', aliases: 'debian/12/cloud,debian/12' },
+      versions: {
+        20260102: { items: { meta: { ftype: 'lxd.tar.xz', sha256: OTHER, path: 'm' } } },
+        20260101: {
+          items: { disk: { ftype: 'disk-kvm.img', path, sha256: OTHER, ...more } },
+        },
+      },
+    },
+    'd:12:arm64': { arch: 'arm64', os: 'Debian', aliases: 'debian/12', versions: {} },
+  },
+});
+const INDEX = 'https://s.example/mirror/streams/v1/index.json';
+
+test('simplestreams are read from their root: whole disks of this machine, the newest', async () => {
+  const products = 'https://s.example/mirror/streams/v1/images.json';
+  const web: Web = {
+    [INDEX]: JSON.stringify({
+      format: 'index:1.0',
+      index: {
+        images: { datatype: 'image-downloads', path: 'streams/v1/images.json' },
+        other: { datatype: 'content-download', path: 'streams/v1/missing.json' },
+      },
+    }),
+    [products]: JSON.stringify(stream('images/d/disk.qcow2')),
+  };
+  const { catalogue } = await newCatalogue(web);
+  await catalogue.add('incus', 'https://s.example/mirror', signal);
+  assert.deepEqual(await names(catalogue, 'incus'), ['debian/12/cloud']);
+  const { source, checksum } = await catalogue.resolve('incus:debian/12', signal);
+  assert.equal(source, 'https://s.example/mirror/images/d/disk.qcow2');
+  assert.equal(checksum, `sha256:${OTHER}`);
+});
+
+test('a hostile stream leads nowhere: not out of itself, not into this node', async () => {
+  const products = 'https://s.example/mirror/streams/v1/images.json';
+  for (const path of [
+    '../../etc',
+    '//other.example/x',
+    'https://other.example/x',
+    '/x',
+    'file:///x',
+    7,
+  ]) {
+    const web: Web = { [products]: JSON.stringify(stream(path)) };
+    const { catalogue } = await newCatalogue(web);
+    const adding = catalogue.add('evil', products, signal);
+    await assert.rejects(adding, fails('CATALOGUE_INVALID', /no image .* and 1 that cannot/));
+  }
+  for (const path of ['../../../x.json', 'https://other.example/x.json', 'file:///etc/passwd']) {
+    const index = { format: 'index:1.0', index: { a: { path } } };
+    const { catalogue } = await newCatalogue({ [INDEX]: JSON.stringify(index) });
+    const adding = catalogue.add('evil', 'https://s.example/mirror/', signal);
+    await assert.rejects(adding, fails('CATALOGUE_INVALID', /leads out of itself/));
+  }
+});
+
+test('an entry that is none is passed over, whatever it has instead', async () => {
+  const good = { name: 'good', url: 'g.raw', checksum: CHECKSUM };
+  const bad = [
+    { ...good, name: '../etc' },
+    { ...good, name: 'a/../b' },
+    { ...good, name: 'x\u001b[2J' },
+    { ...good, name: '-o' },
+    { ...good, name: 'site:base' },
+    { ...good, title: 'red\u001b[31m' },
+    { ...good, title: 'turned\u202earound' },
+    { ...good, checksum: undefined },
+    { ...good, checksum: 'md5:00' },
+    { ...good, checksums: 'SUMS' },
+    { ...good, url: 'file:///etc/shadow' },
+    { ...good, url: 'https://user:password@site.example/x' },
+    { ...good, checksum: undefined, checksums: 'http://site.example/SUMS' },
+    { ...good, keyring: '/etc/shadow' },
+    { ...good, user: '-oProxyCommand=x' },
+    { ...good, min_disk: 'much' },
+    { ...good, more: 1 },
+    { __proto__: good },
+    7,
+    null,
+  ];
+  const { catalogue } = await newCatalogue({ [SITE]: JSON.stringify({ images: [...bad, good] }) });
+  await catalogue.add('site', SITE, signal);
+  assert.deepEqual(await names(catalogue, 'site'), ['good']);
+  assert.equal((await catalogue.catalogues()).at(-1)?.refused, bad.length);
+});
+
+test('a document that is none is refused, and nothing of it is kept', async () => {
+  for (const document of [
+    '',
+    'no',
+    '[]',
+    '{"images": {}}',
+    '{"format":"index:1.0","index":7',
+    `images: ${'['.repeat(2000)}`,
+    `a: &a [x]\nimages: [${Array.from({ length: 300 }, () => '*a').join(',')}]`,
+    JSON.stringify({ images: Array.from({ length: 5001 }, () => ({})) }),
+    Buffer.alloc(17 * 1024 ** 2, ' '),
+  ]) {
+    const { catalogue } = await newCatalogue({ [SITE]: document });
+    await assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./));
+    assert.equal((await catalogue.catalogues()).length, 1);
+  }
+  const { catalogue } = await newCatalogue({});
+  for (const source of ['http://site.example/x.yaml', 'ftp://a/b', 'x.yaml', 'https://u:p@a/b'])
+    await assert.rejects(catalogue.add('evil', source, signal), fails('IMAGE_SOURCE', /catalogue/));
+});
+
+test('an import is a copy by content, checked, and gone with its name', async () => {
+  const { catalogue, open, dir } = await newCatalogue({});
+  const file = join(dir, 'disk.img');
+  await writeFile(file, 'a disk');
+  const sha256 = createHash('sha256').update('a disk').digest('hex');
+  const request = { name: 'debian/12', path: file, user: 'me', minDiskBytes: 4096 };
+  const wrong = { ...request, checksum: CHECKSUM };
+  await assert.rejects(catalogue.import(wrong, signal), fails('IMAGE_CHECKSUM_MISMATCH', /disk/));
+  assert.deepEqual(await readdir(join(dir, 'imported')), []);
+  await Promise.all([catalogue.import(request, signal), catalogue.import(request, signal)]);
+  await writeFile(file, 'changed');
+  const found = await open().resolve('debian/12', signal);
+  assert.deepEqual([found.catalogue, found.checksum], ['imported', `sha256:${sha256}`]);
+  assert.equal(await readFile(found.source, 'utf8'), 'a disk');
+  const other = catalogue.resolve('built-in:debian/12', signal);
+  await assert.rejects(other, fails('DOWNLOAD_FAILED', /cloud.debian.org/));
+  await writeFile(join(dir, 'imported/half'), 'of a daemon that was killed');
+  await catalogue.remove('debian/12');
+  assert.deepEqual(await readdir(join(dir, 'imported')), []);
+  await symlink('/dev/zero', join(dir, 'zero'));
+  const device = { ...request, path: join(dir, 'zero') };
+  await assert.rejects(catalogue.import(device, signal), fails('IMAGE_UNREADABLE', /regular/));
+});
