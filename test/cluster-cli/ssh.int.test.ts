@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -23,8 +23,11 @@ before(async () => {
 });
 after(() => daemon.close());
 
-const gnt = (args: readonly string[], env: Record<string, string> = {}) =>
-  runProgram('gnt-instance', args, { root: daemon.root, env });
+const gnt = (args: readonly string[], more: Record<string, string> | string = {}) =>
+  runProgram('gnt-instance', args, {
+    root: daemon.root,
+    ...(typeof more === 'string' ? { input: more } : { env: more }),
+  });
 
 test('known-hosts prints the trusted keys, and says which others the guest claims', async () => {
   const { status, stdout, stderr } = await gnt(['known-hosts']);
@@ -173,7 +176,8 @@ test('on a terminal the keys are shown before anything is accepted', async () =>
 const SSHD = `mount -t tmpfs tmpfs "$1/run" && mkdir "$1/run/sshd"
 cp "$2/host_key" "$2/authorized_keys" "$1/run" && mount --rbind /dev "$1/dev"
 exec chroot "$1" /usr/sbin/sshd -i -e -f /dev/null -h /run/host_key \\
-  -o AuthorizedKeysFile=/run/authorized_keys -o StrictModes=no -o UsePAM=no
+  -o AuthorizedKeysFile=/run/authorized_keys -o StrictModes=no -o UsePAM=no \\
+  -o 'Subsystem=sftp internal-sftp'
 `;
 
 async function makeKey(path: string): Promise<string> {
@@ -211,5 +215,31 @@ test('a real sshd is logged in to when its key is the trusted one, and refused w
   const bad = await login('false1');
   assert.deepEqual([bad.status, bad.stdout], [255, '']);
   assert.match(bad.stderr, /Host key verification failed/);
+
+  const key = ['-i', join(directory, 'id')];
+  // Words that a shell would take apart, and the command's own status.
+  const words = ['printf', '%s|', 'a b', "it's", '$HOME;id', ''];
+  const exec = await gnt(['exec', ...key, 'true1', '--', ...words]);
+  assert.deepEqual([exec.status, exec.stdout], [0, "a b|it's|$HOME;id||"], exec.stderr);
+  const failed = await gnt(['exec', ...key, 'true1', '--', 'sh', '-c', 'cat; exit 9'], 'sent in');
+  assert.deepEqual([failed.status, failed.stdout], [9, 'sent in'], failed.stderr);
+  assert.equal((await gnt(['exec', ...key, 'false1', '--', 'true'])).status, 255);
+
+  // A name with a colon is a file here, however it is written.
+  const [there, back] = [join(directory, 'a:b c'), join(directory, 'back')];
+  await writeFile(there, 'pushed');
+  const pushed = await gnt(['push', ...key, 'true1', there, '/run/']);
+  assert.equal(pushed.status, 0, pushed.stderr);
+  // Each login has a root of its own: what was pushed is gone, and what the tree has is there.
+  await mkdir(back);
+  const pulled = await gnt(['pull', ...key, 'true1', '/etc/debian_version', '/etc/ssh', back]);
+  assert.equal(pulled.status, 0, pulled.stderr);
+  const version = await readFile(join(tree, 'etc/debian_version'), 'utf8');
+  assert.equal(await readFile(join(back, 'debian_version'), 'utf8'), version);
+  assert.ok((await readdir(join(back, 'ssh'))).includes('moduli'));
+  const missing = await gnt(['pull', ...key, 'true1', '/no/such', back]);
+  assert.deepEqual([missing.status, /COMMAND_FAILED/.test(missing.stderr)], [1, true]);
+  assert.equal((await gnt(['push', ...key, 'false1', there, '/run/'])).status, 1);
+  assert.equal((await gnt(['push', 'true1', there])).status, 2);
   await Promise.all(ends);
 });

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import {
   addCommand,
@@ -213,6 +213,22 @@ function addReading(program: Command, context: Context): void {
   });
 }
 
+const COPIES = [
+  ['push', 'files here, and last where to in the guest', 'copy files into the guest by SSH'],
+  ['pull', 'files of the guest, and last where to here', 'copy files out of the guest by SSH'],
+] as const;
+
+function sshOptions(): readonly Option[] {
+  const group = 'SSH:';
+  return [
+    option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {
+      group,
+    }),
+    option('-i, --identity <file>', 'private key to log in with', { group, complete: 'file' }),
+    option('-p, --port <port>', 'port of sshd in the guest (default 22)', { group }),
+  ];
+}
+
 function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
@@ -242,11 +258,7 @@ function addChannel(program: Command, context: Context): void {
     description:
       'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always, except that no connection is shared, no KnownHostsCommand asked, no display forwarded, and the agent only with -A. Ends with the status of ssh.',
     options: [
-      option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {
-        group: 'SSH:',
-      }),
-      option('-i, --identity <file>', 'private key to log in with', { group: 'SSH:' }),
-      option('-p, --port <port>', 'port of sshd in the guest (default 22)', { group: 'SSH:' }),
+      ...sshOptions(),
       option('-A, --forward-agent', 'let the guest, and its root, use your agent', {
         group: 'SSH:',
       }),
@@ -255,6 +267,39 @@ function addChannel(program: Command, context: Context): void {
   }).action(async (name: string, command: readonly string[], options: SshOptions) => {
     await (await load.ssh()).runSsh(context, name, command, options);
   });
+  addCommand(program, {
+    ...ONE,
+    usage: 'exec <name> <command...>',
+    arguments: { ...NAME, command: 'what to run there, after --' },
+    summary: 'run a command in the guest by SSH, over the channel',
+    description:
+      'As ssh, without a terminal. The words of the command arrive as they are: for pipes and variables write `sh -c`. Ends with the status of the command, 255 when there was no login.',
+    options: sshOptions(),
+    examples: [
+      'gnt-instance exec web1 -- systemctl is-active nginx',
+      `gnt-instance exec web1 -- sh -c 'df -h | tail -1'`,
+    ],
+  }).action(async (name: string, command: readonly string[], options: SshOptions) => {
+    await (await load.ssh()).runExec(context, name, command, options);
+  });
+  for (const [direction, ends, summary] of COPIES) {
+    addCommand(program, {
+      ...ONE,
+      usage: `${direction} <name> <paths...>`,
+      arguments: { ...NAME, paths: ends },
+      completeArguments: ['instance', 'file'],
+      summary,
+      description: `${summary}, folders with all that is in them, over the channel and with the host keys of gnt-instance ssh. Paths of the guest begin in the home of its user.`,
+      options: sshOptions(),
+      examples: [
+        direction === 'push'
+          ? 'gnt-instance push web1 site.conf /tmp/'
+          : 'gnt-instance pull web1 /var/log/cloud-init.log .',
+      ],
+    }).action(async (name: string, paths: readonly string[], options: SshOptions) => {
+      await (await load.ssh()).runCopy(context, direction, name, paths, options);
+    });
+  }
   addCommand(program, {
     usage: 'known-hosts [names...]',
     arguments: { names: 'instances; all without names' },

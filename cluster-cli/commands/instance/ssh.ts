@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { refusedHostKeys } from '#shared/contract/host-keys.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
@@ -22,19 +22,97 @@ export interface SshOptions {
   readonly forwardAgent?: boolean;
 }
 
-/**
- * `gnt-instance ssh NAME [COMMAND…]`: the host's own ssh, over the channel, with the host keys that
- * the instance's record has; no other key is taken, and none is asked about. The user's configuration
- * counts, but for what would get around that: a master that is there already, and commands that give
- * more keys; and the agent is for a guest to use only where that was asked for. Ends with ssh's
- * status.
- * @throws AppError SSH_HOST_KEYS when there are none, HOST_PREREQUISITE without ssh
- */
+/** `gnt-instance ssh NAME [COMMAND…]`: ends with ssh's status. @throws as `withGuest` */
 export async function runSsh(
   context: Context,
   name: string,
   command: readonly string[],
   options: SshOptions,
+): Promise<void> {
+  await withGuest(context, name, options, async ({ host, user, trust }) => {
+    const words = ['-l', user, '--', host, ...command];
+    const status = await runProgram(context, 'ssh', [...trust, ...words]);
+    if (status === NO_CONNECTION) context.note(`ssh to ${host} as ${user} failed`);
+    context.setExitStatus(status);
+  });
+}
+
+/**
+ * `gnt-instance exec NAME -- COMMAND…`: the words arrive as they are, whatever a shell would make of
+ * them; ends with the command's status. Without a terminal there, so that bytes stay what they are.
+ * @throws as `withGuest`
+ */
+export async function runExec(
+  context: Context,
+  name: string,
+  command: readonly string[],
+  options: SshOptions,
+): Promise<void> {
+  await withGuest(context, name, options, async ({ host, user, trust }) => {
+    const words = ['-T', '-l', user, '--', host, command.map(quoteForShell).join(' ')];
+    const status = await runProgram(context, 'ssh', [...trust, ...words]);
+    if (status === NO_CONNECTION) context.note(`ssh to ${host} as ${user} failed`);
+    context.setExitStatus(status);
+  });
+}
+
+export type CopyDirection = 'push' | 'pull';
+
+/**
+ * `gnt-instance push NAME FILE… PATH` and `pull NAME PATH… FILE`: scp in its SFTP mode, since in the
+ * older one a guest names the files that it sends. Local names may hold colons.
+ * @throws as `withGuest`, USAGE, COMMAND_FAILED
+ */
+export async function runCopy(
+  context: Context,
+  direction: CopyDirection,
+  name: string,
+  paths: readonly string[],
+  options: SshOptions,
+): Promise<void> {
+  const [target, ...sources] = paths.toReversed();
+  if (target === undefined || sources.length === 0)
+    throw new AppError('USAGE', `${direction} needs what is to be copied, and where to`, {
+      hint:
+        direction === 'push'
+          ? `gnt-instance push ${name} FILE /tmp/`
+          : `gnt-instance pull ${name} /etc/hostname .`,
+    });
+  await withGuest(context, name, options, async ({ host, user, trust }) => {
+    const here = (path: string): string =>
+      path.endsWith('/') ? `${resolve(path)}/` : resolve(path);
+    const there = (path: string): string => `${host}:${path}`;
+    const [from, to] = direction === 'push' ? [here, there] : [there, here];
+    const words = [...sources.toReversed().map(from), to(target)];
+    const status = await runProgram(context, 'scp', [
+      ...['-s', '-r', '-q', ...trust, ...sshOption('User', user), '--', ...words],
+    ]);
+    if (status === 0) return;
+    throw new AppError('COMMAND_FAILED', `not all was copied (scp as ${user}: status ${status})`, {
+      hint: `scp has said why; its SFTP mode is of OpenSSH 8.7. gnt-instance ssh ${host} tells whether a login works`,
+    });
+  });
+}
+
+interface Guest {
+  readonly host: string;
+  readonly user: string;
+  /** Options of ssh and scp by which only this guest is talked to. */
+  readonly trust: readonly string[];
+}
+
+/**
+ * The host's own ssh, over the channel, with the host keys that the instance's record has; no other
+ * key is taken, and none is asked about. The user's configuration counts, but for what would get
+ * around that: a master that is there already, and commands that give more keys; and the agent is
+ * for a guest to use only where that was asked for.
+ * @throws AppError SSH_HOST_KEYS when there are none, HOST_PREREQUISITE without ssh
+ */
+async function withGuest(
+  context: Context,
+  name: string,
+  options: SshOptions,
+  act: (guest: Guest) => Promise<void>,
 ): Promise<void> {
   const client = await context.client();
   const info = await client.instance(name);
@@ -47,7 +125,7 @@ export async function runSsh(
     await writeFile(knownHosts, known);
     const user = options.loginName ?? info.ssh.user ?? DEFAULT_USER;
     const proxy = [...context.self, 'connect', info.name, options.port ?? SSH_PORT];
-    const status = await runProgram(context, 'ssh', [
+    const trust = [
       ...sshOption('ProxyCommand', proxy.map(quoteForShell).join(' ')),
       ...sshOption('UserKnownHostsFile', `"${knownHosts}"`),
       ...sshOption('GlobalKnownHostsFile', '/dev/null'),
@@ -62,10 +140,8 @@ export async function runSsh(
       ...sshOption('ForwardAgent', options.forwardAgent ? 'yes' : 'no'),
       ...sshOption('ForwardX11', 'no'),
       ...(options.identity === undefined ? [] : ['-i', options.identity]),
-      ...['-l', user, '--', info.name, ...command],
-    ]);
-    if (status === NO_CONNECTION) context.note(`ssh to ${info.name} as ${user} failed`);
-    context.setExitStatus(status);
+    ];
+    await act({ host: info.name, user, trust });
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
