@@ -39,6 +39,8 @@ before(async () => {
     join(osDir, 'sleeper'),
     `#!/bin/sh\necho sleeping\nexec sleep ${SCRIPT_MS / 1000}\n`,
   );
+  for (const [name, key] of Object.entries({ 'switch-off': 'o', reset: 'b' }))
+    await writeOs(join(osDir, name), endsMachine(key));
   const hooks = join(lab.paths.root, 'own-hooks');
   await mkdir(hooks);
   await writeFile(
@@ -74,6 +76,20 @@ async function writeOs(dir: string, script: string): Promise<void> {
   await writeFile(join(dir, 'untrusted/create'), script, { mode: 0o755 });
   await writeFile(join(dir, 'ganeti_api_version'), '20\n');
   await writeFile(join(dir, 'parameters.list'), '');
+}
+
+/** Writes into the disk, says that all went well, and ends the machine as the key of sysrq does. */
+function endsMachine(key: string): string {
+  return `#!/bin/sh
+head -c 65536 /dev/urandom | dd of="$DISK_0_PATH" conv=fsync,notrunc 2>/dev/null
+curl -s -H 'content-type: application/json' http://169.254.169.254/ganeti/latest/install/events \\
+  -d '[{"type":"result","atMs":9000,"outcome":{"status":"success"}}]'
+echo the end
+sleep 3
+echo 1 >/proc/sys/kernel/sysrq
+echo ${key} >/proc/sysrq-trigger
+sleep ${SCRIPT_MS / 1000}
+`;
 }
 
 async function add(...options: string[]): Promise<ProgramResult> {
@@ -256,11 +272,12 @@ test('goes on when metad is killed in the middle of a script: cancelling ends th
   await remove();
 });
 
-test('explains an installation that a kill of noded interrupted, and installs it again', async () => {
+test('explains an installation that a kill of noded interrupted, and installs it again; a script that then ends the machine leaves what was installed', async () => {
   const adding = add('--os-image', image, '-o', 'sleeper', '-s', '32M');
   await untilStage('os-scripts');
   lab.node().kill('SIGKILL');
-  await lab.startNode();
+  // Whoever keeps the only place keeps out the next one.
+  await lab.startNode('--max-installs', '1');
   // The command waits for the daemon to come back, and hears from it what became of its job.
   const result = await adding;
   assert.equal(result.status, 1, result.stderr);
@@ -273,7 +290,21 @@ test('explains an installation that a kill of noded interrupted, and installs it
   const again = await reinstall('-o', 'hello');
   assert.equal(again.status, 0, again.stderr);
   assert.equal((await info()).installState, 'installed');
+  const disks = await digestDisks();
+  for (const [os, code] of [
+    ['switch-off', 'APPLIANCE_NO_RESULT'],
+    ['reset', 'APPLIANCE_CRASHED'],
+  ] as const) {
+    const ended = await reinstall('-o', os);
+    assert.equal(ended.status, 1, ended.stderr);
+    assert.match(ended.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
+    assert.match((await lab.run('gnt-instance', ['log', NAME])).stdout, /^the end$/m);
+    assert.deepEqual(await digestDisks(), disks);
+    assert.equal((await info()).installState, 'installed');
+  }
   await remove();
+  await lab.stopNode();
+  await lab.startNode();
 });
 
 test('says that the host is full, gives back what was half written, and installs again when there is room', async () => {
