@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { extractTar, type ExtractResult } from './extract.ts';
@@ -47,7 +48,12 @@ async function unzip(
   input.pipe(gunzip);
   try {
     // Without an encoding the chunks are Buffers.
-    return await use(gunzip as AsyncIterable<Buffer>);
+    const result = await use(gunzip as AsyncIterable<Buffer>);
+    // What comes behind the compressed bytes is read all the same: that the package is another one
+    // than was checked, its sender can only say at its end.
+    input.unpipe(gunzip).resume();
+    await finished(input);
+    return result;
   } catch (error) {
     if (inputError !== null)
       throw new AppError(
