@@ -210,6 +210,9 @@ export function modifyClusterHandler(
           ...(opcode.appliance !== undefined && { appliance: opcode.appliance ?? undefined }),
           ...(opcode.defaultOs !== undefined && { defaultOs: opcode.defaultOs ?? undefined }),
           ...(opcode.imageCa !== undefined && { imageCa: opcode.imageCa ?? undefined }),
+          ...(opcode.launchDefaults && {
+            launchDefaults: withoutNulls({ ...cluster.launchDefaults, ...opcode.launchDefaults }),
+          }),
           ...chosen({
             maxImageBytes: opcode.maxImageBytes ?? cluster.maxImageBytes,
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
@@ -265,6 +268,19 @@ async function requireOs(osType: string, dependencies: OperationDependencies): P
     if (!isAppError(error, 'OS_NOT_FOUND')) throw error;
     if ((await dependencies.findElsewhere(parseOsName(osType).name)) === null) throw error;
   }
+}
+
+/** What was taken back is not there, as if it had never been set. */
+function withoutNulls(
+  given: NonNullable<OpcodeOf<'CLUSTER_SET_PARAMS'>['launchDefaults']>,
+): NonNullable<ClusterRecord['launchDefaults']> {
+  const { diskBytes, memoryMiB, vcpus, net } = given;
+  return {
+    ...(diskBytes != null && { diskBytes }),
+    ...(memoryMiB != null && { memoryMiB }),
+    ...(vcpus != null && { vcpus }),
+    ...(net != null && { net }),
+  };
 }
 
 /** What was never set keeps following the default of the programs. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { launchDefaults } from './cluster-settings.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
@@ -122,6 +123,7 @@ export const clusterRecord = z.object({
   appliance: z.string().optional(),
   /** OS, with its variant, of new instances that name nothing to install. Absent: none. */
   defaultOs: z.string().optional(),
+  launchDefaults: launchDefaults.optional(),
   exposeServices: z.record(z.string(), exposedService),
   /** URLs of package mirrors that an instance may read from while it is installed, by name. */
   packageMirrors: z.record(z.string(), z.string()).optional(),

@@ -8,6 +8,15 @@ export const MAX_DOWNLOAD_TIMEOUT_S = 14 * 24 * 3600;
 /** What a gigabit network carries: above it, every server would be too slow. */
 export const MAX_MIN_DOWNLOAD_RATE = 125_000_000;
 
+/** What `launch` takes where neither the command nor the user's file says anything else. */
+export const launchDefaults = z.strictObject({
+  diskBytes: z.number().int().positive().optional(),
+  memoryMiB: z.number().int().min(16).max(16_777_216).optional(),
+  vcpus: z.number().int().min(1).max(255).optional(),
+  /** What stands behind `--net 0:`, or none. */
+  net: z.string().min(1).max(1000).optional(),
+});
+
 /** Of PEM certificates, a few dozen. */
 export const MAX_IMAGE_CA_LENGTH = 131_072;
 

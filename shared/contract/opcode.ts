@@ -9,6 +9,7 @@ import {
   MAX_DOWNLOAD_TIMEOUT_S,
   MAX_MIN_DOWNLOAD_RATE,
   MAX_REMOTE_FOLDERS,
+  launchDefaults,
   remoteFolder,
 } from './cluster-settings.ts';
 import { hookFiles } from './hooks.ts';
@@ -264,6 +265,15 @@ export const clusterModify = z.strictObject({
   appliance: applianceName.nullable().optional(),
   /** Of new instances that name neither an OS nor an image nor a medium; `null`: none. */
   defaultOs: z.string().min(1).max(255).nullable().optional(),
+  /** A field that is `null` is forgotten. */
+  launchDefaults: z
+    .strictObject({
+      diskBytes: launchDefaults.shape.diskBytes.unwrap().nullable().optional(),
+      memoryMiB: launchDefaults.shape.memoryMiB.unwrap().nullable().optional(),
+      vcpus: launchDefaults.shape.vcpus.unwrap().nullable().optional(),
+      net: launchDefaults.shape.net.unwrap().nullable().optional(),
+    })
+    .optional(),
   /** Of an image as it is published. */
   maxImageBytes: z.number().int().positive().max(MAX_IMAGE_BYTES).optional(),
   /** Seconds for a whole download; 0 means none. */

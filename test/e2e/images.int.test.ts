@@ -111,6 +111,25 @@ test('what is imported is there under its name, before what is built in', async 
   assert.doesNotMatch(await must('gnt-image', 'list'), /built-in:/);
 });
 
+test('what launch takes by default is set for all, shown, and taken back', async () => {
+  const chosen = ['--default-size', '12G', '--default-memory', '700M', '--default-vcpus', '2'];
+  await must('gnt-cluster', 'modify', ...chosen, '--default-net', 'mode=bridged,link=br0');
+  await must('gnt-cluster', 'modify', '--default-vcpus', 'default');
+  const info = await must('gnt-cluster', 'info', '--json');
+  assert.deepEqual((JSON.parse(info) as { launchDefaults: object }).launchDefaults, {
+    ...{ diskBytes: 12 * 1024 ** 3, memoryMiB: 700, net: 'mode=bridged,link=br0' },
+  });
+  for (const wrong of [
+    ['--default-net', 'speed=9'],
+    ['--default-vcpus', 'x'],
+    ['--default-size', '2'],
+  ]) {
+    const { status, stderr } = await lab.run('gnt-cluster', ['modify', ...wrong]);
+    assert.equal(status, 2, stderr);
+  }
+  assert.match(await must('gnt-cluster', 'info'), /Network of launch: mode=bridged,link=br0/);
+});
+
 test('what has no such name is refused with the nearest, before anything is made', async () => {
   for (const [image, hint] of [
     ['debain/12', /did you mean debian\/12\?/],

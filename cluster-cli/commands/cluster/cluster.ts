@@ -3,15 +3,17 @@ import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
+import { GIB } from '#shared/units/bytes.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../terminal/context.ts';
 import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { parseKeyValues } from '../../values/key-values.ts';
-import { parseSizeBytes } from '../../values/size.ts';
+import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import { createValueSource, type ValueSource } from '../../values/value-source.ts';
 import { renderFindings } from '../node/doctor.ts';
+import { parseNics } from '../instance/parse-options.ts';
 import { orTakenBack } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 
@@ -30,6 +32,10 @@ export interface ClusterOptions extends SubmitOptions {
   readonly packageMirror?: readonly string[];
   readonly imageKey?: readonly string[];
   readonly imageCa?: string;
+  readonly defaultSize?: string;
+  readonly defaultMemory?: string;
+  readonly defaultVcpus?: string;
+  readonly defaultNet?: string;
   readonly store?: string;
   readonly clusterKey?: string;
 }
@@ -165,10 +171,33 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
       remoteFolders: options.remoteFolders === 'none' ? [] : options.remoteFolders.split(','),
     }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
+    ...composeLaunchDefaults(options),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
     ...(options.packageMirror && { packageMirrors: parseMirrors(options.packageMirror) }),
     ...(options.imageKey && { imageKeys: parseImageKeys(options.imageKey, values) }),
   };
+}
+
+/** The word default takes one back. @throws AppError USAGE */
+function composeLaunchDefaults(options: ClusterOptions): Pick<ClusterChanges, 'launchDefaults'> {
+  const { defaultSize, defaultMemory, defaultVcpus, defaultNet } = options;
+  const read = <T>(text: string | undefined, parse: (text: string) => T): T | null | undefined =>
+    text === undefined ? undefined : text === 'default' ? null : parse(text);
+  const given = Object.entries({
+    diskBytes: read(defaultSize, (text) => parseSizeBytes('--default-size', text)),
+    memoryMiB: read(defaultMemory, (text) => parseSizeMiB('--default-memory', text)),
+    vcpus: read(defaultVcpus, (text) => {
+      if (/^\d{1,3}$/.test(text) && Number(text) > 0) return Number(text);
+      throw new AppError('USAGE', `option --default-vcpus: '${text}' is no number of processors`, {
+        hint: 'write a whole number from 1 to 255, or default',
+      });
+    }),
+    net: read(defaultNet, (text) => {
+      if (text !== 'none') parseNics([`0:${text}`], createValueSource());
+      return text;
+    }),
+  }).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? {} : { launchDefaults: Object.fromEntries(given) };
 }
 
 /** PEM certificates, of `@FILE` or as they are; null takes them back. */
@@ -278,6 +307,12 @@ export async function runClusterInfo(
     { key: 'Scripts on the host', value: cluster.hostScripts },
     { key: 'Appliance', value: cluster.appliance ?? BUILT_APPLIANCE },
     { key: 'Default OS', value: cluster.defaultOs ?? 'none' },
+    { key: 'Disk of launch', value: formatBytes(cluster.launchDefaults?.diskBytes ?? 10 * GIB) },
+    {
+      key: 'Memory and processors of launch',
+      value: `${cluster.launchDefaults?.memoryMiB ?? 'usual'} MiB, ${cluster.launchDefaults?.vcpus ?? 'usual'}`,
+    },
+    { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',

@@ -35,6 +35,20 @@ function clusterOptions(): readonly Option[] {
       'OS, or OS+VARIANT, of new instances that name neither an OS nor an image nor a medium; none takes it back',
       { group, complete: 'os' },
     ),
+    option('--default-size <size>', 'disk of gnt-instance launch (10G); default takes it back', {
+      group,
+    }),
+    option('--default-memory <size>', 'memory of gnt-instance launch; default takes it back', {
+      group,
+    }),
+    option('--default-vcpus <n>', 'processors of gnt-instance launch; default takes it back', {
+      group,
+    }),
+    option(
+      '--default-net <list>',
+      'network card of gnt-instance launch, as behind --net 0: (mode=bridged,link=br0), or none; default (mode=user) takes it back',
+      { group },
+    ),
     option('--max-image-size <size>', 'largest image that a URL may have, as it is published', {
       group,
     }),

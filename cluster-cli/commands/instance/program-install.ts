@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
+import type { LaunchOptions } from './launch.ts';
 import type { ModifyOptions, ReinstallOptions } from './change.ts';
 import {
   diskOptions,
@@ -22,6 +23,7 @@ const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
 
 const load = {
   add: () => import('./add.ts'),
+  launch: () => import('./launch.ts'),
   change: () => import('./change.ts'),
 };
 
@@ -51,6 +53,35 @@ export function addInstallation(program: Command, context: Context): void {
     ],
   }).action(async (name: string, options: AddOptions) => {
     await (await load.add()).runAdd(context, name, options);
+  });
+
+  addCommand(program, {
+    usage: 'launch <image> <name>',
+    summary: 'add an instance to log in to, in one line',
+    description:
+      'As add, with what a person wants who is going to log in: the channel, one network card, a disk of 10 GiB or as much as the image needs, your public keys (~/.ssh/*.pub and the agent), and it waits until cloud-init in the guest is done. An option counts before ~/.config/gnt/config.yaml (launch: {size, memory, vcpus, net, ssh_keys}), that before gnt-cluster modify --default-size, --default-memory, --default-vcpus and --default-net; gnt-cluster info shows these.',
+    arguments: {
+      image: 'its name (gnt-image list), a URL, or a path that begins with / or .',
+      name: 'name of the instance: a host name in lower case',
+    },
+    completeArguments: ['image'],
+    options: [
+      ...installationOptions().filter(({ long }) => long !== '--os-image'),
+      ...metadataOptions(),
+      ...diskOptions(),
+      ...machineOptions(),
+      option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
+      option('--no-wait', 'do not wait until cloud-init is done', { group: 'Job:' }),
+      waitReadyOption(),
+      ...jobOptions(),
+    ],
+    notes: [LIST_SYNTAX, SECRETS],
+    examples: [
+      'gnt-instance launch debian/12 web1',
+      'gnt-instance launch -B memory=2G --net 0:link=br0 ubuntu/24.04 db1',
+    ],
+  }).action(async (image: string, name: string, options: LaunchOptions) => {
+    await (await load.launch()).runLaunch(context, image, name, options);
   });
 
   addCommand(program, {

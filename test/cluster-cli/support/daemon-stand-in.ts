@@ -15,6 +15,7 @@ import type { GuestProgress, InstanceInfo } from '#shared/contract/instance.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
+import type { ResolvedImage } from '#shared/contract/image-catalogue.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
 import { sampleCluster, sampleNode } from './samples.ts';
@@ -43,6 +44,8 @@ export interface DaemonStandIn {
   readonly fromGuest: Buffer[];
   report: DoctorReport;
   cluster: ClusterInfo;
+  /** What every name of an image means. */
+  image: ResolvedImage | null;
   /** Gives the events of a submitted job; `end` is added when the last one is not it. */
   script: (job: JobRecord, opcode: Opcode) => AsyncIterable<JobEvent> | Iterable<JobEvent>;
   /** Refuses a submission. */
@@ -82,6 +85,7 @@ export async function startDaemonStandIn(): Promise<DaemonStandIn> {
     hookBook: { stages: [], remarks: [] },
     progress: [],
     cluster: sampleCluster(),
+    image: null,
     script: (job) => [end({ ...job, status: 'success', endedAtMs: NOW_MS + 10 })],
     refuse: () => null,
     onRaw: (socket) => socket.end(),
@@ -149,6 +153,10 @@ async function answer(
       return json(200, standIn.report);
     case 'GET cluster':
       return json(200, standIn.cluster);
+    case 'POST images':
+      return standIn.image === null
+        ? json(404, { ...notFound(name), code: 'IMAGE_NOT_FOUND' })
+        : json(200, standIn.image);
     case 'GET os-of-nodes':
       return json(200, [
         { node: sampleNode().name, operatingSystems: standIn.operatingSystems },

@@ -1,0 +1,159 @@
+import { execFile } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import type { ClusterInfo } from '#shared/contract/api.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
+import type { Context } from '../../terminal/context.ts';
+import { parseSizeBytes } from '../../values/size.ts';
+import { submitAndWatch } from '../submit.ts';
+import { type AddOptions, composeAdd } from './add.ts';
+import { resolveNamed } from './named-image.ts';
+import { readSshKeys } from './parse-documents.ts';
+import { readUserDefaults, type UserDefaults } from './user-defaults.ts';
+import { refuseWaitWithout, waitReady } from './wait-ready.ts';
+
+export interface LaunchOptions extends Omit<AddOptions, 'osImage' | 'install'> {
+  /** commander's name for `--no-wait` that is not given. */
+  readonly wait: boolean;
+}
+
+/** Where neither the operator of the cluster nor the user said anything else. */
+const DEFAULT_NET = '0:mode=user';
+const DEFAULT_DISK_BYTES = 10 * GIB;
+const DEFAULT_WAIT_S = 600;
+const AGENT_TIMEOUT_MS = 5000;
+
+/**
+ * `gnt-instance launch IMAGE NAME`: `add` with what a person wants who is going to log in. An option
+ * counts before the user's own file, that before the cluster's settings, these before what is here.
+ * @throws AppError, CommandFailure
+ */
+export async function runLaunch(
+  context: Context,
+  image: string,
+  name: string,
+  options: LaunchOptions,
+): Promise<void> {
+  const isSilent = !options.start || options.submit === true || options.dryRun === true;
+  refuseWaitWithout(options, { '--no-start': !options.start, '--no-wait': !options.wait });
+  const client = await context.client();
+  const defaults = await readUserDefaults(join(homedir(), '.config/gnt/config.yaml'));
+  const cluster = await client.cluster();
+  const keys = await findKeys(context, options, defaults);
+  const named = await resolveNamed(context, image);
+  const isFile = /^\.{0,2}\//.test(image);
+  const { c, communication = c ?? true, ...rest } = options;
+  const checksum = options.osImageChecksum ?? named?.checksum;
+  const opcode = await composeAdd(context, name, {
+    ...rest,
+    ...chooseMachine(options, defaults, cluster),
+    install: true,
+    osImage: named?.source ?? (isFile ? resolve(image) : image),
+    ...(checksum !== undefined && { osImageChecksum: checksum }),
+    communication,
+    sshKey: [],
+  });
+  const disks =
+    opcode.disks?.length === 0 && opcode.diskTemplate !== 'diskless'
+      ? [{ sizeBytes: chooseDisk(defaults, cluster, named?.minDiskBytes ?? 0) }]
+      : opcode.disks;
+  const job = await submitAndWatch(context, { ...opcode, disks, sshKeys: [...keys] }, options);
+  if (job === null || isSilent) return;
+  if (options.wait) await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S);
+  if (!options.json) context.note(`log in: gnt-instance ssh ${name}`);
+}
+
+/** The options that choose the machine; what was given stays. Pure. */
+export function chooseMachine(
+  options: Pick<LaunchOptions, 'net' | 'nics' | 'backendParameters'>,
+  { net, memory, vcpus }: UserDefaults,
+  { launchDefaults = {} }: Pick<ClusterInfo, 'launchDefaults'>,
+): Pick<AddOptions, 'net' | 'backendParameters'> {
+  const memoryMiB = memory ?? (launchDefaults.memoryMiB && `${launchDefaults.memoryMiB}M`);
+  const processors = vcpus ?? launchDefaults.vcpus;
+  const chosen = net ?? launchDefaults.net;
+  const card = chosen === undefined ? DEFAULT_NET : `0:${chosen}`;
+  return {
+    net: options.net ?? (options.nics && chosen !== 'none' ? [card] : []),
+    // What is given later counts.
+    backendParameters: [
+      ...(memoryMiB === undefined ? [] : [`memory=${memoryMiB}`]),
+      ...(processors === undefined ? [] : [`vcpus=${processors}`]),
+      ...(options.backendParameters ?? []),
+    ],
+  };
+}
+
+/** As much as the image needs, whatever the defaults say. Pure. */
+export function chooseDisk(
+  { size }: UserDefaults,
+  { launchDefaults = {} }: Pick<ClusterInfo, 'launchDefaults'>,
+  leastBytes: number,
+): number {
+  const wanted =
+    size === undefined
+      ? (launchDefaults.diskBytes ?? DEFAULT_DISK_BYTES)
+      : parseSizeBytes('size of ~/.config/gnt/config.yaml', size);
+  return Math.ceil(Math.max(wanted, leastBytes) / MIB) * MIB;
+}
+
+/**
+ * Public keys that let the user in: those of the options, else of the user's file, else all in
+ * ~/.ssh and in the agent.
+ * @throws AppError VALIDATION when there are none, and nothing else is given that could let one in
+ */
+async function findKeys(
+  context: Context,
+  options: Pick<LaunchOptions, 'sshKey' | 'userData'>,
+  { ssh_keys: own }: UserDefaults,
+): Promise<readonly string[]> {
+  const files = options.sshKey ?? own?.map((file) => file.replace(/^~(?=\/)/, homedir()));
+  if (files !== undefined) return readSshKeys(files, context.values);
+  const folder = join(homedir(), '.ssh');
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const found = names
+    // A certificate is no key to put into a guest.
+    .filter((file) => file.endsWith('.pub') && !file.endsWith('-cert.pub'))
+    .toSorted()
+    .map((file) => join(folder, file));
+  const keys = [...readEach(context, found), ...(await keysOfAgent())];
+  // One that is in both is one, whatever is said of it.
+  const byKey = new Map(keys.map((key) => [key.split(' ').slice(0, 2).join(' '), key]));
+  if (byKey.size > 0 || options.userData !== undefined) return [...byKey.values()];
+  throw new AppError(
+    'VALIDATION',
+    `nobody could log in: there is no public key in ${folder}, and none in an agent`,
+    {
+      hint: 'make one with ssh-keygen, or give --ssh-key FILE, or --user-data with users of its own',
+    },
+  );
+}
+
+/** What is no key among them is said, and no reason to stop. */
+function readEach(context: Context, files: readonly string[]): string[] {
+  return files.flatMap((file) => {
+    try {
+      return [...readSshKeys([file], context.values)];
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      context.warn(`${file} is left out: ${error.message}`);
+      return [];
+    }
+  });
+}
+
+async function keysOfAgent(): Promise<string[]> {
+  try {
+    const { stdout } = await promisify(execFile)('ssh-add', ['-L'], { timeout: AGENT_TIMEOUT_MS });
+    return stdout.split('\n').filter((line) => /^(ssh|ecdsa|sk)-\S+ AAAA/.test(line));
+  } catch {
+    // No agent, an empty one, or no program that asks it: there are no keys in it.
+    return [];
+  }
+}

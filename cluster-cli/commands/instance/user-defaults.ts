@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readBounded } from '#shared/files/read-bounded.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
+
+const MAX_BYTES = 64 * 1024;
+const launch = z.strictObject({
+  size: z.string().optional(),
+  memory: z.string().optional(),
+  vcpus: z.number().int().positive().optional(),
+  /** As the text behind `--net 0:`, or none. */
+  net: z.string().max(1000).optional(),
+  ssh_keys: z.string().array().max(100).optional(),
+});
+/** What a user wants of `launch`, where the command says nothing else. */
+export type UserDefaults = z.infer<typeof launch>;
+const document = z.strictObject({ launch: launch.optional() }).nullable();
+
+/**
+ * The user's own settings; none where there is no file.
+ * @throws AppError VALIDATION naming the file and the field, FILE_UNREADABLE
+ */
+export async function readUserDefaults(path: string): Promise<UserDefaults> {
+  let text: string;
+  try {
+    text = (await readBounded(path, MAX_BYTES)).toString('utf8');
+  } catch (error) {
+    const code = systemCodeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return {};
+    throw new AppError('FILE_UNREADABLE', `${path} cannot be read: ${code ?? 'unknown'}`, {
+      hint: 'check its permissions',
+      cause: error,
+    });
+  }
+  const refuse = (reason: string): AppError =>
+    new AppError('VALIDATION', `${path}: ${reason}`, {
+      hint: 'for example launch: {size: 20G, memory: 2G, vcpus: 2, net: "mode=bridged,link=br0"}',
+    });
+  const yaml = readYaml(text);
+  if ('problem' in yaml) throw refuse(yaml.problem.reason);
+  const parsed = document.safeParse(yaml.document.toJS({ maxAliasCount: 0 }));
+  if (parsed.success) return parsed.data?.launch ?? {};
+  const [issue] = parsed.error.issues;
+  throw refuse(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
+}

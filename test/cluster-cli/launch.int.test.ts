@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import type { ResolvedImage } from '#shared/contract/image-catalogue.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { GIB } from '#shared/units/bytes.ts';
+import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
+import { runProgram } from './support/run-program.ts';
+import { sampleCluster } from './support/samples.ts';
+
+const [KEY, OTHER] = ['A', 'B'].map((last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5${last}`) as [
+  string,
+  string,
+];
+const CHECKSUM = `sha256:${'a'.repeat(64)}`;
+const image: ResolvedImage = {
+  ...{ name: 'debian/12', catalogue: 'built-in', source: 'https://a.example/d.qcow2' },
+  ...{ checksum: CHECKSUM, user: 'debian', minDiskBytes: 3 * GIB, format: 'qcow2' },
+  ...{ cloudInit: null, verified: 'https', isOffline: false },
+};
+let daemon: DaemonStandIn;
+let home = '';
+
+before(async () => {
+  daemon = await startDaemonStandIn();
+});
+after(() => daemon.close());
+beforeEach(async (context) => {
+  home = await mkdtemp(join(tmpdir(), 'gnt-home-'));
+  const folder = home;
+  (context as { after: (fn: () => Promise<void>) => void }).after(() =>
+    rm(folder, { recursive: true }),
+  );
+  await mkdir(join(home, '.ssh'));
+  await writeFile(join(home, '.ssh/id.pub'), `${KEY} me@here\n`);
+  daemon.submitted.length = 0;
+  daemon.cluster = sampleCluster();
+  daemon.image = image;
+});
+
+const launch = (...args: readonly string[]) =>
+  runProgram('gnt-instance', ['launch', ...args], {
+    root: daemon.root,
+    env: { HOME: home, SSH_AUTH_SOCK: '/nonexistent' },
+  });
+
+async function launched(...args: readonly string[]): Promise<OpcodeOf<'INSTANCE_CREATE'>> {
+  daemon.submitted.length = 0;
+  const { status, stderr } = await launch('--no-wait', ...args);
+  assert.equal(status, 0, stderr);
+  const [opcode] = daemon.submitted;
+  assert.ok(opcode?.opcode === 'INSTANCE_CREATE');
+  return opcode;
+}
+
+test('one line makes a machine to log in to, of an image with its checksum', async () => {
+  const { status, stderr } = await launch('--no-wait', 'debian/12', 'web1');
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^log in: gnt-instance ssh web1$/m);
+  const [opcode] = daemon.submitted as OpcodeOf<'INSTANCE_CREATE'>[];
+  assert.ok(opcode !== undefined);
+  const { osImage, osImageChecksum, communication, disks, nics, sshKeys, start } = opcode;
+  assert.deepEqual([osImage, osImageChecksum], [image.source, CHECKSUM]);
+  assert.deepEqual([communication, start, sshKeys], [true, true, [`${KEY} me@here`]]);
+  assert.deepEqual(disks, [{ sizeBytes: 10 * GIB }]);
+  assert.deepEqual(
+    nics.map(({ mode }) => mode),
+    ['user'],
+  );
+  daemon.image = { ...image, minDiskBytes: 20 * GIB };
+  assert.deepEqual((await launched('debian/12', 'web1')).disks, [{ sizeBytes: 20 * GIB }]);
+});
+
+test("an option counts before the user's file, and that before the cluster's settings", async () => {
+  daemon.cluster = {
+    ...sampleCluster(),
+    launchDefaults: { diskBytes: 12 * GIB, memoryMiB: 700, net: 'mode=bridged,link=br0' },
+  };
+  const ofCluster = await launched('debian/12', 'web1');
+  assert.equal(ofCluster.nics[0]?.link, 'br0');
+  assert.deepEqual(ofCluster.disks, [{ sizeBytes: 12 * GIB }]);
+  await mkdir(join(home, '.config/gnt'), { recursive: true });
+  await writeFile(join(home, 'other.pub'), OTHER);
+  const own = 'launch: {size: 14G, memory: 800M, vcpus: 3, net: none, ssh_keys: [~/other.pub]}';
+  await writeFile(join(home, '.config/gnt/config.yaml'), own);
+  const ofUser = await launched('debian/12', 'web1');
+  assert.deepEqual([ofUser.nics, ofUser.sshKeys], [[], [OTHER]]);
+  assert.deepEqual(ofUser.beparams, { memoryMiB: 800, vcpus: 3 });
+  assert.deepEqual(ofUser.disks, [{ sizeBytes: 14 * GIB }]);
+  const given = ['-s', '16G', '-B', 'memory=900M', '--net', '0:mode=user', '-C', 'no'];
+  const ofCommand = await launched(...given, 'debian/12', 'web1');
+  assert.deepEqual(ofCommand.beparams, { memoryMiB: 900, vcpus: 3 });
+  assert.deepEqual(ofCommand.disks, [{ sizeBytes: 16 * GIB }]);
+  assert.equal(ofCommand.nics[0]?.mode, 'user');
+  assert.equal(ofCommand.communication, false);
+  assert.deepEqual((await launched('--no-nics', 'debian/12', 'web1')).nics, []);
+});
+
+test('a machine that nobody could log in to is refused, before anything is made', async () => {
+  await rm(join(home, '.ssh/id.pub'));
+  await writeFile(join(home, '.ssh/odd.pub'), '-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n');
+  const refused = await launch('debian/12', 'web1');
+  assert.equal(refused.status, 2, refused.stderr);
+  assert.match(refused.stderr, /warning: .*odd\.pub is left out/);
+  assert.match(refused.stderr, /error\[VALIDATION\]: nobody could log in/);
+  assert.match(refused.stderr, /hint: .*ssh-keygen/);
+  assert.doesNotMatch(refused.stderr, /secret/);
+  assert.deepEqual(daemon.submitted, []);
+});
+
+test("a mistake in the user's file is told by its field, and stops the command", async () => {
+  await mkdir(join(home, '.config/gnt'), { recursive: true });
+  for (const [text, told] of [
+    ['launch: {vcpus: many}', /config\.yaml: launch\.vcpus: /],
+    ['launch: {discs: 1}', /config\.yaml: launch: .*discs/],
+    ['launch: [', /config\.yaml: line 1/],
+    ['launch: {size: 1.2.3}', /'1\.2\.3' is not a size/],
+  ] as const) {
+    await writeFile(join(home, '.config/gnt/config.yaml'), text);
+    const { status, stderr } = await launch('--no-wait', 'debian/12', 'web1');
+    assert.deepEqual([status, daemon.submitted], [2, []], stderr);
+    assert.match(stderr, told);
+  }
+});
