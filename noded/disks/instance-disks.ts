@@ -78,9 +78,10 @@ export interface InstanceDisks {
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
   /**
    * Removes the instance's disks; it is no error when there are none.
+   * @param beforeIt done when nobody has them, nor can get them, and they are all still there
    * @throws AppError DISK_IN_USE
    */
-  remove(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
+  remove(instance: Pick<InstanceRecord, 'uuid'>, beforeIt?: () => Promise<void>): Promise<void>;
 }
 
 export function createInstanceDisks(disksDir: string): InstanceDisks {
@@ -160,9 +161,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
           return { index, name, sizeBytes, path };
         }),
       ),
-    remove: async (instance) => {
+    remove: async (instance, beforeIt) => {
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));
+      await beforeIt?.();
       await rm(dirOf(instance), { recursive: true, force: true });
     },
   };

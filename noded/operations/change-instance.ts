@@ -21,6 +21,7 @@ import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instan
 import { hasSystemOnDisk, refuseUnbootable } from '../instances/plan-boot.ts';
 import { describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { beginRemoval } from '../records/install-states.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -31,7 +32,7 @@ import { refuseBlacklisted, selectOs } from './os-policy.ts';
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
-  const { instances, runner, disks, logDir } = dependencies;
+  const { instances, runner, disks, logDir, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
@@ -39,7 +40,16 @@ export function removeInstanceHandler(
       await runner.checkDisksUnused(instance);
       return async (context) => {
         await runner.stop(instance, opcode.shutdownTimeoutS, context);
-        await disks.remove(instance);
+        await disks.remove(instance, async () => {
+          try {
+            await instances.update(instance.uuid, (current) =>
+              beginRemoval(current, context.jobId, clock.now()),
+            );
+          } catch (error) {
+            // There is room once its disks are gone.
+            if (!isAppError(error, 'DISK_FULL')) throw error;
+          }
+        });
         await removeLogs(logDir, instance.uuid);
         await instances.remove(instance.uuid);
         return { name: instance.name };

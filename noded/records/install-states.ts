@@ -61,6 +61,29 @@ export function interruptInstall(
 }
 
 /**
+ * An instance whose disks are about to go: should its removal be interrupted, it is nothing that is
+ * started, and says why. It can be removed again, or installed anew. Pure.
+ */
+export function beginRemoval(
+  instance: InstanceRecord,
+  jobId: number,
+  nowMs: number,
+): InstanceRecord {
+  if (instance.installState === 'failed') return instance;
+  const begun = { ...beginInstall(jobId, nowMs).install, ...instance.install };
+  const install: InstallRecord = {
+    ...begun,
+    ...{ jobId, state: 'failed', endedAtMs: nowMs },
+    error: {
+      code: 'JOB_INTERRUPTED',
+      message: 'its removal has begun, its disks may be gone',
+      hint: `gnt-instance remove ${instance.name}`,
+    },
+  };
+  return failInstall({ ...instance, beforeReinstall: null }, install);
+}
+
+/**
  * An installation that came to nothing: the instance is what it was, or it is nothing that can be
  * started. Pure.
  * @param install how it went

@@ -18,7 +18,11 @@ for i = 1, #KEYS - 1 do
   local holds = expected == 'any'
     or (expected == 'absent' and revision == 0)
     or (expected ~= 'absent' and revision > 0 and tonumber(expected) == revision)
-  if not holds then return {'conflict', i} end
+  if not holds then
+    -- A write, so that who waits for replicas waits for what it conflicts with.
+    if schema then redis.call('SET', KEYS[1], schema) end
+    return {'conflict', i}
+  end
   revisions[i] = revision + 1
 end
 local answer = {'done'}

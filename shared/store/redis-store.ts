@@ -32,29 +32,30 @@ export interface RedisStoreOptions {
 /** Keys that the server looks at in one step. */
 const SCAN_COUNT = 1000;
 const COMMAND_TIMEOUT_MS = 10_000;
+/** For replicas to have a write; less than the above. One that lags so much is as good as none. */
+const REPLICAS_TIMEOUT_MS = 2000;
 /** Attempts to connect again, a tenth of a second and more apart, before a request fails. */
 const MAX_RECONNECTS = 3;
 
 /**
  * The engine for clusters. A collection is one hash; a field holds `<revision>\n<JSON>`. A commit
- * is one script on the server.
+ * is one script on the server; it counts once as many replicas have it as the URL asks for, so that
+ * a failover to one of them loses nothing that was told.
  * @throws AppError STORE_VERSION when a newer program wrote it, HOST_PREREQUISITE when no server
  * answers
  */
 export async function createRedisStore(options: RedisStoreOptions): Promise<Store> {
-  const redis = createRedis(options.server, {
-    commandTimeout: COMMAND_TIMEOUT_MS,
-    maxRetriesPerRequest: MAX_RECONNECTS,
-  });
-  redis.on('error', (error: Error) =>
-    options.logger.warn('store.redis-error', { reason: error.message }),
-  );
+  const redis = createClient(options);
+  // A wait for replicas holds up whatever comes after it in its connection.
+  const writer = options.server.replicas === undefined ? redis : createClient(options);
   try {
     await redis.connect();
     await claimSchema(redis, options);
-    return createStore(redis, options);
+    if (writer !== redis) await writer.connect();
+    return createStore(redis, writer, options);
   } catch (error) {
     redis.disconnect();
+    writer.disconnect();
     if (error instanceof AppError) throw error;
     throw new AppError(
       'HOST_PREREQUISITE',
@@ -62,6 +63,15 @@ export async function createRedisStore(options: RedisStoreOptions): Promise<Stor
       { cause: error, hint: 'start Redis, or correct --store' },
     );
   }
+}
+
+function createClient({ server, logger }: RedisStoreOptions): Redis {
+  const redis = createRedis(server, {
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    maxRetriesPerRequest: MAX_RECONNECTS,
+  });
+  redis.on('error', (error: Error) => logger.warn('store.redis-error', { reason: error.message }));
+  return redis;
 }
 
 function describe({ server }: RedisStoreOptions): string {
@@ -93,7 +103,7 @@ function splitField(
   return { key: { id, revision: Number(text.slice(0, end)) }, json: text.slice(end + 1) };
 }
 
-function createStore(redis: Redis, options: RedisStoreOptions): Store {
+function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
   const answered = async <T>(asking: Promise<T>): Promise<T> => {
@@ -154,8 +164,8 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
     },
     async close() {
       changes.close();
-      if (redis.status === 'end') return;
-      await redis.quit().catch(() => redis.disconnect());
+      for (const client of new Set([redis, writer]))
+        if (client.status !== 'end') await client.quit().catch(() => client.disconnect());
     },
   };
 
@@ -164,9 +174,30 @@ function createStore(redis: Redis, options: RedisStoreOptions): Store {
     args: readonly string[],
     encoded: readonly EncodedWrite[],
   ): Promise<readonly number[]> {
-    const answer = await redis.eval(COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args);
+    const { replicas } = options.server;
+    const words = [COMMIT_SCRIPT, keys.length, ...keys, STORE_SCHEMA, ...args] as const;
+    if (replicas === undefined) return parseAnswer(await writer.eval(...words), encoded, options);
+    // Of one connection: the server counts for what that has written.
+    const [answer, copies] = await writer
+      .pipeline()
+      .eval(...words)
+      .wait(replicas, REPLICAS_TIMEOUT_MS)
+      .exec()
+      .then((results) => (results ?? []).map(valueOf));
+    if (Number(copies) < replicas) {
+      throw unavailable(
+        new Error(`${String(copies)} of ${replicas} replicas have what was written`),
+        options,
+      );
+    }
     return parseAnswer(answer, encoded, options);
   }
+}
+
+/** @throws what the server said */
+function valueOf([error, value]: [Error | null, unknown]): unknown {
+  if (error !== null) throw error;
+  return value;
 }
 
 function unavailable(error: unknown, options: RedisStoreOptions): AppError {

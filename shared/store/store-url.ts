@@ -2,34 +2,50 @@ import { isAbsolute } from 'node:path';
 import { AppError } from '../errors/app-error.ts';
 
 /** Where a Redis is: `redis://…`, `rediss://…`, `unix:/path`, or the sentinels that know. */
-export type RedisServer =
+export type RedisServer = (
   | { readonly url: string }
   | {
       readonly sentinels: readonly { readonly host: string; readonly port: number }[];
       readonly name: string;
       readonly password?: string | undefined;
-    };
+    }
+) & {
+  /** How many replicas have to have a write before it counts; none of them where not given. */
+  readonly replicas?: number;
+};
 
 const MAX_URL_LENGTH = 2048;
 const MAX_SENTINELS = 16;
 const DEFAULT_SENTINEL_PORT = 26_379;
+/** One digit, not zero: nobody waits for more copies of a cluster's records. */
+const REPLICAS = /\?replicas=([1-9])$/;
 
 /**
  * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
  * TLS, `unix:/path`, or `sentinel://[:password@]host[:port],…/name` with the password of the Redis
- * that the sentinels watch.
+ * that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
  * @throws AppError USAGE that names the URL, without its password
  */
-export function parseStoreUrl(text: string): RedisServer {
+export function parseStoreUrl(given: string): RedisServer {
+  const replicas = REPLICAS.exec(given)?.[1];
+  const server = parseServer(given.replace(REPLICAS, ''));
+  if (server === undefined) throw notStoreUrl(given);
+  return replicas === undefined ? server : { ...server, replicas: Number(replicas) };
+}
+
+function parseServer(text: string): RedisServer | undefined {
   const scheme = /^([a-z]+):/.exec(text)?.[1];
   if (text.length <= MAX_URL_LENGTH && !/[\s\p{Cc}]/u.test(text)) {
     if (scheme === 'unix' && isAbsolute(socketPathOf(text))) return { url: text };
     if ((scheme === 'redis' || scheme === 'rediss') && isRedisUrl(text)) return { url: text };
-    const sentinels = scheme === 'sentinel' ? parseSentinels(text) : undefined;
-    if (sentinels !== undefined) return sentinels;
+    if (scheme === 'sentinel') return parseSentinels(text);
   }
-  throw new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
-    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME; passwords as redis://:PASSWORD@HOST',
+  return undefined;
+}
+
+function notStoreUrl(text: string): AppError {
+  return new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
+    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST',
   });
 }
 

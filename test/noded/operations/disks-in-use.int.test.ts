@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { holdImages } from '../../../noded/disks/hold-images.ts';
@@ -31,10 +33,15 @@ async function createNode(t: TestContext) {
     { installState: 'installed' },
   );
   const changes: string[] = [];
+  const changed: { readonly record: InstanceRecord; readonly hasDisks: boolean }[] = [];
   const instances = {
     findByName: (name: string) =>
       name === 'web1' ? Promise.resolve(web1) : Promise.reject(new Error(`no ${name}`)),
-    update: () => Promise.resolve(web1).finally(() => changes.push('update')),
+    update: (_uuid: string, change: (record: InstanceRecord) => InstanceRecord) => {
+      changes.push('update');
+      changed.push({ record: change(web1), hasDisks: existsSync(disks.pathOf(web1, 0)) });
+      return Promise.resolve(web1);
+    },
     rename: () => Promise.resolve(web1).finally(() => changes.push('rename')),
     remove: () => Promise.resolve().finally(() => changes.push('remove')),
     // The rest of a repository no refusal asks for.
@@ -65,7 +72,7 @@ async function createNode(t: TestContext) {
   const clusters = { load: () => Promise.resolve(clusterRecord) } as unknown as ClusterRepository;
   const orphans = { list: () => [], find: () => undefined } as unknown as Orphans;
   const handlers = createJobHandlers({
-    ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir },
+    ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir, clock },
     // No installation comes so far.
   } as unknown as OperationDependencies);
   const signal = AbortSignal.timeout(60_000);
@@ -74,7 +81,7 @@ async function createNode(t: TestContext) {
     const opcode = parseOpcode(input);
     return handlerOf(handlers, opcode).prepare(opcode, signal);
   };
-  return { path, changes, hypervisor, prepare, context };
+  return { path, changes, changed, hypervisor, prepare, context };
 }
 
 for (const opcode of [
@@ -109,4 +116,15 @@ test('a machine that gets the disks between check and work keeps them, and the i
   await assert.rejects(execute(context), { code: 'DISK_IN_USE' });
   assert.deepEqual(changes, []);
   assert.match(await readFile(path, 'latin1'), /^data of a guest/);
+});
+
+test('before its disks go, an instance is nothing that is started: its removal may be interrupted', async (t) => {
+  const { path, changes, changed, prepare, context } = await createNode(t);
+  const execute = await prepare({ opcode: 'INSTANCE_REMOVE', name: 'web1' });
+  await execute(context);
+  assert.equal(changes.at(-1), 'remove');
+  const { record, hasDisks } = changed.at(-1) ?? {};
+  assert.deepEqual([record?.installState, record?.adminState, hasDisks], ['failed', 'down', true]);
+  assert.match(record?.install?.error?.message ?? '', /removal has begun/);
+  assert.ok(!existsSync(path));
 });

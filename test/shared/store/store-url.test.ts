@@ -27,6 +27,15 @@ test('takes sentinels with the name of what they watch, its password decoded', (
   });
 });
 
+test('takes with each how many replicas a write is to have', () => {
+  assert.deepEqual(parseStoreUrl('redis://h/3?replicas=2'), { url: 'redis://h/3', replicas: 2 });
+  assert.deepEqual(parseStoreUrl('unix:/r.sock?replicas=1'), { url: 'unix:/r.sock', replicas: 1 });
+  assert.deepEqual(parseStoreUrl('sentinel://h/gnt?replicas=1'), {
+    ...{ sentinels: [{ host: 'h', port: 26_379 }], name: 'gnt', password: undefined },
+    replicas: 1,
+  });
+});
+
 test('refuses everything else by name, never with a password', () => {
   for (const url of [
     '',
@@ -38,6 +47,9 @@ test('refuses everything else by name, never with a password', () => {
     'redis://:hunter22@h/0/1',
     'redis://:hunter22@h?tls=no',
     'redis://:hunter22@h:6379 ',
+    'redis://:hunter22@h?replicas=0',
+    'redis://:hunter22@h?replicas=10',
+    'sentinel://:hunter22@h/gnt?replicas=x',
     'rediss://:hun/ter22@h',
     'unix:redis.sock',
     'sentinel://:hunter22@h:26379',
