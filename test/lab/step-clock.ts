@@ -11,6 +11,6 @@ if (file !== undefined) {
   globalThis.Date = new Proxy(RealDate, {
     construct: (target, args: ConstructorParameters<DateConstructor> | []) =>
       args.length === 0 ? new target(now()) : Reflect.construct(target, args),
-    get: (target, name) => (name === 'now' ? now : Reflect.get(target, name)),
+    get: (target, name): unknown => (name === 'now' ? now : Reflect.get(target, name)),
   });
 }
