@@ -12,6 +12,8 @@ import { applyNftCommands } from './nft.ts';
 const LOOK_INTERVAL_MS = 10_000;
 const OWN_NAMESPACE = '/proc/self/ns/net';
 const RESOLVER_FILE = '/etc/resolv.conf';
+/** Multicast, and broadcast to a link: what is sent there comes back to who listens on this host. */
+const GROUPS: readonly string[] = ['224.0.0.0/4', '255.255.255.255/32', 'ff00::/8'];
 /** More than a resolver library reads. */
 const MAX_RESOLVERS = 8;
 const DNS_PORT = 53;
@@ -106,7 +108,7 @@ export function planWall(
   const rules = (['ip', 'ip6'] as const).flatMap((family) => {
     const isOfFamily = (address: string): boolean => isIPv6(bare(address)) === (family === 'ip6');
     const servers = resolvers.filter(isOfFamily).join(', ');
-    const closed = METADATA_NETWORKS.filter(isOfFamily).join(', ');
+    const closed = [...METADATA_NETWORKS, ...GROUPS].filter(isOfFamily).join(', ');
     return [
       ...(servers && [
         `${family} daddr { ${servers} } meta l4proto { tcp, udp } th dport ${DNS_PORT} accept`,

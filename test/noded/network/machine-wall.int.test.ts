@@ -105,6 +105,26 @@ test('a machine reaches the internet and its resolvers, not the host nor the met
   await wall.lowerFor('a');
 });
 
+const SEND = `use IO::Socket::INET;
+for (@ARGV) { my $s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $_, Broadcast => 1);
+  print "$_ sent\n" if $s && $s->send('x') }`;
+
+test('a machine speaks to no group of hosts: this one, and what is on it, may be among them', async () => {
+  await using wall = createWall();
+  const groups = ['224.0.0.251:5353', '239.255.255.250:1900', '255.255.255.255:68'];
+  const sent = (uid: number): readonly string[] => {
+    const user = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
+    const words = ['netns', 'exec', HOST, ...user, 'perl', '-e', SEND, ...groups, '192.0.2.2:9'];
+    const { stdout } = spawnSync('ip', words, { encoding: 'utf8' });
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.replace(' sent', '')]));
+  };
+  assert.deepEqual(sent(users.first + 7), [...groups, '192.0.2.2:9']);
+  await wall.raiseFor('a');
+  assert.deepEqual(sent(users.first + 7), ['192.0.2.2:9']);
+  assert.deepEqual(sent(1000), [...groups, '192.0.2.2:9']);
+  await wall.lowerFor('a');
+});
+
 test('the wall stands until the last machine is gone, and comes back when a firewall flushes it', async () => {
   await using wall = createWall();
   await wall.raiseFor('a');
