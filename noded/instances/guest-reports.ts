@@ -155,13 +155,14 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     { uuid, startedAtMs }: KeptMachine['machine'],
     signal: AbortSignal,
   ): Promise<number> => {
-    for (;;) {
+    for (let isTold = false; ; ) {
       try {
         const record = await instances.findByUuid(uuid);
         const report = record?.guestReport ?? null;
         if (record !== undefined) return isOfRun(report, startedAtMs) ? report.afterSequence : 0;
       } catch (error) {
-        logger.warn('guest-report.not-read', { uuid, err: error });
+        if (!isTold) logger.warn('guest-report.not-read', { uuid, err: error });
+        isTold = true;
       }
       await sleep(againMs, undefined, { ref: false, signal });
     }
