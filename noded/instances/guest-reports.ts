@@ -13,6 +13,11 @@ import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 const AGAIN_MS = 10_000;
 /** Between two writes of one guest, whatever it says in between. */
 const WRITE_PAUSE_MS = 1_000;
+/**
+ * Until the first of them: a guest says that it is up, and its verdict right after; who waits for
+ * that must not wait for the disk.
+ */
+const WRITE_DELAY_MS = 100;
 const RESULT_GRACE_MS = 5_000;
 
 export interface GuestReportsDependencies {
@@ -25,6 +30,8 @@ export interface GuestReportsDependencies {
   readonly resultGraceMs?: number;
   /** Until a store that was away is asked again; 10 s without. */
   readonly againMs?: number;
+  /** Until what was said after a silence is written; 100 ms without. */
+  readonly writeDelayMs?: number;
 }
 
 /**
@@ -53,6 +60,7 @@ export interface GuestReports {
 export function createGuestReports(dependencies: GuestReportsDependencies): GuestReports {
   const { instances, keeper, guestEvents, logger, clock } = dependencies;
   const { resultGraceMs = RESULT_GRACE_MS, againMs = AGAIN_MS } = dependencies;
+  const { writeDelayMs = WRITE_DELAY_MS } = dependencies;
   /** Of machines that run, from the moment on in which it was said. */
   const heard = new Map<string, GuestReport>();
   const writing = new Set<string>();
@@ -83,6 +91,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     if (writing.has(uuid)) return;
     writing.add(uuid);
     try {
+      await sleep(writeDelayMs, undefined, { ref: false });
       for (;;) {
         const report = heard.get(uuid);
         if (report === undefined) return;
@@ -155,7 +164,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     { uuid, startedAtMs }: KeptMachine['machine'],
     signal: AbortSignal,
   ): Promise<number> => {
-    for (let isTold = false; ; ) {
+    for (let isTold = false; ;) {
       try {
         const record = await instances.findByUuid(uuid);
         const report = record?.guestReport ?? null;

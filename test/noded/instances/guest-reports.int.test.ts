@@ -60,6 +60,7 @@ async function createLab(t: TestContext) {
     const reports = createGuestReports({
       instances: { findByUuid, update: (...change) => instances.update(...change) },
       ...{ keeper, guestEvents, logger: silentLogger, clock, resultGraceMs: 50, againMs: 20 },
+      writeDelayMs: 50,
     });
     const kept = keeper.keepOrphan(machine, 'web1', null);
     if (started.has(machine)) reports.followAdopted(kept);
@@ -161,6 +162,21 @@ test('ten thousand changes of mind are two writes', async (t) => {
   await untilWritten();
   await new Promise((resolve) => setTimeout(resolve, 100));
   assert.equal((await load()).serialNo, serialNo + 1);
+});
+
+test('that a guest is up and its verdict right after are one write, and who waits does not wait for it', async (t) => {
+  const { uuid, load, startDaemon, untilWritten } = await createLab(t);
+  const daemon = startDaemon(new FakeMachine(uuid, undefined, 40_000));
+  const { serialNo } = await load();
+  daemon.say();
+  // What a write that was begun at once would take for the store.
+  await load();
+  daemon.tell({ type: 'boot-result', result: { errors: [], recoverableErrors: [], stages: [] } });
+  assert.equal((await daemon.boot())?.status, 'done');
+  await untilWritten();
+  const written = await load();
+  assert.equal(written.guestReport?.boot?.status, 'done');
+  assert.equal(written.serialNo, serialNo + 1);
 });
 
 test('a guest that tells its events and no result has their verdict a moment later', async (t) => {
