@@ -11,7 +11,7 @@ export type NewerRelease = (typeof NEWER_RELEASES)[number];
 const PACKAGES = [
   ...['ca-certificates', 'cloud-init', 'curl', 'dbus', 'dhcpcd-base', 'e2fsprogs'],
   ...['initramfs-tools', 'iproute2', 'kmod', 'linux-image-cloud-amd64', 'netbase', 'netplan.io'],
-  ...['network-manager', 'passwd', 'procps', 'systemd-sysv', 'udev', 'zstd'],
+  ...['network-manager', 'openssh-server', 'passwd', 'procps', 'systemd-sysv', 'udev', 'zstd'],
 ];
 const MORE_PACKAGES: Readonly<Record<NewerRelease, readonly string[]>> = {
   trixie: [],
