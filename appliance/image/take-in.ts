@@ -26,7 +26,7 @@ export const IMPORT_HINT =
  * another user than this, root: of a folder, links are not followed, what is no regular file is not
  * read, and of a file no more than its manifest says.
  * @param fresh an empty folder that nobody else can enter
- * @throws AppError APPLIANCE_MISSING, APPLIANCE_CORRUPT
+ * @throws AppError FILE_UNREADABLE (nothing is there), APPLIANCE_MISSING, APPLIANCE_CORRUPT
  */
 export async function takeIn(source: string, fresh: string, signal: AbortSignal): Promise<void> {
   await using opened = await openSource(source);
@@ -47,7 +47,11 @@ async function openSource(source: string) {
       };
     await handle.close();
   } catch (error) {
-    throw unusable(source, messageOf(error), error);
+    if (systemCodeOf(error) !== 'ENOENT') throw unusable(source, messageOf(error), error);
+    throw new AppError('FILE_UNREADABLE', `there is no ${source}`, {
+      hint: IMPORT_HINT,
+      cause: error,
+    });
   }
   throw unusable(source, 'it is neither a folder nor a regular file');
 }

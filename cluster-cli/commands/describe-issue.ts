@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import { MIB } from '#shared/units/bytes.ts';
+import { formatBytes } from '../render/format.ts';
 
 /** What zod says of one field of an opcode. */
 export type Issue = z.core.$ZodIssue;
@@ -61,19 +63,29 @@ export function describeIssue(issue: Issue, input: unknown): string {
   const isShown = typeof value === 'string' || typeof value === 'number';
   return [
     [option, ...below].join(' '),
-    ...(isShown ? [`'${String(value).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
+    ...(isShown ? [`'${inUnit(value, issue.path).slice(0, MAX_VALUE_CHARACTERS)}'`] : []),
     reasonOf(issue),
   ].join(': ');
+}
+
+/** A size as it was given, by its field's name; other values as they are. */
+function inUnit(value: unknown, path: readonly PropertyKey[]): string {
+  const field = String(path.at(-1));
+  const bytes = field.endsWith('MiB') ? MIB : field.endsWith('Bytes') ? 1 : 0;
+  if (bytes === 0 || (typeof value !== 'number' && typeof value !== 'bigint')) return String(value);
+  return formatBytes(Number(value) * bytes);
 }
 
 /** The schema's own words, where it has some; zod's are about types that no operator wrote. */
 function reasonOf(issue: Issue): string {
   if (issue.code === 'too_small')
-    return issue.origin === 'string' ? 'is empty' : `must be at least ${String(issue.minimum)}`;
+    return issue.origin === 'string'
+      ? 'is empty'
+      : `must be at least ${inUnit(issue.minimum, issue.path)}`;
   if (issue.code === 'too_big')
     return issue.origin === 'string'
       ? `has more than ${String(issue.maximum)} characters`
-      : `must be at most ${String(issue.maximum)}`;
+      : `must be at most ${inUnit(issue.maximum, issue.path)}`;
   if (issue.code === 'invalid_value')
     return `must be one of ${issue.values.map(String).join(', ')}`;
   if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.join(', ')}`;

@@ -79,11 +79,15 @@ function selectNamed<T>(listing: Listing<T>): readonly T[] {
   if (names.length === 0) return items;
   return names.flatMap((name) => {
     const regex = /[*?]/.test(name) ? globToRegex(name) : null;
-    const found = items.filter((item) =>
-      regex ? regex.test(nameOf(item)) : nameOf(item) === name,
-    );
-    if (found.length === 0 && !regex) throw listing.notFound(name);
-    return found;
+    const matching = (fits: (full: string) => boolean): readonly T[] =>
+      items.filter((item) => fits(nameOf(item)));
+    if (regex) return matching((full) => regex.test(full));
+    const found = matching((full) => full === name);
+    // As Ganeti does: its first labels are enough, where they are one's alone.
+    const begun = found.length > 0 ? found : matching((full) => full.startsWith(`${name}.`));
+    if (begun.length === 0 || (found.length === 0 && begun.length > 1))
+      throw listing.notFound(name);
+    return begun;
   });
 }
 

@@ -14,7 +14,7 @@ import { route, type AnyApiRoute } from './api-route.ts';
 const PAUSE_MS = 20;
 
 export interface BootRoutesDependencies {
-  readonly instances: Pick<InstanceRepository, 'findByName'>;
+  readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report' | 'nextChange'>;
 }
@@ -28,8 +28,8 @@ export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyAp
         'What its guest says of its boot, one GuestProgress a line: now, then as it changes, until its machine is gone',
       answers: { 200: { type: 'application/x-ndjson' } },
       handle: async ({ params, signal }) => {
-        await dependencies.instances.findByName(params.name);
-        const lines = followBoot(params.name, dependencies, signal);
+        const name = await dependencies.instances.expandName(params.name);
+        const lines = followBoot(name, dependencies, signal);
         return { status: 200, body: Readable.from(lines) };
       },
     }),

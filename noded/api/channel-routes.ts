@@ -16,7 +16,7 @@ const MAX_PORT = 65_535;
 const BYTES = 'application/octet-stream';
 
 export interface ChannelRoutesDependencies {
-  readonly instances: Pick<InstanceRepository, 'findByName'>;
+  readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
   readonly keeper: Pick<MachineKeeper, 'get'>;
   readonly metad: Pick<
     MetadCalls,
@@ -126,7 +126,7 @@ async function findRunning(
   name: string,
   { instances, keeper }: ChannelRoutesDependencies,
 ): Promise<{ readonly instance: InstanceRecord; readonly kept: KeptMachine }> {
-  const instance = await instances.findByName(name);
+  const instance = await instances.findByName(await instances.expandName(name));
   const kept = keeper.get(instance.uuid);
   if (kept !== undefined) return { instance, kept };
   throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {

@@ -74,7 +74,7 @@ async function ownerOf(path: string, { instances, owns }: Forwarding): Promise<s
   const name = OF_INSTANCE.exec(path)?.[1];
   if (name === undefined) return undefined;
   try {
-    const { primaryNode } = await instances.findByName(name);
+    const { primaryNode } = await instances.findByName(await instances.expandName(name));
     return owns(primaryNode) ? undefined : primaryNode;
   } catch (error) {
     if (isAppError(error, 'INSTANCE_NOT_FOUND')) return undefined;

@@ -17,7 +17,7 @@ import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface InstanceRoutesDependencies {
   readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
-  readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid'>;
+  readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
   readonly disks: Pick<InstanceDisks, 'activate'>;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
   readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
@@ -41,7 +41,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       '/v1/instances/{name}',
       'An instance; private values are replaced, secrets are told by name',
       instanceInfo,
-      ({ name }) => overview.instance(name),
+      async ({ name }) => overview.instance(await instances.expandName(name)),
     ),
     route({
       method: 'GET',
@@ -50,7 +50,9 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       query: z.object({ follow: flag('1: goes on as the log grows') }),
       answers: { 200: { type: 'text/plain' } },
       handle: async ({ params, query, signal }) => {
-        const { uuid, name, install } = await instances.findByName(params.name);
+        const { uuid, name, install } = await instances.findByName(
+          await instances.expandName(params.name),
+        );
         if (install === null) {
           throw new AppError(
             'NOT_FOUND',
@@ -68,7 +70,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       'The hooks of its next installation, in the order in which they are run',
       hookBook,
       async (params) => {
-        const instance = await instances.findByName(params.name);
+        const instance = await instances.findByName(await instances.expandName(params.name));
         const { osType, hooks } = instance;
         const os = osType === null ? null : await osRegistry.find(osType, { forceVariant: true });
         const { name: appliance } = await loadAppliance(instance, clusters);
@@ -85,7 +87,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       'Where the host finds its disks',
       activeDisk.array(),
       async (params) => {
-        const instance = await instances.findByName(params.name);
+        const instance = await instances.findByName(await instances.expandName(params.name));
         if (instance.installState === 'installing') {
           throw new AppError(
             'INSTANCE_STATE',

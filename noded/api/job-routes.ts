@@ -8,6 +8,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { question, route, type AnyApiRoute } from './api-route.ts';
+import { withWholeName, type WholeNamesDependencies } from './whole-names.ts';
 
 /** As JSON. Whoever may use this socket may do everything, so it can only take rights away. */
 const forwardedSubmitter = z
@@ -22,11 +23,12 @@ const forwardedSubmitter = z
   .pipe(submitter)
   .describe('in whose name another node asks, as JSON: its rights and limits count');
 
-export interface JobRoutesDependencies {
+export interface JobRoutesDependencies extends WholeNamesDependencies {
   readonly jobs: JobService;
 }
 
-export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute[] {
+export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiRoute[] {
+  const { jobs } = dependencies;
   return [
     route({
       method: 'POST',
@@ -42,11 +44,13 @@ export function jobRoutes({ jobs }: JobRoutesDependencies): readonly AnyApiRoute
       request: opcode,
       answers: { 200: dryRunAccepted, 202: jobSubmitted },
       handle: async ({ query, body, signal }) => {
+        const meant =
+          query.submitter === undefined ? await withWholeName(body, dependencies) : body;
         if (query['dry-run'] === '1') {
-          const preview = await jobs.dryRun(body, signal);
+          const preview = await jobs.dryRun(meant, signal);
           return { status: 200, body: { ok: true, ...preview } };
         }
-        const id = await jobs.submit(body, {
+        const id = await jobs.submit(meant, {
           isDryRun: query['dry-run'] === 'job',
           submitter: query.submitter,
         });

@@ -48,6 +48,6 @@ export function findImage(reference: string, all: readonly NamedImage[]): NamedI
 function notFound(reference: string, within: readonly NamedImage[]): AppError {
   const near = suggest(reference, within.flatMap(namesOf));
   return new AppError('IMAGE_NOT_FOUND', `there is no image '${reference}'`, {
-    hint: `${near === null ? '' : `did you mean ${near}? `}gnt-image list shows those that there are; a file needs its whole path`,
+    hint: `${near === null ? '' : `did you mean ${near}? `}gnt-image list shows those that there are; a file of here is ./NAME or a whole path`,
   });
 }

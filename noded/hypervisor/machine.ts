@@ -1,3 +1,5 @@
+import type { PowerButton } from './power-button.ts';
+
 export type Accelerator = 'kvm' | 'tcg';
 export interface AcceleratorChoice {
   readonly accelerator: Accelerator;
@@ -143,6 +145,11 @@ export interface Machine {
   writeNote(note: string): Promise<void>;
   /** Undefined when there is none. */
   readNote(): Promise<string | undefined>;
+  /**
+   * Whether the guest would hear of the power button now; undefined where QEMU cannot tell.
+   * @throws AppError QMP
+   */
+  powerButton(): Promise<PowerButton | undefined>;
   /** Presses the power button (ACPI). @throws AppError QMP */
   powerdown(): Promise<void>;
   /** Presses reset. @throws AppError QMP */

@@ -10,6 +10,7 @@ import { haltReasonOf, readHaltReason } from './guest-halt.ts';
 import type { GuestHalt, Machine, MachineExit } from './machine.ts';
 import { isAlive, signalProcess } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
+import { type PowerButton, powerButtonQuestions, readPowerButton } from './power-button.ts';
 import { QmpClient } from './qmp-client.ts';
 import type { QmpEvent } from './qmp-client.ts';
 import type { MachineRecord, RunDirectory } from './run-directory.ts';
@@ -116,6 +117,14 @@ export class QemuMachine implements Machine {
       clearInterval(timer);
       this.#exit.resolve(await this.#conclude(end));
     });
+  }
+
+  async powerButton(): Promise<PowerButton | undefined> {
+    const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
+    const answers = powerButtonQuestions.map((question) =>
+      qmp.execute('human-monitor-command', { 'command-line': question }),
+    );
+    return readPowerButton(await Promise.all(answers));
   }
 
   async powerdown(): Promise<void> {

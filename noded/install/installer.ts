@@ -180,6 +180,8 @@ class StagedInstaller implements Installer {
     if (run.disks?.areBeside === true || isAppError(explained, 'DISK_FULL'))
       await run.disks?.discard().catch(() => undefined);
     const failure = inStage(explained, stage, run.log?.tail() ?? [], run.mask);
+    // Whoever reads the log alone is told as well.
+    run.log?.append(`== ${stage}: ${failure.code}: ${failure.message}`);
     const install = run.record({
       state: isAppError(failure, 'JOB_CANCELED') ? 'canceled' : 'failed',
       stage,

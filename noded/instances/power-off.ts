@@ -1,9 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
+import type { Machine } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
 const POLL_MS = 100;
+const ASK_MS = 500;
+/** So long a guest that just began may be in its firmware and boot loader. */
+const NO_ACPI_MS = 10_000;
+/** A press is lost while nobody in the guest has opened the button; repeated ones are harmless. */
+const PRESS_AGAIN_MS = 15_000;
 
 type PowerOffKeeper = Pick<MachineKeeper, 'kill' | 'whenGone'>;
 interface PowerOffContext {
@@ -12,9 +18,10 @@ interface PowerOffContext {
 }
 
 /**
- * Asks the guest to power off; after the timeout the power is cut, and at once when the guest stands
- * still at a write that failed: it cannot obey. Such a guest is first let go on, since there may be
- * room again. Resolves when nothing of the machine is left.
+ * Asks the guest to power off, as soon as it listens; after the timeout the power is cut, and early
+ * when it cannot obey: it stands still at a write that failed (it is first let go on, since there
+ * may be room again), or no operating system that knows the button runs in it. Resolves when nothing
+ * of the machine is left.
  */
 export async function powerOff(
   { machine, kind, instanceName }: KeptMachine,
@@ -22,23 +29,47 @@ export async function powerOff(
   { keeper, clock }: { readonly keeper: PowerOffKeeper; readonly clock: Clock },
   context: PowerOffContext,
 ): Promise<void> {
-  const deadlineMs = clock.monotonicMs() + timeoutS * 1000;
-  if (timeoutS > 0 && kind === 'run') {
-    if (machine.halt !== null) await machine.resume().catch(() => undefined);
-    await machine.powerdown().catch(() => undefined); // a guest that cannot be asked is ended below
-    while (machine.isRunning() && machine.halt === null && clock.monotonicMs() < deadlineMs) {
-      await sleep(POLL_MS, undefined, { signal: context.signal });
-    }
-  }
+  const why =
+    timeoutS > 0 && kind === 'run'
+      ? await askGuest(machine, timeoutS, clock, context.signal)
+      : null;
   if (machine.isRunning()) {
-    if (timeoutS > 0) {
-      const why =
-        machine.halt === null
-          ? `did not obey within ${timeoutS} s`
-          : `stands still at a write that failed (${machine.halt.reason}) and cannot obey`;
-      context.report.log(`${instanceName} ${why}, cutting the power`, 'warn');
-    }
+    if (why !== null) context.report.log(`${instanceName} ${why}, cutting the power`, 'warn');
     await keeper.kill(machine.uuid);
   }
   await keeper.whenGone(machine.uuid);
+}
+
+/** @returns why the power is to be cut; null when the machine has ended */
+async function askGuest(
+  machine: Machine,
+  timeoutS: number,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const begunMs = clock.monotonicMs();
+  let pressedMs = Number.NEGATIVE_INFINITY;
+  let askedMs = Number.NEGATIVE_INFINITY;
+  let withAcpiMs = begunMs;
+  if (machine.halt !== null) await machine.resume().catch(() => undefined);
+  while (machine.isRunning()) {
+    const now = clock.monotonicMs();
+    if (machine.halt !== null)
+      return `stands still at a write that failed (${machine.halt.reason}) and cannot obey`;
+    if (now - begunMs >= timeoutS * 1000) return `did not obey within ${timeoutS} s`;
+    if (now - withAcpiMs >= NO_ACPI_MS)
+      return 'runs no operating system that hears a power button (ACPI)';
+    if (now - askedMs >= ASK_MS) {
+      askedMs = now;
+      const button = await machine.powerButton().catch(() => undefined);
+      if (button !== 'no-acpi') withAcpiMs = clock.monotonicMs();
+      const isHeard = button === 'heard' || button === undefined;
+      if (isHeard && now - pressedMs >= PRESS_AGAIN_MS) {
+        pressedMs = now;
+        await machine.powerdown().catch(() => undefined); // what cannot be asked is ended
+      }
+    }
+    await sleep(POLL_MS, undefined, { signal });
+  }
+  return null;
 }

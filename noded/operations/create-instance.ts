@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { removeLogs } from '../host/install-log.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
@@ -12,7 +14,9 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import { describeUnread } from '../instances/unread-values.ts';
-import { type JobHandler, withPreview } from '../jobs/job-handler.ts';
+import { bothFailures } from '../jobs/both-failures.ts';
+import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
+import { StageFailure } from '../jobs/stage-failure.ts';
 import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -96,21 +100,24 @@ export function createInstanceHandler(
           }
           return { name: created.name, uuid: created.uuid };
         }
-        const installed = await installer.install(
-          {
-            instance: created,
-            changes: undefined,
-            formerDisks: 'worthless',
-            giveUpFormerDisks: () => Promise.resolve(),
-            ...decision,
-            secrets,
-            isReinstall: false,
-            dumps: pinned?.dumps ?? null,
-            place,
-            timeoutS,
-          },
-          context,
-        );
+        const request = {
+          instance: created,
+          changes: undefined,
+          formerDisks: 'worthless',
+          giveUpFormerDisks: () => Promise.resolve(),
+          ...decision,
+          secrets,
+          isReinstall: false,
+          dumps: pinned?.dumps ?? null,
+          place,
+          timeoutS,
+        } as const;
+        const installed = await installer
+          .install(request, context)
+          .catch(async (error: unknown) => {
+            if (opcode.onFailure !== 'remove') throw tellWhatStays(error, created);
+            throw await removeFailed(error, created, dependencies, context);
+          });
         if (opcode.start) await runner.start(installed, secrets, context);
         return { name: created.name, uuid: created.uuid, stages: installed.install?.stages ?? [] };
       });
@@ -139,15 +146,50 @@ function drawnMacs(
   return new Set(drawn.map(({ mac }) => mac));
 }
 
-async function refuseTakenName(name: string, dependencies: OperationDependencies): Promise<void> {
+/** @returns what is to be thrown */
+async function removeFailed(
+  error: unknown,
+  created: InstanceRecord,
+  { disks, instances, logDir }: OperationDependencies,
+  context: JobContext,
+): Promise<unknown> {
+  const { name, uuid } = created;
   try {
-    await dependencies.instances.findByName(name);
+    await disks.remove(created);
+    await instances.remove(uuid);
+    await removeLogs(logDir, uuid);
+  } catch (also) {
+    const what = `${name} could not be removed`;
+    return bothFailures(error, { what, error: also, hint: `gnt-instance remove ${name}` });
+  }
+  context.report.log(`nothing of ${name} is left`);
+  return error;
+}
+
+/** The record stays, with all that was given but the secrets: what goes on from there is told. */
+function tellWhatStays(error: unknown, { name }: InstanceRecord): unknown {
+  if (!(error instanceof StageFailure)) return error;
+  const { code, message, stage, logTail, details, hint } = error;
+  const next = `${name} is kept, not installed: gnt-instance reinstall ${name} tries again, gnt-instance remove ${name} takes it away`;
+  return new StageFailure(code, message, {
+    ...{ stage, logTail, details, cause: error },
+    hint: hint === undefined ? next : `${hint}; ${next}`,
+  });
+}
+
+async function refuseTakenName(name: string, dependencies: OperationDependencies): Promise<void> {
+  let found: InstanceRecord;
+  try {
+    found = await dependencies.instances.findByName(name);
   } catch (error) {
     if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
     throw error;
   }
+  const hasFailed = found.installState === 'failed';
   throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
     details: { name },
-    hint: `choose another name, or gnt-instance remove ${name}`,
+    hint: hasFailed
+      ? `its installation failed: gnt-instance reinstall ${name} tries again, or gnt-instance remove ${name}`
+      : `choose another name, or gnt-instance remove ${name}`,
   });
 }

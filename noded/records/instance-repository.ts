@@ -35,6 +35,12 @@ export interface InstanceRepository {
   ): Promise<InstanceRecord>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   findByName(name: string): Promise<InstanceRecord>;
+  /**
+   * The name of the one instance that is meant by what somebody typed, as Ganeti reads it: the whole
+   * name, or its first labels (`web1` for `web1.example.com`).
+   * @throws AppError INSTANCE_NOT_FOUND, VALIDATION (several)
+   */
+  expandName(typed: string): Promise<string>;
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
   list(): Promise<readonly InstanceRecord[]>;
   /** Re-reads, changes and writes until nobody came between. @throws AppError INSTANCE_NOT_FOUND */
@@ -83,6 +89,19 @@ export function createInstanceRepository(
       throw noInstance(name);
     }
     return found;
+  };
+
+  const expandName = async (typed: string): Promise<string> => {
+    if (!instanceName.safeParse(typed).success) throw noInstance(typed);
+    if ((await store.get(NAMES, typed)) !== undefined) return typed;
+    const names = (await store.list(NAMES)).map(({ id }) => id);
+    const [meant, another] = names.filter((name) => name.startsWith(`${typed}.`)).sort();
+    if (meant === undefined) throw noInstance(typed);
+    if (another === undefined) return meant;
+    throw new AppError('VALIDATION', `'${typed}' may be ${meant} or ${another}`, {
+      details: { name: typed },
+      hint: 'give more of the name',
+    });
   };
 
   const commitChange = async (
@@ -160,6 +179,7 @@ export function createInstanceRepository(
 
   return {
     findByName,
+    expandName,
     findByUuid,
     checkRestorable: async (instance) => void (await planRestore(instance)),
     restore: async (instance) => {

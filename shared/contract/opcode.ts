@@ -116,6 +116,8 @@ export const instanceCreate = z.strictObject({
   node: instanceName.optional(),
   autostart: autostartChanges.optional(),
   install: z.boolean().default(true),
+  /** What becomes of an instance whose installation failed or was cancelled. */
+  onFailure: z.enum(['keep', 'remove']).optional(),
   /** Kept with the instance. */
   installTimeoutS: installTimeout.optional(),
   /**

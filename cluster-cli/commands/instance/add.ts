@@ -3,6 +3,7 @@ import type { ImageFormatName } from '#shared/contract/image-formats.ts';
 import type { MediumSuccess } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
+import { fromHere } from '../../values/host-path.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
@@ -76,6 +77,7 @@ export interface AddOptions
   readonly node?: string;
   readonly autostart?: readonly string[];
   readonly install: boolean;
+  readonly onFailure?: 'keep' | 'remove';
   /** Seconds. */
   readonly waitReady?: number;
 }
@@ -123,6 +125,7 @@ export async function composeAdd(
     node: options.node,
     autostart: parseAutostart(options.autostart, values),
     install: options.install,
+    onFailure: options.onFailure,
     start: options.start && options.install,
   };
 }
@@ -188,12 +191,13 @@ export async function composeInstallation(
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
   const parameters = readOsParameters(context, options);
-  const given = orTakenBack(scalar('--os-image', options.osImage));
+  const given = orTakenBack(scalar('--os-image', options.osImage), fromHere);
   const named = given == null ? null : await resolveNamed(context, given);
   const osImage = named?.source ?? given;
   const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum) ?? named?.checksum;
   const personalizationPackage = orTakenBack(
     scalar('--personalization-package', options.personalizationPackage),
+    fromHere,
   );
   const personalizationChecksum = orTakenBack(
     scalar('--personalization-checksum', options.personalizationChecksum),

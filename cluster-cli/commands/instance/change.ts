@@ -3,6 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { formatFingerprint } from '../../render/host-keys.ts';
 import { confirm } from '../../terminal/prompt.ts';
+import { fromHere } from '../../values/host-path.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -181,7 +182,9 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
       value === null ||
       // An empty list is in place of what is stored.
       Array.isArray(value) ||
-      (value !== undefined && (typeof value !== 'object' || Object.keys(value).length > 0)),
+      (typeof value === 'object'
+        ? Object.values(value).some((each) => each !== undefined)
+        : value !== undefined),
   );
 }
 
@@ -192,7 +195,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
   return {
     osType: orTakenBack(options.osType),
     forceVariant: options.forceVariant,
-    osImage: orTakenBack(osImage, (given) => values.resolve('--os-image', given)),
+    osImage: orTakenBack(osImage, (given) => fromHere(values.resolve('--os-image', given))),
     osImageChecksum: osImageChecksum?.toLowerCase(),
     osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
@@ -209,7 +212,7 @@ function composeChanges(context: Context, options: ModifyOptions) {
       installParameters &&
       parseHypervisorParameters('--install-parameters', installParameters, values),
     personalizationPackage: resettable(personalizationPackage, (given) =>
-      orTakenBack(given, (source) => values.resolve('--personalization-package', source)),
+      orTakenBack(given, (source) => fromHere(values.resolve('--personalization-package', source))),
     ),
     personalizationChecksum: orTakenBack(options.personalizationChecksum, (given) =>
       values.resolve('--personalization-checksum', given).toLowerCase(),

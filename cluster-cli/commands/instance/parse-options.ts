@@ -1,3 +1,4 @@
+import { fromHere } from '../../values/host-path.ts';
 import type { z } from 'zod';
 import type { diskSpec, nicSpec } from '#shared/contract/machine-parameters.ts';
 import type { instanceCreate, instanceModify } from '#shared/contract/opcode.ts';
@@ -168,8 +169,9 @@ export function parseHypervisorParameters(
   }
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
-    const isCount = key.startsWith('metadata_') && text !== null;
-    parsed[key] = isCount ? parseCount(`${option} ${key}`, text) : text;
+    if (text === null) parsed[key] = null;
+    else if (key.startsWith('metadata_')) parsed[key] = parseCount(`${option} ${key}`, text);
+    else parsed[key] = key.endsWith('_path') ? fromHere(text) : text;
   }
   // The keys are known; values such as accel's are checked with the opcode.
   return parsed;

@@ -42,6 +42,11 @@ export function addInstallation(program: Command, context: Context): void {
       ...machineOptions(),
       option('--no-install', 'make the disks only; nothing is started', { group: 'Job:' }),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
+      option(
+        '--on-failure <what>',
+        'keep: when the installation fails the instance stays, for reinstall (default); remove: nothing of it does',
+        { group: 'Job:', choices: ['keep', 'remove'] },
+      ),
       waitReadyOption(),
       ...jobOptions(),
     ],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from '#shared/clock/clock.ts';
+import { type Clock, systemClock } from '#shared/clock/clock.ts';
+import type { PowerButton } from '../../../noded/hypervisor/power-button.ts';
 import { powerOff } from '../../../noded/instances/power-off.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 
@@ -29,7 +30,41 @@ class HaltedMachine extends FakeMachine {
   }
 }
 
-async function off(machine: FakeMachine, timeoutS = TIMEOUT_S): Promise<readonly string[]> {
+/** A guest that says of its button what a test wants, the last of it from then on. */
+class ListeningMachine extends FakeMachine {
+  readonly #answers: (PowerButton | undefined)[];
+  readonly #pressesNeeded: number;
+  presses = 0;
+
+  constructor(answers: readonly (PowerButton | undefined)[], pressesNeeded = 1) {
+    super();
+    this.#answers = [...answers];
+    this.#pressesNeeded = pressesNeeded;
+  }
+
+  override powerButton(): Promise<PowerButton | undefined> {
+    const [answer] = this.#answers;
+    if (this.#answers.length > 1) this.#answers.shift();
+    return Promise.resolve(answer);
+  }
+
+  override async powerdown(): Promise<void> {
+    this.presses += 1;
+    if (this.presses === this.#pressesNeeded) this.end('guest-shutdown');
+  }
+}
+
+/** A second passes between two looks at it. */
+function quickClock(): Clock {
+  let nowMs = 0;
+  return { ...systemClock, monotonicMs: () => (nowMs += 1000) };
+}
+
+async function off(
+  machine: FakeMachine,
+  timeoutS = TIMEOUT_S,
+  clock: Clock = systemClock,
+): Promise<readonly string[]> {
   const said: string[] = [];
   await powerOff(
     { machine, kind: 'run', instanceName: 'web1', device: null, isOrphan: false },
@@ -39,7 +74,7 @@ async function off(machine: FakeMachine, timeoutS = TIMEOUT_S): Promise<readonly
         kill: async () => void (await machine.kill()),
         whenGone: async () => void (await machine.exited),
       },
-      clock: systemClock,
+      clock,
     },
     {
       signal: new AbortController().signal,
@@ -66,4 +101,32 @@ test('no guest is asked when there is no time for it to obey', async () => {
   const machine = new HaltedMachine(true);
   assert.deepEqual(await off(machine, 0), []);
   assert.deepEqual([machine.kills, machine.resumes], [1, 0]);
+});
+
+test('where no operating system knows the button, nobody is waited for', async () => {
+  const machine = new ListeningMachine(['no-acpi']);
+  const said = await off(machine, TIMEOUT_S, quickClock());
+  assert.deepEqual([machine.kills, machine.presses], [1, 0]);
+  assert.match(said.join(), /web1 runs no operating system that hears a power button/);
+});
+
+test('a guest that is still booting is asked as soon as it listens', async () => {
+  const machine = new ListeningMachine(['no-acpi', 'not-heard', 'not-heard', 'heard']);
+  assert.deepEqual(await off(machine, TIMEOUT_S, quickClock()), []);
+  assert.deepEqual([machine.kills, machine.presses], [0, 1]);
+});
+
+test('a press that nobody took is repeated, also where QEMU cannot tell who listens', async () => {
+  for (const answer of ['heard', undefined] as const) {
+    const machine = new ListeningMachine([answer], 2);
+    assert.deepEqual(await off(machine, TIMEOUT_S, quickClock()), []);
+    assert.deepEqual([machine.kills, machine.presses], [0, 2]);
+  }
+});
+
+test('one that listens and does not obey is cut off at its time', async () => {
+  const machine = new ListeningMachine(['heard'], Number.POSITIVE_INFINITY);
+  const said = await off(machine, 60, quickClock());
+  assert.match(said.join(), /web1 did not obey within 60 s/);
+  assert.equal(machine.kills, 1);
 });

@@ -119,6 +119,25 @@ test('renaming moves the name, keeps everything else and refuses a taken one', a
   await repository.create(plan('web1'));
 });
 
+test("the first labels of a name are enough where they are one instance's alone", async (t) => {
+  const repository = repositoryOf(openStore(t));
+  const mac = (last: number) => ({ nics: nic(`02:00:00:00:00:0${last}`) });
+  await repository.create(plan('web1.a.example', mac(1)));
+  await repository.create(plan('web10.a.example', mac(2)));
+  await repository.create(plan('db.a.example', mac(3)));
+  await repository.create(plan('db.b.example', mac(4)));
+  await repository.create(plan('db.b', mac(5)));
+  assert.equal(await repository.expandName('web1'), 'web1.a.example');
+  assert.equal(await repository.expandName('web10.a'), 'web10.a.example');
+  assert.equal(await repository.expandName('db.b'), 'db.b', 'the whole name comes first');
+  await assert.rejects(repository.expandName('db'), {
+    code: 'VALIDATION',
+    message: /db\.a\.example/,
+  });
+  for (const none of ['web', 'example', 'web1.a.example.', '', '*'])
+    await assert.rejects(repository.expandName(none), { code: 'INSTANCE_NOT_FOUND' });
+});
+
 test('changes at the same time are all made, none is overwritten', async (t) => {
   const repository = repositoryOf(openStore(t));
   const { uuid } = await repository.create(plan('web1'));

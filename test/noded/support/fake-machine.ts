@@ -1,3 +1,4 @@
+import type { PowerButton } from '../../../noded/hypervisor/power-button.ts';
 import type {
   GuestHalt,
   Machine,
@@ -65,6 +66,10 @@ export class FakeMachine implements Machine {
     this.resumes += 1;
     this.halt = null;
     return Promise.resolve();
+  }
+
+  powerButton(): Promise<PowerButton | undefined> {
+    return Promise.resolve('heard');
   }
 
   powerdown(): Promise<void> {

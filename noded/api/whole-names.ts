@@ -1,0 +1,44 @@
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Overview } from '../cluster/overview.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+
+export interface WholeNamesDependencies {
+  readonly instances: Pick<InstanceRepository, 'expandName'>;
+  readonly overview: Pick<Overview, 'orphans'>;
+}
+
+/** Operations whose name is not that of an instance, or not yet. */
+const OF_NO_INSTANCE = new Set<Opcode['opcode']>([
+  'INSTANCE_CREATE',
+  'OS_SET_PARAMS',
+  'CLUSTER_SET_PARAMS',
+  'BACKUP_REMOVE',
+]);
+/** What may be said of a machine without a record, by its own name. */
+const OF_ORPHANS = new Set<Opcode['opcode']>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
+
+/**
+ * An operation as an operator of this host wrote it, who may have given the beginning of a name. For
+ * nobody else: users of the remote API have rights by whole names. What nobody has is left, and
+ * refused by whoever looks for it.
+ * @throws AppError VALIDATION: several instances may be meant
+ */
+export async function withWholeName(
+  opcode: Opcode,
+  { instances, overview }: WholeNamesDependencies,
+): Promise<Opcode> {
+  if (!('name' in opcode) || OF_NO_INSTANCE.has(opcode.opcode)) return opcode;
+  const { name: typed } = opcode;
+  try {
+    const name = await instances.expandName(typed);
+    if (name === typed) return opcode;
+    const isOrphans =
+      OF_ORPHANS.has(opcode.opcode) &&
+      (await overview.orphans()).some((orphan) => orphan.name === typed);
+    return isOrphans ? opcode : { ...opcode, name };
+  } catch (error) {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return opcode;
+    throw error;
+  }
+}
