@@ -25,8 +25,10 @@ export const powerButtonQuestions = [CONTROL_REGISTER, ENABLE_REGISTER].map(
 export function readPowerButton(answers: readonly unknown[]): PowerButton | undefined {
   const [control, enable] = answers.map(readValue);
   if (control === undefined || enable === undefined) return undefined;
-  if (control === NOTHING_THERE || (control & SCI_ENABLED) === 0) return 'no-acpi';
-  return (enable & POWER_BUTTON_ENABLED) === 0 ? 'not-heard' : 'heard';
+  if (control === NOTHING_THERE) return 'no-acpi';
+  // Also where the system looks at the button by itself, without ACPI's interrupt.
+  if ((enable & POWER_BUTTON_ENABLED) !== 0) return 'heard';
+  return (control & SCI_ENABLED) === 0 ? 'no-acpi' : 'not-heard';
 }
 
 /** `portw[0x0602] = 0x0120`. */

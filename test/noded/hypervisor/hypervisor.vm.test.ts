@@ -103,6 +103,7 @@ describe('the hypervisor', () => {
       await console.sees('up\r\n');
       await machine.reset();
       await console.sees('up\r\nup');
+      assert.equal(await machine.powerButton(), 'heard');
     }
     await machine.powerdown();
     assert.equal((await endOf(machine)).reason, 'guest-shutdown');

@@ -8,6 +8,7 @@ const seen = [
   ['in firmware and boot loader', '0x0000', '0x0000', 'no-acpi'],
   ['when the kernel has switched ACPI on', '0x0001', '0x0020', 'not-heard'],
   ['when it has its button driver', '0x0001', '0x0120', 'heard'],
+  ['of a system that polls it', '0x0000', '0x0100', 'heard'],
 ] as const;
 
 for (const [when, control, enable, expected] of seen) {
