@@ -65,6 +65,8 @@ export interface InstanceDisks {
     where:
       { readonly kind: 'in-place' } | { readonly kind: 'beside'; readonly neededBytes: number },
   ): InstallDisks & Disposable;
+  /** Makes the file of a disk that no machine has larger, and syncs it. @throws AppError DISK_IN_USE */
+  grow(instance: InstanceRecord, index: number, sizeBytes: number): Promise<void>;
   /** @see settleDisks */
   settle(instance: Pick<InstanceRecord, 'uuid' | 'instanceId'>): Promise<readonly string[]>;
   /** Where its seed disk is while its machine is being started. */
@@ -149,6 +151,16 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       const unclaimed = Math.max(0, await room.unclaimedBytes());
       const isEnough = unclaimed >= neededBytes + MIN_FREE_BYTES;
       return { isEnough, neededBytes, freeBytes: unclaimed };
+    },
+    grow: async (instance, index, sizeBytes) => {
+      const path = pathOf(instance, index);
+      await requireFile(instance, index, path);
+      await using held = await holdImages(dirOf(instance));
+      void held;
+      await using file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW);
+      // One that a job which was cut off made larger stays so.
+      if ((await file.stat()).size < sizeBytes) await file.truncate(sizeBytes);
+      await file.sync();
     },
     seedPathOf,
     removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),

@@ -152,6 +152,12 @@ export interface Machine {
   powerButton(): Promise<PowerButton | undefined>;
   /** Presses the power button (ACPI). @throws AppError QMP */
   powerdown(): Promise<void>;
+  /**
+   * Makes a disk larger under the guest, which is told.
+   * @param index of the disk in the machine's order
+   * @throws AppError QMP
+   */
+  growDisk(index: number, sizeBytes: number): Promise<void>;
   /** Presses reset. @throws AppError QMP */
   reset(): Promise<void>;
   /** Ends it, first by SIGTERM so that disks are flushed, then by SIGKILL. Idempotent. */

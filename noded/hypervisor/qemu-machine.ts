@@ -135,6 +135,11 @@ export class QemuMachine implements Machine {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('cont');
   }
 
+  async growDisk(index: number, sizeBytes: number): Promise<void> {
+    const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
+    await qmp.execute('block_resize', { 'node-name': `disk${index}`, size: sizeBytes });
+  }
+
   async reset(): Promise<void> {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_reset');
   }

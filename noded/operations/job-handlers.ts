@@ -9,6 +9,7 @@ import {
   renameInstanceHandler,
 } from './change-instance.ts';
 import { createInstanceHandler } from './create-instance.ts';
+import { growDiskHandler } from './grow-disk.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
@@ -38,6 +39,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
+    INSTANCE_GROW_DISK: here(growDiskHandler(dependencies)),
     BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
     BACKUP_REMOVE: removeExportHandler(dependencies),
     OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),

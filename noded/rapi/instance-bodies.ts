@@ -157,6 +157,12 @@ export const shutdownRequest = z.strictObject({
   force: ignored,
 });
 export const rebootRequest = z.strictObject({ ...common, shutdown_timeout: seconds.optional() });
+/** `amount` in MiB. */
+export const growRequest = z.strictObject({
+  ...withoutMeaning,
+  amount: z.number().int().positive(),
+  absolute: z.boolean().optional(),
+});
 export const renameRequest = z.strictObject({ ...withoutMeaning, new_name: z.string() });
 
 export type InstallationRequest = z.output<z.ZodObject<typeof beyondGaneti>>;

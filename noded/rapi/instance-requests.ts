@@ -5,6 +5,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import { parseInput } from '../api/http-errors.ts';
 import {
   createRequest,
+  growRequest,
   modifyRequest,
   rebootRequest,
   reinstallRequest,
@@ -128,6 +129,17 @@ export function parseReboot(name: string, kind: string | null, body: unknown): D
 
 export function parseRename(name: string, body: unknown): Draft {
   return { opcode: 'INSTANCE_RENAME', name, newName: parseInput(renameRequest, body).new_name };
+}
+
+/** @param disk the number in the path */
+export function parseGrow(name: string, disk: string, body: unknown): Draft {
+  if (!/^\d{1,2}$/.test(disk))
+    throw new RapiFailure(400, `Invalid disk identifier '${disk.slice(0, 20)}'`);
+  const { amount, absolute } = parseInput(growRequest, body);
+  return {
+    ...{ opcode: 'INSTANCE_GROW_DISK', name, disk: Number(disk) },
+    ...{ amountBytes: amount * MIB, absolute },
+  };
 }
 
 function installation(given: InstallationRequest): Record<string, unknown> {

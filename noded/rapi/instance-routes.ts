@@ -3,6 +3,7 @@ import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
   parseCreate,
+  parseGrow,
   parseModify,
   parseReboot,
   parseReinstall,
@@ -67,6 +68,9 @@ export function instanceRoutes({
     submit('PUT', `${ONE}/modify`, (name, { body }) => parseModify(name, body)),
     submit('PUT', `${ONE}/adopt`, (name) => ({ opcode: 'INSTANCE_ADOPT', name })),
     submit('PUT', `${ONE}/rename`, (name, { body }) => parseRename(name, body)),
+    submit('POST', `${ONE}/disk/:disk/grow`, (name, { params, body }) =>
+      parseGrow(name, params['disk'] ?? '', body),
+    ),
     submit('PUT', `${ONE}/tags`, (name, { query }) => {
       return { opcode: 'INSTANCE_SET_PARAMS', name, addTags: query.getAll('tag') };
     }),

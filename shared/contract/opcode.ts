@@ -233,6 +233,15 @@ export const instanceReboot = z.strictObject({
   kind: z.enum(['soft', 'hard', 'full']).default('soft'),
   timeoutS: z.number().nonnegative().default(120),
 });
+export const instanceGrowDisk = z.strictObject({
+  opcode: z.literal('INSTANCE_GROW_DISK'),
+  name: instanceName,
+  /** Its number: 0 is the first. */
+  disk: z.number().int().min(0).max(15),
+  amountBytes: z.number().int().positive().multipleOf(512),
+  /** The amount is the new size, not what is added. */
+  absolute: z.boolean().default(false),
+});
 /** Dumps of an instance's disks by the `export` script of its OS, in a directory of the node. */
 export const backupExport = z.strictObject({
   opcode: z.literal('BACKUP_EXPORT'),
@@ -315,6 +324,7 @@ export const opcode = z
     instanceStartup,
     instanceShutdown,
     instanceReboot,
+    instanceGrowDisk,
     backupExport,
     backupRemove,
     osModify,

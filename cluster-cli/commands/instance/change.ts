@@ -6,6 +6,7 @@ import { confirm } from '../../terminal/prompt.ts';
 import { fromHere } from '../../values/host-path.ts';
 import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
+import { parseSizeBytes } from '../../values/size.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import {
   composeInstallation,
@@ -295,6 +296,26 @@ export async function runRename(
   const { installTimeout: installTimeoutS } = options;
   const opcode: OpcodeInput = { opcode: 'INSTANCE_RENAME', name, newName, installTimeoutS };
   await change(context, opcode, options, `instance ${name} is now ${newName}`);
+}
+
+/** `gnt-instance grow-disk NAME DISK AMOUNT`. @throws AppError, CommandFailure */
+export async function runGrowDisk(
+  context: Context,
+  name: string,
+  { disk, amount }: { readonly disk: string; readonly amount: string },
+  options: SubmitOptions & { readonly absolute?: boolean },
+): Promise<void> {
+  if (!/^\d{1,2}$/.test(disk)) {
+    throw new AppError('USAGE', `'${disk}' is no number of a disk`, {
+      hint: `0 is the first; gnt-instance info ${name} shows them`,
+    });
+  }
+  const amountBytes = parseSizeBytes('AMOUNT', amount);
+  const opcode: OpcodeInput = {
+    ...{ opcode: 'INSTANCE_GROW_DISK', name, disk: Number(disk), amountBytes },
+    absolute: options.absolute,
+  };
+  await change(context, opcode, options, `disk ${disk} of ${name} is larger`);
 }
 
 export async function runStartup(

@@ -84,6 +84,29 @@ function addLifecycle(program: Command, context: Context): void {
   );
   addCommand(program, {
     ...ONE,
+    usage: 'grow-disk <name> <disk> <amount>',
+    arguments: {
+      ...NAME,
+      disk: 'its number, 0 is the first',
+      amount: 'what is added, such as 10G',
+    },
+    summary: 'make a disk larger, of a running instance too',
+    description:
+      'The guest of a running instance sees the new size at once; what is on the disk grows when the guest does that, as cloud-init does at each boot. Disks do not shrink.',
+    options: [option('--absolute', 'the amount is the new size', { group: 'Job:' }), ...job],
+    examples: ['gnt-instance grow-disk web1 0 10G', 'gnt-instance grow-disk --absolute web1 0 40G'],
+  }).action(
+    async (
+      name: string,
+      disk: string,
+      amount: string,
+      options: SubmitOptions & { readonly absolute?: boolean },
+    ) => {
+      await (await load.change()).runGrowDisk(context, name, { disk, amount }, options);
+    },
+  );
+  addCommand(program, {
+    ...ONE,
     usage: 'startup <name>',
     aliases: ['start'],
     summary: 'start an instance',

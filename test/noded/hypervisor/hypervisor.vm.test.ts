@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,6 +94,17 @@ describe('the hypervisor', () => {
     assert.equal(exit.exitStatus, 0);
     assert.match(exit.consoleTail, /up\r\na/);
     assert.equal(machine.isRunning(), false);
+  });
+
+  test('makes a disk larger while the guest runs', async () => {
+    const path = join(directory, 'grows.img');
+    await writeTinyDisk(path);
+    const machine = await start(tinySpec(path));
+    await machine.growDisk(0, 4 * 1024 * 1024);
+    // Not we, QEMU has done it, which tells the guest.
+    assert.equal(statSync(path).size, 4 * 1024 * 1024);
+    await assert.rejects(machine.growDisk(1, 4 * 1024 * 1024), { code: 'QMP' });
+    await machine.kill();
   });
 
   test('presses the power button and reset', async () => {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { opcode, type Opcode } from '#shared/contract/opcode.ts';
 import {
   parseCreate,
+  parseGrow,
   parseModify,
   parseReboot,
   parseReinstall,
@@ -101,4 +102,14 @@ test("Ganeti's default kind of reboot is a hard one", () => {
   assert.ok(parsed.opcode === 'INSTANCE_REBOOT');
   assert.equal(parsed.kind, 'hard');
   assert.throws(() => opcode.parse(parseReboot('web1', 'kind', {})));
+});
+
+test('a disk grows by MiB, or to so many, and is named by its number', () => {
+  const parsed = opcode.parse(parseGrow('web1', '1', { amount: 512, absolute: true }));
+  assert.deepEqual(parsed, {
+    ...{ opcode: 'INSTANCE_GROW_DISK', name: 'web1', disk: 1 },
+    ...{ amountBytes: 512 * 1024 ** 2, absolute: true },
+  });
+  assert.throws(() => parseGrow('web1', 'root', { amount: 512 }), /Invalid disk identifier 'root'/);
+  assert.throws(() => parseGrow('web1', '0', { amount: -1 }), /amount/);
 });

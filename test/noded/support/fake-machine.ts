@@ -76,6 +76,10 @@ export class FakeMachine implements Machine {
     return Promise.resolve();
   }
 
+  growDisk(): Promise<void> {
+    return Promise.resolve();
+  }
+
   reset(): Promise<void> {
     return Promise.resolve();
   }

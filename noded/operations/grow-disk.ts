@@ -1,0 +1,69 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/**
+ * The file grows first, by QEMU's own hand while a machine has it: the guest sees it at once. What
+ * is on record comes after, so a job that was cut off between is asked for again and ends at the
+ * same size.
+ */
+export function growDiskHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_GROW_DISK'>> {
+  const { instances, disks, runner } = dependencies;
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async (opcode) => {
+      const instance = await instances.findByName(opcode.name);
+      const sizeBytes = plannedSize(instance, opcode);
+      await disks.checkSizes([{ sizeBytes }]);
+      if (runner.running(instance.uuid) === undefined) await runner.checkDisksUnused(instance);
+      return async (context) => {
+        const running = runner.running(instance.uuid);
+        if (running === undefined) await disks.grow(instance, opcode.disk, sizeBytes);
+        else await running.machine.growDisk(opcode.disk, sizeBytes);
+        const grown = await instances.update(instance.uuid, (current) => ({
+          ...current,
+          disks: current.disks.map((disk, index) =>
+            index === opcode.disk ? { ...disk, sizeBytes } : disk,
+          ),
+        }));
+        if (running !== undefined) await runner.republish(grown, noSecrets);
+        context.report.log(
+          running === undefined
+            ? 'the guest grows its file system at its next boot, where cloud-init is asked to (growpart)'
+            : 'the guest sees it now; its file system grows when it does that itself, or at its next boot',
+        );
+        return { name: grown.name, disk: opcode.disk, sizeBytes };
+      };
+    },
+  };
+}
+
+/** Pure. @throws AppError VALIDATION */
+export function plannedSize(
+  { name, disks }: Pick<InstanceRecord, 'name' | 'disks'>,
+  { disk: index, amountBytes, absolute }: OpcodeOf<'INSTANCE_GROW_DISK'>,
+): number {
+  const disk = disks[index];
+  if (disk === undefined) {
+    const there =
+      disks.length === 0
+        ? 'no disks'
+        : `disk 0${disks.length > 1 ? ` to ${disks.length - 1}` : ''}`;
+    throw new AppError('VALIDATION', `instance '${name}' has no disk ${index}: it has ${there}`);
+  }
+  const sizeBytes = absolute ? amountBytes : disk.sizeBytes + amountBytes;
+  if (sizeBytes > disk.sizeBytes) return sizeBytes;
+  throw new AppError(
+    'VALIDATION',
+    `disk ${index} of '${name}' has ${disk.sizeBytes / MIB} MiB already`,
+    {
+      hint: 'disks grow only; what a smaller one would cut off is lost',
+    },
+  );
+}
