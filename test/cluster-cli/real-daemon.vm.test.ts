@@ -141,7 +141,7 @@ test('the daemon refuses with status 2 what cannot be, and nothing is left of it
     ],
     [
       ['add', '--dry-run', '--os-image', './relative', '-s', '8M', 'x1'],
-      /^error\[IMAGE_SOURCE\]: OS image must be an absolute path or a URL/m,
+      /^error\[IMAGE_NOT_FOUND\]: Image '\/.*\/relative' not found$/m,
     ],
     [
       ['add', '--no-nics', '--net', '0:mode=user', '--os-image', image, '-s', '8M', 'x1'],
