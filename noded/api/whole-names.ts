@@ -1,5 +1,5 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 
@@ -17,12 +17,18 @@ const OF_NO_INSTANCE = new Set<Opcode['opcode']>([
 ]);
 /** What may be said of a machine without a record, by its own name. */
 const OF_ORPHANS = new Set<Opcode['opcode']>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE']);
+/**
+ * What takes disks away: asked for twice, `web1` would first be the instance of that name, and then
+ * another one.
+ */
+const DESTROYING = new Set<Opcode['opcode']>(['INSTANCE_REMOVE', 'INSTANCE_REINSTALL']);
 
 /**
  * An operation as an operator of this host wrote it, who may have given the beginning of a name. For
  * nobody else: users of the remote API have rights by whole names. What nobody has is left, and
  * refused by whoever looks for it.
- * @throws AppError VALIDATION: several instances may be meant
+ * @throws AppError VALIDATION: several instances may be meant; INSTANCE_NOT_FOUND: what takes disks
+ * away was asked for by less than the whole name
  */
 export async function withWholeName(
   opcode: Opcode,
@@ -30,15 +36,18 @@ export async function withWholeName(
 ): Promise<Opcode> {
   if (!('name' in opcode) || OF_NO_INSTANCE.has(opcode.opcode)) return opcode;
   const { name: typed } = opcode;
-  try {
-    const name = await instances.expandName(typed);
-    if (name === typed) return opcode;
-    const isOrphans =
-      OF_ORPHANS.has(opcode.opcode) &&
-      (await overview.orphans()).some((orphan) => orphan.name === typed);
-    return isOrphans ? opcode : { ...opcode, name };
-  } catch (error) {
-    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return opcode;
+  const name = await instances.expandName(typed).catch((error: unknown) => {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return typed;
     throw error;
-  }
+  });
+  if (name === typed) return opcode;
+  const isOrphans =
+    OF_ORPHANS.has(opcode.opcode) &&
+    (await overview.orphans()).some((orphan) => orphan.name === typed);
+  if (isOrphans) return opcode;
+  if (!DESTROYING.has(opcode.opcode)) return { ...opcode, name };
+  throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${typed}'`, {
+    details: { name: typed },
+    hint: `what takes disks away wants the whole name: ${name}`,
+  });
 }

@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { orAborted } from '#shared/abort/abortable.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -51,7 +53,19 @@ async function askGuest(
   let pressedMs = Number.NEGATIVE_INFINITY;
   let askedMs = Number.NEGATIVE_INFINITY;
   let withAcpiMs = begunMs;
-  if (machine.halt !== null) await machine.resume().catch(() => undefined);
+  // A QEMU that does not answer takes no more time than the guest has, and what cannot be asked is
+  // ended.
+  const within = async <T>(answer: Promise<T>): Promise<T | undefined> => {
+    const leftMs = Math.max(0, begunMs + timeoutS * 1000 - clock.monotonicMs());
+    using deadline = startDeadline(signal, leftMs, () => new Error('no time is left'));
+    try {
+      return await orAborted(answer, deadline.signal);
+    } catch {
+      signal.throwIfAborted();
+      return undefined;
+    }
+  };
+  if (machine.halt !== null) await within(machine.resume());
   while (machine.isRunning()) {
     const now = clock.monotonicMs();
     if (machine.halt !== null)
@@ -61,12 +75,12 @@ async function askGuest(
       return 'runs no operating system that hears a power button (ACPI)';
     if (now - askedMs >= ASK_MS) {
       askedMs = now;
-      const button = await machine.powerButton().catch(() => undefined);
+      const button = await within(machine.powerButton());
       if (button !== 'no-acpi') withAcpiMs = clock.monotonicMs();
       const isHeard = button === 'heard' || button === undefined;
       if (isHeard && now - pressedMs >= PRESS_AGAIN_MS) {
         pressedMs = now;
-        await machine.powerdown().catch(() => undefined); // what cannot be asked is ended
+        await within(machine.powerdown());
       }
     }
     await sleep(POLL_MS, undefined, { signal });

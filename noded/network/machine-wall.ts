@@ -96,7 +96,7 @@ export function createMachineWall(options: MachineWallOptions): MachineWall {
 
 /**
  * Replaces the wall as a whole. What goes to an address of this host leaves by `lo`, whichever
- * address it is. The host's resolvers are let through: a user-mode NIC hands them the guest's
+ * address it is, but for a subnet's broadcast, which comes back besides. The host's resolvers are let through: a user-mode NIC hands them the guest's
  * questions, and they may be on loopback or behind the metadata service's address.
  */
 export function planWall(
@@ -120,6 +120,7 @@ export function planWall(
 add table inet ${table}
 add chain inet ${table} machines
 ${rules.map((rule) => `add rule inet ${table} machines ${rule}`).join('\n')}
+add rule inet ${table} machines fib daddr type { local, broadcast, anycast, multicast } ${reject}
 add rule inet ${table} machines oifname "lo" ${reject}
 add chain inet ${table} output { type filter hook output priority filter; policy accept; }
 add rule inet ${table} output meta skuid ${first}-${last} jump machines

@@ -1,6 +1,7 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
+import { CommandFailure } from '../../failures/failure.ts';
 import { formatFingerprint } from '../../render/host-keys.ts';
 import { confirm } from '../../terminal/prompt.ts';
 import { fromHere } from '../../values/host-path.ts';
@@ -74,14 +75,31 @@ export interface ReinstallOptions extends InstallationOptions, ForceOptions, Wai
   readonly shutdownTimeout?: number;
 }
 
+/**
+ * Who is meant by what was typed, to be shown in the question. What takes disks away without a
+ * question wants the whole name: the same word may be somebody else's name the next time.
+ * @throws AppError, CommandFailure
+ */
+async function wholeName(context: Context, typed: string, options: ForceOptions): Promise<string> {
+  if (options.force || !context.terminal.stdin.isTTY) return typed;
+  try {
+    return (await (await context.client()).instance(typed)).name;
+  } catch (error) {
+    // It may be a machine without a record.
+    if (error instanceof CommandFailure && error.code === 'INSTANCE_NOT_FOUND') return typed;
+    throw error;
+  }
+}
+
 export async function runReinstall(
   context: Context,
-  name: string,
+  typed: string,
   options: ReinstallOptions,
 ): Promise<void> {
   refuseWaitWithout(options, { '--no-start': options.start === false });
   const { keepOld, shutdownTimeout: shutdownTimeoutS } = options;
   const installation = await composeInstallation(context, options);
+  const name = await wholeName(context, typed, options);
   // In scripts this word is enough, as it always was: an installation can be made again.
   if (context.terminal.stdin.isTTY)
     await confirmLoss(context, `This takes away what is on the disks of ${name}.`, options);
@@ -262,9 +280,10 @@ function resettable(
 
 export async function runRemove(
   context: Context,
-  name: string,
+  typed: string,
   options: ForceOptions & { readonly shutdownTimeout?: number },
 ): Promise<void> {
+  const name = await wholeName(context, typed, options);
   await confirmLoss(
     context,
     `This removes ${name} and its disks, and all data on them is lost.`,

@@ -64,6 +64,7 @@ async function off(
   machine: FakeMachine,
   timeoutS = TIMEOUT_S,
   clock: Clock = systemClock,
+  signal = new AbortController().signal,
 ): Promise<readonly string[]> {
   const said: string[] = [];
   await powerOff(
@@ -77,7 +78,7 @@ async function off(
       clock,
     },
     {
-      signal: new AbortController().signal,
+      signal,
       report: { log: (text) => void said.push(text) },
     },
   );
@@ -129,4 +130,18 @@ test('one that listens and does not obey is cut off at its time', async () => {
   const said = await off(machine, 60, quickClock());
   assert.match(said.join(), /web1 did not obey within 60 s/);
   assert.equal(machine.kills, 1);
+});
+
+test('a QEMU that does not answer takes no more time than the guest has, and a cancel is heard', async () => {
+  class Wedged extends FakeMachine {
+    override powerButton(): Promise<PowerButton | undefined> {
+      return new Promise(() => undefined);
+    }
+  }
+  const machine = new Wedged();
+  const begunMs = performance.now();
+  const said = await off(machine, 0.3);
+  assert.match(said.join(), /did not obey within 0\.3 s/);
+  assert.ok(performance.now() - begunMs < 5_000);
+  await assert.rejects(off(new Wedged(), TIMEOUT_S, systemClock, AbortSignal.timeout(100)));
 });

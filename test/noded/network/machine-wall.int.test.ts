@@ -111,7 +111,12 @@ for (@ARGV) { my $s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $_, Broa
 
 test('a machine speaks to no group of hosts: this one, and what is on it, may be among them', async () => {
   await using wall = createWall();
-  const groups = ['224.0.0.251:5353', '239.255.255.250:1900', '255.255.255.255:68'];
+  const groups = [
+    '224.0.0.251:5353',
+    '239.255.255.250:1900',
+    '255.255.255.255:68',
+    '192.0.2.255:9',
+  ];
   const sent = (uid: number): readonly string[] => {
     const user = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
     const words = ['netns', 'exec', HOST, ...user, 'perl', '-e', SEND, ...groups, '192.0.2.2:9'];
