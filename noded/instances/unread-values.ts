@@ -39,6 +39,18 @@ export function describeUnread(instance: Reader, given: Given): string | null {
   return `nobody will read ${options.join(', ')}: ${why}. --communication=yes serves the guest`;
 }
 
+/**
+ * What a new instance lacks by which anybody could get to its guest; null when there is one way in.
+ * Pure.
+ */
+export function describeUnreached({
+  communication,
+  nics,
+}: Pick<InstanceRecord, 'communication'> & { readonly nics: readonly unknown[] }): string | null {
+  if (communication || nics.length > 0) return null;
+  return 'it has no network card, no channel in normal runs and no key: only its console leads into it. gnt-instance add takes --net 0:mode=user, --communication=yes and --ssh-key FILE, gnt-instance launch gives all three';
+}
+
 function parameterOptions(given: Given): readonly string[] {
   return optionsOf([
     ['--os-parameters', hasValue(given.osParameters)],

@@ -13,7 +13,7 @@ import { hasMedium } from '../instances/plan-boot.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
-import { describeUnread } from '../instances/unread-values.ts';
+import { describeUnreached, describeUnread } from '../instances/unread-values.ts';
 import { bothFailures } from '../jobs/both-failures.ts';
 import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handler.ts';
 import { StageFailure } from '../jobs/stage-failure.ts';
@@ -89,6 +89,8 @@ export function createInstanceHandler(
         context.report.log(
           `instance ${created.name} has the channel address ${created.channel.ip}`,
         );
+        const unreached = describeUnreached(created);
+        if (unread === null && unreached !== null) context.report.log(unreached);
         if (place === null) {
           context.report.log('No-installation mode selected, disabling startup');
           try {

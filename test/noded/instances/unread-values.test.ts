@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeUnread } from '../../../noded/instances/unread-values.ts';
+import { describeUnreached, describeUnread } from '../../../noded/instances/unread-values.ts';
 
 const silent = { communication: false, osType: null, installParameters: {} };
 const given = { osParameters: { color: 'red' }, userData: 'eA==', sshKeys: ['ssh-ed25519 AAAA'] };
@@ -25,4 +25,11 @@ test('says nothing where the channel is on, where a medium reads, and of what is
   const takenBack = { osParameters: { color: null }, userData: null, metadata: { role: null } };
   assert.equal(describeUnread(silent, takenBack), null);
   assert.equal(describeUnread(silent, { sshKeys: [], seedDisk: false }), null);
+});
+
+test('tells of a guest that neither a card nor the channel leads to, and of no other', () => {
+  const lonely = { communication: false, nics: [] };
+  assert.match(describeUnreached(lonely) ?? '', /no network card, no channel .* and no key/);
+  assert.equal(describeUnreached({ ...lonely, communication: true }), null);
+  assert.equal(describeUnreached({ ...lonely, nics: [{}] }), null);
 });
