@@ -278,13 +278,13 @@ test('--wait-ready ends with GUEST_NOT_READY and what is known when the time is 
     sampleInstance({
       name: 'web1',
       running: { ...running, readyAtMs: null },
-      explanation: 'cloud-init says: no datasource',
     }),
   );
   const result = await add(['--os-image', '/i', '--wait-ready=1', 'web1']);
   assert.equal(result.status, 1);
   assert.match(
     result.stderr,
-    /^error\[GUEST_NOT_READY\]: web1 did not say within 1 s .*no datasource/m,
+    /^error\[GUEST_NOT_READY\]: web1 did not say within 1 s .*: nothing was heard of a cloud-init in it$/m,
   );
+  assert.match(result.stderr, /^hint: it runs on: .*console web1.*without cloud-init/m);
 });

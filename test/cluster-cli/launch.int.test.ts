@@ -8,7 +8,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { type DaemonStandIn, startDaemonStandIn } from './support/daemon-stand-in.ts';
 import { runProgram } from './support/run-program.ts';
-import { sampleCluster } from './support/samples.ts';
+import { sampleCluster, sampleInstance } from './support/samples.ts';
 
 const [KEY, OTHER] = ['A', 'B'].map((last) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5${last}`) as [
   string,
@@ -123,4 +123,38 @@ test("a mistake in the user's file is told by its field, and stops the command",
     assert.deepEqual([status, daemon.submitted], [2, []], stderr);
     assert.match(stderr, told);
   }
+});
+
+test('the name and the image the other way round are told apart before any is looked for', async () => {
+  for (const [words, told] of [
+    [['web1', 'debian/12'], /error\[USAGE\]: name: 'debian\/12': not a valid instance name/],
+    [['', 'web1'], /error\[USAGE\]: the name of the image is empty/],
+  ] as const) {
+    const { status, stderr } = await launch(...words);
+    assert.deepEqual([status, daemon.submitted], [2, []], stderr);
+    assert.match(stderr, told);
+    assert.match(stderr, /^hint: the image comes first: gnt-instance launch debian\/12 web1$/m);
+  }
+});
+
+test('a failed installation leaves what add would leave', async () => {
+  assert.equal((await launched('--on-failure', 'remove', 'debian/12', 'web1')).onFailure, 'remove');
+});
+
+test('Ctrl-C while it waits leaves the machine, and says how to go on', async () => {
+  const { running } = sampleInstance();
+  assert.ok(running);
+  daemon.instances.push(
+    sampleInstance({ name: 'web1', running: { ...running, readyAtMs: null }, boot: null }),
+  );
+  const { status, stderr } = await runProgram('gnt-instance', ['launch', 'debian/12', 'web1'], {
+    root: daemon.root,
+    env: { HOME: home, SSH_AUTH_SOCK: '/nonexistent' },
+    onOutput: (text, child) =>
+      void (!child.killed && text.includes('waiting up to') && child.kill('SIGINT')),
+  });
+  daemon.instances.length = 0;
+  assert.equal(status, 130, stderr);
+  assert.match(stderr, /^error\[INTERRUPTED\]: stopped waiting for web1; the instance runs on$/m);
+  assert.match(stderr, /^hint: .*gnt-instance ssh web1 logs in$/m);
 });

@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { ClusterInfo } from '#shared/contract/api.ts';
+import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { Context } from '../../terminal/context.ts';
@@ -37,6 +38,7 @@ export async function runLaunch(
   name: string,
   options: LaunchOptions,
 ): Promise<void> {
+  refuseSwapped(image, name);
   const isSilent = !options.start || options.submit === true || options.dryRun === true;
   refuseWaitWithout(options, { '--no-start': !options.start, '--no-wait': !options.wait });
   const client = await context.client();
@@ -64,6 +66,15 @@ export async function runLaunch(
   if (job === null || isSilent) return;
   if (options.wait) await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S);
   if (!options.json) context.note(`log in: gnt-instance ssh ${name}`);
+}
+
+/** Before an image is looked for by what is the name. @throws AppError USAGE */
+function refuseSwapped(image: string, name: string): void {
+  const hint = 'the image comes first: gnt-instance launch debian/12 web1';
+  if (image === '') throw new AppError('USAGE', 'the name of the image is empty', { hint });
+  const { error } = instanceName.safeParse(name);
+  if (error === undefined) return;
+  throw new AppError('USAGE', `name: '${name}': ${error.issues[0]?.message ?? ''}`, { hint });
 }
 
 /** The options that choose the machine; what was given stays. Pure. */

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
@@ -42,11 +42,7 @@ export function addInstallation(program: Command, context: Context): void {
       ...machineOptions(),
       option('--no-install', 'make the disks only; nothing is started', { group: 'Job:' }),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
-      option(
-        '--on-failure <what>',
-        'keep: when the installation fails the instance stays, for reinstall (default); remove: nothing of it does',
-        { group: 'Job:', choices: ['keep', 'remove'] },
-      ),
+      onFailureOption(),
       waitReadyOption(),
       ...jobOptions(),
     ],
@@ -76,6 +72,7 @@ export function addInstallation(program: Command, context: Context): void {
       ...diskOptions(),
       ...machineOptions(),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
+      onFailureOption(),
       option('--no-wait', 'do not wait until cloud-init is done', { group: 'Job:' }),
       waitReadyOption(),
       ...jobOptions(),
@@ -167,4 +164,12 @@ export function addInstallation(program: Command, context: Context): void {
   }).action(async (name: string, options: ModifyOptions) => {
     await (await load.change()).runModify(context, name, options);
   });
+}
+
+function onFailureOption(): Option {
+  return option(
+    '--on-failure <what>',
+    'keep: when the installation fails the instance stays, for reinstall (default); remove: nothing of it does',
+    { group: 'Job:', choices: ['keep', 'remove'] },
+  );
 }

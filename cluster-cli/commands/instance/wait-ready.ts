@@ -60,7 +60,7 @@ export async function waitReady(context: Context, name: string, limitS: number):
   } catch (error) {
     if (left.signal.aborted) {
       throw new AppError('INTERRUPTED', `stopped waiting for ${name}; the instance runs on`, {
-        hint: `gnt-instance info ${name} tells how it is`,
+        hint: `gnt-instance info ${name} tells how it is; when it is up, gnt-instance ssh ${name} logs in`,
         cause: error,
       });
     }
@@ -170,7 +170,7 @@ function whySilent(info: InstanceInfo): Silence | null {
 }
 
 function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): AppError {
-  const { name, running, explanation, boot } = info;
+  const { name, running, explanation } = info;
   const details = { instance: name, cloudInit: info.cloudInit.reason };
   if (running === null) {
     return new AppError(
@@ -191,7 +191,17 @@ function notReady(info: InstanceInfo, limitS: number, silence: Silence | null): 
   }
   return new AppError(
     'GUEST_NOT_READY',
-    `${name} did not say within ${limitS} s that it is up: ${boot?.stage == null ? explanation : `its cloud-init is at ${boot.stage}`}`,
-    { hint: `look at it with: gnt-instance console ${name}`, details },
+    `${name} did not say within ${limitS} s that it is up: ${whatIsKnown(info)}`,
+    {
+      hint: `it runs on: gnt-instance console ${name} shows it; one without cloud-init never says that it is up`,
+      details,
+    },
   );
+}
+
+function whatIsKnown({ boot, status, explanation }: InstanceInfo): string {
+  if (boot?.stage != null) return `its cloud-init is at ${boot.stage}`;
+  return boot === null && status === 'running'
+    ? 'nothing was heard of a cloud-init in it'
+    : explanation;
 }
