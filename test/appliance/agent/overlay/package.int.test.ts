@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,4 +47,33 @@ test('hears to its end a sender that may say there that it was another package',
     );
   await assert.rejects(overlayPackage(say(), root), isToldOf);
   await assert.rejects(examinePackage(say()), isToldOf);
+});
+
+test('takes a package with zeros behind it, none that is followed by more, cut, damaged, or breaks off', async () => {
+  writeFileSync(join(source, 'file'), randomBytes(300_000));
+  const whole = gzipSync(tar());
+  const padded = Readable.from([whole, Buffer.alloc(4 * MIB)]);
+  assert.equal((await overlayPackage(padded, root)).bytes, 300_000);
+  assert.ok(padded.readableEnded);
+  const damaged = Buffer.from(whole);
+  // Its checksum.
+  damaged.fill(0, damaged.length - 8, damaged.length - 4);
+  const followed = Buffer.concat([whole, Buffer.from('more')]);
+  for (const bytes of [
+    followed,
+    whole.subarray(0, -9),
+    damaged,
+    Buffer.from('no gzip'),
+    Buffer.alloc(0),
+  ]) {
+    const input = Readable.from([bytes]);
+    await assert.rejects(overlayPackage(input, root), (error) =>
+      isAppError(error, 'PACKAGE_INVALID'),
+    );
+    assert.ok(input.destroyed);
+  }
+  const cut = new Readable({ read: () => undefined });
+  cut.push(whole.subarray(0, 100_000));
+  setImmediate(() => cut.destroy());
+  await assert.rejects(examinePackage(cut), (error) => isAppError(error, 'PACKAGE_DOWNLOAD'));
 });
