@@ -11,6 +11,14 @@ export function referenceOf({ name, catalogue: of, isShadowed }: ImageInfo): str
   return isShadowed ? `${of}:${name}` : name;
 }
 
+/** What vouches for a checksum, in words. */
+export const VERIFIED_BY: Readonly<Record<ImageInfo['verified'], string>> = {
+  signature: "the publisher's signature of the list of checksums",
+  https: 'the list of checksums, over https',
+  catalogue: 'the checksum in the catalogue',
+  import: 'the checksum of what was imported',
+};
+
 /** Columns of `gnt-image list`. */
 export const imageFields: FieldTable<ImageInfo> = {
   defaults: ['name', 'catalogue', 'user', 'min_disk', 'cached', 'title'],

@@ -1,4 +1,4 @@
-import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
+import { type CatalogueEntry, fileNameOf } from '#shared/contract/image-catalogue.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -31,37 +31,52 @@ const MAX_KEYRING_BYTES = MIB;
 
 /**
  * What a publisher says now that the checksum of an image is.
+ * @param keys of `readKeys`; null: https alone vouches for the list
  * @throws AppError DOWNLOAD_FAILED, SIGNATURE_INVALID, CATALOGUE_INVALID when the list has it not
  */
 export async function askPublisher(
-  { url, checksums, signature, keyring }: CatalogueEntry & { readonly checksums: string },
+  { url, checksums, signature }: CatalogueEntry & { readonly checksums: string },
+  keys: Buffer | null,
   { fetchSmall, gpgv }: PublisherOptions,
   signal: AbortSignal,
 ): Promise<Published> {
   const list = await fetchSmall(checksums, MAX_LIST_BYTES, signal);
-  const keys = signature === null || keyring === null ? null : await readKeyring(keyring);
   if (signature !== null && keys !== null) {
     const bytes = await fetchSmall(signature, MAX_SIGNATURE_BYTES, signal);
     await requireSigned({ list, keys, bytes, signature, signal }, gpgv);
   }
-  const fileName = decodeURIComponent(new URL(url).pathname.split('/').at(-1) ?? '');
+  const fileName = fileNameOf(url);
   const checksum = findPublishedChecksum(list.toString('utf8'), fileName);
   if (checksum === undefined)
     throw new AppError('CATALOGUE_INVALID', `${checksums} has no checksum of '${fileName}'`, {
       details: { checksums, fileName },
       hint: 'the publisher may have moved it: gnt-image update, or gnt-image import of a file that you checked',
     });
-  return { checksum, isSigned: keys !== null };
+  return { checksum, isSigned: signature !== null && keys !== null };
 }
 
-/** Null where the node has no such file: the distribution that it belongs to brings it. */
-async function readKeyring(path: string): Promise<Buffer | null> {
+/**
+ * The keys that the list of an image is judged by; null when its catalogue names none.
+ * @param mayLack what is built in names keyrings that a distribution's package brings, or not
+ * @throws AppError SIGNATURE_INVALID when the node has no such file, or cannot read it
+ */
+export async function readKeys(
+  { keyring }: CatalogueEntry,
+  mayLack: boolean,
+): Promise<Buffer | null> {
+  if (keyring === null) return null;
   try {
-    const bytes = await readBounded(path, MAX_KEYRING_BYTES);
+    const bytes = await readBounded(keyring, MAX_KEYRING_BYTES);
     return readArmor(bytes.toString('latin1'), 'PUBLIC KEY BLOCK') ?? bytes;
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return null;
-    throw error;
+    const code = systemCodeOf(error);
+    if (code === undefined) throw error;
+    if (mayLack && code === 'ENOENT') return null;
+    throw new AppError('SIGNATURE_INVALID', `the keyring ${keyring} cannot be read: ${code}`, {
+      details: { keyring },
+      hint: 'without it nothing that it should judge counts: put it there, or mend the catalogue',
+      cause: error,
+    });
   }
 }
 

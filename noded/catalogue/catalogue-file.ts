@@ -27,11 +27,15 @@ const file = z.object({
       source: z.string(),
       updatedAtMs: z.number(),
       refused: z.number().int(),
-      entries: catalogueEntry.array(),
+      // What an older version took for an entry and this one does not is passed over.
+      entries: z
+        .unknown()
+        .array()
+        .transform((all) => all.flatMap((each) => catalogueEntry.safeParse(each).data ?? [])),
     }),
   ),
   imported: importedImage.array(),
-  /** What publishers said last, by the URL of the image. */
+  /** What publishers said last, by `keyOfKnown`. */
   known: z.record(z.string(), z.object({ checksum: imageChecksum, isSigned: z.boolean() })),
 });
 /** What this node knows of images by name; replaced whole, never changed. */

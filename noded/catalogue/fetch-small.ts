@@ -1,5 +1,10 @@
 import type { DownloadLimits } from '#shared/contract/download-limits.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import {
+  AppError,
+  type AppErrorOptions,
+  isAppError,
+  systemCodeOf,
+} from '#shared/errors/app-error.ts';
 import { collect, TooLong } from '#shared/stream/collect.ts';
 import { openBytes } from '../downloads/package-source.ts';
 import { refusalOf } from '../downloads/transfer/reach.ts';
@@ -11,6 +16,13 @@ export type FetchSmall = (source: string, maxBytes: number, signal: AbortSignal)
 export interface FetchSmallOptions {
   readonly limits: () => Promise<DownloadLimits>;
   readonly netrcFile: string;
+}
+
+/** No server answered: what it said last may count. Not for one that answers, whatever it says. */
+export class PublisherAway extends AppError {
+  constructor(message: string, options: AppErrorOptions = {}) {
+    super('DOWNLOAD_FAILED', message, options);
+  }
 }
 
 /** @throws AppError IMAGE_SOURCE: what says what is right comes over https, or from this node */
@@ -53,10 +65,22 @@ export function createFetchSmall({ limits, netrcFile }: FetchSmallOptions): Fetc
         });
       if (!isAppError(error, 'PACKAGE_DOWNLOAD')) throw error;
       const message = error.message.replace(/^personalization package /, '');
-      throw new AppError('DOWNLOAD_FAILED', message, {
-        details: { source: text },
-        ...{ ...(error.hint !== undefined && { hint: error.hint }), cause: error },
-      });
+      const facts = { details: { source: text }, hint: error.hint, cause: error };
+      throw isOfNetwork(error)
+        ? new PublisherAway(message, facts)
+        : new AppError('DOWNLOAD_FAILED', message, { ...facts, cause: error });
     }
   };
 }
+
+/** Whether a cause of it is that no server could be reached. */
+function isOfNetwork(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; { cause } = cause)
+    if (NO_NETWORK.has(systemCodeOf(cause) ?? '')) return true;
+  return false;
+}
+
+const NO_NETWORK: ReadonlySet<string> = new Set([
+  ...['ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL', 'ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE'],
+  ...['ETIMEDOUT', 'ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'EHOSTDOWN', 'EADDRNOTAVAIL'],
+]);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '#shared/clock/clock.ts';
 import {
   BUILT_IN,
@@ -8,11 +9,11 @@ import {
   type ImportImage,
   type ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { parseChecksum } from '../images/digest.ts';
 import type { ImageCache } from '../images/image-cache.ts';
-import { askPublisher, type PublisherOptions } from './ask-publisher.ts';
+import { askPublisher, type PublisherOptions, readKeys } from './ask-publisher.ts';
 import { builtInImages, type Machine } from './built-in.ts';
 import {
   type Catalogues,
@@ -20,8 +21,10 @@ import {
   loadCatalogues,
   saveCatalogues,
 } from './catalogue-file.ts';
+import { PublisherAway } from './fetch-small.ts';
 import { findImage, type NamedImage, namesOf } from './find-image.ts';
 import { createImportedImages } from './imported-images.ts';
+import { keyOfKnown, withoutStrangers } from './known-checksums.ts';
 import { type CatalogueContent, readCatalogue } from './read-source.ts';
 
 /** Images by name, as this node knows them. Changes wait for each other. */
@@ -73,7 +76,10 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   /** One after the other; what is written is what counts. */
   const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
     turns.run('change', async () => {
-      const next = await make(await load());
+      const before = await load();
+      const made = await make(before);
+      if (made === before) return;
+      const next = { ...made, known: withoutStrangers(made.known, all(made)) };
       await saveCatalogues(file, next);
       opening = Promise.resolve(next);
       await sweep(next);
@@ -102,7 +108,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       return Promise.all(
         named.map(async (each) => ({
           ...describe(each, now, imported.pathOf),
-          isCached: each.kind === 'imported' || (await isCached(each.entry, now, images)),
+          isCached: each.kind === 'imported' || (await isCached(each, now, images)),
           isShadowed: first.get(namesOf(each)[0] ?? '') !== each,
         })),
       );
@@ -133,23 +139,25 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...facts, checksum: fixed ?? '', verified, isOffline: false };
       const { entry } = named;
       if (entry.checksums === null) throw new Error('an entry without a checksum was let in');
+      const key = keyOfKnown(catalogue, entry);
+      const keys = await readKeys(entry, catalogue === BUILT_IN);
       try {
-        const published = await askPublisher(
-          { ...entry, checksums: entry.checksums },
-          options,
-          signal,
+        const asked = { ...entry, checksums: entry.checksums };
+        const published = await askPublisher(asked, keys, options, signal);
+        await change((before) =>
+          isDeepStrictEqual(before.known[key], published)
+            ? before
+            : { ...before, known: { ...before.known, [key]: published } },
         );
-        await change((before) => ({
-          ...before,
-          known: withoutStrangers({ ...before.known, [entry.url]: published }, all(before)),
-        }));
         const by = published.isSigned ? 'signature' : 'https';
         return { ...facts, checksum: published.checksum, verified: by, isOffline: false };
       } catch (error) {
         signal.throwIfAborted();
-        const known = now.known[entry.url];
-        const isAway = isAppError(error, 'DOWNLOAD_FAILED');
-        if (!isAway || known === undefined || !(await images.holds(known.checksum))) throw error;
+        const known = now.known[key];
+        if (!(error instanceof PublisherAway) || known === undefined) throw error;
+        // A signature that can be checked now is not let go for a time when it could not.
+        const mayCount = known.isSigned || keys === null;
+        if (!mayCount || !(await images.holds(known.checksum))) throw error;
         return { ...facts, checksum: known.checksum, verified, isOffline: true };
       }
     },
@@ -236,11 +244,11 @@ function whole({ entries, refused }: CatalogueContent): {
 }
 
 async function isCached(
-  { url, checksum }: CatalogueEntry,
+  { catalogue, entry }: Extract<NamedImage, { kind: 'entry' }>,
   { known }: Catalogues,
   images: Pick<ImageCache, 'holds'>,
 ): Promise<boolean> {
-  const wanted = checksum ?? known[url]?.checksum;
+  const wanted = entry.checksum ?? known[keyOfKnown(catalogue, entry)]?.checksum;
   return wanted !== undefined && (await images.holds(wanted));
 }
 
@@ -263,22 +271,13 @@ function describe(
   }
   const { name, aliases, title, user, minDiskBytes, format, cloudInit, url } = named.entry;
   const { checksum, checksums } = named.entry;
-  const last = known[url];
+  const last = known[keyOfKnown(catalogue, named.entry)];
   const ofList = last?.isSigned === true ? 'signature' : 'https';
   return {
     ...{ name, catalogue, aliases: [...aliases], title, user, minDiskBytes, cloudInit, format },
     ...{ source: url, checksum: checksum ?? last?.checksum ?? null, checksums },
     verified: checksum === null ? ofList : 'catalogue',
   };
-}
-
-/** What no catalogue names any more is forgotten. */
-function withoutStrangers(
-  known: Catalogues['known'],
-  all: readonly NamedImage[],
-): Catalogues['known'] {
-  const urls = new Set(all.flatMap((each) => (each.kind === 'entry' ? [each.entry.url] : [])));
-  return Object.fromEntries(Object.entries(known).filter(([url]) => urls.has(url)));
 }
 
 function refuseTaken(

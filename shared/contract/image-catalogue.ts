@@ -37,13 +37,31 @@ const webUrl = z
   .max(2048)
   .refine((text) => {
     const url = URL.parse(text);
-    return url !== null && url.href === text && /^https?:$/.test(url.protocol) && !hasLogin(url);
+    if (url === null || url.href !== text || hasLogin(url)) return false;
+    return /^https?:$/.test(url.protocol) && fileNameIn(url) !== null;
   }, 'not an http or https URL without user and password');
 const secureUrl = webUrl.refine((text) => text.startsWith('https:'), 'not an https URL');
 
 function hasLogin(url: URL): boolean {
   return url.username + url.password !== '';
 }
+
+/** Null for what is no percent-encoding: `%zz`. */
+function fileNameIn(url: URL): string | null {
+  try {
+    return decodeURIComponent(url.pathname.split('/').at(-1) ?? '');
+  } catch {
+    return null;
+  }
+}
+
+/** The name by which a list of checksums knows the file of a URL that an entry has. */
+export function fileNameOf(url: string): string {
+  return fileNameIn(new URL(url)) ?? '';
+}
+
+/** Of a catalogue's image: what `launch` makes without being asked. */
+const MAX_MIN_DISK_BYTES = 2 ** 40;
 
 const facts = {
   format: z.enum([...IMAGE_FORMATS, 'auto']).default('auto'),
@@ -54,7 +72,7 @@ const facts = {
     .number()
     .int()
     .positive()
-    .max(2 ** 50)
+    .max(MAX_MIN_DISK_BYTES, 'more than 1 TiB, which no image needs')
     .nullable()
     .default(null),
   cloudInit: plainText.nullable().default(null),
@@ -81,6 +99,9 @@ export const catalogueEntry = z
   })
   .refine(({ checksum, checksums }) => (checksum === null) !== (checksums === null), {
     error: 'expected either checksum or checksums: what is not verified is not installed',
+  })
+  .refine(({ signature, keyring }) => (signature === null) === (keyring === null), {
+    error: 'expected signature and keyring, or neither: one alone verifies nothing',
   });
 export type CatalogueEntry = z.infer<typeof catalogueEntry>;
 

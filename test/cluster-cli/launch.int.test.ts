@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
+import { promisify } from 'node:util';
 import type { ResolvedImage } from '#shared/contract/image-catalogue.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { GIB } from '#shared/units/bytes.ts';
@@ -69,8 +72,62 @@ test('one line makes a machine to log in to, of an image with its checksum', asy
     nics.map(({ mode }) => mode),
     ['user'],
   );
+  assert.match(stderr, /is https:\S+, verified by the list of checksums, over https/);
+  assert.doesNotMatch(stderr, /the disk has/);
   daemon.image = { ...image, minDiskBytes: 20 * GIB };
+  const large = await launch('--no-wait', 'debian/12', 'web1');
+  assert.match(large.stderr, /the disk has 20(\.0)? ?GiB, as debian\/12 asks for, .* 10/i);
   assert.deepEqual((await launched('debian/12', 'web1')).disks, [{ sizeBytes: 20 * GIB }]);
+});
+
+test('a file of here takes no name of an image away, and is one only by its path', async () => {
+  const cwd = join(home, 'here');
+  await mkdir(join(cwd, 'debian'), { recursive: true });
+  await writeFile(join(cwd, 'debian/12'), 'of whoever may write here');
+  const submit = async (command: string, path: string): Promise<Record<string, unknown>> => {
+    daemon.submitted.length = 0;
+    const force = command === 'reinstall' ? ['-f'] : [];
+    const args = [command, ...force, '--os-image', path, 'web1'];
+    const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root, cwd });
+    assert.equal(status, 0, stderr);
+    return { ...daemon.submitted[0] };
+  };
+  for (const command of ['add', 'reinstall', 'modify']) {
+    const named = await submit(command, 'debian/12');
+    assert.deepEqual([named['osImage'], named['osImageChecksum']], [image.source, CHECKSUM]);
+    const file = await submit(command, './debian/12');
+    assert.deepEqual(
+      [file['osImage'], file['osImageChecksum']],
+      [join(cwd, 'debian/12'), undefined],
+    );
+  }
+  await writeFile(join(cwd, 'Disk.img'), 'a disk');
+  const options = { root: daemon.root, cwd };
+  const refused = await runProgram('gnt-instance', ['add', '--os-image', 'Disk.img', 'w'], options);
+  assert.equal(refused.status, 2, refused.stderr);
+  assert.match(refused.stderr, /'Disk\.img' is no name .*\n.*\.\/NAME/);
+});
+
+test('a certificate that an agent holds is no key of the guest', async (context) => {
+  const run = promisify(execFile);
+  const [authority, key] = [join(home, 'authority'), join(home, 'key')];
+  for (const path of [authority, key])
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path]);
+  await run('ssh-keygen', ['-q', '-s', authority, '-I', 'me', '-n', 'me', `${key}.pub`]);
+  const socket = join(home, 'agent');
+  const agent = spawn('ssh-agent', ['-D', '-a', socket], { stdio: ['ignore', 'pipe', 'ignore'] });
+  context.after(() => agent.kill());
+  await once(agent.stdout, 'data');
+  const env = { HOME: home, SSH_AUTH_SOCK: socket };
+  await run('ssh-add', ['-q', key], { env: { ...process.env, ...env } });
+  const { stdout } = await run('ssh-add', ['-L'], { env: { ...process.env, ...env } });
+  assert.match(stdout, /-cert-v01@openssh\.com AAAA/);
+  const args = ['launch', '--no-wait', 'debian/12', 'web1'];
+  const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root, env });
+  assert.equal(status, 0, stderr);
+  const [opcode] = daemon.submitted as OpcodeOf<'INSTANCE_CREATE'>[];
+  const types = opcode?.sshKeys?.map((each) => each.split(' ')[0]);
+  assert.deepEqual(types, ['ssh-ed25519', 'ssh-ed25519']);
 });
 
 test("an option counts before the user's file, and that before the cluster's settings", async () => {

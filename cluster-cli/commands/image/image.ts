@@ -6,7 +6,12 @@ import {
 } from '#shared/contract/image-catalogue.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { NodeClient } from '../../client/node-client.ts';
-import { catalogueFields, imageFields, referenceOf } from '../../fields/image-fields.ts';
+import {
+  catalogueFields,
+  imageFields,
+  referenceOf,
+  VERIFIED_BY,
+} from '../../fields/image-fields.ts';
 import { formatBytes } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import type { Context } from '../../terminal/context.ts';
@@ -87,19 +92,12 @@ export async function runImageInfo(
       { key: 'cloud-init', value: image.cloudInit ?? 'not known' },
       { key: 'Checksum', value: image.checksum ?? 'not asked for yet' },
       { key: 'Published in', value: image.checksums },
-      { key: 'Verified by', value: VERIFIED[image.verified] },
+      { key: 'Verified by', value: VERIFIED_BY[image.verified] },
       { key: 'Cached', value: image.isCached },
     ]);
     context.print(lines.join('\n'));
   }
 }
-
-const VERIFIED: Readonly<Record<ImageInfo['verified'], string>> = {
-  signature: "the publisher's signature of the list of checksums",
-  https: 'the list of checksums, over https',
-  catalogue: 'the checksum in the catalogue',
-  import: 'the checksum of what was imported',
-};
 
 function find(reference: string, all: readonly ImageInfo[]): ImageInfo {
   const at = reference.indexOf(':');

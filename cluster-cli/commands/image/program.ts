@@ -23,7 +23,7 @@ export function createImageProgram(context: Context): Command {
     completeArguments: ['catalogue', 'file'],
     summary: 'add a catalogue of images',
     description:
-      'A URL that ends in .json, .yaml or .yml is a document, any other the root of simplestreams, as incus and MAAS publish them; of these, whole disks for this machine are taken. A document has a list `images`, each with name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list that the publisher gives out); also aliases, title, user, min_disk, format, cloud_init. In a file of the node, signature (URL of a detached signature of that list) and keyring (a file of the node) may stand, too. Entries without a checksum are passed over. Names that are built in or imported stay what they are: write CATALOGUE:NAME for those.',
+      'A URL that ends in .json, .yaml or .yml is a document, any other the root of simplestreams, as incus and MAAS publish them; of these, whole disks for this machine are taken. A document has a list `images`, each with name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list that the publisher gives out); also aliases, title, user, min_disk, format, cloud_init. In a file of the node, signature (URL of a detached signature of that list) and keyring (a file of the node) may stand together, too: the list counts then only as far as that key signed it. Entries without a checksum are passed over. Names that are built in or imported stay what they are: write CATALOGUE:NAME for those.',
     examples: [
       'gnt-image add site /etc/gnt/images.yaml',
       'gnt-image add incus https://images.linuxcontainers.org',

@@ -9,7 +9,7 @@ import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
-import { resolveNamed } from './named-image.ts';
+import { chooseImage } from './named-image.ts';
 import {
   orTakenBack,
   readDocument,
@@ -191,10 +191,6 @@ export async function composeInstallation(
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : values.resolve(option, value);
   const parameters = readOsParameters(context, options);
-  const given = orTakenBack(scalar('--os-image', options.osImage), fromHere);
-  const named = given == null ? null : await resolveNamed(context, given);
-  const osImage = named?.source ?? given;
-  const osImageChecksum = scalar('--os-image-checksum', options.osImageChecksum) ?? named?.checksum;
   const personalizationPackage = orTakenBack(
     scalar('--personalization-package', options.personalizationPackage),
     fromHere,
@@ -210,8 +206,7 @@ export async function composeInstallation(
   return {
     osType: orTakenBack(options.osType),
     forceVariant: options.forceVariant,
-    osImage,
-    osImageChecksum: osImageChecksum?.toLowerCase(),
+    ...(await readImage(context, options)),
     osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
     personalizationPackage,
@@ -228,6 +223,22 @@ export async function composeInstallation(
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,
     start: options.start,
+  };
+}
+
+/** What add, reinstall and modify share. @throws AppError */
+export async function readImage(
+  context: Context,
+  options: Pick<InstallationOptions, 'osImage' | 'osImageChecksum'>,
+): Promise<Pick<Installation, 'osImage' | 'osImageChecksum'>> {
+  const scalar = (option: string, value: string | undefined) =>
+    value === undefined ? undefined : context.values.resolve(option, value);
+  const given = orTakenBack(scalar('--os-image', options.osImage));
+  const chosen = given == null ? undefined : await chooseImage(context, given);
+  const checksum = scalar('--os-image-checksum', options.osImageChecksum) ?? chosen?.checksum;
+  return {
+    osImage: chosen?.source ?? given,
+    osImageChecksum: checksum?.toLowerCase(),
   };
 }
 

@@ -13,6 +13,7 @@ import {
   composeInstallation,
   type InstallationOptions,
   type MetadataOptions,
+  readImage,
   readSwitches,
 } from './add.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
@@ -133,7 +134,7 @@ export async function runModify(
   options: ModifyOptions,
 ): Promise<void> {
   const changes = {
-    ...composeChanges(context, options),
+    ...(await composeChanges(context, options)),
     ...(await acceptedHostKeys(context, name, options)),
   };
   if (!hasChanges(changes)) {
@@ -207,15 +208,14 @@ function hasChanges(changes: Readonly<Record<string, unknown>>): boolean {
   );
 }
 
-function composeChanges(context: Context, options: ModifyOptions) {
+async function composeChanges(context: Context, options: ModifyOptions) {
   const { values } = context;
   const parameters: OsParameters = readOsParameters(context, options);
-  const { installParameters, personalizationPackage, hooks, osImage, osImageChecksum } = options;
+  const { installParameters, personalizationPackage, hooks } = options;
   return {
     osType: orTakenBack(options.osType),
     forceVariant: options.forceVariant,
-    osImage: orTakenBack(osImage, (given) => fromHere(values.resolve('--os-image', given))),
-    osImageChecksum: osImageChecksum?.toLowerCase(),
+    ...(await readImage(context, options)),
     osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
     osParameters: parameters.public,

@@ -1,17 +1,18 @@
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ClusterInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
+import { formatBytes } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
 import { parseSizeBytes } from '../../values/size.ts';
 import { submitAndWatch } from '../submit.ts';
 import { type AddOptions, composeAdd } from './add.ts';
-import { resolveNamed } from './named-image.ts';
+import { chooseImage } from './named-image.ts';
 import { readSshKeys } from './parse-documents.ts';
 import { readUserDefaults, type UserDefaults } from './user-defaults.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
@@ -45,22 +46,21 @@ export async function runLaunch(
   const defaults = await readUserDefaults(join(homedir(), '.config/gnt/config.yaml'));
   const cluster = await client.cluster();
   const keys = await findKeys(context, options, defaults);
-  const named = await resolveNamed(context, image);
-  const isFile = /^\.{0,2}\//.test(image);
+  const named = await chooseImage(context, image);
   const { c, communication = c ?? true, ...rest } = options;
-  const checksum = options.osImageChecksum ?? named?.checksum;
+  const checksum = options.osImageChecksum ?? named.checksum;
   const opcode = await composeAdd(context, name, {
     ...rest,
     ...chooseMachine(options, defaults, cluster),
     install: true,
-    osImage: named?.source ?? (isFile ? resolve(image) : image),
+    osImage: named.source,
     ...(checksum !== undefined && { osImageChecksum: checksum }),
     communication,
     sshKey: [],
   });
   const disks =
     opcode.disks?.length === 0 && opcode.diskTemplate !== 'diskless'
-      ? [{ sizeBytes: chooseDisk(defaults, cluster, named?.minDiskBytes ?? 0) }]
+      ? [{ sizeBytes: readDisk(context, image, chooseDisk(defaults, cluster, named.minDiskBytes)) }]
       : opcode.disks;
   const job = await submitAndWatch(context, { ...opcode, disks, sshKeys: [...keys] }, options);
   if (job === null || isSilent) return;
@@ -98,17 +98,31 @@ export function chooseMachine(
   };
 }
 
-/** As much as the image needs, whatever the defaults say. Pure. */
+/** The default's size, and what is made: as much as the image needs, whatever the default. Pure. */
 export function chooseDisk(
   { size }: UserDefaults,
   { launchDefaults = {} }: Pick<ClusterInfo, 'launchDefaults'>,
-  leastBytes: number,
-): number {
-  const wanted =
+  leastBytes: number | null = 0,
+): { readonly defaultBytes: number; readonly sizeBytes: number } {
+  const defaultBytes =
     size === undefined
       ? (launchDefaults.diskBytes ?? DEFAULT_DISK_BYTES)
       : parseSizeBytes('size of ~/.config/gnt/config.yaml', size);
-  return Math.ceil(Math.max(wanted, leastBytes) / MIB) * MIB;
+  const sizeBytes = Math.ceil(Math.max(defaultBytes, leastBytes ?? 0) / MIB) * MIB;
+  return { defaultBytes, sizeBytes };
+}
+
+/** What a catalogue says must not make a larger disk than usual without a word. */
+function readDisk(
+  context: Context,
+  image: string,
+  { defaultBytes, sizeBytes }: ReturnType<typeof chooseDisk>,
+): number {
+  if (sizeBytes - defaultBytes >= MIB)
+    context.note(
+      `the disk has ${formatBytes(sizeBytes)}, as ${image} asks for, and not the usual ${formatBytes(defaultBytes)}; -s SIZE says another`,
+    );
+  return sizeBytes;
 }
 
 /**
@@ -129,11 +143,10 @@ async function findKeys(
     throw error;
   });
   const found = names
-    // A certificate is no key to put into a guest.
     .filter((file) => file.endsWith('.pub') && !file.endsWith('-cert.pub'))
     .toSorted()
     .map((file) => join(folder, file));
-  const keys = [...readEach(context, found), ...(await keysOfAgent())];
+  const keys = [...readEach(context, found), ...(await keysOfAgent())].filter(isNoCertificate);
   // One that is in both is one, whatever is said of it.
   const byKey = new Map(keys.map((key) => [key.split(' ').slice(0, 2).join(' '), key]));
   if (byKey.size > 0 || options.userData !== undefined) return [...byKey.values()];
@@ -144,6 +157,11 @@ async function findKeys(
       hint: 'make one with ssh-keygen, or give --ssh-key FILE, or --user-data with users of its own',
     },
   );
+}
+
+/** A certificate is no key to put into a guest: what it certifies is one, and is listed itself. */
+function isNoCertificate(key: string): boolean {
+  return !/^\S+-cert-v\d+@openssh\.com /.test(key);
 }
 
 /** What is no key among them is said, and no reason to stop. */

@@ -19,7 +19,7 @@ export function installationOptions(): readonly Option[] {
     ),
     option(
       '--os-image <source>',
-      'disk image for the first disk: a name (gnt-image list), absolute path or http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
+      'disk image for the first disk: a name (gnt-image list), a path that begins with /, ./ or ../, or an http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
       { group: OS_GROUP, complete: 'file' },
     ),
     option('--os-image-checksum <algo:hex>', 'sha256:HEX or sha512:HEX of the image file', {

@@ -169,7 +169,7 @@ function classify(error: unknown, display: string, signal: AbortSignal): Error {
       'check the URL; a private authority is trusted by: gnt-cluster modify --image-ca @FILE';
     return failure(display, whole.message, {}, hint);
   }
-  if (code === 'ENOTFOUND') return failure(display, whole.message);
+  if (code === 'ENOTFOUND') return failure(display, whole.message, {}, 'check the URL', whole);
   return whole;
 }
 
@@ -178,9 +178,11 @@ function failure(
   reason: string,
   details: Record<string, JsonValue> = {},
   hint = 'check the URL',
+  cause?: Error,
 ): AppError {
   return new AppError('DOWNLOAD_FAILED', `cannot download ${display}: ${reason}`, {
     details: { url: display, ...details },
     hint,
+    cause,
   });
 }

@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { PublisherAway } from '../../../noded/catalogue/fetch-small.ts';
 import { createImageCatalogue } from '../../../noded/catalogue/image-catalogue.ts';
+import { keyOfKnown } from '../../../noded/catalogue/known-checksums.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { fails } from '../images/image-cache-lab.ts';
 
@@ -22,6 +25,8 @@ before(async () => {
 after(() => rm(top, { recursive: true }));
 
 type Web = Record<string, string | Buffer>;
+/** There is a server, and it has no such document. */
+const MISSING = 'missing';
 
 async function newCatalogue(web: Web, cached: ReadonlySet<string> = new Set()) {
   const dir = await mkdtemp(join(top, 'node-'));
@@ -31,7 +36,8 @@ async function newCatalogue(web: Web, cached: ReadonlySet<string> = new Set()) {
       images: { holds: (checksum) => Promise.resolve(cached.has(checksum)) },
       fetchSmall: (source, maxBytes) => {
         const found = web[source];
-        if (found === undefined) throw new AppError('DOWNLOAD_FAILED', `no ${source}`);
+        if (found === undefined) throw new PublisherAway(`no ${source}`);
+        if (found === MISSING) throw new AppError('DOWNLOAD_FAILED', `${source}: status 404`);
         const bytes = Buffer.from(found);
         if (bytes.length > maxBytes) throw new AppError('CATALOGUE_INVALID', 'too long');
         return Promise.resolve(bytes);
@@ -90,6 +96,8 @@ test('the checksum that a publisher gave last counts without a network while tha
   const offline = await catalogue.resolve('site/base', signal);
   assert.deepEqual([offline.isOffline, offline.checksum], [true, `sha256:${OTHER}`]);
   // What is there and wrong is no missing network.
+  web[list] = MISSING;
+  await assert.rejects(catalogue.resolve('site/base', signal), fails('DOWNLOAD_FAILED', /404/));
   web[list] = `${OTHER}  another.qcow2\n`;
   await assert.rejects(
     catalogue.resolve('site/base', signal),
@@ -114,6 +122,69 @@ test('a list whose signature is of another content says nothing', async () => {
   await assert.rejects(catalogue.resolve('x', signal), fails('CATALOGUE_INVALID', /no checksum/));
   web[list] = `${OTHER}  x\n`;
   await assert.rejects(catalogue.resolve('x', signal), fails('SIGNATURE_INVALID', /content.asc/));
+});
+
+test('what a stranger lists of the file of another image counts for the stranger alone', async () => {
+  const { source: theirs } = await built('ubuntu/24.04');
+  const web: Web = {
+    [SITE]: JSON.stringify({ images: [{ name: 'tools/two', url: theirs, checksums: 'SUMS' }] }),
+    'https://site.example/SUMS': `${OTHER}  ${theirs.split('/').at(-1) ?? ''}\n`,
+  };
+  const { catalogue } = await newCatalogue(web, new Set([`sha256:${OTHER}`]));
+  await catalogue.add('evil', SITE, signal);
+  assert.equal((await catalogue.resolve('tools/two', signal)).source, theirs);
+  const builtIn = catalogue.resolve('ubuntu/24.04', signal);
+  await assert.rejects(builtIn, fails('DOWNLOAD_FAILED', /SHA256SUMS/));
+  const shown = (await catalogue.list()).find(({ name }) => name === 'ubuntu/24.04');
+  assert.deepEqual([shown?.checksum, shown?.isCached], [null, false]);
+});
+
+async function built(name: string) {
+  const { catalogue } = await newCatalogue({});
+  const found = (await catalogue.list()).find((each) => each.name === name);
+  assert.ok(found !== undefined);
+  return found;
+}
+
+test('a list whose signature can be checked is not replaced by one that was not signed', async () => {
+  const { open, dir } = await newCatalogue({}, new Set([`sha256:${OTHER}`]));
+  const key = join(signatures, 'release.key.asc');
+  const list = 'https://site.example/content';
+  const entry = { name: 'x', url: 'https://site.example/x', checksums: list };
+  const file = join(dir, 'images.json');
+  const signed = { ...entry, signature: `${list}.asc`, keyring: key };
+  const images = await newCatalogue({ [file]: JSON.stringify({ images: [signed] }) });
+  await images.catalogue.add('site', file, signal);
+  const stored = JSON.parse(await readFile(join(images.dir, 'catalogues.json'), 'utf8')) as {
+    known: object;
+    catalogues: { entries: CatalogueEntry[] }[];
+  };
+  const [wanted] = stored.catalogues[0]?.entries ?? [];
+  assert.ok(wanted !== undefined);
+  for (const isSigned of [false, true]) {
+    const known = { [keyOfKnown('site', wanted)]: { checksum: `sha256:${OTHER}`, isSigned } };
+    await writeFile(join(dir, 'catalogues.json'), JSON.stringify({ ...stored, known }));
+    const resolving = open().resolve('x', signal);
+    if (isSigned) assert.equal((await resolving).isOffline, true);
+    else await assert.rejects(resolving, fails('DOWNLOAD_FAILED', /content/));
+  }
+});
+
+test('a keyring that an entry names and the node lacks makes nothing of it count', async () => {
+  const file = join(top, 'lacking.json');
+  const signature = 'https://site.example/SUMS.gpg';
+  const entry = { name: 'x', url: 'https://site.example/x', checksums: SITE, signature };
+  const web: Web = {
+    [file]: JSON.stringify({ images: [{ ...entry, keyring: join(top, 'none.gpg') }] }),
+    [SITE]: `${OTHER}  x\n`,
+  };
+  const lacking = (await newCatalogue(web, new Set([`sha256:${OTHER}`]))).catalogue;
+  await lacking.add('site', file, signal);
+  await assert.rejects(lacking.resolve('x', signal), fails('SIGNATURE_INVALID', /none\.gpg/));
+  // One without the other would be no signature at all.
+  const unsigned = { ...entry, signature: null, keyring: '/k.gpg' };
+  web[file] = JSON.stringify({ images: [entry, unsigned] });
+  await assert.rejects(lacking.update([], signal), fails('CATALOGUE_INVALID', /2 that cannot/));
 });
 
 const stream = (path: unknown, more: object = {}) => ({
@@ -190,6 +261,8 @@ test('an entry that is none is passed over, whatever it has instead', async () =
     { ...good, checksum: 'md5:00' },
     { ...good, checksums: 'SUMS' },
     { ...good, url: 'file:///etc/shadow' },
+    { ...good, url: 'https://site.example/%zz' },
+    { ...good, min_disk: '1025G' },
     { ...good, url: 'https://user:password@site.example/x' },
     { ...good, checksum: undefined, checksums: 'http://site.example/SUMS' },
     { ...good, keyring: '/etc/shadow' },
