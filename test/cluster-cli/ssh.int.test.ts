@@ -67,6 +67,25 @@ test("ssh speaks through the daemon with the guest's sshd, and leaves no file be
   assert.deepEqual(await readdir(directory), []);
 });
 
+test('a command that is killed while it talks to a guest leaves no file either', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-killed-'));
+  t.after(() => rm(directory, { recursive: true }));
+  let kill = (): void => undefined;
+  daemon.onRaw = (socket) => {
+    kill();
+    socket.end();
+  };
+  const { status } = await runProgram('gnt-instance', ['ssh', 'web1', '--', 'true'], {
+    root: daemon.root,
+    env: { TMPDIR: directory },
+    onStart: (child) => {
+      kill = () => void child.kill('SIGKILL');
+    },
+  });
+  assert.equal(status, null);
+  assert.deepEqual(await readdir(directory), []);
+});
+
 /** What a person's own file may hold for hosts that are nobody's guests. */
 const OWN_CONFIGURATION = `Host *
   ControlMaster auto

@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -119,15 +119,15 @@ async function withGuest(
   const known = formatKnownHosts(info);
   if (known === '') throw noKeys(info);
   warnOfOthers(context, info);
-  const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-'));
+  const file = await openNameless(known);
   try {
-    const knownHosts = join(directory, 'known_hosts');
-    await writeFile(knownHosts, known);
+    // Ours, since ssh closes what it inherits.
+    const knownHosts = `/proc/${process.pid}/fd/${file.fd}`;
     const user = options.loginName ?? info.ssh.user ?? DEFAULT_USER;
     const proxy = [...context.self, 'connect', info.name, options.port ?? SSH_PORT];
     const trust = [
       ...sshOption('ProxyCommand', proxy.map(quoteForShell).join(' ')),
-      ...sshOption('UserKnownHostsFile', `"${knownHosts}"`),
+      ...sshOption('UserKnownHostsFile', knownHosts),
       ...sshOption('GlobalKnownHostsFile', '/dev/null'),
       ...sshOption('StrictHostKeyChecking', 'yes'),
       ...sshOption('HostKeyAlias', info.name),
@@ -142,6 +142,18 @@ async function withGuest(
       ...(options.identity === undefined ? [] : ['-i', options.identity]),
     ];
     await act({ host: info.name, user, trust });
+  } finally {
+    await file.close();
+  }
+}
+
+/** A file of this text without a name: however the command ends, none is left. */
+async function openNameless(text: string): Promise<FileHandle> {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-ssh-'));
+  try {
+    const file = await open(join(directory, 'known_hosts'), 'wx+', 0o600);
+    await file.writeFile(text);
+    return file;
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
