@@ -13,6 +13,7 @@ import { createAudit } from './http/audit.ts';
 import { createContentProxy } from './http/content-proxy.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
+import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
 
 export interface DaemonOptions {
@@ -28,12 +29,17 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
   const startedAtMs = clock.now();
   // Microseconds of the start: larger than any number that an earlier process can have given.
   const events = new EventLog(startedAtMs * 1000);
-  const metrics = createMetrics(() => registry.instances());
+  const metrics = createMetrics(
+    () => registry.instances(),
+    () => datagrams.count,
+  );
   const audit = createAudit(logger, clock);
   const serveStream = createContentProxy(options.contentSocket);
   const handler = new GuestHandler({ events, serveStream, metrics, audit, clock });
   const guests = new GuestServer(handler, metrics);
-  const relay = createServiceRelay({ socketPath: options.contentSocket, metrics, audit, clock });
+  const services = { socketPath: options.contentSocket, metrics, audit, clock };
+  const relay = createServiceRelay(services);
+  const datagrams = new DatagramRelay(services);
   const abort = new AbortController();
   const open = async (instance: Instance, device: string): Promise<Binding> => {
     const dhcp = createDhcpHandler(instance, { clock, logger, audit, metrics });
@@ -45,6 +51,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
         handlers: {
           onConnection: (socket) => guests.accept(instance, socket),
           onServiceConnection: (service, socket) => relay(instance, service, socket),
+          onServiceSocket: (service, socket) => datagrams.attach(instance, service, socket),
           onDhcpMessage: dhcp,
         },
       },

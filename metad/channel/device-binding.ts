@@ -10,7 +10,7 @@ import { closeFd, interfaceIndex, openDeviceSocket, setHopLimit } from '#shared/
 import { RETRY_LIMIT, V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 import { ServiceListeners } from './service-listeners.ts';
 import { RECEIVE_BUFFER_BYTES } from '../config/limits.ts';
-import type { OnServiceConnection } from './service-listeners.ts';
+import type { OnServiceConnection, OnServiceSocket } from './service-listeners.ts';
 
 const HTTP_PORT = 80;
 const DHCP_PORT = 67;
@@ -18,6 +18,7 @@ const DHCP_PORT = 67;
 interface DeviceHandlers {
   readonly onConnection: (socket: Socket) => void;
   readonly onServiceConnection: OnServiceConnection;
+  readonly onServiceSocket: OnServiceSocket;
   readonly onDhcpMessage: (message: Buffer, socket: UdpSocket) => void;
 }
 
@@ -51,6 +52,7 @@ export class DeviceBinding implements AsyncDisposable {
     this.#services = new ServiceListeners({
       device: options.device,
       onConnection: options.handlers.onServiceConnection,
+      onSocket: options.handlers.onServiceSocket,
       logger: options.logger,
     });
   }

@@ -1,3 +1,4 @@
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { createServer } from 'node:net';
 import type { Socket } from 'node:net';
 import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
@@ -8,10 +9,13 @@ import { closeFd, openDeviceSocket, setHopLimit } from '#shared/sys/libc.ts';
 import { V6_RETRY_LIMIT, whenReady } from './when-ready.ts';
 
 export type OnServiceConnection = (service: ViewService, socket: Socket) => void;
+/** A socket that datagrams to a UDP service come in by; it is closed when that is not wanted any more. */
+export type OnServiceSocket = (service: ViewService, socket: UdpSocket) => void;
 
 export interface ServiceListenersOptions {
   readonly device: string;
   readonly onConnection: OnServiceConnection;
+  readonly onSocket: OnServiceSocket;
   readonly logger: Logger;
 }
 
@@ -52,39 +56,55 @@ export class ServiceListeners {
     hopLimit: number,
     stack: DisposableStack,
   ): Promise<void> {
-    const { device, logger, onConnection } = this.#options;
-    const { name, port } = service;
+    const { device, logger } = this.#options;
+    const { name, port, protocol = 'tcp' } = service;
     const abort = new AbortController();
     stack.defer(() => abort.abort());
     try {
       const fd = await whenReady(device, abort.signal, V6_RETRY_LIMIT, () =>
-        openDeviceSocket({ device, type: 'tcp', address, port }),
+        openDeviceSocket({ device, type: protocol, address, port }),
       );
       if (stack.disposed) return closeFd(fd);
       setHopLimit(fd, address === SERVICE_IPV6, hopLimit);
-      const sockets = new Set<Socket>();
-      const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
-      const server = createServer(options, (socket) => {
-        sockets.add(socket);
-        socket.on('close', () => sockets.delete(socket));
-        onConnection(service, socket);
-      });
-      server.on('error', (error) => {
-        logger.warn('service.listener-error', { device, service: name, error: messageOf(error) });
-      });
-      server.listen({ fd });
-      stack.defer(() => {
-        server.close();
-        for (const socket of sockets) socket.resetAndDestroy();
-      });
+      if (protocol === 'tcp') this.#acceptOn(fd, service, stack);
+      else this.#receiveOn(fd, service, address === SERVICE_IPV6, stack);
     } catch (error) {
       if (stack.disposed) return;
       logger.warn('service.not-listening', { device, service: name, error: messageOf(error) });
     }
   }
+
+  #acceptOn(fd: number, service: ViewService, stack: DisposableStack): void {
+    const sockets = new Set<Socket>();
+    const options = { allowHalfOpen: true, noDelay: true, keepAlive: true };
+    const server = createServer(options, (socket) => {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+      this.#options.onConnection(service, socket);
+    });
+    server.on('error', (error) => this.#warn(service, error));
+    server.listen({ fd });
+    stack.defer(() => {
+      server.close();
+      for (const socket of sockets) socket.resetAndDestroy();
+    });
+  }
+
+  #receiveOn(fd: number, service: ViewService, isV6: boolean, stack: DisposableStack): void {
+    const socket = createSocket(isV6 ? 'udp6' : 'udp4');
+    socket.on('error', (error) => this.#warn(service, error));
+    socket.bind({ fd });
+    stack.defer(() => socket.close());
+    this.#options.onSocket(service, socket);
+  }
+
+  #warn({ name }: ViewService, error: Error): void {
+    const { device, logger } = this.#options;
+    logger.warn('service.listener-error', { device, service: name, error: messageOf(error) });
+  }
 }
 
 function keyOf(service: ViewService, hopLimit: number): string {
-  const { name, port, host, hostPort, socketPath } = service;
-  return JSON.stringify([name, port, host, hostPort, socketPath, hopLimit]);
+  const { name, port, host, hostPort, socketPath, protocol } = service;
+  return JSON.stringify([name, port, host, hostPort, socketPath, protocol, hopLimit]);
 }

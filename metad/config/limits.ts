@@ -118,6 +118,15 @@ export const REFUSALS_AT_ONCE = 16;
  */
 export const MAX_RENDERED_SITES = 1024;
 /**
+ * Flows of datagrams of all instances together, each a connection to the node daemon and a socket
+ * there. Beyond it the instance that has most loses the one that is idle longest.
+ */
+export const MAX_DATAGRAM_FLOWS_OF_ALL = 1024;
+/** Datagrams that wait for the node daemon to open their flow. */
+export const MAX_DATAGRAMS_WAITING = 4;
+/** Bytes that wait to be sent, in either direction; what comes then is dropped, as a network does. */
+export const MAX_DATAGRAM_BYTES_WAITING = 64 * 1024;
+/**
  * A view holds an OS definition (16 MiB) twice at most: as an archive and as scripts, both in
  * base64.
  */

@@ -15,7 +15,10 @@ const DIALECTS = ['ganeti', 'ec2', 'openstack', 'nocloud', 'other'] as const;
 type DialectIndex = 0 | 1 | 2 | 3 | 4;
 
 /** Numbers of this process. No label has a value that a guest chooses. */
-export function createMetrics(instances: () => readonly Instance[]): Metrics {
+export function createMetrics(
+  instances: () => readonly Instance[],
+  datagramFlows: () => number = () => 0,
+): Metrics {
   const register = new PrometheusRegistry();
   const registers = [register];
   const tally = new Tally(DIALECTS.length, LATENCY_BUCKETS_S);
@@ -26,7 +29,7 @@ export function createMetrics(instances: () => readonly Instance[]): Metrics {
     registers,
   });
   addRequests(registers, tally);
-  addGauges(registers, instances);
+  addGauges(registers, instances, datagramFlows);
   return {
     contentType: register.contentType,
     render: async () =>
@@ -55,7 +58,11 @@ function addRequests(registers: PrometheusRegistry[], tally: Tally): void {
   });
 }
 
-function addGauges(registers: PrometheusRegistry[], instances: () => readonly Instance[]): void {
+function addGauges(
+  registers: PrometheusRegistry[],
+  instances: () => readonly Instance[],
+  datagramFlows: () => number,
+): void {
   const gauge = (name: string, help: string, value: () => number): void => {
     new Gauge({
       name,
@@ -71,6 +78,11 @@ function addGauges(registers: PrometheusRegistry[], instances: () => readonly In
   gauge('gnt_metad_instances', 'Instances served', () => instances().length);
   gauge('gnt_metad_connections', 'Open connections of guests', () =>
     sum(({ sockets }) => sockets.size),
+  );
+  gauge(
+    'gnt_metad_datagram_flows',
+    'Source ports of guests at exposed UDP services',
+    datagramFlows,
   );
   gauge('gnt_metad_unanswered_requests', 'Requests that have no whole answer yet', () =>
     sum(({ unanswered }) => unanswered),

@@ -10,6 +10,8 @@ type RefusalReason =
   | 'kept-out'
   | 'malformed'
   | 'dhcp'
+  /** A datagram that is too long, or one too many for a service that does not answer. */
+  | 'datagram'
   | 'service';
 
 /** What the guest side counts; who keeps the numbers is not its business. */

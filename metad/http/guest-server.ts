@@ -65,7 +65,11 @@ export class GuestServer implements Disposable {
   }
 
   /** Takes a connection that came in through the device of an instance. */
-  accept(instance: Instance, socket: Socket, isGenuine = hasOwnAddress(instance, socket)): void {
+  accept(
+    instance: Instance,
+    socket: Socket,
+    isGenuine = hasOwnAddress(instance, socket.remoteAddress),
+  ): void {
     socket.on('error', () => undefined);
     if (instance.isKeptOut()) {
       this.#metrics.refused('kept-out');

@@ -81,7 +81,7 @@ function refusalOf(
   socket: Socket,
   clock: Clock,
 ): 'source' | 'connections' | 'rate' | 'kept-out' | null {
-  if (!hasOwnAddress(instance, socket)) return 'source';
+  if (!hasOwnAddress(instance, socket.remoteAddress)) return 'source';
   if (instance.isKeptOut()) return 'kept-out';
   if (instance.sockets.size >= instance.view.limits.connections) return 'connections';
   return instance.takeRequest(clock.monotonicMs()) > 0 ? 'rate' : null;

@@ -36,7 +36,7 @@ export interface ExposedServices {
   publish(): Promise<void>;
   /** After a change that another node may have made. */
   refresh(): Promise<void>;
-  /** Where an instance's connection to a service goes; undefined when it may not have one. */
+  /** Where an instance's connection or datagrams to a service go; undefined when it may not have one. */
   find(uuid: string, name: string): Promise<ServiceTarget | undefined>;
 }
 
@@ -59,7 +59,10 @@ class RecordedServices implements ExposedServices {
   async openPorts(): Promise<void> {
     const { clusters, network } = this.#dependencies;
     const { exposeServices } = await clusters.load();
-    await network.setServicePorts(Object.values(exposeServices).map(({ port }) => port));
+    const services = Object.values(exposeServices);
+    const portsOf = (wanted: 'tcp' | 'udp'): readonly number[] =>
+      services.filter(({ protocol = 'tcp' }) => protocol === wanted).map(({ port }) => port);
+    await network.setServicePorts({ tcp: portsOf('tcp'), udp: portsOf('udp') });
     this.#opened = JSON.stringify(exposeServices);
   }
 
@@ -83,8 +86,8 @@ class RecordedServices implements ExposedServices {
     const instance = this.#callers.get(uuid);
     if (service === undefined || instance === undefined) return undefined;
     const { channel } = instance;
-    const { port, ...destination } = service;
-    return { port, destination, instance: { name: instance.name, uuid, ip: channel.ip } };
+    const { port, protocol = 'tcp', ...destination } = service;
+    return { port, protocol, destination, instance: { name: instance.name, uuid, ip: channel.ip } };
   }
 
   /** While the store is away, guests go on with what they had. */

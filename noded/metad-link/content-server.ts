@@ -11,6 +11,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { parseRange } from '#shared/http/parse-range.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
+import { DatagramRelay } from './datagram-relay.ts';
 import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
@@ -61,16 +62,16 @@ export async function startContentServer(options: ContentServerOptions): Promise
       fail(response, request, error, failures),
     );
   });
-  const relay = new ServiceRelay({
-    findService: options.content.findService,
-    maxConnections: DEFAULT_LIMITS.connections,
-    failures,
-  });
+  const { findService } = options.content;
+  const maxConnections = DEFAULT_LIMITS.connections;
+  const connections = new ServiceRelay({ findService, maxConnections, failures });
+  const datagrams = new DatagramRelay({ findService, failures });
   // Connections that became streams are no longer the server's own to close.
   const streams = new Set<Duplex>();
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     streams.add(socket);
     socket.on('close', () => streams.delete(socket));
+    const relay = DatagramRelay.isFor(request) ? datagrams : connections;
     relay.accept(request, socket, head).catch((error: unknown) => {
       failures.warn(instanceOf(request), 'content.failed', failureOf(request, error));
       socket.destroy();

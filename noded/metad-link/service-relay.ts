@@ -6,15 +6,17 @@ import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import { joinStreams } from '#shared/stream/join-streams.ts';
+import { acceptUpgrade, refuseUpgrade } from './answer-upgrade.ts';
 import type { GuestFailures } from './guest-failures.ts';
 import { checkSocketIsPrivate } from './private-socket.ts';
 import { type ProxiedInstance, proxyHeader } from './proxy-header.ts';
 
-/** Where an instance's connections to an exposed service go. */
+/** Where an instance's connections or datagrams to an exposed service go. */
 export interface ServiceTarget {
   readonly instance: ProxiedInstance;
-  /** What the guest connected to. */
+  /** What the guest connected or sent to. */
   readonly port: number;
+  readonly protocol: 'tcp' | 'udp';
   readonly destination: ServiceDestination;
 }
 
@@ -44,7 +46,7 @@ export interface ServiceRelayOptions {
   readonly failures: GuestFailures;
 }
 
-/** Answers metad's requests for exposed services. */
+/** Answers metad's requests for exposed TCP services. */
 export class ServiceRelay {
   readonly #options: ServiceRelayOptions;
   /** Until their connections are closed on both sides. */
@@ -61,9 +63,10 @@ export class ServiceRelay {
     const [, uuid = '', name = ''] = PATH.exec(request.url ?? '') ?? [];
     const { findService, failures } = this.#options;
     const target = uuidType.safeParse(uuid).success ? await findService(uuid, name) : undefined;
-    if (target === undefined) return refuse(socket, '404 Not Found', 'no such service');
+    if (target?.protocol !== 'tcp')
+      return refuseUpgrade(socket, '404 Not Found', 'no such service');
     const giveBack = this.#slots.take(uuid);
-    if (!giveBack) return refuse(socket, '503 Busy', 'too many connections');
+    if (!giveBack) return refuseUpgrade(socket, '503 Busy', 'too many connections');
     try {
       const service = await open(target.destination);
       service.on('close', giveBack);
@@ -72,7 +75,7 @@ export class ServiceRelay {
       giveBack();
       const reason = messageOf(error);
       failures.warn(uuid, 'service.unreachable', { service: name, ...target.destination, reason });
-      refuse(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
+      refuseUpgrade(socket, '502 Bad Gateway', `service '${name}' cannot be reached`);
     }
   }
 }
@@ -92,7 +95,7 @@ function join(
   const isPort = Number.isInteger(sourcePort) && sourcePort >= 0 && sourcePort <= 65_535;
   service.write(proxyHeader(target.instance, isPort ? sourcePort : 0, target.port));
   if (head.length > 0) service.write(head);
-  socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n');
+  acceptUpgrade(socket);
   joinStreams(socket, service);
   for (const stream of [socket, service]) {
     stream.on('end', () => service.setTimeout(HALF_CLOSED_IDLE_MS, () => service.destroy()));
@@ -115,10 +118,4 @@ async function open(destination: ServiceDestination): Promise<Socket> {
     service.destroy();
     throw error;
   }
-}
-
-function refuse(socket: Duplex, status: string, reason: string): void {
-  const body = `${reason}\n`;
-  const lines = [`HTTP/1.1 ${status}`, `Content-Length: ${body.length}`, 'Connection: close'];
-  socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
 }

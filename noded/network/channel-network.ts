@@ -22,6 +22,7 @@ import {
   planServicePorts,
   planTapRules,
   planTapRulesRemoval,
+  type ServicePorts,
 } from './nft-rules.ts';
 import { applyNftCommands } from './nft.ts';
 import { RouteNetlink } from './rtnetlink.ts';
@@ -74,8 +75,8 @@ export interface ChannelNetwork {
   releaseTap(device: string): Promise<void>;
   /** TAPs that exist now, in order of their numbers. */
   listTaps(): Promise<readonly string[]>;
-  /** Replaces the set of TCP ports on the service's address, beside 80, that guests may reach. */
-  setServicePorts(ports: readonly number[]): Promise<void>;
+  /** Replaces the ports on the service's address, beside its own, that guests may reach. */
+  setServicePorts(ports: ServicePorts): Promise<void>;
   /** Removes the namespace when no TAP is left. @returns whether it is gone */
   removeNamespace(): Promise<boolean>;
   close(): Promise<void>;
@@ -103,7 +104,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   readonly #withIpv6 = hasIpv6();
   #netlink: RouteNetlink | undefined;
   /** Unknown until told: what a daemon before this one opened stays open. */
-  #servicePorts: readonly number[] | undefined;
+  #servicePorts: ServicePorts | undefined;
 
   constructor(options: ChannelNetworkOptions) {
     this.#name = options.namespace;
@@ -167,8 +168,8 @@ class NamespacedChannelNetwork implements ChannelNetwork {
     return this.#exclusively('list TAPs', () => this.#listTaps());
   }
 
-  setServicePorts(ports: readonly number[]): Promise<void> {
-    const sorted = [...new Set(ports)].sort((a, b) => a - b);
+  setServicePorts({ tcp, udp }: ServicePorts): Promise<void> {
+    const sorted = { tcp: sortedOnce(tcp), udp: sortedOnce(udp) };
     return this.#exclusively('set service ports', async () => {
       this.#servicePorts = sorted;
       await this.#applyServicePorts();
@@ -262,7 +263,8 @@ class NamespacedChannelNetwork implements ChannelNetwork {
   async #applyServicePorts(): Promise<void> {
     if (this.#servicePorts === undefined) return;
     await this.#applyRules(planServicePorts(this.#servicePorts));
-    await this.#setSysctls(planServicePortSysctls(this.#servicePorts));
+    const { tcp, udp } = this.#servicePorts;
+    await this.#setSysctls(planServicePortSysctls(sortedOnce([...tcp, ...udp])));
   }
 
   #applyRules(commands: string): Promise<void> {
@@ -284,6 +286,10 @@ class NamespacedChannelNetwork implements ChannelNetwork {
       }
     });
   }
+}
+
+function sortedOnce(ports: readonly number[]): readonly number[] {
+  return [...new Set(ports)].sort((a, b) => a - b);
 }
 
 function assertTapName(device: string): void {

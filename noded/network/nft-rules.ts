@@ -11,7 +11,10 @@ export interface ChannelGuest {
   readonly ip: string;
   /** The guest's MAC, lower case. */
   readonly mac: string;
-  /** How many it may open; default 400. Twice as many may come at once. */
+  /**
+   * How many it may open; default 400. Twice as many may come at once. As many datagrams, beside
+   * them.
+   */
   readonly newConnectionsPerSecond?: number | undefined;
 }
 
@@ -51,6 +54,7 @@ export function planBaseRules(): string {
 add table inet gnt
 add map inet gnt sources { type ifname : verdict; }
 add set inet gnt services { type inet_service; }
+add set inet gnt udp_services { type inet_service; }
 
 add chain inet gnt prerouting { type filter hook prerouting priority raw; policy drop; }
 flush chain inet gnt prerouting
@@ -62,6 +66,7 @@ flush chain inet gnt to_service
 add rule inet gnt to_service tcp dport ${HTTP_PORT} notrack accept
 add rule inet gnt to_service tcp dport @services notrack accept
 add rule inet gnt to_service udp dport ${DHCP_SERVER_PORT} notrack accept
+add rule inet gnt to_service udp dport @udp_services notrack accept
 add rule inet gnt to_service icmp type echo-request notrack accept
 add rule inet gnt to_service icmpv6 type echo-request notrack accept
 add rule inet gnt to_service meta l4proto { tcp, icmp, ipv6-icmp } accept comment "answers: chain input asks whether we began"
@@ -75,6 +80,7 @@ add rule inet gnt input ct state related icmpv6 type { destination-unreachable, 
 add rule inet gnt input tcp dport ${HTTP_PORT} accept
 add rule inet gnt input tcp dport @services accept
 add rule inet gnt input udp dport ${DHCP_SERVER_PORT} accept
+add rule inet gnt input udp dport @udp_services accept
 add rule inet gnt input icmp type echo-request accept
 add rule inet gnt input icmpv6 type { echo-request, nd-neighbor-solicit, nd-neighbor-advert } accept
 
@@ -86,6 +92,7 @@ flush chain inet gnt output
 add rule inet gnt output tcp sport ${HTTP_PORT} notrack
 add rule inet gnt output tcp sport @services notrack
 add rule inet gnt output udp sport ${DHCP_SERVER_PORT} notrack
+add rule inet gnt output udp sport @udp_services notrack
 add rule inet gnt output icmp type echo-reply notrack
 add rule inet gnt output icmpv6 type echo-reply notrack
 
@@ -114,6 +121,7 @@ add chain ${inet}
 flush chain ${inet}
 add rule ${inet} ether saddr != ${mac} drop
 add rule ${inet} tcp flags & (fin | syn | rst | ack) == syn limit rate over ${rate}/second burst ${2 * rate} packets drop
+add rule ${inet} meta l4proto udp limit rate over ${rate}/second burst ${2 * rate} packets drop
 add rule ${inet} ip saddr ${guest.ip} ip daddr ${SERVICE_IPV4} goto to_service
 add rule ${inet} ip saddr { 0.0.0.0, ${guest.ip} } ip daddr 255.255.255.255 udp sport ${DHCP_CLIENT_PORT} udp dport ${DHCP_SERVER_PORT} notrack accept
 add rule ${inet} ip6 saddr ${SERVICE_IPV6} drop
@@ -151,12 +159,18 @@ delete set inet gnt addresses_${device}
 `;
 }
 
-/** Replaces the TCP ports beside 80 that guests may reach. */
-export function planServicePorts(ports: readonly number[]): string {
-  const add = ports.length === 0 ? '' : `add element inet gnt services { ${ports.join(', ')} }`;
-  return `
-flush set inet gnt services
-${add}
+/** Ports beside HTTP's and DHCP's that guests may reach. */
+export interface ServicePorts {
+  readonly tcp: readonly number[];
+  readonly udp: readonly number[];
+}
+
+/** Replaces those that guests may reach. */
+export function planServicePorts({ tcp, udp }: ServicePorts): string {
+  const replace = (set: string, ports: readonly number[]): string => `
+flush set inet gnt ${set}
+${ports.length === 0 ? '' : `add element inet gnt ${set} { ${ports.join(', ')} }`}`;
+  return `${replace('services', tcp)}${replace('udp_services', udp)}
 `;
 }
 

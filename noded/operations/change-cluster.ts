@@ -14,6 +14,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { parseImageKey } from '../signatures/parse-image-key.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
+import { refuseUnusableServices } from './refuse-services.ts';
 import { GIVEN, requireAppliance } from './require-appliance.ts';
 
 export function modifyOsHandler(
@@ -136,28 +137,6 @@ export function applyOsChanges(
 function removalsOf(changes: Record<string, string | null>): Record<string, null> {
   const given = Object.entries(changes).filter(([, value]) => value !== null);
   return Object.fromEntries(given.map(([name]) => [name, null]));
-}
-
-/** A view holds as many services. */
-const MAX_SERVICES = 32;
-const HTTP_PORT = 80;
-
-function refuseUnusableServices(services: ClusterRecord['exposeServices']): void {
-  if (Object.keys(services).length > MAX_SERVICES) {
-    throw new AppError('VALIDATION', `more than ${MAX_SERVICES} exposed services`, {
-      hint: 'remove those that are not needed any more',
-    });
-  }
-  const names = new Map([[HTTP_PORT, 'the metadata service']]);
-  for (const [name, { port }] of Object.entries(services)) {
-    const other = names.get(port);
-    if (other !== undefined) {
-      throw new AppError('VALIDATION', `service '${name}': port ${port} is taken by ${other}`, {
-        hint: 'choose another port',
-      });
-    }
-    names.set(port, `service '${name}'`);
-  }
 }
 
 function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { launchDefaults } from './cluster-settings.ts';
+import { launchDefaults, serviceProtocol } from './cluster-settings.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
@@ -104,12 +104,21 @@ export type DoctorFinding = z.infer<typeof doctorFinding>;
 export type DoctorReport = z.infer<typeof doctorReport>;
 
 /**
- * Where it goes: TCP, which any local process can connect to too, or a unix socket, which its mode
- * protects.
+ * Where it goes: TCP or UDP, which any local process can send to too, or a unix socket, which its
+ * mode protects.
  */
 export const exposedService = z.union([
-  z.object({ port: z.number().int(), host: z.string(), hostPort: z.number().int() }),
-  z.object({ port: z.number().int(), socketPath: z.string() }),
+  z.object({
+    port: z.number().int(),
+    host: z.string(),
+    hostPort: z.number().int(),
+    protocol: serviceProtocol.optional(),
+  }),
+  z.object({
+    port: z.number().int(),
+    socketPath: z.string(),
+    protocol: serviceProtocol.optional(),
+  }),
 ]);
 
 export const clusterRecord = z.object({

@@ -26,7 +26,10 @@ export const remoteFolder = z
   .max(4096)
   .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
 
-/** By name; null takes a service back. */
+/** Absent: TCP. */
+export const serviceProtocol = z.literal('udp');
+
+/** By name; null takes a service back. A unix socket takes connections only. */
 export const exposedServiceChanges = z.record(
   z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
   z
@@ -35,8 +38,13 @@ export const exposedServiceChanges = z.record(
         port: z.number().int().min(1).max(65535),
         host: z.string().min(1).max(253),
         hostPort: z.number().int().min(1).max(65535),
+        protocol: serviceProtocol.optional(),
       }),
-      z.strictObject({ port: z.number().int().min(1).max(65535), socketPath }),
+      z.strictObject({
+        port: z.number().int().min(1).max(65535),
+        socketPath,
+        protocol: serviceProtocol.optional(),
+      }),
     ])
     .nullable(),
 );

@@ -11,6 +11,16 @@ import { uuid } from './primitives.ts';
  */
 export const MAX_BULK_STREAMS = 4;
 export const MAX_MIRROR_STREAMS = 64;
+/**
+ * A datagram of an exposed service, in either direction: what DNS and NTP are made for is below
+ * 1,500 bytes, and 4,096 is the most that a resolver ever asked for.
+ */
+export const MAX_DATAGRAM_BYTES = 4096;
+/**
+ * Source ports that one instance may use at a time for datagrams to exposed services; a resolver
+ * takes a new one for each question.
+ */
+export const MAX_DATAGRAM_FLOWS = 64;
 
 /**
  * noded → metad, HTTP on `run/gnt/metad/control.sock`:
@@ -31,6 +41,8 @@ export const MAX_MIRROR_STREAMS = 64;
  *     400 for a path that could lead out of it, 404 when it is not there, 502 with a reason for everything else
  *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
  *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
+ *   GET /v1/instances/{uuid}/datagrams/{name}  Upgrade: tcp → 101 and a stream of datagrams (shared/stream/datagram-frames.ts) to and from
+ *     the exposed UDP service, for one of the guest's source ports; noded ends it when the guest is silent; 404 and 502 as above
  *   503 for any of these: the instance has too many open
  */
 export const metadStatus = z.object({

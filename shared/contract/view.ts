@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
+import { serviceProtocol } from './cluster-settings.ts';
 import { hookDocuments } from './hooks.ts';
 import { installPlan } from './plan.ts';
 import {
@@ -99,7 +100,7 @@ export const viewInstall = z.strictObject({
 
 /**
  * An operator's service that this instance may reach through the channel: 169.254.169.254:`port` →
- * host:hostPort, or a unix socket.
+ * host:hostPort by TCP or UDP, or a unix socket.
  */
 export const viewService = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/),
@@ -107,6 +108,8 @@ export const viewService = z.strictObject({
   host: z.string().max(253).optional(),
   hostPort: z.number().int().min(1).max(65535).optional(),
   socketPath: socketPath.optional(),
+  /** Absent: TCP. A metad of an earlier release knows no other. */
+  protocol: serviceProtocol.optional(),
 });
 
 /**

@@ -137,6 +137,39 @@ test('gnt-cluster modify --expose-service takes a unix socket', async () => {
   assert.deepEqual(opcode['exposeServices'], { apt });
 });
 
+test('gnt-cluster modify --expose-service takes UDP, with a host of either family, and TCP by name', async () => {
+  const opcode = await submit(
+    'gnt-cluster',
+    ...['modify', '--expose-service', 'dns=53/udp:127.0.0.1:53'],
+    ...['--expose-service', 'ntp=123/udp:[::1]:1123', '--expose-service', 'web=8080/tcp:web:80'],
+  );
+  assert.deepEqual(opcode['exposeServices'], {
+    dns: { port: 53, host: '127.0.0.1', hostPort: 53, protocol: 'udp' },
+    ntp: { port: 123, host: '::1', hostPort: 1123, protocol: 'udp' },
+    web: { port: 8080, host: 'web', hostPort: 80 },
+  });
+});
+
+for (const [text, words] of [
+  ['dns=53/udp:unix:/run/dns.sock', "a unix socket takes connections, not UDP's datagrams"],
+  ['dns=53/sctp:127.0.0.1:53', "'dns=53/sctp:127.0.0.1:53' is not a service"],
+  ['dns=0/udp:127.0.0.1:53', "'dns=0/udp:127.0.0.1:53' is not a service"],
+  ['dns=53/udp:127.0.0.1', "'dns=53/udp:127.0.0.1' is not a service"],
+  ['dns=/udp:127.0.0.1:53', "'dns=/udp:127.0.0.1:53' is not a service"],
+] as const) {
+  test(`gnt-cluster modify --expose-service ${text} is refused in the option's words`, async () => {
+    const before = daemon.submitted.length;
+    const refused = await runProgram('gnt-cluster', ['modify', '--expose-service', text], {
+      root: daemon.root,
+    });
+    assert.notEqual(refused.status, 0);
+    assert.match(refused.stderr, /^error\[USAGE\]: option --expose-service: /m);
+    assert.ok(refused.stderr.includes(words), refused.stderr);
+    assert.match(refused.stderr, /^hint: write .*dns=53\/udp:127\.0\.0\.1:53/m);
+    assert.equal(daemon.submitted.length, before);
+  });
+}
+
 test('gnt-cluster modify --package-mirror allows mirrors and takes them back', async () => {
   const url = 'http://deb.example.org/debian';
   const opcode = await submit(

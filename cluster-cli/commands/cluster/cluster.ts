@@ -208,8 +208,8 @@ function readCa(text: string, values: ValueSource): string | null {
 type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
 
 /**
- * `NAME=PORT:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or `NAME=default` to take it
- * back; IPv6 hosts in brackets.
+ * `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or
+ * `NAME=default` to take it back; IPv6 hosts in brackets.
  * @throws AppError USAGE
  */
 export function parseServices(texts: readonly string[]): Services {
@@ -250,19 +250,33 @@ function parseRemovable(option: string, texts: readonly string[]): [string, stri
 }
 
 function parseService(name: string, text: string): NonNullable<Services[string]> {
-  const [, unixPort = '', socketPath] = /^(\d{1,5}):unix:(\/.*)$/.exec(text) ?? [];
+  const [, unixPort = '', word, socketPath] =
+    /^(\d{1,5})(\/(?:tcp|udp))?:unix:(\/.*)$/.exec(text) ?? [];
+  if (socketPath !== undefined && word === '/udp') throw socketForUdp(name, text);
   if (socketPath !== undefined && isPort(Number(unixPort)))
     return { port: Number(unixPort), socketPath };
-  const match = /^(\d{1,5}):(\[[0-9A-Fa-f:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text);
+  const match = /^(\d{1,5})(\/(?:tcp|udp))?:(\[[0-9A-Fa-f:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text);
   const port = Number(match?.[1]);
-  const hostPort = Number(match?.[3]);
+  const hostPort = Number(match?.[4]);
   if (match && isPort(port) && isPort(hostPort)) {
-    return { port, host: (match[2] ?? '').replaceAll(/[[\]]/g, ''), hostPort };
+    const host = (match[3] ?? '').replaceAll(/[[\]]/g, '');
+    return { port, host, hostPort, ...(match[2] === '/udp' && { protocol: 'udp' as const }) };
   }
   throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
-    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142, or NAME=PORT:unix:/PATH; NAME= takes it back',
+    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142, NAME=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME= takes it back',
     details: { name },
   });
+}
+
+function socketForUdp(name: string, text: string): AppError {
+  return new AppError(
+    'USAGE',
+    `option --expose-service: '${name}=${text}': a unix socket takes connections, not UDP's datagrams`,
+    {
+      hint: `write ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
+      details: { name },
+    },
+  );
 }
 
 function isPort(port: number): boolean {
@@ -283,7 +297,7 @@ export async function runClusterInfo(
   const limits = downloadLimitsOf(cluster);
   const services = Object.entries(cluster.exposeServices).map(([key, service]) => ({
     key,
-    value: `port ${service.port} goes to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
+    value: `${service.protocol === 'udp' ? 'UDP port' : 'port'} ${service.port} goes to ${'socketPath' in service ? service.socketPath : `${service.host}:${service.hostPort}`}`,
   }));
   const keys = Object.entries(cluster.imageKeys ?? {}).map(([key, { kind, ...imageKey }]) => ({
     key,

@@ -68,8 +68,8 @@ function clusterOptions(): readonly Option[] {
       { group },
     ),
     option(
-      '--expose-service <name=port:host:port>',
-      'let guests reach a service: port of 169.254.169.254, then host and port it goes to, or unix:/PATH (any local process can connect to a port and pass for an instance, to a socket who its mode allows); NAME= takes it back; repeatable',
+      '--expose-service <name=port[/udp]:host:port>',
+      'let guests reach a service: port of 169.254.169.254, then host and port it goes to, by TCP or with /udp by UDP, or unix:/PATH (any local process can connect to a port and pass for an instance, to a socket who its mode allows); NAME= takes it back; repeatable',
       { group, isRepeatable: true },
     ),
     option(
@@ -138,6 +138,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --install-timeout 3600',
       'gnt-cluster modify --max-image-size 200G --download-timeout 86400',
       'gnt-cluster modify --expose-service apt=3142:127.0.0.1:3142',
+      'gnt-cluster modify --expose-service dns=53/udp:127.0.0.1:53',
       'gnt-cluster modify --expose-service apt=',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',

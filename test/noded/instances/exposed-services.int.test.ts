@@ -11,6 +11,7 @@ import { createExposedServices } from '../../../noded/instances/exposed-services
 
 const destination = { host: '127.0.0.1', hostPort: 8080 };
 const service = { port: 3142, ...destination };
+const dns = { port: 53, ...destination, protocol: 'udp' } as const;
 const instance = {
   name: 'web1',
   uuid: '6aa7b544-1f3d-49e9-b2b7-73836039b5cf',
@@ -40,20 +41,28 @@ test('the record decides which ports are open, when views are renewed, and where
       republishAll: async () => void calls.push('views'),
     },
   });
-  const expose = (exposeServices: Record<string, typeof service>): Promise<unknown> =>
+  const expose = (exposeServices: Record<string, typeof service | typeof dns>): Promise<unknown> =>
     clusters.update((cluster) => ({ ...cluster, exposeServices }));
 
-  await expose({ apt: service });
+  await expose({ apt: service, dns });
   await services.publish();
-  assert.deepEqual(calls, [[3142], 'views']);
+  assert.deepEqual(calls, [{ tcp: [3142], udp: [53] }, 'views']);
   assert.deepEqual(await services.find(instance.uuid, 'apt'), {
     port: 3142,
+    protocol: 'tcp',
+    destination,
+    instance,
+  });
+  assert.deepEqual(await services.find(instance.uuid, 'dns'), {
+    port: 53,
+    protocol: 'udp',
     destination,
     instance,
   });
   isAway = true;
   assert.deepEqual(await services.find(instance.uuid, 'apt'), {
     port: 3142,
+    protocol: 'tcp',
     destination,
     instance,
   });
@@ -68,7 +77,7 @@ test('the record decides which ports are open, when views are renewed, and where
   device = 'gnt.com.0';
   await expose({});
   await services.refresh();
-  assert.deepEqual(calls.slice(2), [[], 'views']);
+  assert.deepEqual(calls.slice(2), [{ tcp: [], udp: [] }, 'views']);
   assert.equal(await services.find(instance.uuid, 'apt'), undefined);
   await store.close();
   await rm(directory, { recursive: true });

@@ -75,6 +75,7 @@ beforeEach(async () => {
   targets.set(`${uuid}/apt`, {
     instance: { name, uuid, ip: channel.ip },
     port: PORT,
+    protocol: 'tcp',
     destination: { host: '127.0.0.1', hostPort },
   });
   await expose([{ name: 'apt', port: PORT, host: '127.0.0.1', hostPort }]);

@@ -4,7 +4,8 @@ export interface AttackOutcome {
   /** In words where the number differs from run to run. */
   readonly answers: number | string;
   readonly framesToNeighbour: number;
-  readonly datagrams: number;
+  /** As `answers`. */
+  readonly datagrams: number | string;
   readonly isHostSame: boolean;
 }
 

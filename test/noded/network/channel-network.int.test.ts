@@ -170,12 +170,12 @@ describe("the channel's network", () => {
 
   test('keeps the namespace while a TAP is left, and the exposed ports from local use', async () => {
     const tap = await network.openTap(first);
-    await network.setServicePorts([40_000, 8080, 8080]);
-    assert.equal(sysctl('net.ipv4.ip_local_reserved_ports'), '8080,40000');
+    await network.setServicePorts({ tcp: [40_000, 8080, 8080], udp: [8080, 53] });
+    assert.equal(sysctl('net.ipv4.ip_local_reserved_ports'), '53,8080,40000');
     assert.equal(await network.removeNamespace(), false);
     tap.close();
     await network.releaseTap(tap.device);
-    await network.setServicePorts([]);
+    await network.setServicePorts({ tcp: [], udp: [] });
     assert.equal(sysctl('net.ipv4.ip_local_reserved_ports'), '');
     assert.equal(await network.removeNamespace(), true);
     assert.equal(existsSync(`/run/netns/${namespace}`), false);

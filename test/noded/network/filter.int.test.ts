@@ -23,6 +23,7 @@ import {
 } from './frames.ts';
 import type { Seen } from './frames.ts';
 import { HIDDEN_PORT, attacks } from './attacks.ts';
+import type { Attack } from './attacks.ts';
 import { attackTable } from './attack-table.ts';
 import type { AttackOutcome } from './attack-table.ts';
 import { listen, receive } from './careless-host.ts';
@@ -37,6 +38,7 @@ const EXPOSED_PORT = 8080;
 const LOW_RATE = 100;
 const FLOOD = 3000;
 const SYN_ACK = 0x12;
+const ASK_DNS = { from: 31_053, to: 53 };
 const ECHO_REPLY_V6 = 129;
 const SOLICITATION = 135;
 const ADVERTISEMENT = 136;
@@ -149,13 +151,31 @@ describe("the channel's filter", () => {
       const ports = { from: 30_001, to: EXPOSED_PORT };
       alice.send(tcp(alice.link, own, ports, 'syn'));
       assert.deepEqual(await alice.settle(), []);
-      await network.setServicePorts([EXPOSED_PORT]);
+      await network.setServicePorts({ tcp: [EXPOSED_PORT], udp: [] });
       alice.send(tcp(alice.link, own, ports, 'syn'));
       await alice.waitFor(isSynAck);
-      await network.setServicePorts([]);
+      await network.setServicePorts({ tcp: [], udp: [] });
       await alice.settle();
       alice.send(tcp(alice.link, own, { from: 30_002, to: EXPOSED_PORT }, 'syn'));
       assert.deepEqual(withoutNoise(await alice.settle()), []);
+    });
+
+    test('send datagrams to an exposed service only while it is exposed, and no connections', async () => {
+      const toDns = { from: 30_003, to: 53 };
+      datagrams.length = 0;
+      alice.send(udp(alice.link, own, toDns, 'early'));
+      await alice.settle();
+      await network.setServicePorts({ tcp: [], udp: [53, EXPOSED_PORT] });
+      const arrived = once(udpSockets[1] ?? assert.fail(), 'message');
+      alice.send(udp(alice.link, own, toDns, 'exposed'));
+      await arrived;
+      alice.send(tcp(alice.link, own, { from: 30_004, to: EXPOSED_PORT }, 'syn'));
+      assert.deepEqual(withoutNoise((await alice.settle()).filter(isSynAck)), []);
+      await network.setServicePorts({ tcp: [], udp: [] });
+      alice.send(udp(alice.link, own, toDns, 'late'));
+      await alice.settle();
+      await eventLoopTurns(3);
+      assert.deepEqual(datagrams.splice(0), ['gnt.com.0:53 exposed']);
     });
 
     test('be called by the host', async () => {
@@ -248,9 +268,7 @@ describe("the channel's filter", () => {
         bob.send(tcp(bob.link, { ...own, source: bobGuest.ip }, { from: 31_900, to: 80 }, 'syn'));
         await bob.waitFor(isSynAck);
       }
-      const passed = withoutNoise(await bob.settle()).filter(
-        (seen) => seen.source !== SERVICE_IPV4,
-      );
+      const passed = withoutNoise(await bob.settle()).filter(isOfNeighbour);
       answers += (await alice.settle()).filter(isSynAck).length;
       // Its burst is two seconds' worth. The kernel was seen, once in some thirty runs, to give it
       // a second time after the rule was replaced.
@@ -263,6 +281,89 @@ describe("the channel's filter", () => {
         isHostSame: hostState() === before,
       });
       assert.ok(answers > 0 && answers <= allowed, `${answers} answers; ${allowed} are allowed`);
+    });
+
+    /** Not the service, which answers what its neighbour itself began, and says it again. */
+    function isOfNeighbour(seen: Seen): boolean {
+      return seen.source !== SERVICE_IPV4;
+    }
+
+    /** While UDP port 53 is exposed. */
+    const DATAGRAM_ATTACKS: readonly Attack[] = [
+      [
+        "UDP to an exposed service in its neighbour's name",
+        (p) => [udp(p.alice.link, { ...p.own, source: p.bob.ip }, ASK_DNS, 'spoofed')],
+      ],
+      [
+        'UDP to an exposed service with a forged source MAC',
+        (p) => [udp({ from: p.bob.mac, to: p.alice.hostMac }, p.own, ASK_DNS, 'spoofed')],
+      ],
+      [
+        "UDP to an exposed service's port at loopback, its neighbour and everybody",
+        (p) =>
+          ['127.0.0.1', p.bob.ip, '255.255.255.255', '224.0.0.1'].map((destination) =>
+            udp(p.alice.link, { ...p.own, destination }, ASK_DNS, 'astray'),
+          ),
+      ],
+    ];
+    for (const [name, frames] of DATAGRAM_ATTACKS) {
+      test(name, async () => {
+        await Promise.all([alice.settle(), bob.settle()]);
+        datagrams.length = 0;
+        const before = hostState();
+        await network.setServicePorts({ tcp: [], udp: [53] });
+        alice.send(...frames({ alice, bob, own, own6 }));
+        const answers = withoutNoise(await alice.settle());
+        const passed = withoutNoise(await bob.settle()).filter(isOfNeighbour);
+        const arrived = once(udpSockets[1] ?? assert.fail(), 'message');
+        alice.send(udp(alice.link, own, ASK_DNS, 'genuine'));
+        await arrived;
+        await network.setServicePorts({ tcp: [], udp: [] });
+        const stray = datagrams.filter((text) => !text.endsWith(' genuine'));
+        outcomes.push({
+          attack: name,
+          answers: answers.length,
+          framesToNeighbour: passed.length,
+          datagrams: stray.length,
+          isHostSame: hostState() === before,
+        });
+        assert.deepEqual([answers, passed, stray], [[], [], []]);
+      });
+    }
+
+    test('more datagrams than its rate, and its neighbour is heard meanwhile', async () => {
+      await network.repairTap(taps[0]?.device ?? '', {
+        ...aliceGuest,
+        newConnectionsPerSecond: LOW_RATE,
+      });
+      await network.setServicePorts({ tcp: [], udp: [53] });
+      await Promise.all([alice.settle(), bob.settle()]);
+      datagrams.length = 0;
+      const before = hostState();
+      const startedAtMs = performance.now();
+      const heard = once(udpSockets[3] ?? assert.fail(), 'message');
+      for (let number = 0; number < FLOOD; number += 1) {
+        alice.send(udp(alice.link, own, { from: 10_000 + number, to: 53 }, 'flood'));
+        if (number % 50 === 0) await eventLoopTurns(1);
+        if (number !== FLOOD / 2) continue;
+        bob.send(udp(bob.link, { ...own, source: bobGuest.ip }, ASK_DNS, 'neighbour'));
+        await heard;
+      }
+      const passed = withoutNoise(await bob.settle()).filter(isOfNeighbour);
+      const answers = withoutNoise(await alice.settle());
+      await eventLoopTurns(3);
+      const flooded = datagrams.filter((text) => text.endsWith(' flood')).length;
+      const allowed = Math.ceil(LOW_RATE * (2 * 2 + (performance.now() - startedAtMs) / 1000));
+      await network.setServicePorts({ tcp: [], udp: [] });
+      outcomes.push({
+        attack: 'more datagrams than its rate',
+        answers: answers.length,
+        framesToNeighbour: passed.length,
+        datagrams: flooded <= allowed ? 'no more than its rate' : flooded,
+        isHostSame: hostState() === before,
+      });
+      assert.ok(flooded > 0 && flooded <= allowed, `${flooded} arrive; ${allowed} are allowed`);
+      assert.deepEqual([answers, passed], [[], []]);
     });
 
     test('all of these, and noded/network/ATTACKS.md tells the outcomes as they are', async () => {

@@ -46,6 +46,13 @@ test("a TAP's new connections are limited, whatever the family, before anything 
   assert.match(rules[limit] ?? '', /syn limit .* drop$/);
 });
 
+test("a TAP's datagrams are limited likewise, DHCP's among them", () => {
+  const rules = lines(planTapRules('gnt.com.3', { ...guest, newConnectionsPerSecond: 50 }));
+  const limit = rules.findIndex((line) => /l4proto udp limit rate over 50\/second/.test(line));
+  const first = rules.findIndex((line) => /(accept|goto)/.test(line));
+  assert.ok(limit !== -1 && limit < first);
+});
+
 test('every IPv4 source that a TAP accepts is the guest itself or unspecified', () => {
   const accepted = lines(planTapRules('gnt.com.3', guest)).flatMap(
     (line) => /\bip saddr (\{[^}]*\}|\S+).*(?:accept|goto)/.exec(line)?.[1] ?? [],
@@ -65,9 +72,12 @@ test('what the rules are made of cannot be a rule itself', () => {
 });
 
 test('no service ports is an empty set, not a syntax error', () => {
-  assert.deepEqual(lines(planServicePorts([])), ['flush set inet gnt services']);
-  assert.deepEqual(lines(planServicePorts([53, 8080])), [
+  const none = ['flush set inet gnt services', 'flush set inet gnt udp_services'];
+  assert.deepEqual(lines(planServicePorts({ tcp: [], udp: [] })), none);
+  assert.deepEqual(lines(planServicePorts({ tcp: [53, 8080], udp: [53, 123] })), [
     'flush set inet gnt services',
     'add element inet gnt services { 53, 8080 }',
+    'flush set inet gnt udp_services',
+    'add element inet gnt udp_services { 53, 123 }',
   ]);
 });

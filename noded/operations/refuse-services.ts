@@ -1,0 +1,37 @@
+import type { ClusterRecord } from '#shared/contract/api.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** A view holds as many services. */
+const MAX_SERVICES = 32;
+const HTTP_PORT = 80;
+const DHCP_PORT = 67;
+
+/** Of those that the cluster would have. @throws AppError VALIDATION */
+export function refuseUnusableServices(services: ClusterRecord['exposeServices']): void {
+  if (Object.keys(services).length > MAX_SERVICES) {
+    throw new AppError('VALIDATION', `more than ${MAX_SERVICES} exposed services`, {
+      hint: 'remove those that are not needed any more',
+    });
+  }
+  const names = new Map([
+    [`tcp ${HTTP_PORT}`, 'the metadata service'],
+    [`udp ${DHCP_PORT}`, "the channel's DHCP"],
+  ]);
+  for (const [name, service] of Object.entries(services)) {
+    const { port, protocol = 'tcp' } = service;
+    const other = names.get(`${protocol} ${port}`);
+    if (other !== undefined) {
+      throw new AppError('VALIDATION', `service '${name}': port ${port} is taken by ${other}`, {
+        hint: 'choose another port',
+      });
+    }
+    if (protocol === 'udp' && 'socketPath' in service) {
+      throw new AppError(
+        'VALIDATION',
+        `service '${name}': a unix socket takes connections, not UDP's datagrams`,
+        { hint: 'give the host and port that the service listens on' },
+      );
+    }
+    names.set(`${protocol} ${port}`, `service '${name}'`);
+  }
+}
