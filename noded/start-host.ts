@@ -13,6 +13,7 @@ import {
 } from './hypervisor/accelerator-chooser.ts';
 import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
 import { createFetchSmall } from './catalogue/fetch-small.ts';
+import { listPathsInUse } from './catalogue/paths-in-use.ts';
 import { createImageCatalogue, type ImageCatalogue } from './catalogue/image-catalogue.ts';
 import { createImageCache, type ImageCache } from './images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
@@ -34,7 +35,7 @@ export interface NodeHost extends AsyncDisposable {
 
 export interface HostParts {
   readonly config: NodedConfig;
-  readonly records: Pick<NodeRecords, 'clusters'>;
+  readonly records: Pick<NodeRecords, 'clusters' | 'instances' | 'jobs'>;
   /** How programs are started that write for the node. */
   readonly launch: LaunchProgram;
   readonly clock: Clock;
@@ -65,6 +66,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   undo.defer(() => images.close());
   const catalogue = createImageCatalogue({
     ...{ file: paths.cataloguesFile, importedDir: paths.importedImagesDir, images, clock },
+    listPathsInUse: () => listPathsInUse(records),
     fetchSmall: createFetchSmall({ limits, netrcFile: paths.netrcFile }),
     gpgv: { users: machineUsers, dir: paths.runDir },
     machine: process.arch === 'arm64' ? 'arm64' : 'amd64',

@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { catalogueEntry, catalogueName, imageName } from '#shared/contract/image-catalogue.ts';
+import {
+  type CatalogueEntry,
+  catalogueEntry,
+  catalogueName,
+  imageName,
+} from '#shared/contract/image-catalogue.ts';
 import { loginUser } from '#shared/contract/host-keys.ts';
 import { imageChecksum } from '#shared/contract/opcode.ts';
 import { sha256Hex } from '#shared/contract/primitives.ts';
@@ -35,6 +40,8 @@ const file = z.object({
     }),
   ),
   imported: importedImage.array(),
+  /** Imported files that were there when this record was not: nobody knows their names. */
+  spared: sha256Hex.array().default([]),
   /** What publishers said last, by `keyOfKnown`. */
   known: z.record(z.string(), z.object({ checksum: imageChecksum, isSigned: z.boolean() })),
 });
@@ -43,25 +50,59 @@ export type Catalogues = z.infer<typeof file>;
 export type ImportedImage = z.infer<typeof importedImage>;
 
 const MAX_BYTES = 64 * MIB;
-const EMPTY: Catalogues = { schema: 1, catalogues: [], imported: [], known: {} };
+/** So that as many catalogues as there may be fit in, with what their publishers said. */
+const MAX_CATALOGUE_BYTES = MIB;
 
-/** @throws AppError RECORD_UNREADABLE: what was imported would otherwise be taken for left-overs */
-export async function loadCatalogues(path: string): Promise<Catalogues> {
+/**
+ * Undefined when there is no such file.
+ * @throws AppError RECORD_UNREADABLE: what was imported would otherwise be taken for left-overs
+ */
+export async function loadCatalogues(path: string): Promise<Catalogues | undefined> {
   let bytes: Buffer;
   try {
     bytes = await readBounded(path, MAX_BYTES);
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return EMPTY;
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    if (systemCodeOf(error) === 'EFBIG') throw unreadable(path, error);
     throw error;
   }
   const parsed = file.safeParse(parseJson(bytes));
   if (parsed.success) return parsed.data;
-  throw new AppError('RECORD_UNREADABLE', `${path} cannot be read: the names of images are in it`, {
-    hint: 'move it away, then gnt-image add and import anew',
-    cause: parsed.error,
-  });
+  throw unreadable(path, parsed.error);
 }
 
+function unreadable(path: string, cause: unknown): AppError {
+  return new AppError(
+    'RECORD_UNREADABLE',
+    `${path} cannot be read: the names of images are in it`,
+    {
+      hint: 'move it away, then gnt-image add and import anew',
+      cause,
+    },
+  );
+}
+
+/** @throws AppError CATALOGUE_INVALID: what is larger than what is read back is not written */
 export async function saveCatalogues(path: string, catalogues: Catalogues): Promise<void> {
-  await writeDurably(path, JSON.stringify(catalogues), { mode: 0o600 });
+  const text = JSON.stringify(catalogues);
+  if (Buffer.byteLength(text) > MAX_BYTES)
+    throw new AppError(
+      'CATALOGUE_INVALID',
+      `all catalogues together have over ${MAX_BYTES} bytes`,
+      {
+        hint: 'gnt-image remove those that are not needed any more',
+      },
+    );
+  await writeDurably(path, text, { mode: 0o600 });
+}
+
+/** @throws AppError CATALOGUE_INVALID when a catalogue has more than one may keep */
+export function requireStorable(name: string, entries: readonly CatalogueEntry[]): void {
+  const sizeBytes = Buffer.byteLength(JSON.stringify(entries));
+  if (sizeBytes <= MAX_CATALOGUE_BYTES) return;
+  throw new AppError(
+    'CATALOGUE_INVALID',
+    `the images of catalogue ${name} take ${sizeBytes} bytes, and it may keep ${MAX_CATALOGUE_BYTES}`,
+    { hint: 'add a catalogue with fewer images' },
+  );
 }

@@ -9,7 +9,7 @@ import {
   type ImportImage,
   type ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { parseChecksum } from '../images/digest.ts';
 import type { ImageCache } from '../images/image-cache.ts';
@@ -19,6 +19,7 @@ import {
   type Catalogues,
   type ImportedImage,
   loadCatalogues,
+  requireStorable,
   saveCatalogues,
 } from './catalogue-file.ts';
 import { PublisherAway } from './fetch-small.ts';
@@ -40,7 +41,7 @@ export interface ImageCatalogue {
   import(request: ImportImage, signal: AbortSignal): Promise<void>;
   /** Reads it, and keeps it when it can be read. @throws AppError CONFLICT, CATALOGUE_INVALID */
   add(name: string, source: string, signal: AbortSignal): Promise<void>;
-  /** Each of these anew; one that cannot be read stays as it was. @throws AppError */
+  /** Each of these anew; one that cannot be read stays as it was, and is told. @throws AppError */
   update(names: readonly string[], signal: AbortSignal): Promise<void>;
   /** An imported image or a catalogue. @throws AppError IMAGE_NOT_FOUND */
   remove(name: string): Promise<void>;
@@ -50,6 +51,8 @@ export interface ImageCatalogueOptions extends PublisherOptions {
   readonly file: string;
   readonly importedDir: string;
   readonly images: Pick<ImageCache, 'holds'>;
+  /** Paths that records name: an imported image among them stays, whatever becomes of its name. */
+  readonly listPathsInUse: () => Promise<ReadonlySet<string>>;
   readonly machine: Machine;
   readonly clock: Clock;
 }
@@ -65,29 +68,47 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   let opening: Promise<Catalogues> | undefined;
 
   const load = (): Promise<Catalogues> => {
-    opening ??= loadCatalogues(file).catch((error: unknown) => {
+    opening ??= loadFirst().catch((error: unknown) => {
       opening = undefined;
       throw error;
     });
     return opening;
   };
-  const sweep = ({ imported: kept }: Catalogues): Promise<void> =>
-    imported.keepOnly(new Set(kept.map(({ sha256 }) => sha256)));
+  const loadFirst = async (): Promise<Catalogues> => {
+    // Who lost the record has not lost what it named.
+    const now = (await loadCatalogues(file)) ?? {
+      ...{ schema: 1 as const, catalogues: [], imported: [], known: {} },
+      spared: await imported.list(),
+    };
+    await sweep(now);
+    return now;
+  };
+  const sweep = async ({ imported: kept, spared }: Catalogues): Promise<void> => {
+    const wanted = new Set([...kept.map(({ sha256 }) => sha256), ...spared]);
+    await imported.keepOnly(wanted, await options.listPathsInUse());
+  };
   /** One after the other; what is written is what counts. */
   const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
     turns.run('change', async () => {
       const before = await load();
       const made = await make(before);
-      if (made === before) return;
       const next = { ...made, known: withoutStrangers(made.known, all(made)) };
       await saveCatalogues(file, next);
       opening = Promise.resolve(next);
-      await sweep(next);
+      if (next.imported !== before.imported) await sweep(next);
     });
-  const read = (source: string, signal: AbortSignal): Promise<CatalogueContent> =>
-    readCatalogue(source, {
+  const read = async (
+    name: string,
+    source: string,
+    signal: AbortSignal,
+  ): Promise<CatalogueContent> => {
+    const content = await readCatalogue(source, {
       ...{ fetchSmall: options.fetchSmall, firstUid: options.gpgv.users.first, machine, signal },
     });
+    if (content.entries.length === 0) throw useless(source, machine, content);
+    requireStorable(name, content.entries);
+    return content;
+  };
   const all = ({ imported: own, catalogues }: Catalogues): NamedImage[] => [
     ...own.map((image) => ({ catalogue: IMPORTED, kind: 'imported' as const, image })),
     ...builtIn.map((entry) => ({ catalogue: BUILT_IN, kind: 'entry' as const, entry })),
@@ -144,11 +165,11 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       try {
         const asked = { ...entry, checksums: entry.checksums };
         const published = await askPublisher(asked, keys, options, signal);
-        await change((before) =>
-          isDeepStrictEqual(before.known[key], published)
-            ? before
-            : { ...before, known: { ...before.known, [key]: published } },
-        );
+        if (!isDeepStrictEqual(now.known[key], published))
+          await change((before) => ({
+            ...before,
+            known: { ...before.known, [key]: published },
+          }));
         const by = published.isSigned ? 'signature' : 'https';
         return { ...facts, checksum: published.checksum, verified: by, isOffline: false };
       } catch (error) {
@@ -161,20 +182,30 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
         return { ...facts, checksum: known.checksum, verified, isOffline: true };
       }
     },
-    import: ({ name, path, checksum, ...facts }, signal) =>
-      change(async (now) => {
+    async import({ name, path, checksum, ...facts }, signal) {
+      const otherThan = (now: Catalogues): ImportedImage[] => {
         refuseTaken(name, now.catalogues, 'catalogue');
         const others = now.imported.filter((image) => image.name !== name);
         if (others.length >= MAX_IMPORTED) throw tooMany('imported images', MAX_IMPORTED);
-        const wanted = checksum === undefined ? null : parseChecksum(checksum);
-        const taken = await imported.take(path, wanted, signal);
+        return others;
+      };
+      otherThan(await load());
+      const wanted = checksum === undefined ? null : parseChecksum(checksum);
+      // Nobody else waits for the copy.
+      await using copy = await imported.take(path, wanted, signal);
+      await change(async (now) => {
+        const others = otherThan(now);
+        const { sha256, sizeBytes } = copy;
+        await copy.keep();
         const image: ImportedImage = {
-          ...{ name, ...taken, title: facts.title ?? '', user: facts.user ?? null },
+          ...{ name, sha256, sizeBytes, title: facts.title ?? '', user: facts.user ?? null },
           ...{ minDiskBytes: facts.minDiskBytes ?? null, format: facts.format ?? 'auto' },
           importedAtMs: clock.now(),
         };
-        return { ...now, imported: [...others, image] };
-      }),
+        const spared = now.spared.filter((each) => each !== sha256);
+        return { ...now, imported: [...others, image], spared };
+      });
+    },
     async add(name, source, signal) {
       if (name === BUILT_IN || name === IMPORTED)
         throw new AppError('CONFLICT', `'${name}' is the name of a catalogue that is there`, {
@@ -187,8 +218,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       };
       requireFree(await load());
       // Nobody else waits for a stranger's server.
-      const content = await read(source, signal);
-      if (content.entries.length === 0) throw useless(source, machine, content);
+      const content = await read(name, source, signal);
       await change((now) => {
         requireFree(now);
         const fresh = { name, source, updatedAtMs: clock.now(), ...whole(content) };
@@ -199,21 +229,31 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
       const { catalogues } = await load();
       const unknown = names.find((name) => !catalogues.some((each) => each.name === name));
       if (unknown !== undefined) throw noCatalogue(unknown);
-      const fresh = new Map<string, CatalogueContent>();
+      const fresh: { name: string; source: string; content: CatalogueContent }[] = [];
+      const failures: Failure[] = [];
       for (const { name, source } of catalogues) {
         if (names.length > 0 && !names.includes(name)) continue;
-        const content = await read(source, signal);
-        if (content.entries.length === 0) throw useless(source, machine, content);
-        fresh.set(name, content);
+        try {
+          fresh.push({ name, source, content: await read(name, source, signal) });
+        } catch (error) {
+          signal.throwIfAborted();
+          if (!isAppError(error)) throw error;
+          failures.push({ name, error });
+        }
       }
       await change((now) => ({
         ...now,
         catalogues: now.catalogues.map((each) => {
-          const content = fresh.get(each.name);
+          // A name may have been given to another source meanwhile.
+          const { content } =
+            fresh.find(({ name, source }) => name === each.name && source === each.source) ?? {};
           if (content === undefined) return each;
           return { ...each, updatedAtMs: clock.now(), ...whole(content) };
         }),
       }));
+      const [first, ...others] = failures;
+      if (first === undefined) return;
+      throw others.length === 0 ? first.error : notUpdated(first, others);
     },
     remove: (name) =>
       change((now) => {
@@ -234,6 +274,21 @@ function useless(source: string, machine: Machine, { refused }: CatalogueContent
     `the catalogue ${source} has no image for ${machine} that can be used, and ${refused} that cannot`,
     { hint: 'each image needs a name, a url and a checksum: see gnt-image add --help' },
   );
+}
+
+interface Failure {
+  readonly name: string;
+  readonly error: AppError;
+}
+
+function notUpdated(first: Failure, others: readonly Failure[]): AppError {
+  const all = [first, ...others];
+  const told = all.map(({ name, error }) => `${name}: ${error.message}`).join('; ');
+  const { code, hint } = first.error;
+  return new AppError(code, `${all.length} catalogues stay as they were: ${told}`, {
+    details: { catalogues: all.map(({ name }) => name) },
+    ...{ hint, cause: first.error },
+  });
 }
 
 function whole({ entries, refused }: CatalogueContent): {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { copyFile, mkdir, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,52 +14,77 @@ const RESERVE_BYTES = 256 * 1024 ** 2;
 /** Images that were imported: a file each, by the SHA-256 of its content, which nothing evicts. */
 export interface ImportedImages {
   /**
-   * Takes a copy of a file of this node, on a file system that can without taking room.
+   * Takes a copy of a file of this node, on a file system that can without taking room. It is gone
+   * with the value that is returned, unless it was kept.
    * @throws AppError IMAGE_*, DISK_SPACE, DISK_FULL
    */
-  take(
-    path: string,
-    checksum: Checksum | null,
-    signal: AbortSignal,
-  ): Promise<{ readonly sha256: string; readonly sizeBytes: number }>;
+  take(path: string, checksum: Checksum | null, signal: AbortSignal): Promise<TakenCopy>;
   readonly pathOf: (sha256: string) => string;
   /** Removes all but these: what is not wanted any more, and what a killed daemon left. */
-  keepOnly(sha256s: ReadonlySet<string>): Promise<void>;
+  keepOnly(sha256s: ReadonlySet<string>, paths: ReadonlySet<string>): Promise<void>;
+  /** The SHA-256 of each that is there. */
+  list(): Promise<string[]>;
+}
+
+export interface TakenCopy extends AsyncDisposable {
+  readonly sha256: string;
+  readonly sizeBytes: number;
+  /** From now on it is there by its SHA-256, until it is not wanted. */
+  keep(): Promise<void>;
 }
 
 export function createImportedImages(dir: string): ImportedImages {
   const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
+  /** Copies that are being taken: nobody wants them yet, and they are not left over. */
+  const halves = new Set<string>();
+  const names = async (): Promise<string[]> => {
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    return readdir(dir);
+  };
   return {
     pathOf,
     async take(path, checksum, signal) {
       await mkdir(dir, { recursive: true, mode: 0o700 });
-      const half = join(dir, 'half');
+      const name = `half-${randomUUID()}`;
+      const half = join(dir, name);
+      const drop = async (): Promise<void> => {
+        await rm(half, { force: true });
+        halves.delete(name);
+      };
       const image = await openLocalImage(path);
       try {
         await requireRoom(dir, image.sizeBytes);
-        await rm(half, { force: true });
+        halves.add(name);
         await copyFile(image.path, half, constants.COPYFILE_FICLONE);
         await image.verifyUnchanged();
         const copy = { path: half, sizeBytes: image.sizeBytes };
         const sha256 = await digestFile(copy, 'sha256', { signal });
         await requireChecksum(copy, sha256, checksum, path, signal);
         await syncPath(half);
-        await rename(half, pathOf(sha256));
-        await syncPath(dir);
-        return { sha256, sizeBytes: image.sizeBytes };
+        return {
+          ...{ sha256, sizeBytes: image.sizeBytes, [Symbol.asyncDispose]: drop },
+          async keep() {
+            await rename(half, pathOf(sha256));
+            await syncPath(dir);
+          },
+        };
       } catch (error) {
-        await rm(half, { force: true });
+        await drop();
         throw nameDiskFull(error);
       } finally {
         image.release();
       }
     },
-    async keepOnly(sha256s) {
-      const wanted = new Set([...sha256s].map((sha256) => `sha256-${sha256}`));
-      await mkdir(dir, { recursive: true, mode: 0o700 });
-      for (const name of await readdir(dir))
-        if (!wanted.has(name)) await rm(join(dir, name), { force: true });
+    async keepOnly(sha256s, paths) {
+      const wanted = new Set([...sha256s].map(pathOf));
+      for (const name of await names()) {
+        const path = join(dir, name);
+        if (wanted.has(path) || paths.has(path) || halves.has(name)) continue;
+        await rm(path, { force: true });
+      }
     },
+    list: async () =>
+      (await names()).flatMap((name) => /^sha256-([0-9a-f]{64})$/.exec(name)?.[1] ?? []),
   };
 }
 

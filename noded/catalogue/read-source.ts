@@ -9,6 +9,8 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { askPowerless } from '#shared/powerless/ask-powerless.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { isDeeper } from '../downloads/transfer/address-policy.ts';
+import { depthOfHost } from '../downloads/transfer/reach.ts';
 import { type FetchSmall, parseCatalogueSource } from './fetch-small.ts';
 
 export interface CatalogueContent {
@@ -110,11 +112,21 @@ function judge(
   }
   const parsed = catalogueEntry.safeParse(whole);
   if (!parsed.success) return undefined;
-  const { url, keyring } = parsed.data;
+  const { url, checksums, keyring } = parsed.data;
   if (isLocal) return parsed.data;
+  for (const place of [url, checksums])
+    if (place !== null && leadsNearer(place, base)) return undefined;
   // A stranger names no file of this node, and streams nothing outside of themselves.
   if (keyring !== null || (isStream && !url.startsWith(base))) return undefined;
   return parsed.data;
+}
+
+/** A stranger's document sends this node to no address that is nearer to it than its own server. */
+function leadsNearer(place: string, base: string): boolean {
+  const [to, from] = [new URL(place), new URL(base)];
+  if (to.hostname === from.hostname) return false;
+  const depth = depthOfHost(to);
+  return depth === null || isDeeper(depth, depthOfHost(from) ?? 'public');
 }
 
 function rootOf(source: string): string {

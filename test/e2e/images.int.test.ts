@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -107,8 +107,14 @@ test('what is imported is there under its name, before what is built in', async 
   assert.match(await must('gnt-image', 'list'), /built-in:debian\/12 /);
   const kept = await lab.run('gnt-image', ['remove', 'debian/12']);
   assert.deepEqual([kept.status, /-f/.test(kept.stderr)], [2, true], kept.stderr);
-  await must('gnt-image', 'remove', '-f', 'debian/12');
+  const plain = ['add', '--no-install', '--os-image', 'debian/12', '-s', '64M'];
+  await must('gnt-instance', ...plain, 'web3.example.com');
+  const removed = await must('gnt-image', 'remove', '-f', 'debian/12');
+  assert.match(removed, /the file of debian\/12 stays as long as web3\.example\.com/);
   assert.doesNotMatch(await must('gnt-image', 'list'), /built-in:/);
+  const info = await must('gnt-instance', 'info', '--json', 'web3.example.com');
+  const { osImage } = JSON.parse(info) as { osImage: string };
+  assert.equal(await readFile(osImage, 'utf8'), 'three');
 });
 
 test('what launch takes by default is set for all, shown, and taken back', async () => {

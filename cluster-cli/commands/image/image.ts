@@ -2,6 +2,7 @@ import { isAbsolute, resolve } from 'node:path';
 import {
   type CatalogueInfo,
   type ImageInfo,
+  IMPORTED,
   type ImportImage,
 } from '#shared/contract/image-catalogue.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -173,10 +174,26 @@ export async function runImageRemove(
   name: string,
   options: ForceOptions,
 ): Promise<void> {
-  await confirmLoss(context, `This removes ${name} and what was imported as it.`, options);
   const client = await context.client();
+  const users = await usersOf(client, name);
+  const told = users.length === 0 ? '' : ` Its file stays for ${users.join(', ')}.`;
+  await confirmLoss(context, `This removes ${name} and what was imported as it.${told}`, options);
   await client.removeImage(name);
+  if (users.length > 0)
+    context.note(
+      `the file of ${name} stays as long as ${users.join(', ')} may be installed again from it`,
+    );
   context.note(`${name} is removed`);
+}
+
+/** Instances whose image is the file that was imported under a name. */
+async function usersOf(client: NodeClient, name: string): Promise<string[]> {
+  const imported = (await client.images()).find(
+    (each) => each.name === name && each.catalogue === IMPORTED,
+  );
+  if (imported === undefined) return [];
+  const all = await client.instances();
+  return all.flatMap((each) => (each.osImage === imported.source ? [each.name] : []));
 }
 
 /** A file is looked for where the command runs, which is where the node is. */

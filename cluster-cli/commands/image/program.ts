@@ -23,7 +23,7 @@ export function createImageProgram(context: Context): Command {
     completeArguments: ['catalogue', 'file'],
     summary: 'add a catalogue of images',
     description:
-      'A URL that ends in .json, .yaml or .yml is a document, any other the root of simplestreams, as incus and MAAS publish them; of these, whole disks for this machine are taken. A document has a list `images`, each with name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list that the publisher gives out); also aliases, title, user, min_disk, format, cloud_init. In a file of the node, signature (URL of a detached signature of that list) and keyring (a file of the node) may stand together, too: the list counts then only as far as that key signed it. Entries without a checksum are passed over. Names that are built in or imported stay what they are: write CATALOGUE:NAME for those.',
+      'A URL that ends in .json, .yaml or .yml is a document, any other the root of simplestreams, as incus and MAAS publish them; of these, whole disks for this machine are taken. A document has a list `images`, each with name, url, and checksum (sha256:HEX or sha512:HEX) or checksums (URL of the list that the publisher gives out); also aliases, title, user, min_disk, format, cloud_init. In a file of the node, signature (URL of a detached signature of that list) and keyring (a file of the node) may stand together, too: the list counts then only as far as that key signed it. Entries without a checksum are passed over, and those of a URL that lead to an address nearer to this node than the catalogue is. Names that are built in or imported stay what they are: write CATALOGUE:NAME for those.',
     examples: [
       'gnt-image add site /etc/gnt/images.yaml',
       'gnt-image add incus https://images.linuxcontainers.org',
@@ -74,6 +74,8 @@ export function createImageProgram(context: Context): Command {
     arguments: { name: 'an imported image, or a catalogue that was added' },
     completeArguments: ['catalogue'],
     summary: 'forget an imported image or a catalogue',
+    description:
+      'The file of an imported image stays as long as an instance may be installed again from it.',
     options: [
       option('-f, --force', 'do not ask; off a terminal nothing is removed without it', {
         group: GROUP,

@@ -27,6 +27,16 @@ export function refusalOf(url: URL): string | undefined {
 }
 
 /**
+ * How near a URL's host is, as far as its letters tell; null for one that is never asked. A name
+ * is somebody's on the internet, unless it can be this host's alone.
+ */
+export function depthOfHost(url: URL): Depth | null {
+  const literal = literalAddressOf(url);
+  if (literal !== undefined) return depthOf(literal);
+  return isNameOfThisHost(url.hostname) ? 'host' : 'public';
+}
+
+/**
  * Which addresses one download may connect to. The operator chose the first host; from then on,
  * redirections and later attempts lead to addresses that are no nearer to this host than the one
  * that answered first. What is judged is the address that is connected to, never a name: whoever

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
 import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
@@ -24,23 +24,29 @@ before(async () => {
 });
 after(() => rm(top, { recursive: true }));
 
-type Web = Record<string, string | Buffer>;
+type Web = Record<string, string | Buffer | (() => Promise<string>)>;
 /** There is a server, and it has no such document. */
 const MISSING = 'missing';
 
-async function newCatalogue(web: Web, cached: ReadonlySet<string> = new Set()) {
+async function newCatalogue(
+  web: Web,
+  cached: ReadonlySet<string> = new Set(),
+  used: ReadonlySet<string> = new Set(),
+) {
   const dir = await mkdtemp(join(top, 'node-'));
   const open = () =>
     createImageCatalogue({
       ...{ file: join(dir, 'catalogues.json'), importedDir: join(dir, 'imported') },
+      listPathsInUse: () => Promise.resolve(used),
       images: { holds: (checksum) => Promise.resolve(cached.has(checksum)) },
-      fetchSmall: (source, maxBytes) => {
-        const found = web[source];
+      fetchSmall: async (source, maxBytes) => {
+        const given = web[source];
+        const found = typeof given === 'function' ? await given() : given;
         if (found === undefined) throw new PublisherAway(`no ${source}`);
         if (found === MISSING) throw new AppError('DOWNLOAD_FAILED', `${source}: status 404`);
         const bytes = Buffer.from(found);
         if (bytes.length > maxBytes) throw new AppError('CATALOGUE_INVALID', 'too long');
-        return Promise.resolve(bytes);
+        return bytes;
       },
       gpgv: { users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID), dir: join(dir, 'run') },
       ...{ machine: 'amd64', clock: systemClock },
@@ -78,6 +84,76 @@ test("an operator's document is read with places relative to it, and kept over a
   assert.deepEqual(await names(open(), 'site'), ['site/new']);
   await catalogue.remove('site');
   await assert.rejects(open().resolve('site/new', signal), fails('IMAGE_NOT_FOUND', /site\/new/));
+});
+
+test('one catalogue that cannot be read holds no other up, and is told', async () => {
+  const image = (name: string) => `images: [{name: ${name}, url: n.raw, checksum: "${CHECKSUM}"}]`;
+  const [bad, worse] = ['https://bad.example/i.yaml', 'https://worse.example/i.yaml'];
+  const web: Web = { [bad]: image('a/x'), [SITE]: image('b/x'), [worse]: image('c/x') };
+  const { catalogue } = await newCatalogue(web);
+  for (const [name, source] of [
+    ['bad', bad],
+    ['good', SITE],
+    ['worse', worse],
+  ] as const)
+    await catalogue.add(name, source, signal);
+  web[SITE] = image('b/new');
+  delete web[bad];
+  await assert.rejects(catalogue.update([], signal), fails('DOWNLOAD_FAILED', /no .*bad\.example/));
+  assert.deepEqual(await names(catalogue, 'good'), ['b/new']);
+  assert.deepEqual(await names(catalogue, 'bad'), ['a/x']);
+  web[worse] = 'no';
+  const both = catalogue.update([], signal);
+  await assert.rejects(both, fails('DOWNLOAD_FAILED', /2 .*bad: no .*worse: .*cannot be used/));
+  // What was read of one source is not written under a name that another one has by then.
+  web[SITE] = async () => {
+    web[SITE] = image('b/late');
+    await catalogue.remove('good');
+    await catalogue.add('good', worse, signal);
+    return image('b/late');
+  };
+  web[worse] = image('c/new');
+  await catalogue.update(['good'], signal);
+  assert.deepEqual(await names(catalogue, 'good'), ['c/new']);
+});
+
+test('a catalogue that takes more than one may keep is refused by its name', async () => {
+  const url = (at: number) => `https://site.example/${at}/${'x'.repeat(1900)}`;
+  const entry = (at: number) => ({ name: `x/${at}`, url: url(at), checksum: CHECKSUM });
+  const many = JSON.stringify({ images: Array.from({ length: 600 }, (_, at) => entry(at)) });
+  const { catalogue, open, dir } = await newCatalogue({ [SITE]: many });
+  const adding = catalogue.add('large', SITE, signal);
+  await assert.rejects(adding, fails('CATALOGUE_INVALID', /catalogue large take \d+ bytes/));
+  const file = join(dir, 'catalogues.json');
+  await writeFile(file, '');
+  await truncate(file, 65 * 1024 ** 2);
+  await assert.rejects(open().list(), fails('RECORD_UNREADABLE', /catalogues\.json/));
+});
+
+test('an imported file that somebody may need is not swept', async () => {
+  const used = new Set<string>();
+  const { catalogue, open, dir } = await newCatalogue({}, new Set(), used);
+  const imported = join(dir, 'imported');
+  const file = join(dir, 'disk.img');
+  await writeFile(file, 'one');
+  await catalogue.import({ name: 'one', path: file }, signal);
+  const { source } = await catalogue.resolve('one', signal);
+  used.add(source);
+  await writeFile(file, 'two');
+  await catalogue.import({ name: 'one', path: file }, signal);
+  assert.equal(await readFile(source, 'utf8'), 'one');
+  used.clear();
+  // What a killed daemon left is gone with the next one's first look.
+  await writeFile(join(imported, 'half-of'), 'a copy');
+  const [name = ''] = (await open().list()).map((each) => each.source);
+  assert.deepEqual(await readdir(imported), [basename(name)]);
+  // Who lost the record keeps the files of it.
+  await rm(join(dir, 'catalogues.json'));
+  await writeFile(file, 'three');
+  await open().import({ name: 'three', path: file }, signal);
+  await open().list();
+  assert.equal((await readdir(imported)).length, 2);
+  assert.equal(await readFile(name, 'utf8'), 'two');
 });
 
 test('the checksum that a publisher gave last counts without a network while that image is cached', async () => {
@@ -262,6 +338,12 @@ test('an entry that is none is passed over, whatever it has instead', async () =
     { ...good, checksums: 'SUMS' },
     { ...good, url: 'file:///etc/shadow' },
     { ...good, url: 'https://site.example/%zz' },
+    { ...good, url: 'http://127.0.0.1:6379/x' },
+    { ...good, url: 'http://localhost/x' },
+    { ...good, url: 'http://192.168.0.1/x' },
+    { ...good, url: 'http://[::ffff:10.0.0.1]/x' },
+    { ...good, url: 'http://169.254.169.254/x' },
+    { ...good, checksum: undefined, checksums: 'https://[::1]/SUMS' },
     { ...good, min_disk: '1025G' },
     { ...good, url: 'https://user:password@site.example/x' },
     { ...good, checksum: undefined, checksums: 'http://site.example/SUMS' },

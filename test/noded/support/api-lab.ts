@@ -140,6 +140,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     catalogue: createImageCatalogue({
       ...{ file: paths.cataloguesFile, importedDir: paths.importedImagesDir, clock },
       images: { holds: () => Promise.resolve(false) },
+      listPathsInUse: () => Promise.resolve(new Set()),
       fetchSmall: () => Promise.reject(new Error('nobody is asked here')),
       gpgv: { users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID), dir: paths.runDir },
       machine: 'amd64',

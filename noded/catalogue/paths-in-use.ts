@@ -1,0 +1,18 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+
+export interface PathsInUseSources {
+  readonly instances: { list(): Promise<readonly Pick<InstanceRecord, 'osImage'>[]> };
+  readonly jobs: { list(): Promise<readonly Pick<JobRecord, 'input' | 'endedAtMs'>[]> };
+}
+
+/** Images that an instance is installed from again, or that a job is going to install. */
+export async function listPathsInUse(sources: PathsInUseSources): Promise<ReadonlySet<string>> {
+  // Jobs first: one that ends in between has left an instance.
+  const jobs = (await sources.jobs.list()).filter(({ endedAtMs }) => endedAtMs === null);
+  const named = [
+    ...jobs.map(({ input }) => input['osImage']),
+    ...(await sources.instances.list()).map(({ osImage }) => osImage),
+  ];
+  return new Set(named.filter((path) => typeof path === 'string'));
+}
