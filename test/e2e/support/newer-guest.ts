@@ -10,8 +10,8 @@ const MKE2FS_TIMEOUT_MS = 5 * 60_000;
 export const NEWER_DISK_BYTES = GIB;
 
 /**
- * Under QEMU 7.2's emulation cmpxchg16b leaves flags of another instruction behind: two of five boots
- * of Debian 13's kernel, which uses it, ended in a double fault.
+ * Debian 13's kernel once ended in a double fault in cmpxchg16b under QEMU 7.2's emulation, and once
+ * without a word: it is booted without that instruction.
  */
 const MORE_ARGUMENTS: Readonly<Record<NewerRelease, string>> = {
   trixie: ' clearcpuid=cx16',
