@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs';
 import type { DoctorReport, ListedNode } from '#shared/contract/api.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
-import type { OpcodeInput, OpcodeOf } from '#shared/contract/opcode.ts';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { GIB } from '#shared/units/bytes.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
 import type { Context } from '../../terminal/context.ts';
 import { formatBytes, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
-import { parseKeyValues } from '../../values/key-values.ts';
 import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import { createValueSource, type ValueSource } from '../../values/value-source.ts';
 import { renderFindings } from '../node/doctor.ts';
 import { parseNics } from '../instance/parse-options.ts';
 import { orTakenBack } from '../instance/parse-documents.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { parseRemovable, parseServices } from './services.ts';
 
 export interface ClusterOptions extends SubmitOptions {
   /** Seconds; 0 is none. */
@@ -205,21 +205,6 @@ function readCa(text: string, values: ValueSource): string | null {
   return orTakenBack(values.resolve('--image-ca', text)) ?? null;
 }
 
-type Services = OpcodeOf<'CLUSTER_SET_PARAMS'>['exposeServices'];
-
-/**
- * `NAME=PORT:HOST:PORT`, `NAME=PORT/udp:HOST:PORT`, `NAME=PORT:unix:/PATH`, `NAME=`, `-NAME` or
- * `NAME=default` to take it back; IPv6 hosts in brackets.
- * @throws AppError USAGE
- */
-export function parseServices(texts: readonly string[]): Services {
-  const services: Services = {};
-  for (const [name, text] of parseRemovable('--expose-service', texts)) {
-    services[name] = text === null ? null : parseService(name, text);
-  }
-  return services;
-}
-
 /** `NAME=URL`; taken back as a service is. The URL is judged by the node. @throws AppError USAGE */
 function parseMirrors(texts: readonly string[]): Record<string, string | null> {
   return Object.fromEntries(parseRemovable('--package-mirror', texts));
@@ -237,50 +222,6 @@ function parseImageKeys(
     return pair ?? [text, null];
   });
   return Object.fromEntries(given);
-}
-
-/** Name and text; null for `NAME=`, `-NAME` and `NAME=default`. */
-function parseRemovable(option: string, texts: readonly string[]): [string, string | null][] {
-  return texts
-    .flatMap((text) => parseKeyValues(option, text))
-    .map(({ key, value }) => {
-      const isRemoval = value.kind === 'unset' || (value.kind === 'text' && value.text === '');
-      return [key, isRemoval ? null : value.kind === 'text' ? value.text : ''];
-    });
-}
-
-function parseService(name: string, text: string): NonNullable<Services[string]> {
-  const [, unixPort = '', word, socketPath] =
-    /^(\d{1,5})(\/(?:tcp|udp))?:unix:(\/.*)$/.exec(text) ?? [];
-  if (socketPath !== undefined && word === '/udp') throw socketForUdp(name, text);
-  if (socketPath !== undefined && isPort(Number(unixPort)))
-    return { port: Number(unixPort), socketPath };
-  const match = /^(\d{1,5})(\/(?:tcp|udp))?:(\[[0-9A-Fa-f:.]+\]|[^:[\]]+):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[1]);
-  const hostPort = Number(match?.[4]);
-  if (match && isPort(port) && isPort(hostPort)) {
-    const host = (match[3] ?? '').replaceAll(/[[\]]/g, '');
-    return { port, host, hostPort, ...(match[2] === '/udp' && { protocol: 'udp' as const }) };
-  }
-  throw new AppError('USAGE', `option --expose-service: '${name}=${text}' is not a service`, {
-    hint: 'write NAME=PORT:HOST:PORT, such as apt=3142:127.0.0.1:3142, NAME=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53, or NAME=PORT:unix:/PATH; NAME= takes it back',
-    details: { name },
-  });
-}
-
-function socketForUdp(name: string, text: string): AppError {
-  return new AppError(
-    'USAGE',
-    `option --expose-service: '${name}=${text}': a unix socket takes connections, not UDP's datagrams`,
-    {
-      hint: `write ${name}=PORT/udp:HOST:PORT, such as dns=53/udp:127.0.0.1:53`,
-      details: { name },
-    },
-  );
-}
-
-function isPort(port: number): boolean {
-  return port >= 1 && port <= 65_535;
 }
 
 /** `gnt-cluster info`. @throws CommandFailure */

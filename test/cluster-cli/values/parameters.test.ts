@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseServices } from '../../../cluster-cli/commands/cluster/cluster.ts';
+import { parseServices } from '../../../cluster-cli/commands/cluster/services.ts';
 import { expandArguments, hasSensitiveArguments } from '../../../cluster-cli/arguments.ts';
 import { arrangeByIndex } from '../../../cluster-cli/values/identified.ts';
 import {
