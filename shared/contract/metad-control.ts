@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { bootEvent, bootResult } from './boot-report.ts';
 import { hostKeys, loginUser } from './host-keys.ts';
 import { installReport } from './install-event.ts';
+import { lifecycleAdvance, lifecycleOutput } from './lifecycle.ts';
 import { uuid } from './primitives.ts';
 
 /**
@@ -77,6 +78,8 @@ export const metadEvent = z.object({
     /** How the guest's cloud-init gets on; at its end, what its status file says. */
     z.object({ type: z.literal('boot'), event: bootEvent }),
     z.object({ type: z.literal('boot-result'), result: bootResult }),
+    lifecycleAdvance,
+    lifecycleOutput,
     /** The guest said which keys its sshd has, and whom the operator's keys let in. */
     z.object({ type: z.literal('host-keys'), keys: hostKeys, user: loginUser.nullable() }),
     /** The guest wrote into its channel. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
 import { serviceProtocol } from './cluster-settings.ts';
 import { hookDocuments } from './hooks.ts';
+import { viewLifecycle } from './lifecycle.ts';
 import { installPlan } from './plan.ts';
 import {
   base64,
@@ -149,6 +150,8 @@ export const instanceView = z.strictObject({
   bootReport: bootReporting.optional(),
   services: z.array(viewService).max(32),
   install: viewInstall.nullable(),
+  /** Absent: it has no run lists. A metad of an earlier release knows none. */
+  lifecycle: viewLifecycle.optional(),
   createdAtMs: timestampMs,
 });
 

@@ -1,0 +1,116 @@
+import { entryOf, NO_PROGRESS, type LifecycleEvent, type LifecycleProgress } from './lifecycle.ts';
+
+/** What a view says of which events can come. */
+export interface ProgressView {
+  readonly run: string;
+  /** Names of scripts, as in run-lists/boot/. */
+  readonly boot: readonly string[];
+  readonly decommission: readonly string[];
+  /** Entry of the script on demand that is wanted now. */
+  readonly command: string | null;
+}
+
+/** What an event asks of a guest that it cannot have; `field` is where it is wrong. */
+export interface LifecycleRefusal {
+  readonly refused: string;
+  readonly field: 'run' | 'boot' | 'number' | 'type' | 'entry';
+}
+
+/**
+ * How far an event brings a guest, or why it is none that can come now. Pure. An event that was
+ * taken before changes nothing: an answer may be lost on its way.
+ * @param isCertain false where events between these two may have been lost with a metad
+ */
+export function advanceProgress(
+  before: LifecycleProgress,
+  event: LifecycleEvent,
+  view: ProgressView,
+  isCertain: boolean,
+): LifecycleProgress | LifecycleRefusal {
+  const { boot, number } = event;
+  if (event.run !== view.run) return refuse('run', 'another run');
+  if (event.type === 'booting') {
+    if (boot === before.boot && number <= before.number) return before;
+    if (boot === before.boot) return refuse('type', 'this boot has begun already');
+    if (number !== 1) return refuse('number', 'the first event of a boot has number 1');
+    return { ...NO_PROGRESS, boot, number };
+  }
+  if (boot !== before.boot) {
+    if (before.boot !== null || isCertain) return refuse('boot', 'another boot');
+  } else if (number <= before.number) return before;
+  if (isCertain && number !== before.number + 1)
+    return refuse('number', `${before.number + 1} comes next`);
+  const heard = { ...before, boot, number };
+  return step(heard, event, view, isCertain);
+}
+
+function step(
+  now: LifecycleProgress,
+  event: Exclude<LifecycleEvent, { type: 'booting' }>,
+  view: ProgressView,
+  isCertain: boolean,
+): LifecycleProgress | LifecycleRefusal {
+  const { state, entry, last } = now;
+  const cannot = (why: string): LifecycleRefusal => refuse('type', why);
+  // The agent alone began anew; the boot list is not run again for that.
+  const isRestarted = state === 'decommissioned' && now.kind === 'service_restart';
+  const isUp = state === 'operational' || state === 'stranded';
+  switch (event.type) {
+    case 'started':
+    case 'finished': {
+      const list = event.entry.startsWith('boot/')
+        ? view.boot
+        : event.entry.startsWith('decommission/')
+          ? view.decommission
+          : [view.command ?? entry ?? ''];
+      if (!list.includes(event.entry.slice(event.entry.indexOf('/') + 1)))
+        return refuse('entry', 'no script of this instance');
+      if (event.type === 'finished') {
+        if (isCertain && event.entry !== entry) return refuse('entry', 'it was not started');
+        return { ...now, entry: null, last: { entry: event.entry, status: event.status } };
+      }
+      if (!isCertain) return { ...now, entry: event.entry };
+      if (entry !== null) return refuse('entry', `${entry} has not finished`);
+      const next = nextEntry(now, view);
+      if (event.entry !== next) return refuse('entry', `${next ?? 'no script'} comes next`);
+      return { ...now, entry: event.entry };
+    }
+    case 'operational': {
+      if (state === 'operational' || isRestarted) return { ...now, state: 'operational' };
+      if (isCertain && (state !== 'booting' || nextEntry(now, view) !== null))
+        return cannot(state === 'booting' ? 'the boot list has not been run' : `it is ${state}`);
+      if (isCertain && (entry !== null || (last !== null && last.status !== 0)))
+        return cannot('a script of the boot list runs, or failed');
+      return { ...now, state: 'operational', entry: null };
+    }
+    case 'stranded':
+      if (isCertain && state !== 'booting' && state !== 'stranded' && !isRestarted)
+        return cannot(`it is ${state}`);
+      return { ...now, state: 'stranded', entry: null };
+    case 'decommissioning':
+      if (isCertain && !isUp && state !== 'decommissioning') return cannot(`it is ${state}`);
+      if (state === 'decommissioning') return { ...now, kind: event.kind };
+      return { ...now, state: 'decommissioning', kind: event.kind, entry: null, last: null };
+    case 'decommissioned':
+      if (isCertain && state !== 'decommissioning' && state !== 'decommissioned')
+        return cannot(`it is ${state}`);
+      return { ...now, state: 'decommissioned', entry: null };
+  }
+}
+
+/** What may be started now; nothing after a script of the list that failed. */
+function nextEntry({ state, last }: LifecycleProgress, view: ProgressView): string | null {
+  if (state === 'operational' || state === 'stranded')
+    return last?.entry === view.command ? null : view.command;
+  if (state === 'decommissioned') return null;
+  const list = state === 'booting' ? 'boot' : 'decommission';
+  if (last !== null && last.status !== 0) return null;
+  const done =
+    last === null ? -1 : view[list].findIndex((name) => entryOf(list, name) === last.entry);
+  const next = view[list][done + 1];
+  return next === undefined ? null : entryOf(list, next);
+}
+
+function refuse(field: LifecycleRefusal['field'], refused: string): LifecycleRefusal {
+  return { refused, field };
+}
