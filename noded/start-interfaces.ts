@@ -132,6 +132,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         diskFacts: async () => ({
           instances: await listOwn(),
           totalBytes: await disks.totalBytes(),
+          ofNobody: await listNobodys(parts),
           halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
         }),
         probeAccelerator: () => accelerators.probe(),
@@ -141,6 +142,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         store: {
           description: storeDescription,
           ask: () => clusters.load(),
+          risks: async () => (await records.store.risks?.()) ?? [],
           problems: () => problems.list(),
           renewal: () => clusterKey.describe(),
         },
@@ -148,6 +150,16 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
   } satisfies ApiDependencies;
+}
+
+/** Disks whose instance the store does not know, while no machine without a record has them. */
+async function listNobodys({ records, host, guests }: InterfacesParts): Promise<readonly string[]> {
+  // In this order: an instance is recorded before its disks are made, and forgotten after them.
+  const folders = await host.disks.list();
+  const known = new Set((await records.instances.list()).map(({ uuid }) => uuid));
+  const unreadable = new Set(records.problems.list().map(({ id }) => id));
+  const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
+  return folders.filter((uuid) => !known.has(uuid) && !unreadable.has(uuid) && !running.has(uuid));
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {

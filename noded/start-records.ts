@@ -18,6 +18,12 @@ import { createNodeRegistry, type NodeRegistry } from './records/node-registry.t
 import { createOutcomes, type Outcomes } from './records/outcomes.ts';
 import { openStore, type CommonStore } from './records/open-store.ts';
 
+/** What was told may be lost by the store itself: it is said, and guests need the node all the same. */
+async function tellRisks(store: Store, logger: Logger): Promise<void> {
+  for (const { level, message, hint } of (await store.risks?.()) ?? [])
+    logger[level === 'error' ? 'error' : 'warn']('store.risk', { message, hint });
+}
+
 /** What the cluster knows, and this node's place in it. */
 export interface NodeRecords extends AsyncDisposable {
   readonly store: Store;
@@ -64,6 +70,7 @@ export async function startRecords(
   const problems = createRecordProblems(logger);
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
+  await tellRisks(store, logger);
   const nodes = createNodeRegistry(store, problems);
   const { peers, membership } = undo.use(
     await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger),

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
-import { chmod, mkdir, open, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -76,6 +77,8 @@ export interface InstanceDisks {
    * error when there is none.
    */
   removeSeed(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
+  /** UUIDs of the instances that have disks here. */
+  list(): Promise<readonly string[]>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
   activate(instance: InstanceRecord): Promise<readonly ActiveDisk[]>;
   /**
@@ -123,6 +126,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     totalBytes: async () => {
       const { blocks, bsize } = await statfs(disksDir);
       return blocks * bsize;
+    },
+    list: async () => {
+      const names = await readdir(disksDir);
+      return names.filter((name) => z.uuid().safeParse(name).success);
     },
     checkSpace: async () => {
       const free = await room.unclaimedBytes();

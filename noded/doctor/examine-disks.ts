@@ -2,11 +2,16 @@ import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { GIB } from '#shared/units/bytes.ts';
 
+/** The others are counted. */
+const MAX_NAMED = 10;
+
 export interface DiskFacts {
   /** Instances of this node. */
   readonly instances: readonly Pick<InstanceRecord, 'name' | 'disks'>[];
   /** Of the file system of their disks. */
   readonly totalBytes: number;
+  /** UUIDs that disks are named after, and that no record has. */
+  readonly ofNobody: readonly string[];
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
 }
@@ -15,6 +20,7 @@ export interface DiskFacts {
 export function examineDisks({
   instances,
   totalBytes,
+  ofNobody,
   halted,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
@@ -42,6 +48,18 @@ export function examineDisks({
         halted.length === 0
           ? null
           : 'make room on the file system of the disks: they go on by themselves',
+    },
+    {
+      check: 'disks-of-nobody',
+      level: ofNobody.length === 0 ? 'ok' : 'warning',
+      message:
+        ofNobody.length === 0
+          ? 'all disks belong to an instance'
+          : `disks without a record, untouched: ${ofNobody.slice(0, MAX_NAMED).join(', ')}${ofNobody.length > MAX_NAMED ? ` and ${ofNobody.length - MAX_NAMED} more` : ''}`,
+      hint:
+        ofNobody.length === 0
+          ? null
+          : 'the store has lost what it knew of them: restore it from a backup; or else move away or remove their folders',
     },
   ];
 }

@@ -11,6 +11,7 @@ import { run } from '#shared/process/run.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { RecordProblem } from '#shared/store/readable-records.ts';
+import type { StoreRisk } from '#shared/store/redis-risks.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
@@ -62,6 +63,7 @@ export interface DoctorDependencies {
   readonly store: {
     readonly description: string;
     readonly ask: () => Promise<unknown>;
+    readonly risks: () => Promise<readonly StoreRisk[]>;
     /** Records that were set aside. */
     readonly problems: () => readonly RecordProblem[];
     /** Who exchanges the cluster's key, and how far that is. */
@@ -87,6 +89,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     Promise.resolve(checkOrphans(dependencies.orphans())),
     Promise.resolve(checkMembership(dependencies.removedAtMs())),
     checkStore(dependencies.store),
+    checkRisks(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
     checkRenewal(dependencies.store),
   ]);
@@ -145,6 +148,17 @@ async function checkStore({
     const hint = isAppError(error) ? (error.hint ?? null) : null;
     return { check: 'store', level: 'error', message: messageOf(error), hint };
   }
+}
+
+/** Nothing where the store is away: that is a finding of its own. */
+async function checkRisks({ risks }: DoctorDependencies['store']): Promise<DoctorFinding> {
+  const check = 'store-risks';
+  const [worst, ...others] = (await risks().catch(() => [])).toSorted((a, b) =>
+    a.level.localeCompare(b.level),
+  );
+  if (worst === undefined) return ok(check, 'the store keeps what it was told');
+  const message = [worst, ...others].map((risk) => risk.message).join('; ');
+  return { check, level: worst.level, message: `the store: ${message}`, hint: worst.hint };
 }
 
 async function checkTun(): Promise<DoctorFinding> {

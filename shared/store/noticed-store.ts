@@ -16,6 +16,7 @@ export function createNoticedStore(store: Store, onAway: () => void): Store {
     list: (collection) => noticed(store.list(collection)),
     commit: (writes) => noticed(store.commit(writes)),
     ...(store.watch && { watch: store.watch.bind(store) }),
+    ...(store.risks && { risks: store.risks.bind(store) }),
     close: () => store.close(),
   };
 }

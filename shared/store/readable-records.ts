@@ -39,6 +39,7 @@ export function parseRecord<T>(
   { id, value, problem }: Pick<ListedRecord, 'id' | 'value' | 'problem'>,
 ): T {
   if (problem !== undefined) throw unreadable(collection, id, problem);
+  if (value === undefined) throw unreadable(collection, id, 'it is not there');
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

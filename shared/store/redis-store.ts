@@ -14,6 +14,7 @@ import {
 } from './encode.ts';
 import { StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
+import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
@@ -144,6 +145,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       } while (cursor !== '0');
       return [...found].sort();
     },
+    risks: () => answered(askRisks(redis, options.server.replicas !== undefined)),
     async commit(writes) {
       const encoded = encodeWrites(writes);
       const keys = [
@@ -192,6 +194,18 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     }
     return parseAnswer(answer, encoded, options);
   }
+}
+
+async function askRisks(redis: Redis, isReplicated: boolean): Promise<readonly StoreRisk[]> {
+  const info = await redis.info();
+  // A pair of name and value; nobody has to allow CONFIG.
+  const told = await redis.config('GET', 'appendfsync').catch(() => null);
+  const value = Array.isArray(told) ? (told as unknown[])[1] : null;
+  return findRedisRisks({
+    info,
+    appendFsync: typeof value === 'string' ? value : null,
+    isReplicated,
+  });
 }
 
 /** @throws what the server said */

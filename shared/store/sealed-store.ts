@@ -169,6 +169,7 @@ export function createSealedStore(
       await Promise.allSettled(underWay);
     },
     ...(store.watch && { watch: store.watch.bind(store) }),
+    ...(store.risks && { risks: store.risks.bind(store) }),
     close: async () => {
       await store.close();
       highWater?.close();

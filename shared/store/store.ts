@@ -1,3 +1,5 @@
+import type { StoreRisk } from './redis-risks.ts';
+
 /** A record as it is kept: JSON text with the revision under which it was written. */
 export interface StoredRecord {
   readonly id: string;
@@ -47,6 +49,11 @@ export interface Store {
    * @returns ends it
    */
   watch?(collection: string, onChange: () => void): () => void;
+  /**
+   * What in its settings or its state may lose records. Only engines with a server have it.
+   * @throws AppError STORE_UNAVAILABLE
+   */
+  risks?(): Promise<readonly StoreRisk[]>;
   /** Those that have records. Only engines that several nodes share have it. */
   collections?(): Promise<readonly string[]>;
   close(): Promise<void>;

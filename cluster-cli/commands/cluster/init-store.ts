@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import type { ClusterRecord } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -13,6 +14,7 @@ import {
   writeStoreChoice,
 } from '#shared/store/store-choice.ts';
 import { describeStoreUrl } from '#shared/store/store-url.ts';
+import type { Store } from '#shared/store/store.ts';
 import type { Context } from '../../terminal/context.ts';
 
 /**
@@ -54,20 +56,8 @@ export async function initStore(
   );
   await using closing = new AsyncDisposableStack();
   closing.defer(() => store.close());
-  if (cluster === undefined && given !== undefined) {
-    throw new AppError('CONFLICT', `there is no cluster in ${describeStoreUrl(url)} to join`, {
-      hint: 'correct --store; a new cluster is made without --cluster-key',
-    });
-  }
-  if (cluster !== undefined && name !== undefined && name !== cluster.name) {
-    throw new AppError(
-      'CONFLICT',
-      `${describeStoreUrl(url)} has cluster ${cluster.name}, not ${name}`,
-      {
-        hint: 'leave out the name to join it, or use another database for another cluster',
-      },
-    );
-  }
+  refuseOther(cluster, { name, url, isJoining: given !== undefined });
+  if (cluster === undefined) await refuseForgetful(store, url);
   await keepKey(paths, key, cluster?.uuid);
   const { name: clusterName, uuid } =
     cluster ?? (await ensureCluster(store, context.clock.now(), name));
@@ -81,6 +71,27 @@ export async function initStore(
   );
 }
 
+/** What was asked for has to be what is there. */
+function refuseOther(
+  cluster: ClusterRecord | undefined,
+  { name, url, isJoining }: { name: string | undefined; url: string; isJoining: boolean },
+): void {
+  if (cluster === undefined && isJoining) {
+    throw new AppError('CONFLICT', `there is no cluster in ${describeStoreUrl(url)} to join`, {
+      hint: 'correct --store; a new cluster is made without --cluster-key',
+    });
+  }
+  if (cluster !== undefined && name !== undefined && name !== cluster.name) {
+    throw new AppError(
+      'CONFLICT',
+      `${describeStoreUrl(url)} has cluster ${cluster.name}, not ${name}`,
+      {
+        hint: 'leave out the name to join it, or use another database for another cluster',
+      },
+    );
+  }
+}
+
 function needsKey(url: string, cause: unknown): AppError {
   return new AppError(
     'STORE_KEY',
@@ -89,6 +100,17 @@ function needsKey(url: string, cause: unknown): AppError {
       hint: 'copy var/lib/gnt/cluster.key from one of its nodes, and give it with --cluster-key FILE',
       cause,
     },
+  );
+}
+
+/** A new cluster is not trusted to a store that throws records away when it is full. */
+async function refuseForgetful(store: Store, url: string): Promise<void> {
+  const [risk] = ((await store.risks?.()) ?? []).filter(({ level }) => level === 'error');
+  if (risk === undefined) return;
+  throw new AppError(
+    'HOST_PREREQUISITE',
+    `${describeStoreUrl(url)} is no place for a cluster: ${risk.message}`,
+    { hint: risk.hint },
   );
 }
 

@@ -14,12 +14,27 @@ const levels = (facts: Parameters<typeof examineDisks>[0]) =>
 
 test('disks that may grow beyond their file system are told', () => {
   const instances = [instance(60, 20), instance(20)];
-  assert.deepEqual(levels({ instances, totalBytes: 100 * GIB, halted: [] }), ['ok', 'ok']);
-  assert.deepEqual(levels({ instances, totalBytes: 99 * GIB, halted: [] }), ['warning', 'ok']);
+  assert.deepEqual(levels({ instances, totalBytes: 100 * GIB, halted: [], ofNobody: [] }), [
+    'ok',
+    'ok',
+    'ok',
+  ]);
+  assert.deepEqual(levels({ instances, totalBytes: 99 * GIB, halted: [], ofNobody: [] }), [
+    'warning',
+    'ok',
+    'ok',
+  ]);
 });
 
 test('guests that stand still are named', () => {
-  const facts = { instances: [], totalBytes: GIB, halted: ['a.example.com'] };
-  assert.deepEqual(levels(facts), ['ok', 'warning']);
+  const facts = { instances: [], totalBytes: GIB, halted: ['a.example.com'], ofNobody: [] };
+  assert.deepEqual(levels(facts), ['ok', 'warning', 'ok']);
   assert.match(examineDisks(facts)[1]?.message ?? '', /a\.example\.com/);
+});
+
+test('disks whose record is gone are named, many of them as a count', () => {
+  const ofNobody = Array.from({ length: 12 }, (_, index) => `uuid${index}`);
+  const [, , finding] = examineDisks({ instances: [], totalBytes: GIB, halted: [], ofNobody });
+  assert.equal(finding?.level, 'warning');
+  assert.match(finding?.message ?? '', /uuid0, .*uuid9 and 2 more$/);
 });

@@ -20,12 +20,13 @@ export interface RedisServer {
 
 /** A real redis-server on a unix socket of its own. */
 export async function startRedis(
-  options: { readonly appendOnly?: boolean } = {},
+  options: { readonly appendOnly?: boolean; readonly more?: readonly string[] } = {},
 ): Promise<RedisServer> {
   const directory = await mkdtemp(join(tmpdir(), 'gnt-redis-'));
   const socket = join(directory, 'redis.sock');
   const args = ['--port', '0', '--unixsocket', socket, '--dir', directory, '--save', ''];
   if (options.appendOnly) args.push('--appendonly', 'yes', '--appendfsync', 'always');
+  args.push(...(options.more ?? []));
   let child = await launch(args);
   return {
     socket,

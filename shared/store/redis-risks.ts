@@ -1,0 +1,94 @@
+/** What a store's own settings, or its state, may cost. */
+export interface StoreRisk {
+  /** `error`: what was told may be gone, or nothing can be written. */
+  readonly level: 'error' | 'warning';
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** What INFO says, and `appendfsync` where the server tells it. */
+export interface RedisFacts {
+  readonly info: string;
+  /** Null where CONFIG is forbidden, as hosted servers do. */
+  readonly appendFsync: string | null;
+  /** A replica has what is told, so that this server's own disk is not all there is. */
+  readonly isReplicated: boolean;
+}
+
+/** Pure. What is not said is not judged: fields differ from release to release. */
+export function findRedisRisks({
+  info,
+  appendFsync,
+  isReplicated,
+}: RedisFacts): readonly StoreRisk[] {
+  const facts = new Map(
+    info.split(/\r?\n/).flatMap((line): [string, string][] => {
+      const at = line.indexOf(':');
+      return at > 0 ? [[line.slice(0, at), line.slice(at + 1)]] : [];
+    }),
+  );
+  return [
+    ...findEviction(facts),
+    ...findFailedWrites(facts),
+    ...findDelay(facts, appendFsync, isReplicated),
+  ];
+}
+
+/**
+ * Records have no time to live, so that volatile-* takes none of them. A whole collection is one
+ * key.
+ */
+function findEviction(facts: ReadonlyMap<string, string>): readonly StoreRisk[] {
+  const policy = facts.get('maxmemory_policy') ?? '';
+  const limit = Number(facts.get('maxmemory') ?? 0);
+  const evicted = Number(facts.get('evicted_keys') ?? 0);
+  const hint = 'give it maxmemory-policy noeviction in redis.conf and by CONFIG SET';
+  if (!policy.startsWith('allkeys')) return [];
+  if (evicted > 0) {
+    return [
+      {
+        level: 'error',
+        message: `it has evicted ${evicted} keys since it was started (maxmemory-policy ${policy}): records may be gone`,
+        hint: `${hint}, and restore its data from a backup`,
+      },
+    ];
+  }
+  if (limit === 0) return [];
+  return [
+    {
+      level: 'error',
+      message: `it throws records away when it holds more than ${limit} bytes (maxmemory-policy ${policy})`,
+      hint,
+    },
+  ];
+}
+
+function findFailedWrites(facts: ReadonlyMap<string, string>): readonly StoreRisk[] {
+  const failed = ['aof_last_write_status', 'aof_last_bgrewrite_status', 'rdb_last_bgsave_status']
+    .filter((name) => facts.get(name) === 'err'); // prettier-ignore
+  if (failed.length === 0) return [];
+  return [
+    {
+      level: 'error',
+      message: `it cannot write to its own disk (${failed.join(', ')})`,
+      hint: 'make room on the file system of its data; it takes writes again by itself',
+    },
+  ];
+}
+
+function findDelay(
+  facts: ReadonlyMap<string, string>,
+  appendFsync: string | null,
+  isReplicated: boolean,
+): readonly StoreRisk[] {
+  if (isReplicated) return [];
+  const message =
+    facts.get('aof_enabled') === '0'
+      ? 'a crash takes what it was told since its last snapshot (appendonly no)'
+      : appendFsync !== null && appendFsync !== 'always'
+        ? `a power cut may take what it was told in the last second or more (appendfsync ${appendFsync})`
+        : null;
+  if (message === null) return [];
+  const hint = 'give it appendonly yes and appendfsync always, or a replica and ?replicas=1';
+  return [{ level: 'warning', message, hint }];
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findRedisRisks, type RedisFacts } from '#shared/store/redis-risks.ts';
+
+const told = (lines: readonly string[], more: Partial<RedisFacts> = {}): readonly string[] =>
+  findRedisRisks({
+    info: ['# Memory', ...lines, ''].join('\r\n'),
+    appendFsync: 'always',
+    isReplicated: false,
+    ...more,
+  }).map(({ level, message }) => `${level}: ${message}`);
+
+const SAFE = ['maxmemory:0', 'maxmemory_policy:noeviction', 'aof_enabled:1', 'evicted_keys:0'];
+
+test('a Redis that keeps what it was told is no risk', () => {
+  assert.deepEqual(told(SAFE), []);
+  assert.deepEqual(told(['maxmemory:9', 'maxmemory_policy:volatile-lru', 'evicted_keys:7']), []);
+  assert.deepEqual(told(['maxmemory:0', 'maxmemory_policy:allkeys-lru', 'evicted_keys:0']), []);
+  assert.deepEqual(told([]), []);
+});
+
+test('one that evicts, or has evicted, is named with its policy', () => {
+  const evicting = ['maxmemory:1048576', 'maxmemory_policy:allkeys-lfu'];
+  assert.match(told([...evicting, 'evicted_keys:0']).join(), /^error: .*more than 1048576.*lfu/);
+  assert.match(told([...evicting, 'evicted_keys:3']).join(), /^error: it has evicted 3 keys/);
+});
+
+test('one whose disk is full says which writes failed', () => {
+  const failed = [...SAFE, 'aof_last_write_status:err', 'rdb_last_bgsave_status:ok'];
+  assert.match(told(failed).join(), /^error: .*own disk \(aof_last_write_status\)$/);
+});
+
+test('what a crash takes is said, but of one with a replica that has to have it', () => {
+  assert.match(told(SAFE, { appendFsync: 'everysec' }).join(), /^warning: .*everysec/);
+  assert.match(told(['aof_enabled:0'], { appendFsync: null }).join(), /^warning: .*snapshot/);
+  assert.deepEqual(told(['aof_enabled:0'], { isReplicated: true }), []);
+  assert.deepEqual(told(SAFE, { appendFsync: null }), []);
+});
