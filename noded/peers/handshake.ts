@@ -22,30 +22,22 @@ export type Greeting = z.infer<typeof greeting>;
 const MAX_SEALED_BYTES = 2048;
 const { nonceLength } = nacl.box;
 
-/**
- * @param theirKey the receiver's static public key
- * @param ownSecret the sender's static secret key
- */
-export function sealGreeting(
-  message: Greeting,
-  theirKey: Uint8Array,
-  ownSecret: Uint8Array,
-): Buffer {
+/** @param shared what the two nodes' own keys give together (`nacl.box.before`) */
+export function sealGreeting(message: Greeting, shared: Uint8Array): Buffer {
   const nonce = nacl.randomBytes(nonceLength);
   const plain = Buffer.from(JSON.stringify(message));
-  return Buffer.concat([nonce, nacl.box(plain, nonce, theirKey, ownSecret)]);
+  return Buffer.concat([nonce, nacl.box.after(plain, nonce, shared)]);
 }
 
 /** @returns undefined for what the sender did not seal for us in this very place */
 export function openGreeting(
   sealed: Buffer,
   expected: Pick<Greeting, 'kind' | 'stream' | 'from' | 'to'>,
-  theirKey: Uint8Array,
-  ownSecret: Uint8Array,
+  shared: Uint8Array,
 ): Greeting | undefined {
   if (sealed.length <= nonceLength || sealed.length > MAX_SEALED_BYTES) return undefined;
   const nonce = sealed.subarray(0, nonceLength);
-  const plain = nacl.box.open(sealed.subarray(nonceLength), nonce, theirKey, ownSecret);
+  const plain = nacl.box.open.after(sealed.subarray(nonceLength), nonce, shared);
   if (plain === null) return undefined;
   const parsed = greeting.safeParse(parseJson(Buffer.from(plain).toString()));
   if (!parsed.success) return undefined;

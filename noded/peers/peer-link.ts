@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import PQueue from 'p-queue';
 import nacl from 'tweetnacl';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -10,10 +11,13 @@ import type { Side } from './frame.ts';
 import { decodeKey, openGreeting, sealGreeting } from './handshake.ts';
 import { Mailbox } from './mailbox.ts';
 import { PeerStream } from './peer-stream.ts';
+import { MAX_STREAMS, WindowPool } from './receive-window.ts';
 
-/** Streams at a time, and how many of them may be on their way to be one. */
-const MAX_STREAMS = 256;
+/** Hellos that are being answered; others wait, as many as there may be streams. */
 const MAX_GREETINGS = 32;
+/** Hellos of this node that wait for their answers; others are sent when one came. */
+const MAX_OPENINGS = 16;
+const MAX_SHARED_KEYS = 4096;
 const ANSWER_TIMEOUT_MS = 3000;
 /**
  * A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old
@@ -23,8 +27,11 @@ const CONFIRM_TIMEOUT_MS = 5000;
 const SILENCE_MS = 5000;
 const MAX_SILENCE_MS = 20_000;
 
-/** A message: its kind, the id of its stream, and what the kind says. */
-const HELLO = 1;
+/**
+ * A message: its kind, the id of its stream, and what the kind says. Kind 1 was the hello of a
+ * release whose streams began with another window: it is not answered.
+ */
+const HELLO = 4;
 const WELCOME = 2;
 const FRAME = 3;
 const ID_BYTES = 16;
@@ -74,7 +81,11 @@ class MailboxLink implements PeerLink {
   readonly #opened = new Map<string, PeerStream>();
   readonly #accepted = new Map<string, Accepted>();
   readonly #timer: NodeJS.Timeout;
-  #greetings = 0;
+  readonly #pool = new WindowPool();
+  /** What this node's key and another one's give together, by the other one's. */
+  readonly #shared = new Map<string, Uint8Array>();
+  readonly #opening = new PQueue({ concurrency: MAX_OPENINGS });
+  readonly #greetings = new PQueue({ concurrency: MAX_GREETINGS });
   #mailbox: Mailbox | undefined;
   onStream: (stream: PeerStream) => void = (stream) => stream.destroy();
 
@@ -105,23 +116,29 @@ class MailboxLink implements PeerLink {
   }
 
   async open(node: string): Promise<PeerStream> {
-    const theirKey = decodeKey((await this.#options.nodes.publicKeyOf(node)) ?? '');
-    if (theirKey === undefined) {
+    const shared = this.#sharedWith((await this.#options.nodes.publicKeyOf(node)) ?? '');
+    if (shared === undefined) {
       throw new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {
         hint: 'gnt-node list shows the nodes',
       });
     }
-    if (this.#opened.size + this.#openings.size >= MAX_STREAMS) {
+    const underWay = this.#opening.size + this.#opening.pending;
+    if (this.#opened.size + underWay >= MAX_STREAMS) {
       throw new AppError('CONFLICT', 'too many connections to other nodes are open', {
         hint: 'wait until some have ended',
       });
     }
+    // The clock of an answer runs from its hello on, whatever else is asked for at the same time.
+    return this.#opening.add(() => this.#openWith(node, shared));
+  }
+
+  async #openWith(node: string, shared: Uint8Array): Promise<PeerStream> {
     const id = randomBytes(ID_BYTES).toString('hex');
     const welcome = Promise.withResolvers<PeerStream>();
     welcome.promise.catch(() => undefined); // may come while the hello is being sent
     const timer = setTimeout(() => welcome.reject(unreachable(node)), ANSWER_TIMEOUT_MS);
     try {
-      const taken = await this.#sendHello(node, id, theirKey, welcome.resolve);
+      const taken = await this.#sendHello(node, id, shared, welcome.resolve);
       if (taken === 0) throw unreachable(node);
       return await welcome.promise;
     } finally {
@@ -133,15 +150,15 @@ class MailboxLink implements PeerLink {
   #sendHello(
     node: string,
     id: string,
-    theirKey: Uint8Array,
+    shared: Uint8Array,
     resolve: (stream: PeerStream) => void,
   ): Promise<number> {
-    const { nodeName, key } = this.#options;
+    const { nodeName } = this.#options;
     const own = nacl.box.keyPair();
     const answers = encodeKey(own.publicKey);
     const welcomed = (sealed: Buffer): void => {
       const expected = { kind: 'welcome', stream: id, from: node, to: nodeName } as const;
-      const answer = openGreeting(sealed, expected, theirKey, key.secretKey);
+      const answer = openGreeting(sealed, expected, shared);
       const theirs = answer?.answers === answers ? decodeKey(answer.key) : undefined;
       if (theirs === undefined) return;
       this.#openings.delete(id);
@@ -154,8 +171,7 @@ class MailboxLink implements PeerLink {
     this.#openings.set(id, { welcomed });
     const hello = sealGreeting(
       { kind: 'hello', stream: id, from: nodeName, to: node, key: answers, answers: null },
-      theirKey,
-      key.secretKey,
+      shared,
     );
     const name = Buffer.from(nodeName);
     return this.#send(node, HELLO, id, Buffer.concat([Buffer.from([name.length]), name, hello]));
@@ -165,7 +181,7 @@ class MailboxLink implements PeerLink {
     if (bytes.length <= 1 + ID_BYTES || bytes.length > MAX_MESSAGE_BYTES) return;
     const id = bytes.subarray(1, 1 + ID_BYTES).toString('hex');
     const rest = bytes.subarray(1 + ID_BYTES);
-    if (bytes[0] === HELLO) void this.#welcome(id, rest);
+    if (bytes[0] === HELLO) this.#takeHello(id, rest);
     else if (bytes[0] === WELCOME) this.#openings.get(id)?.welcomed(rest);
     else if (bytes[0] === FRAME) this.#receiveFrame(id, rest);
   }
@@ -178,20 +194,25 @@ class MailboxLink implements PeerLink {
     this.onStream(accepted.stream);
   }
 
-  /** Answers a hello, if a node of the cluster sealed it. */
-  async #welcome(id: string, bytes: Buffer): Promise<void> {
-    const { nodeName, key, nodes, logger } = this.#options;
+  /** Each costs a question to the store and some arithmetic: a burst of them waits its turn. */
+  #takeHello(id: string, bytes: Buffer): void {
     const nameEnd = 1 + (bytes[0] ?? 0);
     const from = bytes.subarray(1, nameEnd).toString();
-    const isFull = this.#greetings >= MAX_GREETINGS || this.#accepted.size >= MAX_STREAMS;
+    const underWay = this.#greetings.size + this.#greetings.pending;
+    const isFull = underWay + this.#accepted.size >= MAX_STREAMS;
     // One of our own that reached us is for a twin of this node.
     if (isFull || !instanceName.safeParse(from).success || this.#openings.has(id)) return;
-    this.#greetings += 1;
+    void this.#greetings.add(() => this.#welcome(from, id, bytes.subarray(nameEnd)));
+  }
+
+  /** Answers a hello, if a node of the cluster sealed it. */
+  async #welcome(from: string, id: string, sealed: Buffer): Promise<void> {
+    const { nodeName, nodes, logger } = this.#options;
     try {
-      const theirKey = decodeKey((await nodes.publicKeyOf(from)) ?? '');
-      if (theirKey === undefined) return;
+      const shared = this.#sharedWith((await nodes.publicKeyOf(from)) ?? '');
+      if (shared === undefined) return;
       const expected = { kind: 'hello', stream: id, from, to: nodeName } as const;
-      const hello = openGreeting(bytes.subarray(nameEnd), expected, theirKey, key.secretKey);
+      const hello = openGreeting(sealed, expected, shared);
       const theirs = hello && decodeKey(hello.key);
       if (hello === undefined || theirs === undefined || this.#accepted.has(id)) return;
       const own = nacl.box.keyPair();
@@ -200,12 +221,23 @@ class MailboxLink implements PeerLink {
         ...({ kind: 'welcome', stream: id, from: nodeName, to: from } as const),
         ...{ key: encodeKey(own.publicKey), answers: hello.key },
       };
-      await this.#send(from, WELCOME, id, sealGreeting(answer, theirKey, key.secretKey));
+      await this.#send(from, WELCOME, id, sealGreeting(answer, shared));
     } catch (error) {
       logger.debug('peers.not-welcomed', { node: from, err: error });
-    } finally {
-      this.#greetings -= 1;
     }
+  }
+
+  /** Kept, since it is the dearest part of a greeting. @returns undefined for what is no key */
+  #sharedWith(publicKey: string): Uint8Array | undefined {
+    const known = this.#shared.get(publicKey);
+    if (known !== undefined) return known;
+    const theirKey = decodeKey(publicKey);
+    if (theirKey === undefined) return undefined;
+    const shared = nacl.box.before(theirKey, this.#options.key.secretKey);
+    // Of nodes that came and went.
+    if (this.#shared.size >= MAX_SHARED_KEYS) this.#shared.clear();
+    this.#shared.set(publicKey, shared);
+    return shared;
   }
 
   #accept(from: string, id: string, key: Uint8Array): void {
@@ -228,7 +260,7 @@ class MailboxLink implements PeerLink {
     const send = async (frame: Buffer): Promise<void> => {
       if ((await this.#send(node, FRAME, id, frame)) === 0) throw unreachable(node);
     };
-    const stream = new PeerStream({ key, side, send, onClosed });
+    const stream = new PeerStream({ key, side, pool: this.#pool, send, onClosed });
     // Who uses it hears of it too; before that, and after, nobody needs to.
     stream.on('error', () => undefined);
     return stream;
@@ -263,6 +295,7 @@ class MailboxLink implements PeerLink {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
+    this.#greetings.clear();
     for (const stream of this.#streams()) stream.destroy();
     await this.#mailbox?.[Symbol.asyncDispose]();
   }
@@ -271,6 +304,6 @@ class MailboxLink implements PeerLink {
 function unreachable(node: string): AppError {
   return new AppError('NODE_UNREACHABLE', `node '${node}' does not answer`, {
     details: { node },
-    hint: `is gnt-noded running there, and does it reach the store?`,
+    hint: `is gnt-noded running there, of the same release, and does it reach the store?`,
   });
 }

@@ -1,17 +1,21 @@
 import { Duplex } from 'node:stream';
 import { FrameOpener, FrameSealer, FrameType, MAX_FRAME_BODY_BYTES, type Side } from './frame.ts';
+import {
+  FIRST_WINDOW_BYTES,
+  FRAME_COST_BYTES,
+  MAX_WINDOW_BYTES,
+  ReceiveWindow,
+  type WindowPool,
+} from './receive-window.ts';
 
-/**
- * Bytes on their way in one direction that the reader has not taken yet; Redis holds no more than
- * that of a stream either.
- */
-const WINDOW_BYTES = 256 * 1024;
 const CREDIT_BYTES = 4;
 
 export interface PeerStreamOptions {
   /** Shared by the two ends of this stream only. */
   readonly key: Uint8Array;
   readonly side: Side;
+  /** What this node has for all of its streams together. */
+  readonly pool: WindowPool;
   /** Hands a frame to the other node, in the order of the calls; rejects when nobody got it. */
   readonly send: (frame: Buffer) => Promise<void>;
   readonly onClosed: () => void;
@@ -28,9 +32,8 @@ export class PeerStream extends Duplex {
   readonly #sealer: FrameSealer;
   readonly #opener: FrameOpener;
   readonly #received: Buffer[] = [];
-  #receivedBytes = 0;
-  #takenBytes = 0;
-  #credit = WINDOW_BYTES;
+  readonly #window: ReceiveWindow;
+  #credit = FIRST_WINDOW_BYTES;
   #writing: { bytes: Buffer; done: (error?: Error) => void } | null = null;
   #wantsMore = false;
   #hasEnd = false;
@@ -44,6 +47,7 @@ export class PeerStream extends Duplex {
     this.#options = options;
     this.#sealer = new FrameSealer(options.key, options.side);
     this.#opener = new FrameOpener(options.key, options.side === 0 ? 1 : 0);
+    this.#window = new ReceiveWindow(options.pool);
   }
 
   /** @returns whether the other end sealed it */
@@ -66,8 +70,7 @@ export class PeerStream extends Duplex {
   #take(type: number, body: Buffer): void {
     switch (type) {
       case FrameType.data:
-        this.#receivedBytes += body.length;
-        if (this.#hasEnd || this.#receivedBytes > WINDOW_BYTES) {
+        if (!this.#window.receive(body.length) || this.#hasEnd) {
           this.destroy(resetError('the other node sends more than it may'));
           return;
         }
@@ -80,7 +83,7 @@ export class PeerStream extends Duplex {
         return;
       case FrameType.credit:
         if (body.length !== CREDIT_BYTES) return;
-        this.#credit = Math.min(this.#credit + body.readUInt32BE(), WINDOW_BYTES);
+        this.#credit = Math.min(this.#credit + body.readUInt32BE(), MAX_WINDOW_BYTES);
         this.#flush();
         return;
       case FrameType.close:
@@ -102,14 +105,13 @@ export class PeerStream extends Duplex {
     while (this.#wantsMore) {
       const bytes = this.#received.shift();
       if (bytes === undefined) break;
-      this.#receivedBytes -= bytes.length;
-      this.#takenBytes += bytes.length;
+      this.#window.take(bytes.length);
       this.#wantsMore = this.push(bytes);
     }
-    if (this.#takenBytes >= WINDOW_BYTES / 2) {
+    const granted = this.#window.grant();
+    if (granted > 0) {
       const body = Buffer.alloc(CREDIT_BYTES);
-      body.writeUInt32BE(this.#takenBytes);
-      this.#takenBytes = 0;
+      body.writeUInt32BE(granted);
       void this.#send(FrameType.credit, body);
     }
     if (this.#hasEnd && this.#wantsMore && this.#received.length === 0) {
@@ -127,9 +129,10 @@ export class PeerStream extends Duplex {
     const writing = this.#writing;
     if (writing === null) return;
     let sent = Promise.resolve();
-    while (writing.bytes.length > 0 && this.#credit > 0 && !this.#isPeerGone) {
-      const bytes = writing.bytes.subarray(0, Math.min(MAX_FRAME_BODY_BYTES, this.#credit));
-      this.#credit -= bytes.length;
+    while (writing.bytes.length > 0 && this.#credit > FRAME_COST_BYTES && !this.#isPeerGone) {
+      const room = Math.min(MAX_FRAME_BODY_BYTES, this.#credit - FRAME_COST_BYTES);
+      const bytes = writing.bytes.subarray(0, room);
+      this.#credit -= bytes.length + FRAME_COST_BYTES;
       writing.bytes = writing.bytes.subarray(bytes.length);
       sent = this.#send(FrameType.data, bytes);
     }
@@ -145,6 +148,7 @@ export class PeerStream extends Duplex {
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     if (!this.#isPeerGone) void this.#send(FrameType.close);
+    this.#window.close();
     this.#options.onClosed();
     done(error);
   }
