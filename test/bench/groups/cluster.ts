@@ -1,0 +1,214 @@
+import { request } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
+import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
+import {
+  addRecords,
+  nameOfBench,
+  newBenchInstance,
+  openClusterRecords,
+} from '../support/cluster-records.ts';
+import { median, percentile, residentBytes, type Report } from '../support/measurement.ts';
+import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
+
+const ONE = 'node1.example.com';
+const TWO = 'node2.example.com';
+/** Instances of the two real nodes together. */
+const LISTED = 20_000;
+/** What the channel's addresses allow in one cluster is not much more; of a node that is simulated. */
+const MOST = 60_000;
+const FEW = 100;
+const ROUNDS = 5;
+const REQUESTS_AT_ONCE = 64;
+const ANSWER_TIMEOUT_MS = 60_000;
+
+/**
+ * Two real nodes with one real Redis between them, and the records of a third that only its records
+ * tell of. What is asked for is what the commands ask for.
+ */
+export async function measure(report: Report): Promise<void> {
+  const redis = await startRedis();
+  const labs = await Promise.all([createLab('gnt-bench1'), createLab('gnt-bench2')]);
+  try {
+    await measureCluster(redis, labs, report);
+  } finally {
+    await Promise.all(labs.map((lab) => lab.dispose()));
+    await redis.stop();
+  }
+}
+
+async function measureCluster(
+  redis: RedisServer,
+  [one, two]: readonly [Lab, Lab],
+  report: Report,
+): Promise<void> {
+  const url = `unix:${redis.socket}`;
+  await must(one, 'init', '--store', url, 'bench.example.com');
+  const { clusterKeyFile } = one.paths;
+  await must(two, 'init', '--store', url, '--cluster-key', clusterKeyFile);
+  const { store, instances } = await openClusterRecords(url, clusterKeyFile);
+  const time = (name: string, value: number): void =>
+    report({ name, value, unit: 'ms', compared_with: null });
+  try {
+    await addRecords(store, [ONE, TWO], { from: 0, to: FEW });
+    time(`create in the store, of ${FEW}, p50`, await timeCreate(instances));
+    await startBoth(one, two);
+    const before = await residentBytes(one.node().pid ?? 0);
+    await Promise.all([one.stopNode(), two.stopNode()]);
+    await addRecords(store, [ONE, TWO], { from: FEW, to: LISTED });
+    const begunAt = performance.now();
+    await startBoth(one, two);
+    time(`start of both nodes, ${LISTED} instances`, performance.now() - begunAt);
+    const after = await residentBytes(one.node().pid ?? 0);
+    const each = (after - before) / LISTED / 1024;
+    report({
+      name: 'memory of a node, each instance',
+      value: each,
+      unit: 'KiB',
+      compared_with: null,
+    });
+    time(`create in the store, of ${LISTED}, p50`, await timeCreate(instances));
+    await measureLists(one, report);
+    await measureAsked(one, report);
+    await measureAtOnce(one, report);
+    await addRecords(store, ['node3.example.com'], { from: LISTED, to: MOST });
+    time(`create in the store, of ${MOST}, p50`, await timeCreate(instances));
+  } finally {
+    await store.close();
+  }
+}
+
+async function startBoth(one: Lab, two: Lab): Promise<void> {
+  await Promise.all([one.startNode('--node', ONE), two.startNode('--node', TWO)]);
+}
+
+async function must(lab: Lab, ...args: readonly string[]): Promise<void> {
+  const { status, stderr } = await lab.run('gnt-cluster', args);
+  if (status !== 0) throw new Error(stderr);
+}
+
+let created = 0;
+
+/** The median of a few, which are removed again. */
+async function timeCreate(instances: InstanceRepository): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const fresh = newBenchInstance(`created${(created += 1)}.example.com`, ONE);
+    const begunAt = performance.now();
+    const { uuid } = await instances.create(fresh, {
+      drawnMacs: new Set(fresh.nics.map(({ mac }) => mac)),
+    });
+    times.push(performance.now() - begunAt);
+    await instances.remove(uuid);
+  }
+  return median(times);
+}
+
+interface Timed {
+  readonly status: number;
+  readonly firstByteMs: number;
+  readonly totalMs: number;
+  readonly body: string;
+}
+
+function askTimed(lab: Lab, path: string, body?: object): Promise<Timed> {
+  const begunAt = performance.now();
+  return new Promise((resolve, reject) => {
+    const asking = request(
+      {
+        ...{ socketPath: lab.paths.nodedSocket, path, method: body ? 'POST' : 'GET', agent: false },
+        headers: { host: 'node', 'content-type': 'application/json' },
+        timeout: ANSWER_TIMEOUT_MS,
+      },
+      (answer) => {
+        let firstByteMs: number | undefined;
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => {
+          firstByteMs ??= performance.now() - begunAt;
+          chunks.push(chunk);
+        });
+        answer.on('end', () => {
+          const totalMs = performance.now() - begunAt;
+          const status = answer.statusCode ?? 0;
+          const text = Buffer.concat(chunks).toString();
+          resolve({ status, firstByteMs: firstByteMs ?? totalMs, totalMs, body: text });
+        });
+        answer.on('error', reject);
+      },
+    );
+    asking.on('timeout', () => asking.destroy(new Error(`${path} is not answered`)));
+    asking.on('error', reject);
+    asking.end(body && JSON.stringify(body));
+  });
+}
+
+const LISTS = { 'all that is known': '/v1/instances' };
+
+async function measureLists(lab: Lab, report: Report): Promise<void> {
+  for (const [what, path] of Object.entries(LISTS)) {
+    const lists: Timed[] = [];
+    const waits: number[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const listing = askTimed(lab, path);
+      waits.push(...(await longestWaits(lab, listing)));
+      lists.push(await listing);
+    }
+    const [last] = lists.slice(-1);
+    const silent = last?.body.match(/ERROR_nodedown/g)?.length ?? 0;
+    const add = (name: string, value: number, unit: string): void =>
+      report({ name: `list, ${what}: ${name}`, value, unit, compared_with: null });
+    add('first byte', median(lists.map(({ firstByteMs }) => firstByteMs)), 'ms');
+    add('whole', median(lists.map(({ totalMs }) => totalMs)), 'ms');
+    add('size', (last?.body.length ?? 0) / 2 ** 20, 'MiB');
+    add('longest wait of others', Math.max(...waits), 'ms');
+    add('instances of a healthy node told as down', silent / 2, 'of all');
+  }
+}
+
+/** What others wait for an answer that costs nothing, for as long as something goes on. */
+async function longestWaits(lab: Lab, work: Promise<unknown>): Promise<readonly number[]> {
+  const waits: number[] = [0];
+  let isOver = false;
+  const over = work.finally(() => (isOver = true)).catch(() => undefined);
+  while (!isOver) waits.push((await askTimed(lab, '/v1/nothing')).totalMs);
+  await over;
+  return waits;
+}
+
+/** While lists run one after the other. */
+async function measureAsked(lab: Lab, report: Report): Promise<void> {
+  const own = nameOfBench(0);
+  const asked: readonly (readonly [string, string, object?])[] = [
+    ['info of one instance', `/v1/instances/${own}`],
+    ['startup of one instance, checked', '/v1/jobs?dry-run=1', { opcode: 'INSTANCE_STARTUP', name: own }],
+    ['/metrics', '/metrics'],
+    ['/v1/cluster', '/v1/cluster'],
+  ]; // prettier-ignore
+  for (const [what, path, body] of asked) {
+    const times: number[] = [];
+    let isOver = false;
+    const listing = (async () => {
+      while (!isOver) await askTimed(lab, Object.values(LISTS)[0] ?? '');
+    })();
+    for (let round = 0; round < ROUNDS * 2; round += 1)
+      times.push((await askTimed(lab, path, body)).totalMs);
+    isOver = true;
+    await listing;
+    const value = percentile(times, 0.5);
+    report({ name: `${what}, beside lists, p50`, value, unit: 'ms', compared_with: null });
+  }
+}
+
+/** Requests that another node has to answer. */
+async function measureAtOnce(lab: Lab, report: Report): Promise<void> {
+  const answers = await Promise.all(
+    Array.from({ length: REQUESTS_AT_ONCE }, (_, index) =>
+      askTimed(lab, `/v1/instances/${nameOfBench(2 * index + 1)}/disks`),
+    ),
+  );
+  const failed = answers.filter(({ body }) => body.includes('NODE_UNREACHABLE')).length;
+  const name = `${REQUESTS_AT_ONCE} requests at once to one node: failed`;
+  report({ name, value: failed, unit: '', compared_with: null });
+  const value = Math.max(...answers.map(({ totalMs }) => totalMs));
+  report({ name: 'the longest of them', value, unit: 'ms', compared_with: null });
+}
