@@ -48,6 +48,8 @@ const WITHHELD = new Set([
 ]);
 /** Of these even a key may be a secret that was given without its name. */
 const KEYS_WITHHELD = new Set(['osParametersPrivate', 'osParametersSecret']);
+/** Where a change of a NIC or a disk has its values: no operator wrote these words. */
+const OF_CHANGES = new Set(['changes', 'nic', 'disk', 'network']);
 const MAX_VALUE_CHARACTERS = 100;
 
 /**
@@ -58,7 +60,8 @@ export function describeIssue(issue: Issue, input: unknown): string {
   const [field = '', ...rest] = issue.path.map(String);
   const option =
     OPTIONS[field] ?? `--${field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-  const below = KEYS_WITHHELD.has(field) ? [] : rest.map((key) => OPTIONS[key] ?? key);
+  const named = KEYS_WITHHELD.has(field) ? [] : rest.filter((key) => !OF_CHANGES.has(key));
+  const below = named.map((key) => OPTIONS[key] ?? key);
   const value = WITHHELD.has(field) ? undefined : valueAt(input, issue.path);
   const isShown = typeof value === 'string' || typeof value === 'number';
   return [

@@ -197,6 +197,8 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
       },
       {
         key: 'NICs',
+        ...(i.running !== null &&
+          i.partsOfRun && { value: 'NICs and disks from the next start on' }),
         children: i.nics.map((nic, index) => ({
           key: `nic/${index}`,
           value: [

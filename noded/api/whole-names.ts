@@ -23,6 +23,11 @@ const OF_ORPHANS = new Set<Opcode['opcode']>(['INSTANCE_ADOPT', 'INSTANCE_REMOVE
  */
 const DESTROYING = new Set<Opcode['opcode']>(['INSTANCE_REMOVE', 'INSTANCE_REINSTALL']);
 
+function takesDisksAway(opcode: Opcode): boolean {
+  if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return DESTROYING.has(opcode.opcode);
+  return opcode.disks.some(({ action }) => action === 'remove');
+}
+
 /**
  * An operation as an operator of this host wrote it, who may have given the beginning of a name. For
  * nobody else: users of the remote API have rights by whole names. What nobody has is left, and
@@ -45,7 +50,7 @@ export async function withWholeName(
     OF_ORPHANS.has(opcode.opcode) &&
     (await overview.orphans()).some((orphan) => orphan.name === typed);
   if (isOrphans) return opcode;
-  if (!DESTROYING.has(opcode.opcode)) return { ...opcode, name };
+  if (!takesDisksAway(opcode)) return { ...opcode, name };
   throw new AppError('INSTANCE_NOT_FOUND', `there is no instance '${typed}'`, {
     details: { name: typed },
     hint: `what takes disks away wants the whole name: ${name}`,

@@ -126,7 +126,7 @@ async function syncAll({ disks }: Owner, pathOf: (index: number) => string): Pro
   }
 }
 
-async function listNames(dir: string): Promise<readonly string[]> {
+export async function listNames(dir: string): Promise<readonly string[]> {
   try {
     return await readdir(dir);
   } catch (error) {
@@ -135,7 +135,7 @@ async function listNames(dir: string): Promise<readonly string[]> {
   }
 }
 
-async function createSparseFile(path: string, sizeBytes: number): Promise<void> {
+export async function createSparseFile(path: string, sizeBytes: number): Promise<void> {
   try {
     await using file = await open(path, 'w', 0o600);
     await file.truncate(sizeBytes);

@@ -6,6 +6,7 @@ import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
+import { changeDiskFiles, settleLeaving } from './change-disks.ts';
 import { createDiskRoom } from './disk-room.ts';
 import { holdImages } from './hold-images.ts';
 import {
@@ -68,8 +69,20 @@ export interface InstanceDisks {
   ): InstallDisks & Disposable;
   /** Makes the file of a disk that no machine has larger, and syncs it. @throws AppError DISK_IN_USE */
   grow(instance: InstanceRecord, index: number, sizeBytes: number): Promise<void>;
-  /** @see settleDisks */
-  settle(instance: Pick<InstanceRecord, 'uuid' | 'instanceId'>): Promise<readonly string[]>;
+  /**
+   * Makes the files be what the record is going to say, around the commit that says it.
+   * @param after the record's disks with some at their end, or without one
+   * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_FULL
+   */
+  change<Result>(
+    instance: InstanceRecord,
+    after: InstanceRecord['disks'],
+    commit: () => Promise<Result>,
+  ): Promise<Result>;
+  /** @see settleDisks, settleLeaving */
+  settle(
+    instance: Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>,
+  ): Promise<readonly string[]>;
   /** Where its seed disk is while its machine is being started. */
   seedPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
   /**
@@ -100,6 +113,14 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     return bavail * bsize;
   };
   const room = createDiskRoom(freeBytes);
+  const activate: InstanceDisks['activate'] = (instance) =>
+    Promise.all(
+      instance.disks.map(async ({ name, sizeBytes }, index) => {
+        const path = pathOf(instance, index);
+        await requireFile(instance, index, path);
+        return { index, name, sizeBytes, path };
+      }),
+    );
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     const dir = dirOf(instance);
     const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
@@ -171,15 +192,15 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     },
     seedPathOf,
     removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
-    settle: ({ uuid, instanceId }) => settleDisks(dirOf({ uuid }), instanceId),
-    activate: (instance) =>
-      Promise.all(
-        instance.disks.map(async ({ name, sizeBytes }, index) => {
-          const path = pathOf(instance, index);
-          await requireFile(instance, index, path);
-          return { index, name, sizeBytes, path };
-        }),
-      ),
+    change: async (instance, after, commit) => {
+      await activate(instance);
+      return changeDiskFiles(dirOf(instance), { before: instance.disks, after }, commit);
+    },
+    settle: async (instance) => [
+      ...(await settleDisks(dirOf(instance), instance.instanceId)),
+      ...(await settleLeaving(dirOf(instance), instance.disks)),
+    ],
+    activate,
     remove: async (instance, beforeIt) => {
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));

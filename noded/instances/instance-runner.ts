@@ -99,8 +99,9 @@ class KeeperRunner implements InstanceRunner {
     }
   }
 
-  async start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
+  async start(given: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
     const { keeper, views, disks, chooseAccelerator } = this.#dependencies;
+    const instance = await this.#forgetFormerParts(given);
     const { uuid } = instance;
     await using leftovers = new AsyncDisposableStack();
     // QEMU has it open, or was not started.
@@ -171,6 +172,15 @@ class KeeperRunner implements InstanceRunner {
     } finally {
       keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
     }
+  }
+
+  /** The machine that is about to start has what the record says, and its guest is shown that. */
+  async #forgetFormerParts(instance: InstanceRecord): Promise<InstanceRecord> {
+    if (instance.partsOfRun === null || this.isRunning(instance.uuid)) return instance;
+    return this.#dependencies.instances.update(instance.uuid, (current) => ({
+      ...current,
+      partsOfRun: null,
+    }));
   }
 
   async #makeSpec(

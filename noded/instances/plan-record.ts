@@ -13,6 +13,8 @@ import {
 import { refuseLostDocuments } from './lost-documents.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { chosenFormat, mergeImage, mergePackage, noPackage } from './merge-content.ts';
+import { planNic } from './change-parts.ts';
+import { refuseUnusableMacs } from './refuse-macs.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
 
@@ -40,7 +42,7 @@ export function planNewInstance(
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
   context: RecordContext,
 ): NewInstance {
-  refuseUnusableMacs(opcode);
+  refuseUnusableMacs(opcode.nics.map((nic) => nic.mac).filter((mac) => mac !== 'auto'));
   const isDiskless = opcode.diskTemplate === 'diskless';
   const disks = isDiskless
     ? []
@@ -85,15 +87,8 @@ export function planNewInstance(
     metadataToken: opcode.metadataToken,
     diskTemplate: opcode.diskTemplate,
     disks,
-    nics: opcode.nics.map((nic) => ({
-      uuid: context.newUuid(),
-      mac: nic.mac === 'auto' ? context.newMac() : nic.mac,
-      mode: nic.mode,
-      link: nic.link ?? (nic.mode === 'bridged' ? 'br0' : null),
-      name: nic.name ?? null,
-      ip: nic.ip ?? null,
-      network: nic.network ?? null,
-    })),
+    nics: opcode.nics.map((nic) => planNic(nic, context)),
+    partsOfRun: null,
     beparams: mergeSettings(DEFAULT_BACKEND_PARAMETERS, opcode.beparams),
     hvparams: opcode.hvparams,
     adminState: 'down',
@@ -107,23 +102,6 @@ export function planNewInstance(
   refuseUnservedNetworkConfig(record);
   refuseLostDocuments(record, record);
   return record;
-}
-
-/** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */
-function refuseUnusableMacs(opcode: OpcodeOf<'INSTANCE_CREATE'>): void {
-  const macs = opcode.nics.map((nic) => nic.mac).filter((mac) => mac !== 'auto');
-  const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
-  if (twice !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
-      hint: 'choose another one, or leave it out',
-    });
-  }
-  const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);
-  if (multicast !== undefined) {
-    throw new AppError('VALIDATION', `MAC address ${multicast} is a multicast address`, {
-      hint: 'its first byte must be even, as in 02:00:00:12:34:56',
-    });
-  }
 }
 
 /** With the channel on, and as long as there is the dialect that the seed points at. */

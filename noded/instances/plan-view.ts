@@ -37,6 +37,7 @@ export interface ViewInput {
 export function planView(input: ViewInput): InstanceView {
   const { instance, cluster } = input;
   const hvparams = input.install === null ? instance.hvparams : installationParameters(instance);
+  const parts = (input.install === null ? instance.partsOfRun : null) ?? instance;
   return {
     version: 1,
     revision: input.revision,
@@ -48,7 +49,7 @@ export function planView(input: ViewInput): InstanceView {
     hypervisor: 'kvm',
     beparams: { memory: instance.beparams.memoryMiB, vcpus: instance.beparams.vcpus },
     nics: [
-      ...instance.nics.map((nic) => ({
+      ...parts.nics.map((nic) => ({
         mac: nic.mac,
         uuid: nic.uuid,
         mode: nic.mode,
@@ -68,7 +69,7 @@ export function planView(input: ViewInput): InstanceView {
         communication: true,
       },
     ],
-    disks: instance.disks.map((disk, index) => ({
+    disks: parts.disks.map((disk, index) => ({
       uuid: disk.uuid,
       serial: diskSerial(index),
       sizeBytes: disk.sizeBytes,

@@ -26,6 +26,7 @@ import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
@@ -102,7 +103,7 @@ export function renameInstanceHandler(
 export function modifyInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_SET_PARAMS'>> {
-  const { instances, runner } = dependencies;
+  const { instances, runner, disks } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode, signal) => {
@@ -130,10 +131,18 @@ export function modifyInstanceHandler(
         planned,
         definedOf(opcode, ['userData', 'vendorData', 'dialects', 'hvparams']),
       );
+      const parts = await planParts(instance, opcode, dependencies);
       return async (context) => {
-        const changed = await instances.update(instance.uuid, (current) =>
-          applyChanges(current, opcode),
-        );
+        const ofRun = runner.isRunning(instance.uuid) ? partsOf(instance) : null;
+        const commit = (): Promise<InstanceRecord> =>
+          instances.update(instance.uuid, (current) =>
+            applyParts(applyChanges(current, opcode), parts, ofRun),
+          );
+        const changed =
+          opcode.disks.length === 0
+            ? await commit()
+            : await disks.change(instance, parts.disks, commit);
+        tellParts(changed, opcode, ofRun !== null, context);
         const unread = describeUnread(changed, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
         if (runner.running(instance.uuid) !== undefined) {

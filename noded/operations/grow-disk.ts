@@ -22,15 +22,18 @@ export function growDiskHandler(
       const sizeBytes = plannedSize(instance, opcode);
       await disks.checkSizes([{ sizeBytes }]);
       if (runner.running(instance.uuid) === undefined) await runner.checkDisksUnused(instance);
+      else refuseDiskOfLater(instance, opcode.disk);
       return async (context) => {
         const running = runner.running(instance.uuid);
         if (running === undefined) await disks.grow(instance, opcode.disk, sizeBytes);
         else await running.machine.growDisk(opcode.disk, sizeBytes);
         const grown = await instances.update(instance.uuid, (current) => ({
           ...current,
-          disks: current.disks.map((disk, index) =>
-            index === opcode.disk ? { ...disk, sizeBytes } : disk,
-          ),
+          disks: resized(current.disks, opcode.disk, sizeBytes),
+          partsOfRun: current.partsOfRun && {
+            ...current.partsOfRun,
+            disks: resized(current.partsOfRun.disks, opcode.disk, sizeBytes),
+          },
         }));
         if (running !== undefined) await runner.republish(grown, noSecrets);
         context.report.log(
@@ -42,6 +45,22 @@ export function growDiskHandler(
       };
     },
   };
+}
+
+function resized(
+  disks: InstanceRecord['disks'],
+  grown: number,
+  sizeBytes: number,
+): InstanceRecord['disks'] {
+  return disks.map((disk, index) => (index === grown ? { ...disk, sizeBytes } : disk));
+}
+
+/** @throws AppError INSTANCE_STATE: the machine that runs has not got it yet */
+function refuseDiskOfLater({ name, partsOfRun }: InstanceRecord, disk: number): void {
+  if (partsOfRun === null || disk < partsOfRun.disks.length) return;
+  throw new AppError('INSTANCE_STATE', `disk ${disk} of '${name}' comes with its next start`, {
+    hint: `gnt-instance reboot ${name}, or shut it down first`,
+  });
 }
 
 /** Pure. @throws AppError VALIDATION */

@@ -14,6 +14,8 @@ const MACS = 'claim-mac';
 const COUNTERS = 'counters';
 const LAST_IP = 'last-channel-ip';
 
+type Claim = Pick<Write, 'collection' | 'id'>;
+
 /** A record without what only the store can give: addresses of the channel. */
 export type NewInstance = Omit<
   InstanceRecord,
@@ -43,7 +45,11 @@ export interface InstanceRepository {
   expandName(typed: string): Promise<string>;
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
   list(): Promise<readonly InstanceRecord[]>;
-  /** Re-reads, changes and writes until nobody came between. @throws AppError INSTANCE_NOT_FOUND */
+  /**
+   * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
+   * had, and gives up, is claimed and given up in the same commit.
+   * @throws AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken)
+   */
   update(
     uuid: string,
     change: (instance: InstanceRecord) => InstanceRecord,
@@ -107,10 +113,6 @@ export function createInstanceRepository(
   const commitChange = async (
     uuid: string,
     change: (instance: InstanceRecord) => InstanceRecord,
-    extraWrites: (
-      before: InstanceRecord,
-      after: InstanceRecord,
-    ) => Promise<readonly Write[]> = () => Promise.resolve([]),
   ): Promise<InstanceRecord> => {
     for (;;) {
       const stored = await store.get(INSTANCES, uuid);
@@ -123,7 +125,7 @@ export function createInstanceRepository(
         modifiedAtMs: clock.now(),
         serialNo: before.serialNo + 1,
       };
-      const extra = await extraWrites(before, after);
+      const extra = await planMoves(before, after);
       try {
         await store.commit([
           { collection: INSTANCES, id: uuid, expected: stored.revision, value: after },
@@ -131,9 +133,25 @@ export function createInstanceRepository(
         ]);
         return after;
       } catch (error) {
+        refuseTakenName(error, after.name);
+        refuseTakenMac(error, after);
         if (!(error instanceof StoreConflict) || error.collection !== INSTANCES) throw error;
       }
     }
+  };
+
+  /** What a change of a record claims, and what it gives up. */
+  const planMoves = async (
+    before: InstanceRecord,
+    after: InstanceRecord,
+  ): Promise<readonly Write[]> => {
+    const [had, has] = [claimsOf(before), claimsOf(after)];
+    const gained = has.filter((claim) => !had.some((one) => isSameClaim(one, claim)));
+    const lost = had.filter((claim) => !has.some((one) => isSameClaim(one, claim)));
+    return [
+      ...(await planDrops(before.uuid, lost)),
+      ...gained.map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
+    ];
   };
 
   /**
@@ -141,10 +159,7 @@ export function createInstanceRepository(
    * given it to another. Own ones change in commits of that instance's record alone, which the
    * caller's commit expects as it was read.
    */
-  const planDrops = async (
-    uuid: string,
-    claims: readonly Pick<Write, 'collection' | 'id'>[],
-  ): Promise<readonly Write[]> => {
+  const planDrops = async (uuid: string, claims: readonly Claim[]): Promise<readonly Write[]> => {
     const owners = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
     return claims
       .filter((_, index) => owners[index]?.value === uuid)
@@ -227,7 +242,7 @@ export function createInstanceRepository(
           modifiedAtMs: now,
           serialNo: 1,
         };
-        const claim = (claimed: Pick<Write, 'collection' | 'id'>): Write => ({
+        const claim = (claimed: Claim): Write => ({
           ...claimed,
           expected: 'absent',
           value: record.uuid,
@@ -258,25 +273,7 @@ export function createInstanceRepository(
       );
     },
     update: (uuid, change) => commitChange(uuid, change),
-    rename: async (uuid, newName) => {
-      try {
-        return await commitChange(
-          uuid,
-          (instance) => ({ ...instance, name: newName }),
-          async (before, after) =>
-            // The first try was committed, and its answer was lost.
-            before.name === after.name
-              ? []
-              : [
-                  ...(await planDrops(uuid, [{ collection: NAMES, id: before.name }])),
-                  { collection: NAMES, id: after.name, expected: 'absent', value: uuid },
-                ],
-        );
-      } catch (error) {
-        refuseTakenName(error, newName);
-        throw error;
-      }
-    },
+    rename: (uuid, newName) => commitChange(uuid, (instance) => ({ ...instance, name: newName })),
     remove: async (uuid) => {
       for (;;) {
         const stored = await store.get(INSTANCES, uuid);
@@ -299,13 +296,17 @@ export function createInstanceRepository(
 }
 
 /** What an instance has for itself in the whole cluster. */
-function claimsOf(record: InstanceRecord): readonly Pick<Write, 'collection' | 'id'>[] {
+function claimsOf(record: InstanceRecord): readonly Claim[] {
   const macs = [record.channel.mac, ...record.nics.map(({ mac }) => mac)];
   return [
     { collection: NAMES, id: record.name },
     { collection: IPS, id: record.channel.ip },
     ...macs.map((id) => ({ collection: MACS, id })),
   ];
+}
+
+function isSameClaim(one: Claim, other: Claim): boolean {
+  return one.collection === other.collection && one.id === other.id;
 }
 
 function takenMeanwhile(

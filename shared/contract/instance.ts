@@ -63,6 +63,8 @@ export const instanceDisk = z.object({
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
 });
+export type InstanceNic = z.infer<typeof instanceNic>;
+export type InstanceDisk = z.infer<typeof instanceDisk>;
 
 /**
  * The channel's address and MAC stay with an instance for life, whether the channel is on or off.
@@ -148,6 +150,14 @@ export const instanceRecord = z.object({
   diskTemplate: z.enum(['file', 'diskless']),
   disks: z.array(instanceDisk),
   nics: z.array(instanceNic),
+  /**
+   * What the machine that runs is made of, where NICs or disks were changed since its start: what
+   * its guest is shown. The next start forgets it. Absent in older records.
+   */
+  partsOfRun: z
+    .object({ nics: z.array(instanceNic), disks: z.array(instanceDisk) })
+    .nullable()
+    .default(null),
   beparams: beParameters,
   hvparams: hvParameters,
   adminState,

@@ -24,6 +24,7 @@ import {
   nicSpec,
   source,
 } from './machine-parameters.ts';
+import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
   base64,
   dialect,
@@ -109,8 +110,8 @@ export const instanceCreate = z.strictObject({
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.default('optional'),
   diskTemplate: z.enum(['file', 'diskless']).default('file'),
-  disks: z.array(diskSpec).max(16).default([]),
-  nics: z.array(nicSpec).max(8).default([]),
+  disks: z.array(diskSpec).max(MAX_DISKS).default([]),
+  nics: z.array(nicSpec).max(MAX_NICS).default([]),
   beparams: beParameters.partial().default({}),
   hvparams: hvParameters.default({}),
   node: instanceName.optional(),
@@ -181,6 +182,12 @@ export const instanceModify = z.strictObject({
   hvparams: hvParameterChanges.default({}),
   installParameters: hvParameterChanges.optional(),
   mediumSuccess: mediumSuccess.optional(),
+  /** Of a running instance they take effect at its next start, and none of its disks is removed. */
+  nics: z
+    .array(nicChange)
+    .max(2 * MAX_NICS)
+    .default([]),
+  disks: z.array(diskChange).max(MAX_DISKS).default([]),
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
@@ -237,7 +244,11 @@ export const instanceGrowDisk = z.strictObject({
   opcode: z.literal('INSTANCE_GROW_DISK'),
   name: instanceName,
   /** Its number: 0 is the first. */
-  disk: z.number().int().min(0).max(15),
+  disk: z
+    .number()
+    .int()
+    .min(0)
+    .max(MAX_DISKS - 1),
   amountBytes: z.number().int().positive().multipleOf(512),
   /** The amount is the new size, not what is added. */
   absolute: z.boolean().default(false),

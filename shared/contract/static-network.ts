@@ -14,24 +14,33 @@ const searchDomain = z
  */
 export const MAX_NETWORK_ITEMS = 2000;
 
+const fields = {
+  /** `ADDRESS/PREFIX`, both families. */
+  addresses: z.array(prefixed).max(8),
+  /** Default gateway, at most one of each family. */
+  gateways: z.array(ipAddress).max(2),
+  nameservers: z.array(ipAddress).max(8),
+  search: z.array(searchDomain).max(8),
+  routes: z.array(z.strictObject({ to: prefixed, via: ipAddress })).max(32),
+  /** In bytes. */
+  mtu: z.number().int().min(576).max(65_535).nullable(),
+} as const;
+
+/** The same where only some are given; whether they go together is asked of the whole. */
+export const nicNetworkChanges = z.strictObject(fields).partial();
+
 /**
  * What the guest configures on a card by itself. Without addresses the card asks by DHCP, and only
  * `mtu` may be given.
  */
 export const nicNetwork = z
   .strictObject({
-    /** `ADDRESS/PREFIX`, both families. */
-    addresses: z.array(prefixed).max(8).default([]),
-    /** Default gateway, at most one of each family. */
-    gateways: z.array(ipAddress).max(2).default([]),
-    nameservers: z.array(ipAddress).max(8).default([]),
-    search: z.array(searchDomain).max(8).default([]),
-    routes: z
-      .array(z.strictObject({ to: prefixed, via: ipAddress }))
-      .max(32)
-      .default([]),
-    /** In bytes. */
-    mtu: z.number().int().min(576).max(65_535).nullable().default(null),
+    addresses: fields.addresses.default([]),
+    gateways: fields.gateways.default([]),
+    nameservers: fields.nameservers.default([]),
+    search: fields.search.default([]),
+    routes: fields.routes.default([]),
+    mtu: fields.mtu.default(null),
   })
   .check((context) => {
     for (const message of faultsOf(context.value)) {
@@ -140,13 +149,44 @@ export function readNicNetwork(texts: NicNetworkTexts): {
       gateways: listOf(gateway),
       nameservers: listOf(dns),
       search: listOf(search),
-      routes: listOf(routes).map((route) => {
-        const [to = '', via = ''] = route.split('@');
-        return { to, via };
-      }),
+      routes: listOf(routes).map(readRoute),
       mtu: mtu === undefined ? null : Number(mtu),
     },
   };
+}
+
+/**
+ * The same words for a card that there is: only what is given changes, `null` takes it away.
+ * @returns `ip` as {@link readNicNetwork} has it, `null` where it is taken away
+ */
+export function readNicNetworkChanges(texts: {
+  readonly [Word in keyof NicNetworkTexts]?: string | number | null | undefined;
+}): {
+  readonly ip?: string | null;
+  readonly network?: z.input<typeof nicNetworkChanges>;
+} {
+  const { ip, gateway, dns, search, routes, mtu } = texts;
+  const list = (text: string | number | null): string[] => listOf(String(text ?? ''));
+  const addresses = list(ip ?? null);
+  const hasPrefix = addresses.some((address) => address.includes('/'));
+  const network = {
+    ...(ip !== undefined && { addresses: hasPrefix ? addresses : [] }),
+    ...(gateway !== undefined && { gateways: list(gateway) }),
+    ...(dns !== undefined && { nameservers: list(dns) }),
+    ...(search !== undefined && { search: list(search) }),
+    ...(routes !== undefined && { routes: list(routes).map(readRoute) }),
+    ...(mtu !== undefined && { mtu: mtu === null ? null : Number(mtu) }),
+  };
+  const [first] = addresses;
+  return {
+    ...(ip !== undefined && { ip: first === undefined ? null : addressOf(first) }),
+    ...(Object.keys(network).length > 0 && { network }),
+  };
+}
+
+function readRoute(route: string): { readonly to: string; readonly via: string } {
+  const [to = '', via = ''] = route.split('@');
+  return { to, via };
 }
 
 function listOf(text: string | undefined): string[] {

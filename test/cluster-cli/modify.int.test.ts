@@ -236,3 +236,44 @@ test('autostart takes a word, settings, or both, and sends what was given', asyn
     assert.equal((await runProgram('gnt-instance', args, { root: daemon.root })).status, 2, wrong);
   }
 });
+
+test('NICs and disks are changed in the words of Ganeti, or in ours', async () => {
+  const opcode = await submit(
+    'gnt-instance',
+    ...['modify', '--net', 'add:link=br1,mac=generate', '--net', '0:add,mode=user'],
+    ...['--net', '1:modify,link=br2,ip=10.0.0.5/24,gateway=none', '--net', 'front:name=none'],
+    ...['--net', '2:remove', '--net', 'remove', '--disk', 'add:size=1G,name=data'],
+    ...['--add-disk', '2G', '--disk', 'data:modify,name=more', 'web1'],
+  );
+  assert.deepEqual(opcode['nics'], [
+    { action: 'add', nic: { link: 'br1', mac: 'auto', mode: 'bridged' } },
+    { action: 'add', at: 0, nic: { mac: 'auto', mode: 'user' } },
+    {
+      ...{ action: 'modify', which: 1 },
+      changes: {
+        link: 'br2',
+        ip: '10.0.0.5',
+        network: { addresses: ['10.0.0.5/24'], gateways: [] },
+      },
+    },
+    { action: 'modify', which: 'front', changes: { name: null } },
+    { action: 'remove', which: 2 },
+    { action: 'remove', which: -1 },
+  ]);
+  assert.deepEqual(opcode['disks'], [
+    { action: 'add', disk: { sizeBytes: 2 ** 30, name: 'data' } },
+    { action: 'modify', which: 'data', changes: { name: 'more' } },
+    { action: 'add', disk: { sizeBytes: 2 ** 31 } },
+  ]);
+});
+
+test('a disk is removed without a question with --force only', async () => {
+  const refused = await runProgram('gnt-instance', ['modify', '--remove-disk', '1', 'web1'], {
+    root: daemon.root,
+  });
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /takes disk 1 of web1/);
+  assert.deepEqual(daemon.submitted, []);
+  const opcode = await submit('gnt-instance', 'modify', '-f', '--disk', '1:remove', 'web1');
+  assert.deepEqual(opcode['disks'], [{ action: 'remove', which: 1 }]);
+});

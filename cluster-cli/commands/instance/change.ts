@@ -17,6 +17,7 @@ import {
   readSwitches,
 } from './add.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
+import { type DiskChangeOptions, parseDiskChanges, parseNicChanges } from './part-changes.ts';
 import {
   orTakenBack,
   readDocument,
@@ -118,6 +119,7 @@ export interface ModifyOptions
     Omit<InstallationOptions, 'start' | 'installTimeout'>,
     MetadataOptions,
     OsParameterOptions,
+    DiskChangeOptions,
     ForceOptions {
   /** Seconds, or `default`. */
   readonly installTimeout?: string;
@@ -126,23 +128,35 @@ export interface ModifyOptions
   readonly hypervisorParameters?: readonly string[];
   readonly acceptHostKeys?: boolean;
   readonly acceptFingerprint?: readonly string[];
+  readonly net?: readonly string[];
 }
 
 export async function runModify(
   context: Context,
-  name: string,
+  typed: string,
   options: ModifyOptions,
 ): Promise<void> {
+  const disks = parseDiskChanges(options, context.values);
+  const removed = disks.find((one) => one.action === 'remove');
+  const name = removed === undefined ? typed : await wholeName(context, typed, options);
   const changes = {
     ...(await composeChanges(context, options)),
     ...(await acceptedHostKeys(context, name, options)),
   };
-  if (!hasChanges(changes)) {
+  if (!hasChanges(changes) && disks.length === 0 && options.net === undefined) {
     throw new AppError('USAGE', 'Please give at least one of the parameters.', {
       hint: 'see: gnt-instance modify --help',
     });
   }
-  const opcode = { opcode: 'INSTANCE_SET_PARAMS', name, ...changes } satisfies OpcodeInput;
+  const opcode: OpcodeInput = {
+    ...{ opcode: 'INSTANCE_SET_PARAMS', name, ...changes },
+    ...(disks.length > 0 && { disks: [...disks] }),
+    ...(options.net && { nics: [...parseNicChanges(options.net, context.values)] }),
+  };
+  if (removed !== undefined) {
+    const which = removed.which === -1 ? 'the last disk' : `disk ${removed.which}`;
+    await confirmLoss(context, `This takes ${which} of ${name}, with all that is on it.`, options);
+  }
   await change(context, opcode, options, `instance ${name} is modified`);
   if (changes.communication !== undefined && !options.submit && !options.dryRun) {
     context.note('a running instance needs a restart of its machine for the channel to change');

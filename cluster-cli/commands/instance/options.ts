@@ -229,3 +229,25 @@ export function diskOptions(): readonly Option[] {
     option('-n, --node <node>', 'primary node', { group, complete: 'node' }),
   ];
 }
+
+/** What modify does to NICs and disks. */
+export function partOptions(): readonly Option[] {
+  const group = 'Machine:';
+  return [
+    option(
+      '--net <change>',
+      "add:LIST or N:add,LIST, N:modify,LIST or N:LIST, N:remove, or remove for the last; N is its number, name or UUID, LIST as in add, where none takes a value away. Repeatable, one after the other, from the machine's next start on",
+      { group, isRepeatable: true },
+    ),
+    option(
+      '--disk <change>',
+      'add:size=SIZE[,name=NAME], N:name=NAME, N:remove. A running instance has new ones from its next start on; of a stopped one any but the first can be removed, one at a time, and those behind it move up',
+      { group, isRepeatable: true },
+    ),
+    option('--add-disk <size>', 'the same as --disk add:size=SIZE; repeatable', {
+      group,
+      isRepeatable: true,
+    }),
+    option('--remove-disk <n>', 'the same as --disk N:remove', { group }),
+  ];
+}

@@ -58,7 +58,7 @@ export function readOsParameters(context: Context, options: OsParameterOptions):
 }
 
 /** One list of `key=value` that knows its keys, read to the end. @throws AppError USAGE */
-function readKnown(
+export function readKnown(
   option: string,
   pairs: readonly KeyValue[],
   known: readonly string[],
@@ -243,6 +243,15 @@ export function parseDisks(options: DiskOptions, source: ValueSource): readonly 
 
 function parseDisk(text: string, source: ValueSource): { ident: string; item: DiskInput } {
   const { ident, values } = parseIdentified('--disk', text);
+  return { ident, item: composeDisk(ident, values, source) };
+}
+
+/** @throws AppError USAGE */
+export function composeDisk(
+  ident: string,
+  values: readonly KeyValue[],
+  source: ValueSource,
+): DiskInput {
   const option = `--disk ${ident}`;
   const known = readKnown(option, values, ['size', 'name', 'mode'], source);
   const size = known.get('size');
@@ -256,11 +265,8 @@ function parseDisk(text: string, source: ValueSource): { ident: string; item: Di
   }
   const name = known.get('name');
   return {
-    ident,
-    item: {
-      sizeBytes: parseSizeBytes(`${option} size`, size),
-      ...(typeof name === 'string' && { name }),
-    },
+    sizeBytes: parseSizeBytes(`${option} size`, size),
+    ...(typeof name === 'string' && { name }),
   };
 }
 
@@ -271,20 +277,19 @@ function parseDisk(text: string, source: ValueSource): { ident: string; item: Di
 export function parseNics(texts: readonly string[], source: ValueSource): readonly NicInput[] {
   const given = texts.map((text) => {
     const { ident, values } = parseIdentified('--net', text);
-    const known = readKnown(
-      `--net ${ident}`,
-      values,
-      ['mac', 'mode', 'link', 'name', 'bridge', ...NETWORK_KEYS],
-      source,
-    );
-    return { ident, item: composeNic(known) };
+    return { ident, item: composeNic(readKnown(`--net ${ident}`, values, NIC_KEYS, source)) };
   });
   return arrangeByIndex('--net', given, {});
 }
 
-const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] as const;
+export const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] as const;
 
-function composeNic(known: ReadonlyMap<string, string | null>): NicInput {
+export const NIC_KEYS: readonly string[] = [
+  ...['mac', 'mode', 'link', 'name', 'bridge'],
+  ...NETWORK_KEYS,
+];
+
+export function composeNic(known: ReadonlyMap<string, string | null>): NicInput {
   const nic: Record<string, string> = {};
   const network: Partial<Record<(typeof NETWORK_KEYS)[number], string>> = {};
   for (const [key, value] of known) {

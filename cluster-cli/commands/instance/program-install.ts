@@ -9,6 +9,7 @@ import {
   installationOptions,
   machineOptions,
   metadataOptions,
+  partOptions,
   storedTimeoutOption,
   waitReadyOption,
 } from './options.ts';
@@ -139,6 +140,7 @@ export function addInstallation(program: Command, context: Context): void {
       storedTimeoutOption(),
       ...metadataOptions(),
       ...machineOptions(),
+      ...partOptions(),
       option(
         '--accept-host-keys',
         'trust the SSH host keys that the guest says now, in place of those of its installation; shows them and asks',
@@ -149,9 +151,13 @@ export function addInstallation(program: Command, context: Context): void {
         'trust that one of them, and do not ask; repeatable',
         { group: 'Guest:', isRepeatable: true },
       ),
-      option('-f, --force', 'do not ask; off a terminal no key is trusted without it', {
-        group: 'Job:',
-      }),
+      option(
+        '-f, --force',
+        'do not ask; off a terminal no key is trusted, and no disk removed, without it',
+        {
+          group: 'Job:',
+        },
+      ),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX],
@@ -159,6 +165,7 @@ export function addInstallation(program: Command, context: Context): void {
       'gnt-instance modify -O color=red,-size web1',
       'gnt-instance modify --communication=yes --metadata role=db web1',
       'gnt-instance modify -B memory=4G web1',
+      'gnt-instance modify --net add:link=br1 --net 0:ip=10.0.0.5/24,gateway=10.0.0.1 --add-disk 20G web1',
       'gnt-instance modify --hooks 10-users.yaml --hooks 20-disks.yaml web1',
     ],
   }).action(async (name: string, options: ModifyOptions) => {

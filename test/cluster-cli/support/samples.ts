@@ -64,6 +64,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
       logFile: '/var/log/gnt/install.log',
     },
     guestReport: null,
+    partsOfRun: null,
     ssh: { user: null, hostKeys: [], saidHostKeys: [] },
     autostart: DEFAULT_AUTOSTART,
     beforeReinstall: null,

@@ -35,6 +35,12 @@ test('what takes disks away wants the whole name, and says it', async () => {
     const whole = { opcode: operation, name: 'web1.example.com' } as const;
     assert.equal(await nameOf(whole), 'web1.example.com');
   }
+  const modify = { opcode: 'INSTANCE_SET_PARAMS', name: 'web1' } as const;
+  const added = nameOf({ ...modify, disks: [{ action: 'add', disk: { sizeBytes: 512 } }] });
+  assert.equal(await added, 'web1.example.com');
+  await assert.rejects(nameOf({ ...modify, disks: [{ action: 'remove', which: 1 }] }), {
+    code: 'INSTANCE_NOT_FOUND',
+  });
 });
 
 test("a machine without a record keeps its name, although another's begins with it", async () => {

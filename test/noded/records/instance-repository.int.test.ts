@@ -263,6 +263,31 @@ test("renaming an instance drops no claim that is another's by now", async (t) =
   assert.equal(await otherClaims(store), 4);
 });
 
+test('NICs that come and go take their MACs along, in one commit', async (t) => {
+  const repository = repositoryOf(openStore(t));
+  const nic = (mac: string) => ({
+    ...{ uuid: randomUUID(), mac, mode: 'user' as const },
+    ...{ link: null, name: null, ip: null, network: null },
+  });
+  const [web1, web2] = [
+    await repository.create(plan('web1')),
+    await repository.create(plan('web2')),
+  ];
+  const give = (uuid: string, ...macs: string[]) =>
+    repository.update(uuid, (current) => ({ ...current, nics: macs.map(nic) }));
+  const [a, b] = ['02:00:00:00:00:0a', '02:00:00:00:00:0b'];
+  await give(web1.uuid, a, b);
+  await assert.rejects(give(web2.uuid, b), {
+    code: 'CONFLICT',
+    message: /02:00:00:00:00:0b is in use by another instance/,
+  });
+  assert.deepEqual((await repository.findByUuid(web2.uuid))?.nics, web2.nics);
+  await give(web1.uuid, a);
+  await give(web2.uuid, b);
+  await repository.remove(web1.uuid);
+  await give(web2.uuid, a, b);
+});
+
 test('a renaming that is repeated, since nobody knows of the first, is one', async (t) => {
   const store = openStore(t);
   const repository = repositoryOf(store);

@@ -1,0 +1,186 @@
+import type { InstanceDisk, InstanceNic, InstanceRecord } from '#shared/contract/instance.ts';
+import type { nicSpec } from '#shared/contract/machine-parameters.ts';
+import {
+  type DiskChange,
+  MAX_DISKS,
+  MAX_NICS,
+  type NicChange,
+  type WhichPart,
+} from '#shared/contract/part-changes.ts';
+import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { z } from 'zod';
+import { refuseUnusableMacs } from './refuse-macs.ts';
+
+export interface PartContext {
+  readonly newUuid: () => string;
+  readonly newMac: () => string;
+}
+
+type Named = Pick<InstanceRecord, 'name'>;
+type Modification = Extract<NicChange, { action: 'modify' }>['changes'];
+
+/** A card of a record, from what was asked. Pure but for what the context draws. */
+export function planNic(
+  nic: z.infer<typeof nicSpec>,
+  { newUuid, newMac }: PartContext,
+): InstanceNic {
+  return {
+    uuid: newUuid(),
+    mac: nic.mac === 'auto' ? newMac() : nic.mac,
+    mode: nic.mode,
+    link: nic.link ?? defaultLink(nic.mode),
+    name: nic.name ?? null,
+    ip: nic.ip ?? null,
+    network: nic.network ?? null,
+  };
+}
+
+/** The cards after all changes. @throws AppError VALIDATION */
+export function changeNics(
+  { name, nics }: Named & Pick<InstanceRecord, 'nics'>,
+  changes: readonly NicChange[],
+  context: PartContext,
+): InstanceNic[] {
+  const planned = [...nics];
+  for (const change of changes) {
+    if (change.action === 'add') {
+      const at = change.at ?? planned.length;
+      if (at > planned.length)
+        throw new AppError('VALIDATION', `NIC ${at} of '${name}' would leave a gap`, {
+          hint: `it has ${counted(planned.length, 'NIC')}: leave the number out, and it is the last`,
+        });
+      planned.splice(at, 0, planNic(change.nic, context));
+      continue;
+    }
+    const index = indexOf(planned, change.which, { kind: 'NIC', of: name });
+    const [nic] = planned.splice(index, 1);
+    if (change.action === 'modify' && nic !== undefined)
+      planned.splice(
+        index,
+        0,
+        changeNic(nic, change.changes, context, `NIC ${index} of '${name}'`),
+      );
+  }
+  refuseMoreThan(MAX_NICS, planned, 'NIC', name);
+  if (changes.length > 0) refuseUnusableMacs(planned.map(({ mac }) => mac));
+  return planned;
+}
+
+/**
+ * The disks after all changes. The first one has the system and stays; at most one goes at a time,
+ * so that after a kill it is plain from the files which one (see disks/change-disks.ts).
+ * @throws AppError VALIDATION
+ */
+export function changeDisks(
+  { name, disks, diskTemplate }: Named & Pick<InstanceRecord, 'disks' | 'diskTemplate'>,
+  changes: readonly DiskChange[],
+  { newUuid }: Pick<PartContext, 'newUuid'>,
+): InstanceDisk[] {
+  if (changes.length > 0 && diskTemplate === 'diskless') {
+    throw new AppError('VALIDATION', `'${name}' is diskless, and stays so`, {
+      hint: 'add another instance that has disks',
+    });
+  }
+  const isRemoved = changes.some(({ action }) => action === 'remove');
+  if (isRemoved && changes.length > 1) {
+    throw new AppError('VALIDATION', `a disk of '${name}' is removed on its own`, {
+      hint: 'make the other changes of its disks before or afterwards',
+    });
+  }
+  const planned = [...disks];
+  for (const change of changes) {
+    if (change.action === 'add') {
+      const { sizeBytes, name: diskName = null } = change.disk;
+      planned.push({ uuid: newUuid(), name: diskName, sizeBytes });
+      continue;
+    }
+    const index = indexOf(planned, change.which, { kind: 'disk', of: name });
+    if (change.action === 'remove' && index === 0) {
+      throw new AppError('VALIDATION', `disk 0 of '${name}' has its system, and stays`, {
+        hint: `gnt-instance remove ${name} takes the instance away with its disks`,
+      });
+    }
+    const [disk] = planned.splice(index, 1);
+    if (change.action === 'modify' && disk !== undefined)
+      planned.splice(index, 0, { ...disk, name: change.changes.name });
+  }
+  refuseMoreThan(MAX_DISKS, planned, 'disk', name);
+  return planned;
+}
+
+function changeNic(
+  nic: InstanceNic,
+  { mac, mode, link, name, ip, network }: Modification,
+  { newMac }: PartContext,
+  what: string,
+): InstanceNic {
+  const changedMode = mode ?? nic.mode;
+  const isOther = changedMode !== nic.mode;
+  return {
+    uuid: nic.uuid,
+    mac: mac === 'auto' ? newMac() : (mac ?? nic.mac),
+    mode: changedMode,
+    link: link ?? (link === undefined && !isOther ? nic.link : defaultLink(changedMode)),
+    name: name === undefined ? nic.name : name,
+    ip: ip === undefined ? nic.ip : ip,
+    network: network === undefined ? nic.network : changeNetwork(nic.network, network, what),
+  };
+}
+
+/** @returns null for a card that asks by DHCP, with the size of its packets left to the guest */
+function changeNetwork(
+  network: NicNetwork | null,
+  changes: NonNullable<Modification['network']>,
+  what: string,
+): NicNetwork | null {
+  const checked = nicNetwork.safeParse({ ...network, ...changes });
+  if (!checked.success) {
+    const faults = checked.error.issues.map(({ message }) => message).join('; ');
+    throw new AppError('VALIDATION', `${what}: ${faults}`, {
+      hint: 'what is not given stays as it is; gateway=none takes a value away',
+    });
+  }
+  const { addresses, mtu } = checked.data;
+  return addresses.length === 0 && mtu === null ? null : checked.data;
+}
+
+function defaultLink(mode: InstanceNic['mode']): string | null {
+  return mode === 'bridged' ? 'br0' : null;
+}
+
+function indexOf(
+  parts: readonly { readonly uuid: string; readonly name: string | null }[],
+  which: WhichPart,
+  { kind, of }: { readonly kind: 'NIC' | 'disk'; readonly of: string },
+): number {
+  const matches = [...parts.keys()].filter((index) =>
+    typeof which === 'number'
+      ? index === (which === -1 ? parts.length - 1 : which)
+      : parts[index]?.uuid === which || parts[index]?.name === which,
+  );
+  const [index, another] = matches;
+  if (index === undefined) {
+    const last = parts.length - 1;
+    const there = last < 1 ? counted(parts.length, kind) : `${kind}s 0 to ${last}`;
+    const what = which === -1 ? kind : `${kind} ${JSON.stringify(which)}`;
+    throw new AppError('VALIDATION', `'${of}' has no ${what}: it has ${there}`, {
+      hint: `gnt-instance info ${of} shows them`,
+    });
+  }
+  if (another === undefined) return index;
+  throw new AppError('VALIDATION', `'${of}' has two ${kind}s that are called ${which}`, {
+    hint: `say its number: ${index} or ${another}`,
+  });
+}
+
+function refuseMoreThan(most: number, parts: readonly unknown[], kind: string, name: string): void {
+  if (parts.length <= most) return;
+  throw new AppError('VALIDATION', `'${name}' would have ${counted(parts.length, kind)}`, {
+    hint: `it can have ${most}`,
+  });
+}
+
+function counted(count: number, kind: string): string {
+  return `${count === 0 ? 'no' : count} ${kind}${count === 1 ? '' : 's'}`;
+}

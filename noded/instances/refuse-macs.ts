@@ -1,0 +1,17 @@
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** @throws AppError VALIDATION: a MAC that two NICs share, or that is none of a single host */
+export function refuseUnusableMacs(macs: readonly string[]): void {
+  const twice = macs.find((mac, index) => macs.indexOf(mac) !== index);
+  if (twice !== undefined) {
+    throw new AppError('VALIDATION', `MAC address ${twice} is given to two NICs`, {
+      hint: 'choose another one, or leave it out',
+    });
+  }
+  const multicast = macs.find((mac) => (Number.parseInt(mac.slice(0, 2), 16) & 1) === 1);
+  if (multicast !== undefined) {
+    throw new AppError('VALIDATION', `MAC address ${multicast} is a multicast address`, {
+      hint: 'its first byte must be even, as in 02:00:00:12:34:56',
+    });
+  }
+}

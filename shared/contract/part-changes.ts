@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { diskSpec, nicSpec } from './machine-parameters.ts';
+import { macAddress } from './primitives.ts';
+import { nicNetworkChanges } from './static-network.ts';
+
+/**
+ * Changes to the NICs and disks of an instance, one after the other, as Ganeti's `--net` and
+ * `--disk` of `gnt-instance modify` have them.
+ */
+export const MAX_NICS = 8;
+export const MAX_DISKS = 16;
+
+/** Which one: its number, its name or its UUID; -1 is the last. */
+const which = z.union([z.number().int().min(-1).max(255), z.string().min(1).max(255)]);
+export type WhichPart = z.infer<typeof which>;
+
+export const nicChange = z.discriminatedUnion('action', [
+  z.strictObject({
+    action: z.literal('add'),
+    /** The number that it gets; last without it. */
+    at: z.number().int().min(0).max(255).optional(),
+    nic: nicSpec,
+  }),
+  z.strictObject({
+    action: z.literal('modify'),
+    which,
+    /** `null` takes a value away. */
+    changes: z.strictObject({
+      mac: z.union([macAddress, z.literal('auto')]).optional(),
+      mode: nicSpec.shape.mode.unwrap().optional(),
+      link: nicSpec.shape.link.unwrap().nullable().optional(),
+      name: nicSpec.shape.name.unwrap().nullable().optional(),
+      ip: nicSpec.shape.ip.unwrap().nullable().optional(),
+      network: nicNetworkChanges.optional(),
+    }),
+  }),
+  z.strictObject({ action: z.literal('remove'), which }),
+]);
+export type NicChange = z.infer<typeof nicChange>;
+
+export const diskChange = z.discriminatedUnion('action', [
+  z.strictObject({ action: z.literal('add'), disk: diskSpec }),
+  z.strictObject({
+    action: z.literal('modify'),
+    which,
+    changes: z.strictObject({ name: diskSpec.shape.name.unwrap().nullable() }),
+  }),
+  z.strictObject({ action: z.literal('remove'), which }),
+]);
+export type DiskChange = z.infer<typeof diskChange>;

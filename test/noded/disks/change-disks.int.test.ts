@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { instanceRecord } from '../support/records.ts';
+
+let dir = '';
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'gnt-change-'));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+/** Three disks that hold "0", "1" and "2". */
+async function createThree() {
+  const disks = createInstanceDisks(dir);
+  const made = instanceRecord({ disks: [0, 1, 2].map(() => ({ sizeBytes: MIB })) });
+  const instance: InstanceRecord = { ...made, uuid: randomUUID() };
+  await disks.createEmpty(instance);
+  for (const index of [0, 1, 2]) await writeFile(disks.pathOf(instance, index), String(index));
+  const folder = dirname(disks.pathOf(instance, 0));
+  const read = async (): Promise<Record<string, string>> => {
+    const names = (await readdir(folder)).sort();
+    const texts = await Promise.all(
+      names.map(async (name) => [name, await readFile(join(folder, name), 'utf8')] as const),
+    );
+    return Object.fromEntries(texts.map(([name, text]) => [name, text.replaceAll('\0', '')]));
+  };
+  const without = (index: number): InstanceRecord => ({
+    ...instance,
+    disks: instance.disks.filter((_, other) => other !== index),
+  });
+  return { disks, instance, folder, read, without };
+}
+
+test('a disk that is removed gives its number to those behind it', async () => {
+  const { disks, instance, read, without } = await createThree();
+  await disks.change(instance, without(1).disks, () => Promise.resolve());
+  assert.deepEqual(await read(), { 'disk0.raw': '0', 'disk1.raw': '2' });
+});
+
+test('a disk that is added is empty, whatever an interrupted addition left there', async () => {
+  const { disks, instance, folder, read } = await createThree();
+  await writeFile(join(folder, 'disk3.raw'), 'left');
+  const added = { uuid: randomUUID(), name: null, sizeBytes: MIB };
+  await disks.change(instance, [...instance.disks, added], () => Promise.resolve());
+  assert.deepEqual(await read(), {
+    ...{ 'disk0.raw': '0', 'disk1.raw': '1', 'disk2.raw': '2' },
+    'disk3.raw': '',
+  });
+});
+
+test('nothing is removed while a disk is missing: the gap would be taken for that of another', async () => {
+  const { disks, instance, folder, read, without } = await createThree();
+  await rm(join(folder, 'disk0.raw'));
+  await assert.rejects(
+    disks.change(instance, without(1).disks, () => Promise.resolve()),
+    { code: 'DISK_MISSING' },
+  );
+  assert.deepEqual(await read(), { 'disk1.raw': '1', 'disk2.raw': '2' });
+});
+
+test('a removal that no record came to know is taken back', async () => {
+  const { disks, instance, read, without } = await createThree();
+  const away = new Error('the store is away');
+  await assert.rejects(
+    disks.change(instance, without(1).disks, () => Promise.reject(away)),
+    away,
+  );
+  assert.equal((await disks.settle(instance)).length, 1);
+  assert.deepEqual(await read(), { 'disk0.raw': '0', 'disk1.raw': '1', 'disk2.raw': '2' });
+  assert.deepEqual(await disks.settle(instance), []);
+});
+
+test('a removal on record is ended after a kill at any of its steps', async () => {
+  for (const renamed of [0, 1]) {
+    const { disks, instance, folder, read, without } = await createThree();
+    const path = (name: string) => join(folder, name);
+    const uuid = instance.disks[0]?.uuid ?? '';
+    await rename(path('disk0.raw'), path(`disk0.leaving-${uuid}.raw`));
+    if (renamed > 0) await rename(path('disk1.raw'), path('disk0.raw'));
+    await disks.settle(without(0));
+    assert.deepEqual(await read(), { 'disk0.raw': '1', 'disk1.raw': '2' });
+  }
+  const { disks, instance, folder, read, without } = await createThree();
+  const uuid = instance.disks[2]?.uuid ?? '';
+  await rename(join(folder, 'disk2.raw'), join(folder, `disk2.leaving-${uuid}.raw`));
+  await disks.settle(without(2));
+  assert.deepEqual(await read(), { 'disk0.raw': '0', 'disk1.raw': '1' });
+});
