@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
+import { after, afterEach, before, test, type TestContext } from 'node:test';
+import { messageOf } from '#shared/errors/app-error.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
@@ -16,7 +17,9 @@ import { receiveUntil } from './support/receive-until.ts';
  * judged without a machine (test/metad/cloud-init-releases.long.test.ts,
  * noded/instances/systemd-credentials.test.ts).
  */
-const BOOT_TIMEOUT_MS = 420_000;
+const BOOT_TIMEOUT_MS = 240_000;
+/** What QEMU 7.2's emulation makes of kernels this new: see newer-guest.ts. */
+const MAX_BOOTS = 2;
 const NAME = 'modern.example.com';
 let lab: Lab;
 let sshKey: string;
@@ -32,9 +35,7 @@ before(
   },
   { timeout: 1_800_000 },
 );
-afterEach(async () => {
-  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-});
+afterEach(remove);
 after(async () => {
   const status = await lab.stopNode();
   const leftovers = await lab.findLeftovers();
@@ -42,6 +43,10 @@ after(async () => {
   assert.equal(status, 0);
   assert.deepEqual(leftovers, []);
 });
+
+async function remove(): Promise<void> {
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+}
 
 async function succeed(...args: readonly string[]): Promise<string> {
   const { status, stdout, stderr } = await lab.run('gnt-instance', args, {
@@ -68,6 +73,20 @@ async function add(guest: NewerGuest, ...options: readonly string[]): Promise<vo
   await guest.writeDisk(join(lab.paths.disksDir, (await info()).uuid, 'disk0.raw'));
 }
 
+/** What a machine's guest reports; one that says nothing gets a second machine. */
+async function reportOf(t: TestContext, boot: () => Promise<void>): Promise<string> {
+  for (let boots = 1; ; boots++) {
+    try {
+      await boot();
+      return await receiveUntil(lab, NAME, 'end-of-report\n', BOOT_TIMEOUT_MS);
+    } catch (error) {
+      if (boots === MAX_BOOTS) throw error;
+      t.diagnostic(`boot ${boots}: ${messageOf(error)}`);
+      await remove();
+    }
+  }
+}
+
 /** What the guest tells by itself when its boot is over. */
 const REPORT = `  echo "cloud: $(cloud-id) $(cloud-init status | head -n1)"
   echo "host: $(uname -n)"
@@ -78,22 +97,23 @@ disable_root: false
 runcmd: [echo once >>/var/ran]
 `;
 
-test('cloud-init of Debian 13 takes the seed disk that noded makes, behind a user NIC', async () => {
+test('cloud-init of Debian 13 takes the seed disk that noded makes, behind a user NIC', async (t) => {
   const guest = await newerGuest('trixie', lab.paths.root, { report: REPORT });
   const userData = join(lab.paths.root, 'user-data');
   await writeFile(userData, USER_DATA);
-  await add(guest, '--net', '0:mode=user', '--user-data', userData);
-  await succeed('startup', `--wait-ready=${BOOT_TIMEOUT_MS / 1000}`, NAME);
+  const report = await reportOf(t, async () => {
+    await add(guest, '--net', '0:mode=user', '--user-data', userData);
+    await succeed('startup', `--wait-ready=${BOOT_TIMEOUT_MS / 1000}`, NAME);
+  });
   const { boot } = await info();
   assert.deepEqual([boot?.status, boot?.errors, boot?.recoverableErrors], ['done', [], []]);
-  const report = await receiveUntil(lab, NAME, 'end-of-report\n', BOOT_TIMEOUT_MS);
   assert.equal(
     report,
     'state: running\ncloud: nocloud status: done\nhost: modern\nkey: 1\nran: once\nend-of-report\n',
   );
 });
 
-test('a systemd of today finds the service by SMBIOS alone, tokens required, without cloud-init', async () => {
+test('a systemd of today finds the service by SMBIOS alone, tokens required, without cloud-init', async (t) => {
   const guest = await newerGuest('testing', lab.paths.root, {
     report: `  echo "host: $(uname -n)"
   cat /root/.ssh/authorized_keys
@@ -103,13 +123,14 @@ test('a systemd of today finds the service by SMBIOS alone, tokens required, wit
   });
   const userData = join(lab.paths.root, 'user-data');
   await writeFile(userData, '{"systemd.credentials":[{"name":"gnt.test","text":"by IMDS\\n"}]}\n');
-  await add(
-    guest,
-    ...['--seed-disk', 'no', '--dialects', 'ganeti,ec2', '--metadata-token', 'required'],
-    ...['--no-nics', '--user-data', userData],
-  );
-  await succeed('startup', NAME);
-  const report = await receiveUntil(lab, NAME, 'end-of-report\n', BOOT_TIMEOUT_MS);
+  const report = await reportOf(t, async () => {
+    await add(
+      guest,
+      ...['--seed-disk', 'no', '--dialects', 'ganeti,ec2', '--metadata-token', 'required'],
+      ...['--no-nics', '--user-data', userData],
+    );
+    await succeed('startup', NAME);
+  });
   const lines = new Set(report.split('\n').map((line) => line.trim()));
   const key = (await readFile(sshKey, 'utf8')).trim();
   for (const line of ['state: running', 'host: modern', key, 'by IMDS'])
