@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { programData } from '#shared/paths/program-file.ts';
 import { interfaceIndex } from '#shared/sys/libc.ts';
 import { DeviceBinding } from './channel/device-binding.ts';
 import { EventLog } from './channel/event-log.ts';
@@ -15,6 +17,7 @@ import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 import { DatagramRelay } from './services/datagram-relay.ts';
 import { createServiceRelay } from './services/service-relay.ts';
+import { createGuestAgent } from './view/guest-agent.ts';
 
 export interface DaemonOptions {
   readonly controlSocket: string;
@@ -59,7 +62,11 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
     );
     return withDeviceCheck(binding);
   };
-  const registry = new Registry({ open, events, clock });
+  const guestAgent = createGuestAgent(
+    await readFile(programData('metad/guest/agent.sh'), 'utf8'),
+    await readFile(programData('metad/guest/enable.sh'), 'utf8'),
+  );
+  const registry = new Registry({ open, events, clock, guestAgent });
   const control = await listenForControl(options.controlSocket, {
     registry,
     events,

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
@@ -45,6 +45,7 @@ async function makeBundles(folder: string): Promise<void> {
     await bundle(file, folder, false);
   }
   await bundle('cluster-cli/main', folder, true);
+  await cp(join(top, 'metad/guest'), join(folder, 'metad/guest'), { recursive: true });
   await writeFile(join(folder, 'appliance/agent.cjs'), await bundleAgent());
   await writeFile(join(folder, 'appliance/hooks.cjs'), await bundleHooks());
 }

@@ -13,6 +13,7 @@ import {
 import { redactView, type ServedView } from '../view/served-view.ts';
 import { ByteQueue } from './byte-queue.ts';
 import { Exclusion } from './exclusion.ts';
+import { GuestLifecycle } from './guest-lifecycle.ts';
 import { RenderedSites } from './rendered-sites.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import type { SessionTokens } from './session-tokens.ts';
@@ -45,6 +46,7 @@ export class Instance {
   #agent: { readonly installId: string; readonly keyHex: string } | undefined;
   #isEnded = false;
   #reporting: Set<string> | undefined;
+  #lifecycle: GuestLifecycle | undefined;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
@@ -57,6 +59,7 @@ export class Instance {
   /** @param rendered shared by all instances of the process */
   constructor(view: ServedView, clock: Clock, rendered = new RenderedSites(MAX_RENDERED_SITES)) {
     this.#view = view;
+    this.#lifecycle = view.lifecycle && new GuestLifecycle(view.lifecycle);
     this.#clock = clock;
     this.#rendered = rendered;
   }
@@ -103,6 +106,11 @@ export class Instance {
   /** Kinds of reports that are on their way (http/take-report.ts). */
   get reporting(): Set<string> {
     return (this.#reporting ??= new Set());
+  }
+
+  /** What the guest says of its run lists; undefined without them. */
+  get lifecycle(): GuestLifecycle | undefined {
+    return this.#lifecycle;
   }
 
   /** Open connections of the guest, of both address families. */
@@ -203,6 +211,9 @@ export class Instance {
       this.replaceTokens();
     }
     this.#view = keepKnownSecrets(this.#view, view);
+    if (!view.lifecycle) this.#lifecycle = undefined;
+    else if (this.#lifecycle) this.#lifecycle.follow(view.lifecycle);
+    else this.#lifecycle = new GuestLifecycle(view.lifecycle);
     this.#extraLeaves = extraLeaves;
     this.#renew();
   }

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { GuestAgent } from '../view/guest-agent.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { EventLog } from './event-log.ts';
 import { MAX_RENDERED_SITES } from '../config/limits.ts';
@@ -47,10 +48,18 @@ export class Registry implements InstanceDirectory {
   readonly #clock: Clock;
   readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);
 
-  constructor(options: { open: OpenBinding; events: EventLog; clock: Clock }) {
+  readonly #guestAgent: GuestAgent | undefined;
+
+  constructor(options: {
+    open: OpenBinding;
+    events: EventLog;
+    clock: Clock;
+    guestAgent?: GuestAgent;
+  }) {
     this.#open = options.open;
     this.#events = options.events;
     this.#clock = options.clock;
+    this.#guestAgent = options.guestAgent;
   }
 
   get(uuid: string): Instance | undefined {
@@ -65,7 +74,8 @@ export class Registry implements InstanceDirectory {
    * @throws AppError CONFLICT for an older view or a device that another instance has;
    * NETWORK_SETUP
    */
-  async put(view: ServedView): Promise<void> {
+  async put(pushed: ServedView): Promise<void> {
+    const view = { ...pushed, ...(this.#guestAgent && { guestAgent: this.#guestAgent }) };
     await this.#changes.run(view.uuid, async () => {
       this.#check(view);
       const entry = this.#entries.get(view.uuid);

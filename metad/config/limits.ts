@@ -34,6 +34,11 @@ export const MAX_BOOT_EVENT_VALUES = 256;
 export const MAX_BOOT_STATUS_BYTES = 256 * 1024;
 /** JSON values of one: some fifty, and as many as there are warnings. */
 export const MAX_BOOT_STATUS_VALUES = 4096;
+/**
+ * Characters of an unfinished line of a script's output: a value in it is known by its whole, and
+ * its forms are up to four times as long.
+ */
+export const MAX_OUTPUT_LINE_LENGTH = 256 * 1024;
 /** OpenStack's limit for the `password` leaf: 255 bytes in four metadata items. */
 export const MAX_PASSWORD_BYTES = 1020;
 /**

@@ -1,7 +1,9 @@
 import { reveal } from '#shared/secret/secret.ts';
 import type { ViewInstall } from '#shared/contract/view.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { agentLeaf, bytesLeaf, goneLeaf, jsonLeaf, textLeaf } from '../view/leaf.ts';
+import { agentLeaf, bytesLeaf, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
+import { guestAgentLeaves } from './guest-agent.ts';
+import { runListLeaves } from './run-list-leaves.ts';
 import type { FixedLeaf, Leaf, Leaves } from '../view/leaf.ts';
 
 /** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
@@ -11,6 +13,8 @@ export function renderGaneti(view: ServedView): Leaves {
     ['os/parameters.json', parameters(view)],
     ...oneByOne(view),
     ['read', { kind: 'live', source: 'read' }],
+    ...runListLeaves(view),
+    ...guestAgentLeaves(view),
   ]);
   if (view.mode === 'install' && view.install) addInstall(leaves, view.install);
   return leaves;
@@ -74,8 +78,7 @@ function metaData(view: ServedView): object {
 function parameters(view: ServedView): Leaf {
   const lost = [...view.osParameters].filter(([, { value }]) => value === null);
   if (lost.length === 0) return allParameters(view);
-  const reason = lostReason(lost.map(([name]) => name));
-  return { ...goneLeaf(reason), whenPartial: allParameters(view) };
+  return { ...lostLeaf(lost.map(([name]) => name)), whenPartial: allParameters(view) };
 }
 
 /** What is lost is null: who asks for a part of them takes the rest. */
@@ -91,13 +94,6 @@ function allParameters(view: ServedView): FixedLeaf {
 function oneByOne(view: ServedView): readonly (readonly [string, Leaf])[] {
   return [...view.osParameters].map(([name, { value }]) => [
     `os/parameters/${name}`,
-    value === null
-      ? goneLeaf(lostReason([name]))
-      : textLeaf(reveal(value), { isSecretBearing: true }),
+    value === null ? lostLeaf([name]) : textLeaf(reveal(value), { isSecretBearing: true }),
   ]);
-}
-
-function lostReason(names: readonly string[]): string {
-  const list = [...names].sort().join(', ');
-  return `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`;
 }

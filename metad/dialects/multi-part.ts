@@ -14,11 +14,11 @@ const BOUNDARY = 'GNTVENDORDATA';
  * @param document ASCII; as cloud-config it adds to what came before, and replaces nothing of it:
  *   without the header a later document takes the place of an earlier one's top-level keys
  */
-export function textPart(type: string, document: string): string {
+export function textPart(type: string, document: string, name = `gnt-${type}`): string {
   return [
     `Content-Type: text/${type}; charset="us-ascii"`,
     'MIME-Version: 1.0',
-    `Content-Disposition: attachment; filename="gnt-${type}"`,
+    `Content-Disposition: attachment; filename="${name}"`,
     'X-Merge-Type: dict(no_replace,recurse_dict)+list(no_replace)+str()',
     '',
     document,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Leaf, LiveLeaf } from '../view/leaf.ts';
+import type { FixedLeaf, Leaf, LiveLeaf } from '../view/leaf.ts';
 
 /** What a request finds. Header lists are ready to be written, name and value in turn. */
 export type Resource = ContentResource | LiveLeaf;
@@ -40,7 +40,7 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
   const tree = new Map<string, Resource>();
   const folders = new Map([['', new Map<string, boolean>()]]);
   for (const [path, leaf] of leaves) {
-    tree.set(path, leaf.kind === 'live' ? leaf : contentOf(leaf));
+    tree.set(path, leaf.kind === 'live' ? leaf : sharedContentOf(leaf));
     addToFolders(folders, path);
   }
   for (const [path, children] of folders) {
@@ -93,7 +93,18 @@ function byNumberThenText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-function contentOf(leaf: Exclude<Leaf, LiveLeaf>): ContentResource {
+/** Of leaves that many instances have. */
+const shared = new WeakMap<FixedLeaf, ContentResource>();
+
+function sharedContentOf(leaf: FixedLeaf): ContentResource {
+  const known = shared.get(leaf);
+  if (known) return known;
+  const made = contentOf(leaf);
+  shared.set(leaf, made);
+  return made;
+}
+
+function contentOf(leaf: FixedLeaf): ContentResource {
   const status = leaf.goneReason === null ? 200 : 410;
   const resource = content(status, leaf.body, leaf.contentType, leaf.isSecretBearing, false);
   if (leaf.whenPartial) return { ...resource, whenPartial: contentOf(leaf.whenPartial) };

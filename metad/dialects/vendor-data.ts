@@ -1,5 +1,6 @@
 import type { ServedView } from '../view/served-view.ts';
 import { bootReportParts } from './boot-report-parts.ts';
+import { guestAgentParts } from './guest-agent.ts';
 import { multipart, operatorsPart } from './multi-part.ts';
 
 /**
@@ -11,6 +12,7 @@ export function vendorData(view: ServedView): Buffer {
   const parts = [
     ...(operators.length > 0 ? [operatorsPart(operators)] : []),
     ...bootReportParts(view, 'vendor-data'),
+    ...guestAgentParts(view),
   ];
   return Buffer.from(parts.length === 0 ? '' : multipart(parts));
 }

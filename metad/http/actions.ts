@@ -13,6 +13,7 @@ import { describeIssue } from '../view/validation-message.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { bootEvents, bootStatus } from './boot-actions.ts';
+import { lifecycleEvents, lifecycleOutput } from './lifecycle-actions.ts';
 import { readBody } from './request-body.ts';
 import { readHostKeys } from './host-keys-form.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
@@ -34,6 +35,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   'ganeti boot/events': { method: 'POST', perform: bootEvents },
   'ganeti boot/status': { method: 'POST', perform: bootStatus },
   'ganeti install/events': { method: 'POST', perform: installEvents },
+  'ganeti lifecycle/events': { method: 'POST', perform: lifecycleEvents },
+  'ganeti lifecycle/output': { method: 'POST', perform: lifecycleOutput },
   'ec2 api/token': { method: 'PUT', perform: createToken },
   'openstack password': { method: 'POST', perform: postPassword },
 };
@@ -48,6 +51,7 @@ export function findAction(view: ServedView, address: Address): Action | undefin
   const isNeeded = view.metadataToken === 'required' && isTokenPath(address);
   if (!isNeeded && !isDialectServed(view, address.dialect)) return undefined;
   if (address.path === 'install/events' && view.mode !== 'install') return undefined;
+  if (address.path.startsWith('lifecycle/') && !view.lifecycle) return undefined;
   const key = `${address.dialect} ${address.path}`;
   return Object.hasOwn(ACTIONS, key) ? ACTIONS[key] : undefined;
 }

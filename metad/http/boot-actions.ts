@@ -8,8 +8,6 @@ import {
   type BootResult,
 } from '#shared/contract/boot-report.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { createMask } from '#shared/secret/mask.ts';
-import { reveal } from '#shared/secret/secret.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import {
   MAX_BOOT_EVENT_BYTES,
@@ -17,10 +15,10 @@ import {
   MAX_BOOT_STATUS_BYTES,
   MAX_BOOT_STATUS_VALUES,
 } from '../config/limits.ts';
-import type { ServedView } from '../view/served-view.ts';
 import type { Exchange } from './exchange.ts';
 import { sendEmpty, sendText } from './reply.ts';
 import { chargeForTime, isPaid, takeReport } from './take-report.ts';
+import { maskOf } from './view-mask.ts';
 
 /** cloud-init's webhook (cloudinit/reporting/handlers.py); what else it sends is not looked at. */
 const webhookEvent = z.object({
@@ -45,34 +43,17 @@ export async function bootEvents(exchange: Exchange, events: EventLog): Promise<
   await takeReport(exchange, EVENT, (body) => {
     const given = webhookEvent.safeParse(parseJson(body));
     if (!given.success) return sendText(exchange.response, 400, EVENT_REFUSAL);
-    const mask = maskOf(exchange.instance.view);
+    const mask = maskOf(exchange.instance.view, MAX_BOOT_ERROR_LENGTH);
     const event = chargeForTime(exchange, () => readEvent(given.data, mask));
     if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
     sendEmpty(exchange.response, 204);
   });
 }
 
-type Mask = (text: string) => string;
-const masks = new WeakMap<ServedView, Mask>();
-
-/**
- * What a guest says of its boot is stored, and cloud-init quotes commands and what they printed:
- * the instance's own private and secret values are taken out before the words leave this process.
- * Masked and cut at once: half a secret is none that is known, and the rest of a long text is not
- * worth the time.
- */
-function maskOf(view: ServedView): Mask {
-  const known = masks.get(view);
-  if (known) return known;
-  const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
-    value === null || visibility === 'public' ? [] : [reveal(value)],
-  );
-  const mask = createMask(hidden, MAX_BOOT_ERROR_LENGTH);
-  masks.set(view, mask);
-  return mask;
-}
-
-function readEvent(given: z.infer<typeof webhookEvent>, mask: Mask): BootEvent | null {
+function readEvent(
+  given: z.infer<typeof webhookEvent>,
+  mask: (text: string) => string,
+): BootEvent | null {
   const [name = '', module] = given.name.split('/', 2);
   const stage = bootStage.safeParse(name);
   if (!stage.success) return null;
@@ -128,7 +109,7 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
     if (!file.success) return sendText(exchange.response, 400, STATUS_REFUSAL);
     const read = readStatus(file.data.v1);
     if (!isPaid(exchange, read.errors.length + read.recoverableErrors.length, 'errors')) return;
-    const mask = maskOf(exchange.instance.view);
+    const mask = maskOf(exchange.instance.view, MAX_BOOT_ERROR_LENGTH);
     const result = chargeForTime(exchange, () => ({
       ...read,
       errors: read.errors.map(mask),

@@ -7,7 +7,13 @@ import { sendText } from './reply.ts';
 /** What a guest tells of itself in a body that is parsed and kept. */
 export interface ReportKind {
   /** One of a kind at a time. Different programs of a guest tell different kinds. */
-  readonly name: 'install events' | 'boot event' | 'boot status' | 'ready';
+  readonly name:
+    | 'install events'
+    | 'boot event'
+    | 'boot status'
+    | 'lifecycle events'
+    | 'lifecycle output'
+    | 'ready';
   readonly maxBytes: number;
   /** Null: it is no JSON. */
   readonly values: { readonly max: number; readonly refusal: string } | null;

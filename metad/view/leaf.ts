@@ -61,7 +61,7 @@ export function agentLeaf(value: unknown): FixedLeaf {
   return { ...jsonLeaf(value, { isSecretBearing: true }), isForAgent: true };
 }
 
-export function goneLeaf(reason: string): FixedLeaf {
+function goneLeaf(reason: string): FixedLeaf {
   return {
     kind: 'fixed',
     body: Buffer.from(`${reason}\n`),
@@ -69,6 +69,14 @@ export function goneLeaf(reason: string): FixedLeaf {
     isSecretBearing: true,
     goneReason: reason,
   };
+}
+
+/** Makes what is said in the place of something that needs secrets which noded has no more. */
+export function lostLeaf(names: readonly string[]): FixedLeaf {
+  const list = [...names].sort().join(', ');
+  return goneLeaf(
+    `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`,
+  );
 }
 
 function fixedLeaf(body: Buffer, contentType: string, isSecretBearing: boolean): FixedLeaf {

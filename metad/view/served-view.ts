@@ -3,6 +3,7 @@ import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { Secret } from '#shared/secret/secret.ts';
+import type { GuestAgent } from './guest-agent.ts';
 import { describeIssue } from './validation-message.ts';
 
 /**
@@ -17,6 +18,8 @@ export interface ServedParameter {
 /** A validated view. Everything that metad serves is a function of this. */
 export interface ServedView extends Omit<InstanceView, 'osParameters'> {
   readonly osParameters: ReadonlyMap<string, ServedParameter>;
+  /** Absent in Ganeti's place, where there are no run lists. */
+  readonly guestAgent?: GuestAgent;
 }
 
 /** @throws AppError VALIDATION that names the first wrong field and none of the values */

@@ -9,3 +9,8 @@ const programs = join(dirname, extension === '.ts' ? '../..' : '..');
 export function programFile(name: string): string {
   return join(programs, `${name}${extension}`);
 }
+
+/** A file that a program reads as it is, such as `metad/guest/agent.sh`: the bundles have copies. */
+export function programData(path: string): string {
+  return join(programs, path);
+}

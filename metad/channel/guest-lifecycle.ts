@@ -1,0 +1,113 @@
+import {
+  advanceProgress,
+  type LifecycleRefusal,
+  type ProgressView,
+} from '#shared/contract/lifecycle-progress.ts';
+import type {
+  LifecycleEvent,
+  LifecycleProgress,
+  ViewLifecycle,
+} from '#shared/contract/lifecycle.ts';
+import { EntryOutput } from './entry-output.ts';
+
+/** An event that was taken, and how far it brings the guest. */
+export interface TakenEvent {
+  readonly event: LifecycleEvent;
+  readonly progress: LifecycleProgress;
+  /** Something became of it that the node daemon does not know yet. */
+  readonly isNews: boolean;
+}
+
+/**
+ * How far a guest got with its run lists, by its own words.
+ *
+ * INVARIANTS: of a batch either all counts or nothing; what was heard here is newer than what a
+ * view of the same run says; one script's output is held at a time, and bounded.
+ */
+export class GuestLifecycle {
+  #view: ViewLifecycle;
+  #progress: LifecycleProgress;
+  /** Whether nothing can have been said between the last word that is known and the next one. */
+  #isCertain = false;
+  #output: EntryOutput | undefined;
+
+  constructor(view: ViewLifecycle) {
+    this.#view = view;
+    this.#progress = view.progress;
+  }
+
+  /** The host's view was replaced. */
+  follow(view: ViewLifecycle): void {
+    const isSameRun = view.status.run === this.#view.status.run;
+    this.#view = view;
+    if (isSameRun && this.#progress.boot !== null) return;
+    this.#progress = view.progress;
+    // A run that began under our eyes: nothing can have been said of it to another metad.
+    if (!isSameRun) this.#isCertain = view.progress.boot === null;
+    this.#output = undefined;
+  }
+
+  get run(): string {
+    return this.#view.status.run;
+  }
+
+  /**
+   * Looks at a batch and changes nothing.
+   * @returns the first refusal, `field` with the index of its event; or what `accept` takes
+   */
+  judge(
+    batch: readonly LifecycleEvent[],
+  ): (LifecycleRefusal & { readonly index: number }) | readonly TakenEvent[] {
+    const taken: TakenEvent[] = [];
+    let progress = this.#progress;
+    let isCertain = this.#isCertain;
+    const view = progressView(this.#view);
+    for (const [index, event] of batch.entries()) {
+      const next = advanceProgress(progress, event, view, isCertain);
+      if ('refused' in next) return { ...next, index };
+      if (next === progress) continue;
+      taken.push({ event, progress: next, isNews: isNews(progress, next) });
+      progress = next;
+      isCertain = true;
+    }
+    return taken;
+  }
+
+  accept({ event, progress }: TakenEvent): void {
+    this.#progress = progress;
+    this.#isCertain = true;
+    if (event.type === 'booting' || event.type === 'started') this.#output = undefined;
+  }
+
+  /**
+   * The output of a script that runs, or was the last to end.
+   * @returns undefined for any other
+   */
+  outputOf(entry: string): EntryOutput | undefined {
+    if (this.#output?.entry === entry) return this.#output;
+    const { entry: running, last } = this.#progress;
+    if (entry !== running && entry !== last?.entry) return undefined;
+    this.#output = new EntryOutput(entry);
+    return this.#output;
+  }
+
+  /** The output that is held of a script, if there is any. */
+  heldOutputOf(entry: string): EntryOutput | undefined {
+    return this.#output?.entry === entry ? this.#output : undefined;
+  }
+}
+
+function progressView({ status, lists }: ViewLifecycle): ProgressView {
+  const names = (scripts: readonly { readonly name: string }[]): readonly string[] =>
+    scripts.map(({ name }) => name);
+  return {
+    run: status.run,
+    boot: names(lists.boot),
+    decommission: names(lists.decommission),
+    command: status.next?.do === 'run' ? status.next.entry : null,
+  };
+}
+
+function isNews(before: LifecycleProgress, after: LifecycleProgress): boolean {
+  return JSON.stringify({ ...before, number: 0 }) !== JSON.stringify({ ...after, number: 0 });
+}

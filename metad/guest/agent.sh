@@ -1,0 +1,300 @@
+#!/bin/sh
+# The guest's side of run lists: runs the boot list in each boot, scripts that the host asks for, and the decommission list before the
+# system goes down, and tells the host of each. The words are RightLink 10's. Needs a POSIX shell, and curl or a wget.
+# `agent run` is what the unit runs, `agent decommission` what it runs to stop, `agent work` is what `run` starts beside itself.
+set -u
+umask 077
+service=http://169.254.169.254 token=''
+base=$service/ganeti/latest
+home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
+self=$home/agent tmp=$dir/$$
+# Attempts at telling the host something, and seconds for each: not many when the system goes down.
+patience=1000000 long=30
+# Bytes of one script's output that the host keeps, and of one piece of it.
+max_output=4194304 max_piece=65536
+tool=busybox
+limited=$(command -v timeout || :)
+own_session=$(command -v setsid || :)
+case $(wget --help 2>&1) in *--no-config*) tool=wget ;; esac
+if command -v curl >/dev/null; then tool=curl; fi
+
+log() { echo "rightlink: $*" >&2; }
+# request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer, and `etag`; the body is in
+# $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
+request() {
+  header="X-aws-ec2-metadata-token: $token"
+  : >"$tmp.head"
+  : >"$tmp.body"
+  case $tool in
+  curl) curl -q -sS --noproxy '*' -m "$1" -H Expect: ${token:+-H "$header"} -D "$tmp.head" -o "$tmp.body" ${3:+--data-binary "@$3"} "$base/$2" ;;
+  wget) wget --no-config -q -S --no-proxy -t 1 -T "$1" ${token:+--header "$header"} -O "$tmp.body" ${3:+--post-file "$3"} "$base/$2" 2>"$tmp.head" ;;
+  busybox)
+    [ -z "${3-}" ] || tr '\000' '?' <"$3" >"$tmp.sent"
+    ${limited:+"$limited" "$1"} wget -q -S -Y off ${token:+--header "$header"} -O "$tmp.body" ${3:+--post-file "$tmp.sent"} "$base/$2" 2>"$tmp.head" ;;
+  esac >/dev/null 2>&1
+  status=000 etag=0
+  while read -r first second _; do
+    case $first in HTTP/*) status=$second etag=0 ;; [Ee][Tt]ag:) etag=${second#\"} etag=${etag%%\"*} ;; esac
+  done <"$tmp.head"
+}
+
+# The same, with a session token where they are required.
+ask() {
+  request "$@"
+  [ "$status" = 401 ] || return 0
+  ttl='X-aws-ec2-metadata-token-ttl-seconds: 21600'
+  case $tool in
+  curl) token=$(curl -q -sS --noproxy '*' -m 10 -X PUT -H "$ttl" "$service/latest/api/token" 2>/dev/null) ;;
+  wget) token=$(wget --no-config -q --no-proxy -t 1 -T 10 --method=PUT --header "$ttl" -O - "$service/latest/api/token" 2>/dev/null) ;;
+  busybox) log 'session tokens are required: this needs curl or GNU wget' ;;
+  esac
+  [ -z "$token" ] || request "$@"
+}
+
+# Asks until there is an answer that another attempt would not change.
+insist() {
+  tries=0
+  while ask "$@"; do
+    case $status in 2?? | 304 | 400 | 404 | 409 | 410 | 413) return 0 ;; esac
+    [ "$((tries += 1))" -lt "$patience" ] || return 1
+    sleep "$((tries < 10 ? 1 : 5))"
+  done
+}
+
+# The absence of the state is a fresh boot. The kernel's word for the boot is in it, for systems that keep /run.
+load() {
+  state='' run='' boot='' number=0 entry='' last=''
+  [ ! -e "$dir/state" ] || . "$dir/state"
+  read -r now </proc/sys/kernel/random/boot_id
+  if [ "$boot" != "$now" ]; then state=''; fi
+}
+save() {
+  printf "state='%s'\nrun='%s'\nboot='%s'\nnumber='%s'\nentry='%s'\nlast='%s'\n" "$state" "$run" "$boot" "$number" "$entry" "$last" >"$tmp.state"
+  mv "$tmp.state" "$dir/state"
+}
+
+# say TYPE [MEMBERS]: an event, for the next `tell`. They are numbered, so that one that is posted twice counts once.
+say() {
+  number=$((number + 1))
+  printf '{"type":"%s","run":"%s","boot":"%s","number":%s%s}\n' "$1" "$run" "$boot" "$number" "${2-}" >>"$dir/events"
+  save
+}
+say_finished() {
+  last=$entry entry=''
+  say finished ",\"entry\":\"$last\",\"status\":$1"
+}
+# tell HOW: posts what was said, by `ask` or `insist`. What is refused once is refused again.
+tell() {
+  { echo '[' && sed '$!s/$/,/' "$dir/events" && echo ']'; } >"$tmp.post"
+  "$1" "$long" lifecycle/events "$tmp.post"
+  case $status in 2??) ;; 400 | 409 | 413) log "the host refuses: $(cat "$tmp.body" "$dir/events")" ;; *) return 1 ;; esac
+  : >"$dir/events"
+}
+
+# What the host wants. JSON with one member a line: those of the status are two blanks deep, those of `next` four.
+read_status() {
+  at_host='' host_run='' limit=180 wanted='' wanted_entry='' wanted_script=''
+  while IFS= read -r line; do
+    value=${line#*: } value=${value%,} value=${value#\"} value=${value%\"}
+    case $line in
+    '  "state":'*) at_host=$value ;;
+    '  "run":'*) host_run=$value ;;
+    '  "decommissionTimeoutS":'*) limit=$value ;;
+    '    "do":'*) wanted=$value ;;
+    '    "entry":'*) wanted_entry=$value ;;
+    '    "script":'*) wanted_script=$value ;;
+    esac
+  done <"$tmp.body"
+}
+
+fetch() { # PATH FILE
+  insist 300 "$(echo "$1" | sed 's/ /%20/g')" && [ "$status" = 200 ] && mv "$tmp.body" "$2" && chmod 700 "$2"
+}
+fetch_folder() { # PATH FOLDER: a folder that the service does not have is empty
+  rm -rf "$2" && mkdir -p "$2" && insist 30 "$1/" || return 1
+  [ "$status" = 200 ] || return 0
+  mv "$tmp.body" "$tmp.names"
+  while IFS= read -r name; do fetch "$1/$name" "$2/$name" || return 1; done <"$tmp.names"
+}
+fetch_inputs() { # LIST: the files of its scripts, and their variables, or why there are none
+  rm -f "$dir/lost"
+  fetch_folder attachments "$home/attachments" && insist 30 "run-lists/$1.env" || return 1
+  case $status in
+  200) mv "$tmp.body" "$dir/env" ;;
+  404) : >"$dir/env" ;;
+  *) { cat "$tmp.body" && echo "run-lists/$1.env: $status"; } >"$dir/lost" ;;
+  esac
+}
+
+# Posts what was printed since the last time; the host drops what it has already.
+send_output() { # HOW
+  size=$(wc -c <"$work/out")
+  while [ "$sent" -lt "$size" ]; do
+    tail -c "+$((sent + 1))" "$work/out" | head -c "$max_piece" >"$tmp.piece"
+    "$1" "$long" "lifecycle/output?entry=$entry&offset=$sent" "$tmp.piece"
+    case $status in
+    2??) sent=$((sent + $(wc -c <"$tmp.piece"))) ;; 400 | 404 | 409) sent=$size ;; *) return 1 ;;
+    esac
+    echo "$sent" >"$work/sent"
+  done
+}
+
+# run_script NAME FILE [REASON]: its status is in `code`. Its output goes through a pipe, so that the host's bound is one for the file,
+# too; what the script leaves running keeps the pipe, and is not waited for.
+run_script() {
+  work=$dir/work sent=0
+  rm -rf "$work" "$home/cwd" && mkdir -p "$work" "$home/cwd" && mkfifo "$work/pipe" && : >"$work/out" && echo 0 >"$work/sent"
+  (trap '' XFSZ && (ulimit -f "$((max_output / 512))" && exec cat) >>"$work/out" 2>/dev/null; wc -c >"$work/more") <"$work/pipe" &
+  reader=$!
+  (
+    cat "$dir/lost" 2>/dev/null && exit 126
+    set -a && GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
+    [ -z "${3-}" ] || DECOM_REASON=$3
+    # Nothing of ours is looked up behind the operator's variables.
+    set -- "$2" "$home/cwd" ${own_session:+"$own_session"}
+    . "$dir/env"
+    cd "$2" && exec ${3:+"$3"} "$1"
+  ) </dev/null >"$work/pipe" 2>&1 &
+  child=$! && echo "$child" >"$dir/child"
+  trap : USR1
+  (while sleep 1 && kill -0 "$$" 2>/dev/null; do tmp=$dir/teller && send_output ask; [ ! -e "$work/ended" ] || kill -USR1 "$$"; done) &
+  teller=$!
+  wait "$child"
+  code=$?
+  rm -f "$dir/child" && : >"$work/ended" && wait "$reader"
+  kill "$teller" && wait "$teller" 2>/dev/null
+  sent=$(cat "$work/sent") && send_output insist
+  more=$(cat "$work/more" 2>/dev/null || :)
+  # What was not kept is told by where its last byte is.
+  [ "${more:-0}" -eq 0 ] || { echo >"$tmp.piece" && insist 30 "lifecycle/output?entry=$entry&offset=$((max_output + more - 1))" "$tmp.piece"; }
+  rm -rf "$work" "$home/cwd"
+}
+
+# run_list LIST [REASON]: up to the first script that fails. The end of one is told with the beginning of the next.
+run_list() {
+  fetch_folder "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
+  for file in "$home/scripts"/*; do
+    [ -e "$file" ] || return 0
+    entry=$1/${file##*/}
+    say started ",\"entry\":\"$entry\"" && tell ask
+    run_script "${file##*/}" "$file" "${2-}"
+    say_finished "$code"
+    [ "$code" -eq 0 ] || return 1
+  done
+}
+
+work() { # boot | command ENTRY SCRIPT
+  load
+  echo $$ >"$dir/worker"
+  if [ "$1" = boot ]; then
+    : >"$dir/events" && say booting
+    if run_list boot; then state=operational; else state=stranded; fi
+    entry='' && say "$state"
+  else
+    code=126 && say started ",\"entry\":\"$entry\"" && tell ask
+    fetch "run-lists/operational/$3" "$home/command" && fetch_inputs operational && run_script "$3" "$home/command"
+    say_finished "$code"
+  fi
+  tell insist
+  rm -f "$dir/worker" "$dir/env"
+}
+start_work() {
+  entry=${2-} && save
+  sh "$self" work "$@" &
+}
+end_script() {
+  [ -e "$dir/child" ] && read -r group <"$dir/child" || return 0
+  kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
+  (sleep 5 && [ "$(cat "$dir/child")" = "$group" ] && { kill -KILL "-$group" || kill -KILL "$group"; }) 2>/dev/null &
+}
+
+# Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not.
+word_of_system() {
+  case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
+  *reboot.target* | *kexec.target*) echo reboot ;;
+  *poweroff.target* | *halt.target*) echo shutdown ;;
+  *) echo service_restart ;;
+  esac
+}
+
+decommission() { # WORD: a shutdown is what the host calls it, and `stop` where it says nothing
+  load
+  [ ! -e "$dir/worker" ] || kill "$(cat "$dir/worker")" 2>/dev/null
+  end_script
+  case $state in operational | stranded) ;; *) return 0 ;; esac
+  patience=5 long=5 kind=$1 before=$state
+  ask 5 lifecycle.json && read_status
+  [ "$kind" != shutdown ] || { kind=stop && [ "$wanted" != terminate ] || kind=terminate; }
+  state=decommissioning entry='' last='' && say decommissioning ",\"kind\":\"$kind\"" && tell ask
+  run_list decommission "$kind"
+  state=decommissioned entry='' && say decommissioned && tell insist
+  # The service alone began anew: this boot's list has been run.
+  [ "$kind" != service_restart ] || { state=$before && save; }
+}
+go_down() { # WORD COMMAND
+  last=$wanted_entry && save
+  if [ -d "$system" ]; then systemctl "$2"; else decommission "$1" && "$2"; fi
+}
+
+# Does what the host wants. What it does not know is said once more: a host that ended may have forgotten it.
+obey() {
+  load
+  [ "$run" = "$host_run" ] || state=''
+  case $state in
+  '') state=booting run=$host_run boot=$now number=0 last='' && start_work boot && return ;;
+  operational | stranded) ;;
+  *) return ;;
+  esac
+  if [ -n "$entry" ]; then
+    [ "$entry" != "$wanted_entry" ] || return 0
+    # It may be about to begin, or to end.
+    until [ -e "$dir/child" ] || { load && [ -z "$entry" ]; }; do sleep 1; done
+    end_script
+    return
+  fi
+  [ "$at_host" = "$state" ] || say "$state"
+  [ ! -s "$dir/events" ] || tell ask
+  [ "$wanted_entry" != "$last" ] || return 0
+  case $wanted in
+  run) start_work command "$wanted_entry" "$wanted_script" ;;
+  reboot) go_down reboot reboot ;;
+  stop | terminate) go_down shutdown poweroff ;;
+  esac
+}
+
+# lift SECONDS: how long systemd lets the decommission list run, and a system that goes down.
+lift() {
+  mkdir -p "$system/rightlink.service.d" "$system/reboot.target.d" "$system/poweroff.target.d" "$system/halt.target.d"
+  printf '[Service]\nTimeoutStopSec=%s\n' "$1" >"$system/rightlink.service.d/limit.conf"
+  for target in reboot poweroff halt; do
+    printf '[Unit]\nJobTimeoutSec=%s\n' "$(($1 > 1500 ? $1 + 300 : 1800))" >"$system/$target.target.d/rightlink.conf"
+  done
+  systemctl daemon-reload
+}
+
+run() {
+  load
+  echo $$ >"$dir/main"
+  # An agent that ended in the middle of a script does not run it again.
+  [ -z "$entry" ] || [ -z "$state" ] || say_finished 143
+  [ "$state" != booting ] || { state=stranded && say stranded; }
+  lifted=180 pause=1 etag=0
+  while :; do
+    ask 3700 "lifecycle.json?wait_for_change=true&timeout_sec=3600&last_etag=$etag"
+    known=$etag
+    case $status in
+    200)
+      pause=1 && read_status && obey
+      [ ! -d "$system" ] || [ "$limit" = "$lifted" ] || { lift "$limit" && lifted=$limit; }
+      etag=$known ;;
+    *) sleep "$pause" && pause=$((pause < 30 ? pause * 2 : 30)) etag=0 ;;
+    esac
+  done
+}
+
+mkdir -p "$home" "$dir"
+case ${1-} in
+decommission) decommission "$(word_of_system)" ;;
+work) shift && work "$@" ;;
+*) run ;;
+esac

@@ -1,0 +1,102 @@
+import {
+  lifecycleEntry,
+  lifecycleEventBatch,
+  MAX_LIFECYCLE_EVENTS,
+  MAX_LIFECYCLE_EVENTS_BYTES,
+  MAX_LIFECYCLE_OUTPUT_BYTES,
+  MAX_OUTPUT_TEXT_LENGTH,
+} from '#shared/contract/lifecycle.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { EntryOutput, OutputPiece } from '../channel/entry-output.ts';
+import type { EventLog } from '../channel/event-log.ts';
+import type { GuestLifecycle } from '../channel/guest-lifecycle.ts';
+import { EVENTS_PER_REQUEST_TOKEN } from '../config/limits.ts';
+import { describeIssue } from '../view/validation-message.ts';
+import { queryInteger } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
+import { sendEmpty, sendText } from './reply.ts';
+import { chargeForTime, isPaid, takeReport } from './take-report.ts';
+import { maskOf } from './view-mask.ts';
+
+const TOO_MANY = `(top level): at most ${MAX_LIFECYCLE_EVENTS} events at once`;
+const BATCH = {
+  name: 'lifecycle events',
+  maxBytes: MAX_LIFECYCLE_EVENTS_BYTES,
+  /** An event has six members. */
+  values: { max: MAX_LIFECYCLE_EVENTS * 16, refusal: TOO_MANY },
+} as const;
+
+/** What a guest's agent tells of its run lists: 400 and 409 name the field, and nothing counts. */
+export async function lifecycleEvents(exchange: Exchange, events: EventLog): Promise<void> {
+  await takeReport(exchange, BATCH, (body) => {
+    const { instance, response } = exchange;
+    const { lifecycle } = instance;
+    if (!lifecycle) return sendText(response, 404, 'not found');
+    const value = parseJson(body);
+    if (value === undefined) return sendText(response, 400, '(top level): not JSON');
+    if (Array.isArray(value) && value.length > MAX_LIFECYCLE_EVENTS)
+      return sendText(response, 400, TOO_MANY);
+    const batch = lifecycleEventBatch.safeParse(value);
+    if (!batch.success) return sendText(response, 400, describeIssue(batch.error));
+    if (!isPaid(exchange, batch.data.length / EVENTS_PER_REQUEST_TOKEN, 'events')) return;
+    const taken = lifecycle.judge(batch.data);
+    if ('refused' in taken)
+      return sendText(response, 409, `${taken.index}.${taken.field}: ${taken.refused}`);
+    for (const one of taken) {
+      const { event, progress } = one;
+      if (event.type === 'finished') tellRest(exchange, events, lifecycle, event.entry);
+      lifecycle.accept(one);
+      if (one.isNews) events.append(instance.view.uuid, { type: 'lifecycle', event, progress });
+    }
+    sendEmpty(response, 204);
+  });
+}
+
+function tellRest(
+  exchange: Exchange,
+  events: EventLog,
+  lifecycle: GuestLifecycle,
+  entry: string,
+): void {
+  const output = lifecycle.heldOutputOf(entry);
+  if (output) tell(exchange, events, lifecycle, output, (mask) => output.flush(mask));
+}
+
+function tell(
+  exchange: Exchange,
+  events: EventLog,
+  lifecycle: GuestLifecycle,
+  { entry }: EntryOutput,
+  take: (mask: (line: string) => string) => readonly OutputPiece[],
+): void {
+  const { view } = exchange.instance;
+  // With the end of its line it is a piece at most.
+  const pieces = chargeForTime(exchange, () => take(maskOf(view, MAX_OUTPUT_TEXT_LENGTH - 1)));
+  const { run } = lifecycle;
+  for (const piece of pieces)
+    events.append(view.uuid, { type: 'lifecycle-output', run, entry, ...piece });
+}
+
+const OUTPUT = {
+  name: 'lifecycle output',
+  maxBytes: MAX_LIFECYCLE_OUTPUT_BYTES,
+  values: null,
+} as const;
+
+/** A piece of what a script printed, from `offset` on; what is here of it already is dropped. */
+export async function lifecycleOutput(exchange: Exchange, events: EventLog): Promise<void> {
+  const { query, response } = exchange;
+  const offset = queryInteger(query, 'offset', Number.MAX_SAFE_INTEGER);
+  if (offset === undefined || offset === null)
+    return sendText(response, 400, 'offset: not a whole number');
+  const entry = lifecycleEntry.safeParse(query?.get('entry'));
+  if (!entry.success) return sendText(response, 400, 'entry: not an entry');
+  await takeReport(exchange, OUTPUT, (body) => {
+    const { lifecycle } = exchange.instance;
+    if (!lifecycle) return sendText(response, 404, 'not found');
+    const output = lifecycle.outputOf(entry.data);
+    if (!output) return sendText(response, 409, `entry: ${entry.data} does not run`);
+    tell(exchange, events, lifecycle, output, (mask) => output.push(offset, body, mask));
+    sendEmpty(response, 204, ['X-Gnt-Offset', String(output.end)]);
+  });
+}

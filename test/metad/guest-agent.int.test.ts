@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { LifecycleEvent, ViewLifecycle } from '#shared/contract/lifecycle.ts';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { ChannelLab, type Guest } from './support/channel-lab.ts';
+import { eventsUntil } from './support/control-events.ts';
+import { DOWNLOADERS, GuestSystem, SHELLS } from './support/guest-system.ts';
+import { lifecycleOf, scriptOf } from './support/lifecycle-fixture.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+/** The guest's agent as it is, in each shell and with each program that it may find, against metad. */
+
+const COMMAND = '33333333-3333-4333-8333-333333333333';
+const CANCELLED = '44444444-4444-4444-8444-444444444444';
+const LAST = '55555555-5555-4555-8555-555555555555';
+/** Two pieces of the size of a request, and some. */
+const LINES = Array.from({ length: 9000 }, (_, at) => `line ${at + 10_000}\n`).join('');
+
+const lists: ViewLifecycle['lists'] = {
+  boot: [
+    scriptOf('01-inputs', 'echo "$GREETING, $hostkey"; echo "$RS_ATTACH_DIR: $(cat "$RS_ATTACH_DIR/a file")"', null),
+    scriptOf('02-long', 'pwd; i=10000; while [ $i -lt 19000 ]; do echo "line $i"; i=$((i + 1)); done', {}),
+    scriptOf('03-forks', 'echo "only: ${GREETING-none}, $OWN"; sleep 1000 & exit 0', { OWN: { text: `it's "$(x)"\n` } }),
+  ],
+  operational: [
+    scriptOf('01-fail', 'echo to stderr >&2; exit 7', null),
+    scriptOf('02-endless', 'echo waiting; exec sleep 1000', null),
+    scriptOf('03-stubborn', 'trap "" TERM; echo waiting; while :; do sleep 1; done', null),
+  ],
+  decommission: [scriptOf('01-leave', 'echo "because of $DECOM_REASON"', null)],
+}; // prettier-ignore
+
+/** What was said without what is the same in all: `started boot/01-inputs`. */
+function wordOf(event: LifecycleEvent): string {
+  const { type } = event;
+  if (type === 'started') return `${type} ${event.entry}`;
+  if (type === 'finished') return `${type} ${event.entry} ${event.status}`;
+  return type === 'decommissioning' ? `${type} ${event.kind}` : type;
+}
+
+function wordsOf(events: readonly MetadEvent[]): readonly string[] {
+  return events.flatMap(({ event }) => (event.type === 'lifecycle' ? [wordOf(event.event)] : []));
+}
+
+function outputOf(events: readonly MetadEvent[], entry: string): string {
+  return events
+    .flatMap(({ event }) =>
+      event.type === 'lifecycle-output' && event.entry === entry ? [event.text] : [],
+    )
+    .join('');
+}
+
+/** Where a long text differs from another, which nobody wants to see as a whole. */
+function assertLong(text: string, expected: string): void {
+  let at = 0;
+  while (at < expected.length && text[at] === expected[at]) at++;
+  if (text !== expected)
+    assert.fail(
+      `${text.length} of ${expected.length} characters; at ${at}: ${JSON.stringify(text.slice(at - 20, at + 60))}`,
+    );
+}
+
+describe('the guest’s agent', () => {
+  let lab: ChannelLab;
+  let guest: Guest;
+  let revision = 1;
+  const base = exampleView();
+
+  before(async () => {
+    lab = await ChannelLab.create();
+    guest = await lab.addGuest(base.channel);
+  });
+  after(() => lab[Symbol.asyncDispose]());
+
+  async function serve(lifecycle: ViewLifecycle): Promise<void> {
+    revision += 1;
+    const answer = await lab.put({ ...base, revision, lifecycle });
+    assert.equal(answer.status, 204, answer.body.toString());
+  }
+
+  async function wordsUntil(since: number, last: string): Promise<readonly MetadEvent[]> {
+    return await eventsUntil(lab, since, (events) => wordsOf(events).includes(last));
+  }
+
+  async function lastSequence(): Promise<number> {
+    const { body } = await lab.control('GET', '/v1/status');
+    return (JSON.parse(body.toString()) as { lastSequence: number }).lastSequence;
+  }
+
+  for (const shell of SHELLS)
+    for (const downloader of DOWNLOADERS)
+      test(`runs all lists in ${shell} with ${downloader}`, async (t) => {
+        const system = await GuestSystem.create(guest.namespace, { shell, downloader });
+        t.after(() => system[Symbol.asyncDispose]());
+        // Once is enough: it takes the seconds that a script has between TERM and KILL.
+        const isStubborn = shell === 'dash' && downloader === 'curl';
+        const since = await lastSequence();
+        const lifecycle = lifecycleOf({ lists });
+        await serve(lifecycle);
+        const { body } = await lab.control(
+          'GET',
+          `/v1/instances/${base.uuid}/tree/ganeti/latest/guest/enable`,
+        );
+        await system.write('enable', body.toString());
+        await system.boot('sh /var/lib/enable');
+
+        const booted = await wordsUntil(since, 'operational');
+        assert.deepEqual(wordsOf(booted), [
+          'booting',
+          ...['started boot/01-inputs', 'finished boot/01-inputs 0'],
+          ...['started boot/02-long', 'finished boot/02-long 0'],
+          ...['started boot/03-forks', 'finished boot/03-forks 0'],
+          'operational',
+        ], system.log); // prettier-ignore
+        assert.equal(
+          outputOf(booted, 'boot/01-inputs'),
+          'hello, <redacted>\n/var/lib/rightlink/attachments: attached\n',
+        );
+        assertLong(outputOf(booted, 'boot/02-long'), `/var/lib/rightlink/cwd\n${LINES}`);
+        assert.equal(outputOf(booted, 'boot/03-forks'), `only: none, it's "$(x)"\n\n`);
+
+        const run = (entry: string, script: string): ViewLifecycle =>
+          lifecycleOf({ lists, state: 'operational', next: { do: 'run', entry, script } });
+        await serve(run(COMMAND, '01-fail'));
+        const failed = await wordsUntil(since, `finished ${COMMAND} 7`);
+        assert.equal(outputOf(failed, COMMAND), 'to stderr\n');
+        await serve(run(CANCELLED, isStubborn ? '03-stubborn' : '02-endless'));
+        await eventsUntil(lab, since, (events) => outputOf(events, CANCELLED) !== '');
+        await serve(lifecycleOf({ lists, state: 'operational' }));
+        await wordsUntil(since, `finished ${CANCELLED} ${isStubborn ? 137 : 143}`);
+
+        const before = await lastSequence();
+        await serve(
+          lifecycleOf({ lists, state: 'operational', next: { do: 'terminate', entry: LAST } }),
+        );
+        const ended = await wordsUntil(before, 'decommissioned');
+        assert.deepEqual(wordsOf(ended), [
+          'decommissioning terminate',
+          ...['started decommission/01-leave', 'finished decommission/01-leave 0'],
+          'decommissioned',
+        ]);
+        assert.equal(outputOf(ended, 'decommission/01-leave'), 'because of terminate\n');
+        for (let tries = 0; (await system.read('went-down')) === null && tries < 200; tries++)
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        assert.equal(await system.read('went-down'), 'poweroff\n', system.log);
+      });
+});

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import type { ViewLifecycle } from '#shared/contract/lifecycle.ts';
+import { ChannelLab, type Guest } from './support/channel-lab.ts';
+import { eventsUntil } from './support/control-events.ts';
+import { askFromGuest } from './support/guest-http.ts';
+import { lifecycleOf, RUN, scriptOf } from './support/lifecycle-fixture.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+/** Run lists as a guest sees them, and what it may say of them. */
+
+const BOOT = '22222222-2222-4222-8222-222222222222';
+const COMMAND = '33333333-3333-4333-8333-333333333333';
+const lists: ViewLifecycle['lists'] = {
+  boot: [
+    scriptOf('01-all', 'true'),
+    scriptOf('02-own', 'true', { OWN: { parameter: 'rootpw' }, Q: { text: "it's" } }),
+  ],
+  operational: [scriptOf('01-now', 'true')],
+  decommission: [],
+};
+
+let lab: ChannelLab;
+let guest: Guest;
+let revision = 1;
+const view = exampleView();
+
+before(async () => {
+  lab = await ChannelLab.create();
+  guest = await lab.addGuest(view.channel);
+});
+after(() => lab[Symbol.asyncDispose]());
+beforeEach(async () => {
+  // What was said of a run is metad's; what is removed is forgotten.
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  await serve(lifecycleOf({ lists }));
+});
+
+async function serve(
+  lifecycle: ViewLifecycle,
+  overrides: Partial<typeof view> = {},
+): Promise<void> {
+  revision += 1;
+  const answer = await lab.put({ ...view, ...overrides, revision, lifecycle });
+  assert.equal(answer.status, 204, answer.body.toString());
+}
+
+async function get(path: string): Promise<{ readonly status: number; readonly text: string }> {
+  const { status, body } = await askFromGuest(guest.namespace, `/ganeti/latest/${path}`);
+  return { status, text: body.toString() };
+}
+
+async function post(path: string, body: string | Buffer): Promise<string> {
+  const options = { method: 'POST', body };
+  const answer = await askFromGuest(guest.namespace, `/ganeti/latest/lifecycle/${path}`, options);
+  return `${answer.status} ${answer.body.toString()}`.trim();
+}
+
+/** Events by their own members; run, boot and number follow from their order. */
+async function say(first: number, ...events: readonly object[]): Promise<string> {
+  const batch = events.map((event, index) => ({
+    ...{ run: RUN, boot: BOOT, number: first + index },
+    ...event,
+  }));
+  return await post('events', JSON.stringify(batch));
+}
+
+async function told(since: number): Promise<readonly string[]> {
+  const mark = `mark ${revision}`;
+  const options = { method: 'POST', body: mark };
+  await askFromGuest(guest.namespace, '/ganeti/latest/ready', options);
+  const events = await eventsUntil(lab, since, (some) =>
+    some.some(({ event }) => event.type === 'ready' && event.text === mark),
+  );
+  return events.flatMap(({ event }) => {
+    if (event.type === 'lifecycle') return [`${event.event.type} ${event.progress.state}`];
+    return event.type === 'lifecycle-output' ? [`${event.text}+${event.lostBytes}`] : [];
+  });
+}
+
+async function now(): Promise<number> {
+  const { body } = await lab.control('GET', '/v1/status');
+  return (JSON.parse(body.toString()) as { lastSequence: number }).lastSequence;
+}
+
+const BOOTED = [
+  { type: 'booting' },
+  { type: 'started', entry: 'boot/01-all' },
+  { type: 'finished', entry: 'boot/01-all', status: 0 },
+  { type: 'started', entry: 'boot/02-own' },
+  { type: 'finished', entry: 'boot/02-own', status: 0 },
+  { type: 'operational' },
+];
+
+test('what is listed can be read: scripts, their variables, files, the agent', async () => {
+  assert.equal((await get('run-lists/')).text, 'boot/\nboot.env\noperational/\noperational.env\n');
+  assert.equal((await get('run-lists/boot/')).text, '01-all\n02-own\n');
+  assert.equal((await get('run-lists/boot/01-all')).text, '#!/bin/sh\ntrue\n');
+  assert.equal(
+    (await get('run-lists/operational.env')).text,
+    "GREETING='hello'\nhostkey='KEY123'\n",
+  );
+  const boot = [
+    'case "${GNT_SCRIPT-}" in',
+    ...["'01-all')", "GREETING='hello'", "hostkey='KEY123'", ';;'],
+    ...["'02-own')", "OWN='S3CRET'", `Q='it'\\''s'`, ';;', 'esac', ''],
+  ];
+  assert.equal((await get('run-lists/boot.env')).text, boot.join('\n'));
+  assert.equal((await get('attachments/a%20file')).text, 'attached');
+  assert.match((await get('lifecycle.json')).text, /^ {2}"state": "booting",$/m);
+  const { text: enable } = await get('guest/enable');
+  assert.ok(enable.includes((await get('guest/agent')).text));
+  assert.doesNotMatch(enable, /@AGENT@|S3CRET|KEY123/);
+});
+
+test('a lost secret is named, and nothing that only an operator may see is shown him', async () => {
+  const osParameters = {
+    ...view.osParameters,
+    rootpw: { value: null, visibility: 'secret' as const },
+  };
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  await serve(lifecycleOf({ lists }), { osParameters });
+  const lost = await get('run-lists/boot.env');
+  assert.equal(lost.status, 410);
+  assert.match(lost.text, /secret OS parameters rootpw:/);
+  assert.equal((await get('run-lists/operational.env')).status, 200);
+  const path = `/v1/instances/${view.uuid}/tree/ganeti/latest/run-lists/operational.env`;
+  assert.match((await lab.control('GET', path)).body.toString(), /^hostkey='<redacted>'$/m);
+});
+
+test('the variables of a command are over those of its script', async () => {
+  const next = { do: 'run', entry: COMMAND, script: '01-now' } as const;
+  const commandEnv = { GREETING: { text: 'again' } };
+  await serve({ ...lifecycleOf({ lists, next }), commandEnv });
+  const { text } = await get('run-lists/operational.env');
+  assert.match(text, /^GREETING='again'\nhostkey='KEY123'$/m);
+});
+
+test('a guest is told by its events, each once, and what changes nothing is not told', async () => {
+  const since = await now();
+  assert.equal(await say(1, ...BOOTED), '204');
+  assert.equal(await say(1, ...BOOTED), '204');
+  for (let number = 7; number < 30; number++)
+    assert.equal(await say(number, { type: 'operational' }), '204');
+  assert.deepEqual(await told(since), [
+    ...Array.from({ length: 5 }, (_, at) => `${BOOTED[at]?.type} booting`),
+    'operational operational',
+  ]);
+});
+
+test('wrong order, foreign entries, other runs and absurd values are refused by field, and nothing of their batch counts', async () => {
+  const since = await now();
+  const [booting, started] = BOOTED;
+  for (const [events, refusal] of [
+    [[booting, { type: 'operational' }], '409 1.type: the boot list has not been run'],
+    [[booting, { type: 'started', entry: 'boot/02-own' }], '409 1.entry: boot/01-all comes next'],
+    [
+      [booting, { type: 'started', entry: 'boot/03-none' }],
+      '409 1.entry: no script of this instance',
+    ],
+    [[booting, { type: 'started', entry: COMMAND }], '409 1.entry: no script of this instance'],
+    [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
+    [[booting, { ...started, boot: COMMAND }], '409 1.boot: another boot'],
+    [[booting, { ...started, number: 9 }], '409 1.number: 2 comes next'],
+    [[booting, { ...started, status: 0 }], '400 1: Unrecognized key: "status"'],
+    [[{ type: 'finished', entry: 'boot/01-all', status: 256 }], /^400 0\.status: /],
+    [[{ type: 'finished', entry: '../etc', status: 0 }], /^400 0\.entry: /],
+    [[{ type: 'failed' }], /^400 0\.type: /],
+    [[{ ...booting, number: 0 }], /^400 0\.number: /],
+    [[], /^400 \(top level\): /],
+  ] as const) {
+    const answer = await say(1, ...(events as readonly object[]));
+    if (typeof refusal === 'string') assert.equal(answer, refusal);
+    else assert.match(answer, refusal);
+  }
+  assert.equal(await post('events', '{'), '400 (top level): not JSON');
+  assert.match(
+    await post('events', JSON.stringify(Array(257).fill({}))),
+    /^400 \(top level\): at most 256/,
+  );
+  assert.match(await post('events', ' '.repeat(262_145)), /^413 /);
+  assert.deepEqual(await told(since), []);
+});
+
+test('output comes masked, by whole lines, each byte once, and before the end of its script', async () => {
+  const since = await now();
+  assert.match(await post('output?entry=boot/01-all&offset=0', 'x'), /^409 entry: /);
+  assert.equal(await say(1, ...BOOTED.slice(0, 2)), '204');
+  const output = (offset: number, text: string): Promise<string> =>
+    post(`output?entry=boot/01-all&offset=${offset}`, text);
+  assert.equal(await output(0, 'one\nit is S3C'), '204');
+  // The answer to this one was lost, and it was posted again.
+  assert.equal(await output(4, 'it is S3CRET and KEY'), '204');
+  assert.equal(await output(24, '123\nlast'), '204');
+  assert.equal(await output(24, '123\nlast'), '204');
+  assert.equal(await say(3, ...BOOTED.slice(2, 3)), '204');
+  assert.deepEqual(await told(since), [
+    ...['booting booting', 'started booting', 'one\n+0'],
+    ...['it is <redacted> and <redacted>\n+0', 'last+0', 'finished booting'],
+  ]);
+});
+
+test('output beyond its bound is counted, and so is what was left out', async () => {
+  const since = await now();
+  assert.equal(await say(1, ...BOOTED.slice(0, 2)), '204');
+  const MIB4 = 4 * 1024 * 1024;
+  const at = (offset: number, text: string): Promise<string> =>
+    post(`output?entry=boot/01-all&offset=${offset}`, text);
+  assert.equal(await at(10, 'ten\n'), '204');
+  assert.equal(await at(MIB4 - 2, 'a\nbcd\n'), '204');
+  assert.equal(await at(MIB4 + 1000, 'x'), '204');
+  assert.match(await at(2 ** 53, 'x'), /^400 offset: /);
+  assert.match(await at(0, 'x'.repeat(65_537)), /^413 /);
+  assert.match(await post('output?entry=..%2f&offset=0', 'x'), /^400 entry: /);
+  assert.match(await post('output?entry=boot/01-all&offset=-1', 'x'), /^400 offset: /);
+  assert.equal(await say(3, ...BOOTED.slice(2, 3)), '204');
+  const lost = MIB4 - 16;
+  assert.deepEqual((await told(since)).slice(2), [
+    ...['ten\n+10', `a\n+${lost + 4}`, '+997'],
+    'finished booting',
+  ]);
+});
+
+test('a metad that is new takes what comes next, whatever it did not hear', async () => {
+  await lab.stopMetad('SIGKILL');
+  await lab.startMetad();
+  await serve(lifecycleOf({ lists }));
+  const since = await now();
+  assert.equal(await say(6, { type: 'operational' }), '204');
+  assert.match(await say(7, { type: 'decommissioned' }), /^409 0\.type/);
+  assert.deepEqual(await told(since), ['operational operational']);
+});
+
+test('a guest that waits for the host’s word has it at once; without run lists there is nothing', async () => {
+  const { etag } = (await askFromGuest(guest.namespace, '/ganeti/latest/lifecycle.json')).headers;
+  const path = `lifecycle.json?wait_for_change=true&last_etag=${encodeURIComponent(etag ?? '')}`;
+  const waiting = get(path);
+  await serve(lifecycleOf({ lists, next: { do: 'reboot', entry: COMMAND } }));
+  assert.match((await waiting).text, /^ {4}"do": "reboot",$/m);
+  revision += 1;
+  await lab.put({ ...view, revision });
+  for (const gone of ['lifecycle.json', 'run-lists/', 'guest/enable', 'guest/agent'])
+    assert.equal((await get(gone)).status, 404, gone);
+  assert.match(await say(1, { type: 'booting' }), /^404/);
+});

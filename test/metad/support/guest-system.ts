@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+
+export const SHELLS = ['dash', 'busybox ash', 'bash'] as const;
+export const DOWNLOADERS = ['curl', 'GNU wget', 'busybox wget'] as const;
+
+/** What the agent asks its system for, beside a shell and what gets files. */
+const TOOLS = [
+  ...['cat', 'chmod', 'cp', 'env', 'head', 'id', 'mkdir', 'mkfifo', 'mv', 'rm', 'sed'],
+  ...['setsid', 'sleep', 'sort', 'tail', 'timeout', 'tr', 'wc'],
+];
+
+export interface SystemKind {
+  readonly shell: (typeof SHELLS)[number];
+  readonly downloader: (typeof DOWNLOADERS)[number];
+}
+
+/**
+ * What of a guest's system its agent runs in, without a machine: the guest's network, a /run and a
+ * /var/lib of its own, one shell, one program that gets files, and no systemd.
+ */
+export class GuestSystem implements AsyncDisposable {
+  readonly #directory: string;
+  readonly #namespace: string;
+  #main: ChildProcess | undefined;
+  #log = '';
+
+  private constructor(directory: string, namespace: string) {
+    this.#directory = directory;
+    this.#namespace = namespace;
+  }
+
+  static async create(namespace: string, kind: SystemKind): Promise<GuestSystem> {
+    const directory = await mkdtemp(join(tmpdir(), 'gnt-guest-system-'));
+    for (const name of ['bin', 'run', 'lib']) await mkdir(join(directory, name));
+    const system = new GuestSystem(directory, namespace);
+    await system.#link(kind);
+    return system;
+  }
+
+  /** Everything that the agent wrote. */
+  get log(): string {
+    return this.#log;
+  }
+
+  /** Has the system boot: /run is empty, and what it asks for is what cloud-init would run. */
+  async boot(script: string): Promise<void> {
+    await this.stop();
+    await rm(join(this.#directory, 'run'), { recursive: true });
+    await mkdir(join(this.#directory, 'run'));
+    await writeFile(join(this.#directory, 'boot_id'), `${randomUUID()}\n`);
+    this.start(script);
+  }
+
+  /** Runs a script in the present boot, and its children until `stop`. */
+  start(script: string): void {
+    const at = (name: string): string => join(this.#directory, name);
+    const prepared = [
+      `mount --bind ${at('run')} /run`,
+      `mount --bind ${at('lib')} /var/lib`,
+      `mount --bind ${at('boot_id')} /proc/sys/kernel/random/boot_id`,
+      `PATH=${at('bin')}; export PATH`,
+      // What busybox' own poweroff tells the first process, which does not end.
+      `trap 'echo poweroff >>/var/lib/went-down' USR2`,
+      script,
+      '/bin/sleep 100000 & while :; do wait $!; done',
+    ].join('\n');
+    const child = spawn(
+      'ip',
+      [
+        ...['netns', 'exec', this.#namespace],
+        ...['unshare', '--mount', '--pid', '--mount-proc', '--fork', '--kill-child'],
+        ...['/bin/sh', '-c', prepared],
+      ],
+      { stdio: ['ignore', 'ignore', 'pipe'] },
+    );
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
+    this.#main = child;
+  }
+
+  /** All of its processes end at once, as with the power. */
+  async stop(): Promise<void> {
+    const child = this.#main;
+    this.#main = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  /** A file below /var/lib; null when there is none. */
+  async read(path: string): Promise<string | null> {
+    return await readFile(join(this.#directory, 'lib', path), 'utf8').catch(() => null);
+  }
+
+  async write(path: string, text: string): Promise<void> {
+    await writeFile(join(this.#directory, 'lib', path), text);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await rm(this.#directory, { recursive: true });
+  }
+
+  async #link({ shell, downloader }: SystemKind): Promise<void> {
+    const bin = join(this.#directory, 'bin');
+    const find = async (name: string): Promise<string> =>
+      (await run('/bin/sh', ['-c', `command -v ${name}`])).stdout.trim();
+    const busybox = await find('busybox');
+    const isBusybox = shell === 'busybox ash';
+    await symlink(isBusybox ? busybox : await find(shell), join(bin, isBusybox ? 'ash' : 'sh'));
+    if (isBusybox) await symlink(busybox, join(bin, 'sh'));
+    for (const tool of TOOLS)
+      await symlink(isBusybox ? busybox : await find(tool), join(bin, tool));
+    if (downloader === 'curl') await symlink(await find('curl'), join(bin, 'curl'));
+    else await symlink(downloader === 'GNU wget' ? await find('wget') : busybox, join(bin, 'wget'));
+    for (const word of ['poweroff', 'reboot'])
+      await writeFile(join(bin, word), `#!/bin/sh\necho ${word} >>/var/lib/went-down\n`, {
+        mode: 0o755,
+      });
+  }
+}
