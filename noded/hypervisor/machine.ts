@@ -43,8 +43,8 @@ export type MachineNic =
       readonly device: string;
       readonly mac: string;
       /**
-       * The channel's NIC: has the last PCI slot of all NICs, whatever their number, and never
-       * boots.
+       * The channel's NIC: has the last PCI slot of all NICs, or with `isChannelFirst` the first,
+       * whatever their number, and never boots.
        */
       readonly channel: boolean;
     }
@@ -78,6 +78,8 @@ export interface MachineSpec {
   readonly disks: readonly MachineDisk[];
   /** The machine's NICs, in the order in which the guest finds them. */
   readonly nics: readonly MachineNic[];
+  /** The channel's NIC comes before all others: for guests that ask by DHCP on their first alone. */
+  readonly isChannelFirst?: boolean;
   readonly cdromPath?: string | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;

@@ -32,12 +32,13 @@ const TCG_CPU = 'max,-erms';
  * PCI slots do not depend on how many devices of a kind there are, so that a guest's interface
  * names stay.
  */
-const RNG_SLOT = 0x01;
+const EARLY_CHANNEL_SLOT = 0x01;
 const FIRST_NIC_SLOT = 0x02;
 const CHANNEL_NIC_SLOT = 0x0f;
 const FIRST_DISK_SLOT = 0x10;
 const FUNCTIONS_PER_SLOT = 8;
 const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
+const RNG_SLOT = 0x1d;
 const PANIC_SLOT = 0x1e;
 
 /**
@@ -115,7 +116,8 @@ function planNic(
 ): readonly string[] {
   const isChannel = nic.kind === 'tap' && nic.channel;
   const ordinary = spec.nics.filter((other) => !(other.kind === 'tap' && other.channel));
-  const slot = isChannel ? CHANNEL_NIC_SLOT : FIRST_NIC_SLOT + ordinary.indexOf(nic);
+  const channelSlot = spec.isChannelFirst === true ? EARLY_CHANNEL_SLOT : CHANNEL_NIC_SLOT;
+  const slot = isChannel ? channelSlot : FIRST_NIC_SLOT + ordinary.indexOf(nic);
   if (!isChannel && slot >= CHANNEL_NIC_SLOT) throw new RangeError('too many NICs');
   // Nobody answers PXE behind a user-mode NIC.
   const boots = boot.has('network') && nic === ordinary.find(({ kind }) => kind === 'tap');

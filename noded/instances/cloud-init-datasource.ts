@@ -66,6 +66,17 @@ export function planSmbios(instance: InstanceRecord): Smbios {
 }
 
 /**
+ * Whether the channel's NIC has to come before the instance's own. For EC2 and OpenStack cloud-init
+ * asks by DHCP, before any network of the guest's, on one NIC alone: the first by name, and names
+ * follow PCI slots (26.2 asks on the next when it has waited for the service of the first). What the
+ * service says of all NICs is by MAC, so that their order is nothing to the guest thereafter.
+ */
+export function isChannelFirst(instance: Described): boolean {
+  const { datasource } = explainDatasource(instance);
+  return datasource === 'Ec2' || datasource === 'OpenStack';
+}
+
+/**
  * Which datasource a stock cloud-init will use, in its own name, and why; for `gnt-instance info`.
  */
 export function explainDatasource(instance: Described): {
@@ -81,28 +92,43 @@ export function explainDatasource(instance: Described): {
       reason: 'the seed disk (label CIDATA) configures every NIC by MAC and holds the user data',
     };
   }
-  const behindAnother =
-    instance.nics.length > 0
-      ? '; the channel is not the first NIC, so a stock image finds the service only if it configures all NICs by itself'
-      : '';
   switch (datasourceDialect(instance.dialects)) {
     case 'ec2':
       return instance.instanceId.startsWith('ec2')
-        ? { datasource: 'Ec2', reason: `DMI UUID and serial begin with ec2${behindAnother}` }
+        ? { datasource: 'Ec2', reason: 'DMI UUID and serial begin with ec2' }
         : {
             datasource: null,
             reason: 'the DMI UUID does not begin with ec2: reinstall to get one that does',
           };
     case 'openstack':
-      return { datasource: 'OpenStack', reason: `DMI product is OpenStack Nova${behindAnother}` };
+      return { datasource: 'OpenStack', reason: 'DMI product is OpenStack Nova' };
     case 'nocloud':
       return {
         datasource: 'NoCloud',
-        reason: `DMI serial names the service as seed${behindAnother}`,
+        reason: `DMI serial names the service as seed${isBehindAnother(instance) ? `; ${BEHIND_ANOTHER}` : ''}`,
       };
     case undefined:
       return { datasource: null, reason: 'no dialect of --dialects is one that cloud-init speaks' };
   }
+}
+
+const BEHIND_ANOTHER =
+  'the channel is not the first NIC, so a stock image finds the service only if it configures all NICs by itself';
+
+/**
+ * cloud-init reads this seed over the network that it finds, and brings up one NIC to find one. The
+ * channel as that one would leave the others down: 22.4 reads no network configuration by HTTP.
+ */
+function isBehindAnother(instance: Described): boolean {
+  const { communication, seedDisk, dialects, nics } = instance;
+  if (!communication || seedDisk || nics.length === 0) return false;
+  return datasourceDialect(dialects) === 'nocloud';
+}
+
+/** Why a stock guest may find nothing of what the instance gives it, in words; null when it will. */
+export function unreachedService(instance: Described): string | null {
+  if (!isBehindAnother(instance)) return null;
+  return `${BEHIND_ANOTHER}: choose --seed-disk yes, or ec2 or openstack first in --dialects`;
 }
 
 /**

@@ -14,7 +14,7 @@ import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
-import { planSmbios } from './cloud-init-datasource.ts';
+import { isChannelFirst, planSmbios } from './cloud-init-datasource.ts';
 import { installationParameters } from './installation-parameters.ts';
 import { planBoot, refuseUnbootable } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
@@ -210,6 +210,7 @@ class KeeperRunner implements InstanceRunner {
       accelerator,
       disks: machineDisks,
       nics,
+      isChannelFirst: isChannelFirst(instance),
       noReboot: false,
       ...planBoot(instance.hvparams, 'disk,cdrom'),
     };

@@ -8,14 +8,16 @@ import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
 /**
- * Debian's own cloud-init in a real guest that SMBIOS alone leads to EC2. What ds-identify makes of
- * the other datasources' SMBIOS is in test/noded/instances/ds-identify.int.test.ts, NoCloud by the
- * seed disk in one-machine.vm.test.ts, later boots in test/metad/cloud-init.int.test.ts: a guest
- * under emulation takes a minute.
+ * Debian's own cloud-init in real guests that SMBIOS alone leads to EC2 and OpenStack. Each has a NIC
+ * of its own, which answers DHCP and leads nowhere near the service: cloud-init's local stage asks on
+ * its first NIC alone. What ds-identify makes of the other datasources' SMBIOS is in
+ * test/noded/instances/ds-identify.int.test.ts, NoCloud by the seed disk in one-machine.vm.test.ts,
+ * later boots in test/metad/cloud-init.int.test.ts: a guest under emulation takes a minute.
  */
 const USER_DATA = join(import.meta.dirname, '../../fixtures/cloud-init/report-each-boot.yaml');
 const BOOT_TIMEOUT_MS = 420_000;
-const NAME = 'ec2.example.com';
+const HOST = 'stock';
+const NAME = `${HOST}.example.com`;
 let lab: Lab;
 let imagePath: string;
 let sshKey: string;
@@ -29,7 +31,7 @@ before(async () => {
 });
 
 after(async () => {
-  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+  await remove();
   const status = await lab.stopNode();
   const leftovers = await lab.findLeftovers();
   await lab.dispose();
@@ -37,31 +39,41 @@ after(async () => {
   assert.deepEqual(leftovers, []);
 });
 
+async function remove(): Promise<void> {
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+}
+
 async function info(): Promise<InstanceInfo> {
   const { stdout, stderr } = await lab.run('gnt-instance', ['info', '--json', NAME]);
   return instanceInfo.parse(JSON.parse(stdout || stderr));
 }
 
-test('a stock guest is led to ec2 by SMBIOS alone, and runs all of its user data', async () => {
-  const added = await lab.run('gnt-instance', [
-    'add', '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', 'ganeti,ec2',
-    '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=2', NAME,
-  ]); // prettier-ignore
-  assert.equal(added.status, 0, added.stderr);
-  const text = await receiveUntil(lab, NAME, '\n', BOOT_TIMEOUT_MS);
-  const fields = text
-    .trim()
-    .split(' ')
-    .map((field) => field.split('=', 2));
-  const { id, ...rest } = Object.fromEntries(fields) as Record<string, string>;
-  assert.deepEqual(rest, {
-    source: 'aws',
-    status: 'done',
-    boots: '1',
-    'user-data-runs': '1',
-    ssh: '1',
-    errors: '"errors":[]',
-    host: 'ec2',
+for (const [dialects, source] of [
+  ['ganeti,ec2', 'aws'],
+  ['openstack,ganeti', 'openstack'],
+] as const)
+  test(`a stock guest with a NIC of its own is led to ${source} by SMBIOS alone, and runs all of its user data`, async (t) => {
+    t.after(remove);
+    const added = await lab.run('gnt-instance', [
+      'add', '--os-image', imagePath, '--communication=yes', '--seed-disk', 'no', '--dialects', dialects,
+      '--net', '0:mode=user', '--user-data', USER_DATA, '--ssh-key', sshKey, '-s', '2G', '-B', 'memory=512,vcpus=2', NAME,
+    ]); // prettier-ignore
+    assert.equal(added.status, 0, added.stderr);
+    const text = await receiveUntil(lab, NAME, '\n', BOOT_TIMEOUT_MS);
+    const fields = text
+      .trim()
+      .split(' ')
+      .map((field) => field.split('=', 2));
+    const { id, ...rest } = Object.fromEntries(fields) as Record<string, string>;
+    assert.deepEqual(rest, {
+      source,
+      status: 'done',
+      boots: '1',
+      'user-data-runs': '1',
+      ssh: '1',
+      errors: '"errors":[]',
+      host: HOST,
+      networks: '10.0.2,169.254',
+    });
+    assert.equal(id, (await info()).instanceId);
   });
-  assert.equal(id, (await info()).instanceId);
-});

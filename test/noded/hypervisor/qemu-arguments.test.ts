@@ -84,6 +84,14 @@ test("a guest's NICs keep their PCI slots when others come and go, and the chann
   assert.deepEqual(alone.map(address), ['f.0']);
 });
 
+test("the channel's NIC comes before all others where the guest has to ask there, and they keep their slots", () => {
+  const nics = [user, bridged, channel];
+  const early = devices(spec({ nics, isChannelFirst: true }), 'virtio-net-pci');
+  assert.deepEqual(early.map(address), ['2.0', '3.0', '1.0']);
+  const every = devices(spec({ nics, isChannelFirst: true }), '').map(address);
+  assert.equal(new Set(every).size, every.length);
+});
+
 test('disks keep their slots too, eight to a slot, and no two devices share an address', () => {
   const disks = Array.from({ length: 18 }, (_, index) => ({
     path: `/d/${index}`,

@@ -8,9 +8,11 @@ import { planInstall } from '../../../noded/install/plan-install.ts';
 import { describeInstance } from '../../../noded/instances/describe-instance.ts';
 import {
   explainDatasource,
+  isChannelFirst,
   planSmbios,
   refuseUnservedNetworkConfig,
   unheardAddresses,
+  unreachedService,
 } from '../../../noded/instances/cloud-init-datasource.ts';
 import {
   instanceLayer,
@@ -296,4 +298,16 @@ test('info says which datasource a stock image will use, or why none', () => {
   assert.equal(datasource({ dialects: ['ec2'] }), 'Ec2');
   assert.equal(datasource({ dialects: ['openstack'] }), 'OpenStack');
   assert.equal(datasource({ dialects: ['ganeti'] }), null);
+});
+
+test('the channel is the first NIC where cloud-init asks on the first alone, else it is told of at once', () => {
+  const read = (dialects: ('ganeti' | 'ec2' | 'openstack' | 'nocloud')[], seedDisk = false) => {
+    const instance = instanceRecord({ communication: true, dialects, seedDisk, nics: [{}] });
+    return [isChannelFirst(instance), unreachedService(instance) !== null];
+  };
+  assert.deepEqual(read(['ganeti', 'ec2', 'openstack']), [true, false]);
+  assert.deepEqual(read(['openstack', 'ec2']), [true, false]);
+  assert.deepEqual(read(['nocloud', 'ec2']), [false, true]);
+  assert.deepEqual(read(['ec2', 'nocloud'], true), [false, false]);
+  assert.deepEqual(read(['ganeti']), [false, false]);
 });
