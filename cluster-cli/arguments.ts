@@ -1,3 +1,5 @@
+import type { Command, Option } from 'commander';
+
 const DEFAULT_WAIT_READY_S = 600;
 
 /**
@@ -10,6 +12,41 @@ export function expandArguments(argv: readonly string[]): readonly string[] {
       ? `--wait-ready=${DEFAULT_WAIT_READY_S}`
       : argument,
   );
+}
+
+/**
+ * Of a command for a guest (`ssh web1 ls -l`) all words are the command's, from its first on, as with
+ * ssh itself: that is where our options end.
+ */
+export function endOptionsAtCommand(argv: readonly string[], root: Command): readonly string[] {
+  const command = root.commands.find((each) => each.name() === argv[0]);
+  const [name, words, ...more] = command?.registeredArguments ?? [];
+  if (!command || name?.variadic !== false || words?.name() !== 'command' || more.length > 0)
+    return argv;
+  const options = [...command.options, ...root.options];
+  let isNamed = false;
+  for (let at = 1; at < argv.length; at++) {
+    const word = argv[at] ?? '';
+    if (word === '--') return argv;
+    if (word.startsWith('-')) {
+      if (isValueNext(word, options)) at++;
+    } else if (isNamed) {
+      return [...argv.slice(0, at), '--', ...argv.slice(at)];
+    } else {
+      isNamed = true;
+    }
+  }
+  return argv;
+}
+
+/** `-l` and `-Al` want the next word, `-lroot` and `--login-name=root` do not. */
+function isValueNext(word: string, options: readonly Option[]): boolean {
+  if (word.startsWith('--')) return options.some(({ long, required }) => long === word && required);
+  const letters = [...word.slice(1)];
+  const first = letters.findIndex((letter) =>
+    options.some(({ short, required }) => short === `-${letter}` && required),
+  );
+  return first !== -1 && first === letters.length - 1;
 }
 
 const SENSITIVE = /^(--os-parameters-(secret|private)|--personalization-password|--store)(=|$)/;

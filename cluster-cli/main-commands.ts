@@ -6,7 +6,7 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { installDir } from '#shared/paths/install-dir.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { addCompletion } from './commands/completion.ts';
-import { expandArguments, hasSensitiveArguments } from './arguments.ts';
+import { endOptionsAtCommand, expandArguments, hasSensitiveArguments } from './arguments.ts';
 import type { Context, Interrupts } from './terminal/context.ts';
 import { failureOf } from './failures/failure.ts';
 import { isProgramName, programs } from './programs.ts';
@@ -78,7 +78,9 @@ async function run(): Promise<void> {
   });
   refuseUnknownCommand(command, given);
   try {
-    await command.parseAsync([...expandArguments(given)], { from: 'user' });
+    await command.parseAsync([...expandArguments(endOptionsAtCommand(given, command))], {
+      from: 'user',
+    });
   } catch (error) {
     if (!isHelpShown(error)) throw error;
   }

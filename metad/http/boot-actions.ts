@@ -6,6 +6,7 @@ import {
   bootStage,
   type BootEvent,
   type BootResult,
+  type BootStage,
 } from '#shared/contract/boot-report.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import type { EventLog } from '../channel/event-log.ts';
@@ -102,7 +103,7 @@ const STATUS = {
   values: { max: MAX_BOOT_STATUS_VALUES, refusal: STATUS_REFUSAL },
 } as const;
 
-/** cloud-init's own account of the boot, posted when that is over. */
+/** cloud-init's own account of the boot: so far, or posted when that is over. */
 export async function bootStatus(exchange: Exchange, events: EventLog): Promise<void> {
   await takeReport(exchange, STATUS, (body) => {
     const file = statusFile.safeParse(parseJson(body));
@@ -121,7 +122,12 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
 }
 
 function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
-  const result: BootResult = { errors: [], recoverableErrors: [], stages: [] };
+  const result: BootResult = {
+    stage: stageOf(file),
+    errors: [],
+    recoverableErrors: [],
+    stages: [],
+  };
   for (const [index, name] of BOOT_STAGES.entries()) {
     const read = statusStage.safeParse(file[FILE_STAGES[index] ?? name]);
     if (!read.success) continue;
@@ -140,4 +146,10 @@ function readStatus(file: Readonly<Record<string, unknown>>): BootResult {
     errors: result.errors.slice(0, MAX_BOOT_ERRORS),
     recoverableErrors: result.recoverableErrors.slice(0, MAX_BOOT_ERRORS),
   };
+}
+
+/** The stage that runs; a file from between two stages tells of an end. */
+function stageOf({ stage }: Readonly<Record<string, unknown>>): BootStage | null {
+  const at = FILE_STAGES.findIndex((name) => name === stage);
+  return BOOT_STAGES[at] ?? null;
 }

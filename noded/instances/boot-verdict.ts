@@ -44,7 +44,7 @@ export function judgeEvents(report: BootReport): BootReport {
 }
 
 export function hearBootResult(result: BootResult): BootReport {
-  return { ...result, stage: null, status: verdictOf(result) };
+  return { ...result, status: result.stage === null ? verdictOf(result) : 'running' };
 }
 
 /** As `cloud-init status` judges. */

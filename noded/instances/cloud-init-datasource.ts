@@ -126,7 +126,7 @@ function isBehindAnother(instance: Described): boolean {
 }
 
 /** Why a stock guest may find nothing of what the instance gives it, in words; null when it will. */
-export function unreachedService(instance: Described): string | null {
+function unreachedService(instance: Described): string | null {
   if (!isBehindAnother(instance)) return null;
   return `${BEHIND_ANOTHER}: choose --seed-disk yes, or ec2 or openstack first in --dialects`;
 }
@@ -147,7 +147,7 @@ export function refuseUnservedNetworkConfig(instance: Described): void {
 }
 
 /** What of the given addresses the guest will not hear, in words; null when it hears all. */
-export function unheardAddresses(instance: Described): string | null {
+function unheardAddresses(instance: Described): string | null {
   const isStatic = instance.nics.some(({ network }) => (network?.addresses.length ?? 0) > 0);
   if (!isStatic) return null;
   const { datasource, reason } = explainDatasource(instance);
@@ -155,4 +155,9 @@ export function unheardAddresses(instance: Described): string | null {
   return datasource === null
     ? `nobody tells the guest the addresses of --net: ${reason}`
     : 'an EC2 guest asks by DHCP whatever address --net gives: choose --seed-disk yes to have it configured';
+}
+
+/** What the operator should know before the guest of a new or changed instance boots. */
+export function warnOfUnheard(instance: Described): readonly string[] {
+  return [unheardAddresses(instance), unreachedService(instance)].filter((text) => text !== null);
 }

@@ -4,7 +4,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { changeDisks, changeNics } from '../instances/change-parts.ts';
-import { unheardAddresses } from '../instances/cloud-init-datasource.ts';
+import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
@@ -61,8 +61,7 @@ export function tellParts(
   { report }: JobContext,
 ): void {
   if (nics.length > 0) {
-    const unheard = unheardAddresses(changed);
-    if (unheard !== null) report.log(unheard, 'warn');
+    for (const warning of warnOfUnheard(changed)) report.log(warning, 'warn');
     if (nics.some(({ action }) => action !== 'remove'))
       report.log(
         'cloud-init sets up cards of its first boot alone, unless its user data has updates: {network: {when: [boot]}}',

@@ -8,7 +8,7 @@ import { completeFromExport } from '../backup/plan-import.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { beginInstall } from '../records/install-states.ts';
-import { unheardAddresses, unreachedService } from '../instances/cloud-init-datasource.ts';
+import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
 import { hasMedium } from '../instances/plan-boot.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
@@ -82,8 +82,7 @@ export function createInstanceHandler(
           { ...planned, ...(opcode.install && beginInstall(context.jobId, clock.now())) },
           { drawnMacs: drawnMacs(planned, opcode) },
         );
-        for (const warning of [unheardAddresses(created), unreachedService(created)])
-          if (warning !== null) context.report.log(warning, 'warn');
+        for (const warning of warnOfUnheard(created)) context.report.log(warning, 'warn');
         const unread = describeUnread(created, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
         context.report.log(

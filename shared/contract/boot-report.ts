@@ -22,7 +22,7 @@ export const MAX_BOOT_ERRORS = 20;
 export const MAX_BOOT_ERROR_LENGTH = 500;
 const errors = z.array(z.string().max(MAX_BOOT_ERROR_LENGTH)).max(MAX_BOOT_ERRORS);
 
-/** What cloud-init's reporting webhook posts of a stage, or of a module in it. */
+/** What cloud-init's reporting webhook, where a user has set it up, posts of a stage or of a module in it. */
 export const bootEvent = z.object({
   stage: bootStage,
   /** Null: the stage itself. */
@@ -33,8 +33,10 @@ export const bootEvent = z.object({
 });
 export type BootEvent = z.infer<typeof bootEvent>;
 
-/** What cloud-init's status file says when a boot is over. */
+/** What cloud-init's status file says. */
 export const bootResult = z.object({
+  /** Which stage runs; null when the boot is over. */
+  stage: bootStage.nullable().default(null),
   errors,
   recoverableErrors: errors,
   stages: z.array(z.object({ name: bootStage, seconds: z.number().nonnegative() })).max(4),
@@ -47,6 +49,5 @@ export const BOOT_STATUSES = ['running', 'done', 'degraded', 'error'] as const;
 /** How far a guest's cloud-init got in its present boot, in the words of `cloud-init status`. */
 export const bootReport = bootResult.extend({
   status: z.enum(BOOT_STATUSES),
-  stage: bootStage.nullable(),
 });
 export type BootReport = z.infer<typeof bootReport>;

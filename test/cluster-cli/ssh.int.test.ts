@@ -240,7 +240,8 @@ test('a real sshd is logged in to when its key is the trusted one, and refused w
   const words = ['printf', '%s|', 'a b', "it's", '$HOME;id', ''];
   const exec = await gnt(['exec', ...key, 'true1', '--', ...words]);
   assert.deepEqual([exec.status, exec.stdout], [0, "a b|it's|$HOME;id||"], exec.stderr);
-  const failed = await gnt(['exec', ...key, 'true1', '--', 'sh', '-c', 'cat; exit 9'], 'sent in');
+  // As with ssh, options behind the command's first word are the command's.
+  const failed = await gnt(['exec', 'true1', ...key, 'sh', '-c', 'cat; exit 9'], 'sent in');
   assert.deepEqual([failed.status, failed.stdout], [9, 'sent in'], failed.stderr);
   assert.equal((await gnt(['exec', ...key, 'false1', '--', 'true'])).status, 255);
 

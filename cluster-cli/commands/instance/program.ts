@@ -276,7 +276,10 @@ function addChannel(program: Command, context: Context): void {
   addCommand(program, {
     ...ONE,
     usage: 'ssh <name> [command...]',
-    arguments: { ...NAME, command: 'what to run there instead of a shell, after --' },
+    arguments: {
+      ...NAME,
+      command: 'what to run there instead of a shell, with options of its own',
+    },
     summary: 'log in to the guest by SSH, over the channel, with its host keys verified',
     description:
       'Needs no network. The keys are those that the guest said over its own channel after its installation; others are refused until `gnt-instance modify --accept-host-keys`. Your own keys, agent and ~/.ssh/config count as always, except that no connection is shared, no KnownHostsCommand asked, no display forwarded, and the agent only with -A. Ends with the status of ssh.',
@@ -286,21 +289,21 @@ function addChannel(program: Command, context: Context): void {
         group: 'SSH:',
       }),
     ],
-    examples: ['gnt-instance ssh web1', 'gnt-instance ssh web1 -- systemctl --failed'],
+    examples: ['gnt-instance ssh web1', 'gnt-instance ssh web1 systemctl --failed'],
   }).action(async (name: string, command: readonly string[], options: SshOptions) => {
     await (await load.ssh()).runSsh(context, name, command, options);
   });
   addCommand(program, {
     ...ONE,
     usage: 'exec <name> <command...>',
-    arguments: { ...NAME, command: 'what to run there, after --' },
+    arguments: { ...NAME, command: 'what to run there, with options of its own' },
     summary: 'run a command in the guest by SSH, over the channel',
     description:
       'As ssh, without a terminal. The words of the command arrive as they are: for pipes and variables write `sh -c`. Ends with the status of the command, 255 when there was no login.',
     options: sshOptions(),
     examples: [
-      'gnt-instance exec web1 -- systemctl is-active nginx',
-      `gnt-instance exec web1 -- sh -c 'df -h | tail -1'`,
+      'gnt-instance exec web1 systemctl is-active nginx',
+      `gnt-instance exec web1 sh -c 'df -h | tail -1'`,
     ],
   }).action(async (name: string, command: readonly string[], options: SshOptions) => {
     await (await load.ssh()).runExec(context, name, command, options);

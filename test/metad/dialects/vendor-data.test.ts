@@ -25,37 +25,17 @@ function openstackVendorData(document: string | Buffer | null): string {
   return value['cloud-init'] ?? '';
 }
 
-test('without an operator’s document it reports each boot and tells its result', () => {
-  const [, config = '', script = ''] = vendorDataFor(null).split('--GNTVENDORDATA\r\n');
-  assert.match(config, /^Content-Type: text\/cloud-config;/);
-  assert.match(config, /\r\n\r\n#cloud-config\nreporting:\n {2}gnt:\n/);
-  assert.match(
-    config,
-    /^ {4}endpoint: http:\/\/169\.254\.169\.254\/ganeti\/latest\/boot\/events$/m,
-  );
+test('without an operator’s document it has a boothook that tells each boot, and nothing else', () => {
+  const [, script = '', more] = vendorDataFor(null).split('--GNTVENDORDATA\r\n');
   assert.match(
     script,
     /^Content-Type: text\/cloud-boothook;[^]*\r\n\r\n#cloud-boothook\n#!\/bin\/sh\n/,
   );
+  assert.equal(more, undefined);
 });
 
 test('without the ganeti dialect there is nobody to tell, and it is empty', () => {
   assert.equal(vendorDataFor(null, ['nocloud']), '');
-});
-
-test('where a session token is required, the webhook is left out, which has none', () => {
-  const tell =
-    'tell("boot/events", b"{\\"name\\": \\"modules-final\\", \\"event_type\\": \\"start\\"}")';
-  for (const [metadataToken, isAlone] of [
-    ['required', true],
-    ['optional', false],
-  ] as const) {
-    const text = vendorData(parseView(exampleView({ metadataToken }))).toString();
-    assert.equal(text.includes('reporting:'), !isAlone, metadataToken);
-    // That the guest is up must not be taken for the end of a boot of which nothing was told.
-    assert.equal(text.includes(`${tell}\ntell("ready",`), isAlone, metadataToken);
-    assert.match(text, /^tell\("boot\/status", /m);
-  }
 });
 
 test('an operator’s document is in a part of its own before ours, of the right type', () => {
@@ -91,7 +71,7 @@ test('a document of near boundaries costs no more than another, and the boundary
   const text = vendorDataFor(`${start}GNTVENDORDATA${'X'.repeat(16_384)}`);
   const [, boundary = ''] = /boundary="(\w+)"/.exec(text) ?? [];
   assert.ok(boundary.length <= 70, `${boundary.length} characters, each found by another search`);
-  assert.equal(text.split(boundary).length - 1, 5);
+  assert.equal(text.split(boundary).length - 1, 4);
 });
 
 test('what cloud-init takes for MIME is nested, however it begins and whether it is compressed', () => {
@@ -117,5 +97,5 @@ test('a script that writes a message is a script', () => {
 });
 
 test('OpenStack’s flavour carries it below the key that cloud-init reads', () => {
-  assert.match(openstackVendorData(null), /^Content-Type: multipart\/mixed[^]*#cloud-config\n/);
+  assert.match(openstackVendorData(null), /^Content-Type: multipart\/mixed[^]*#cloud-boothook\n/);
 });

@@ -165,7 +165,7 @@ until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
   },
 };
 /** The guest tells the host how its boot ended; the brackets keep grep from finding itself. */
-const UNTIL_TOLD = `while grep -qs -e '[g]nt-tell-result' -e '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
+const UNTIL_TOLD = `while grep -qs '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
 const UNITS = {
   bookworm: { local: 'cloud-init-local', network: 'cloud-init' },
   newer: { local: 'cloud-init-local', network: 'cloud-init-network' },

@@ -44,7 +44,7 @@ test('what a guest says of its boot is told as it says it, and the end of its ma
       ...{ sequence, instance: uuid },
       event: {
         type: 'boot-result',
-        result: { errors: [`${sequence}`], recoverableErrors: [], stages: [] },
+        result: { stage: null, errors: [`${sequence}`], recoverableErrors: [], stages: [] },
       },
     });
   assert.deepEqual((await next(lines)).boot?.errors, ['9999']);
@@ -63,7 +63,7 @@ test('a word after a silence is told at once, without the pause between two of m
   for (let sequence = 1; sequence <= 10; sequence++) {
     await sleep(PAUSE_MS);
     const said = performance.now();
-    const result = { errors: [`${sequence}`], recoverableErrors: [], stages: [] };
+    const result = { stage: null, errors: [`${sequence}`], recoverableErrors: [], stages: [] };
     guestEvents.dispatch({
       ...{ sequence, instance: uuid },
       event: { type: 'boot-result', result },

@@ -50,16 +50,33 @@ test('events alone give a verdict when they are over', () => {
 });
 
 test('cloud-init’s own account counts more, and what comes after it changes nothing', () => {
-  const result = { errors: ['disk_setup: no such device'], recoverableErrors: [], stages: [] };
+  const result = {
+    stage: null,
+    errors: ['disk_setup: no such device'],
+    recoverableErrors: [],
+    stages: [],
+  };
   const verdict = hearBootResult(result);
   assert.equal(verdict.status, 'error');
   assert.deepEqual(hearBootEvent(verdict, event('modules-final finish SUCCESS')), verdict);
-  const warned = hearBootResult({ errors: [], recoverableErrors: ['WARNING: x'], stages: [] });
+  const warned = hearBootResult({
+    stage: null,
+    errors: [],
+    recoverableErrors: ['WARNING: x'],
+    stages: [],
+  });
   assert.equal(warned.status, 'degraded');
 });
 
+test('an account of a boot that goes on is no verdict, and what it says of errors counts', () => {
+  const soFar = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const report = hearBootResult({ ...soFar, stage: 'modules-final' });
+  assert.deepEqual(report, { ...soFar, stage: 'modules-final', status: 'running' });
+  assert.equal(judgeEvents(report).status, 'error');
+});
+
 test('a boot that begins anew, after a verdict or without one, begins with nothing', () => {
-  const verdict = hearBootResult({ errors: ['x'], recoverableErrors: [], stages: [] });
+  const verdict = hearBootResult({ stage: null, errors: ['x'], recoverableErrors: [], stages: [] });
   assert.deepEqual(hearBootEvent(verdict, event('init-network/activate-datasource start')), {
     ...{ status: 'running', stage: 'init-network' },
     ...{ errors: [], recoverableErrors: [], stages: [] },

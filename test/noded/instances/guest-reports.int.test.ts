@@ -137,7 +137,10 @@ test('the verdict of cloud-init survives the daemon, and a reset takes it back',
   const { uuid, load, startDaemon, untilWritten } = await createLab(t);
   const machine = new FakeMachine(uuid, undefined, 40_000);
   const first = startDaemon(machine);
-  first.tell({ type: 'boot-result', result: { errors: ['x'], recoverableErrors: [], stages: [] } });
+  first.tell({
+    type: 'boot-result',
+    result: { stage: null, errors: ['x'], recoverableErrors: [], stages: [] },
+  });
   assert.equal((await first.boot())?.status, 'error', 'at once');
   await untilWritten();
   const second = startDaemon(machine);
@@ -171,7 +174,10 @@ test('that a guest is up and its verdict right after are one write, and who wait
   daemon.say();
   // What a write that was begun at once would take for the store.
   await load();
-  daemon.tell({ type: 'boot-result', result: { errors: [], recoverableErrors: [], stages: [] } });
+  daemon.tell({
+    type: 'boot-result',
+    result: { stage: null, errors: [], recoverableErrors: [], stages: [] },
+  });
   assert.equal((await daemon.boot())?.status, 'done');
   await untilWritten();
   const written = await load();
@@ -270,7 +276,7 @@ test('what was on its way when the machine was reset is of the boot before', asy
   const { uuid, load, startDaemon } = await createLab(t);
   const machine = new FakeMachine(uuid, undefined, 40_000);
   const daemon = startDaemon(machine);
-  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const failed = { stage: null, errors: ['x'], recoverableErrors: [], stages: [] };
   // Its write is on its way while it is forgotten.
   daemon.tell({ type: 'boot-result', result: failed }, 7);
   await daemon.reports.forget(uuid, () => {
@@ -293,7 +299,7 @@ test('what was on its way when the machine was reset is of the boot before', asy
 test('a boot that a reset ended stays ended where metad could not be asked for its last event', async (t) => {
   const { uuid, load, startDaemon } = await createLab(t);
   const machine = new FakeMachine(uuid, undefined, 40_000);
-  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const failed = { stage: null, errors: ['x'], recoverableErrors: [], stages: [] };
   const first = startDaemon(machine);
   first.tell({ type: 'boot-result', result: failed }, 7);
   await first.reports.forget(uuid, () => Promise.resolve(0));
@@ -307,7 +313,7 @@ test('a boot that a reset ended stays ended where metad could not be asked for i
 test('a daemon that adopts a machine counts nothing until the store told it which boot that is in', async (t) => {
   const { uuid, instances, startDaemon } = await createLab(t);
   const machine = new FakeMachine(uuid, undefined, 40_000);
-  const failed = { errors: ['x'], recoverableErrors: [], stages: [] };
+  const failed = { stage: null, errors: ['x'], recoverableErrors: [], stages: [] };
   const first = startDaemon(machine);
   first.tell({ type: 'boot-result', result: failed }, 7);
   await first.reports.forget(uuid, () => Promise.resolve(9));
@@ -341,7 +347,10 @@ test('a reset before the record could be read ends what came until then', async 
     return await instances.findByUuid(id);
   });
   next.tell(
-    { type: 'boot-result', result: { errors: ['x'], recoverableErrors: [], stages: [] } },
+    {
+      type: 'boot-result',
+      result: { stage: null, errors: ['x'], recoverableErrors: [], stages: [] },
+    },
     7,
   );
   await next.reports.forget(uuid, () => Promise.resolve(0));
