@@ -5,6 +5,7 @@ import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import { interruptInstall } from './records/install-states.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
+import type { Lifecycles } from './lifecycle/lifecycles.ts';
 import type { Outcomes } from './records/outcomes.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';
@@ -20,6 +21,7 @@ export interface RecoverDependencies {
   readonly keeper: MachineKeeper;
   readonly orphans: Orphans;
   readonly guestReports: Pick<GuestReports, 'followAdopted'>;
+  readonly lifecycles: Pick<Lifecycles, 'followAdopted'>;
   readonly instances: InstanceRepository;
   readonly disks: Pick<InstanceDisks, 'settle' | 'removeSeed'>;
   readonly jobs: JobRepository;
@@ -41,7 +43,7 @@ const INTERRUPTED = 'the node daemon was restarted while it ran';
  * reason to cut the power of a guest.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<void> {
-  const { metad, keeper, orphans, guestReports, logger } = dependencies;
+  const { metad, keeper, orphans, guestReports, lifecycles, logger } = dependencies;
   // What did end, and could not be written, has not been interrupted.
   await dependencies.outcomes.resume();
   await failInterruptedJobs(({ node }) => dependencies.owns(node), INTERRUPTED, dependencies);
@@ -57,6 +59,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
       // It comes first, so that nothing takes the disks of such a machine for free.
       const kept = keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
       guestReports.followAdopted(kept);
+      lifecycles.followAdopted(kept);
       continue;
     }
     logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });

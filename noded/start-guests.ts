@@ -15,7 +15,12 @@ import { createMachineKeeper, type MachineKeeper } from './instances/machine-kee
 import { createOrphans, type Orphans } from './instances/orphans.ts';
 import { followHalted } from './instances/resume-halted.ts';
 import { createViews, type Views } from './instances/views.ts';
+import { createAuditLog } from './lifecycle/audit-log.ts';
+import { collectRunLists } from './lifecycle/collect-run-lists.ts';
+import { createLifecycles, type Lifecycles } from './lifecycle/lifecycles.ts';
 import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
+import type { OsRegistry } from './os/os-registry.ts';
+import { parseOsName } from './os/os-name.ts';
 import { programCommand } from './program-command.ts';
 import { recover } from './recover.ts';
 import type { NodeHost } from './start-host.ts';
@@ -33,6 +38,7 @@ export interface NodeGuests extends AsyncDisposable {
   readonly orphans: Orphans;
   readonly guestEvents: GuestEvents;
   readonly guestReports: GuestReports;
+  readonly lifecycles: Lifecycles;
   /**
    * Installations that are under way, by instance: whoever installs keeps it, and guests get their
    * bulk content by it.
@@ -51,6 +57,7 @@ export async function startGuests(
   { paths }: NodedConfig,
   records: NodeRecords,
   host: NodeHost,
+  osRegistry: Pick<OsRegistry, 'diagnose'>,
   clock: Clock,
   logger: Logger,
 ): Promise<NodeGuests> {
@@ -59,8 +66,24 @@ export async function startGuests(
   const [command, ...args] = programCommand('metad');
   const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
   const guestEvents = createGuestEvents();
-  const views = createViews(instances, clusters);
-  const patientViews = createViews(records.patient.instances, records.patient.clusters);
+  const lifecycles = createLifecycles({
+    ...{ instances, guestEvents, logger, clock, audit: createAuditLog(paths.logDir) },
+    machines: {
+      get: (uuid) => keeper.get(uuid),
+      whenGone: (uuid) => keeper.whenGone(uuid),
+      kill: (uuid) => keeper.kill(uuid),
+      publish: (uuid) =>
+        keeper.republish(uuid, (device, revision) => views.forRun(uuid, device, revision)),
+    },
+    collect: async ({ osType, runLists, communication, dialects }) => {
+      if (!communication || !dialects.includes('ganeti')) return null;
+      const os = osType === null ? undefined : await osRegistry.diagnose(parseOsName(osType).name);
+      const osPath = os?.definition?.path ?? null;
+      return collectRunLists({ clusterDir: paths.runListsDir, osPath, own: runLists });
+    },
+  });
+  const views = createViews(instances, clusters, lifecycles);
+  const patientViews = createViews(records.patient.instances, records.patient.clusters, lifecycles);
   const endListeners = new Set<RunEndListener>();
   const keeper = createMachineKeeper({
     ...{ hypervisor, network, metad, logger, clock },
@@ -73,7 +96,7 @@ export async function startGuests(
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
     ...{ instances: records.patient.instances, views: patientViews },
-    ...{ keeper, metad, disks, guestReports, clock },
+    ...{ keeper, metad, disks, guestReports, lifecycles, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const orphans = createOrphans({
@@ -97,7 +120,8 @@ export async function startGuests(
   await services.openPorts();
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
   await recover({
-    ...{ hypervisor, network, metad, keeper, orphans, guestReports, instances, logger },
+    ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
+    logger,
     ...{ disks, clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;
@@ -113,6 +137,7 @@ export async function startGuests(
   const all = undo.move();
   return {
     ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },
+    lifecycles,
     onRunEnded: (listener) => endListeners.add(listener),
     activeInstalls,
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -91,7 +91,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const { paths, nodeName } = config;
   const { clusters, instances, owns } = records;
   const { disks, applianceFiles } = host;
-  const { metad, keeper, runner, orphans, guestReports } = guests;
+  const { metad, keeper, runner, orphans, guestReports, lifecycles } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
@@ -105,6 +105,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
     runner,
     orphans,
     guestReports,
+    lifecycles,
     describeNode: describe,
     listOs: () => describeAllOs(osRegistry, clusters),
   };
@@ -115,12 +116,12 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
   const { clusters, nodes, instances, storeDescription, problems } = records;
   const { disks, exports, catalogue, applianceFiles, accelerators } = host;
-  const { keeper, metad, orphans, runner, guestReports } = guests;
+  const { keeper, metad, orphans, runner, guestReports, lifecycles } = guests;
   const listOwn = async () =>
     (await instances.list()).filter(({ primaryNode }) => records.owns(primaryNode));
   return {
     ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
-    ...{ hookChecker, runner, guestReports, catalogue },
+    ...{ hookChecker, runner, guestReports, lifecycles, catalogue },
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     clusterKey,

@@ -46,7 +46,7 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { owns } = records;
   const { clusters, instances } = records.patient;
   const { disks, images, exports, applianceFiles } = host;
-  const { runner, services, orphans, guestReports } = guests;
+  const { runner, services, orphans, guestReports, lifecycles } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
     authorize: createAuthorize(instances),
@@ -54,7 +54,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     handlers: createJobHandlers({
       membership: records.membership,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
-      ...{ installer: newInstaller(parts), runner, services, orphans, guestReports },
+      ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
       ...{ applianceFiles, hookChecker, logDir: paths.logDir, logger, clock },
     }),

@@ -53,8 +53,8 @@ export async function startNode(
   const host = undo.use(
     await startHost({ config, records, launch: children.launch, clock, logger, environment }),
   );
-  const guests = undo.use(await startGuests(config, records, host, clock, logger));
   const osRegistry = createOsRegistry({ searchPath: config.osSearchPath });
+  const guests = undo.use(await startGuests(config, records, host, osRegistry, clock, logger));
   const hostCopies = createHostCopies(config.paths.hostCopiesDir, children.launch);
   await hostCopies.sweep();
   const hookChecker = createHookChecker({

@@ -2,6 +2,8 @@ import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { GuestProgress } from '#shared/contract/instance.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
+import { describeLifecycle } from '../instances/describe-instance.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { route, type AnyApiRoute } from './api-route.ts';
@@ -17,6 +19,7 @@ export interface BootRoutesDependencies {
   readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report' | 'nextChange'>;
+  readonly lifecycles: Pick<Lifecycles, 'current' | 'nextChange'>;
 }
 
 export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyApiRoute[] {
@@ -38,7 +41,7 @@ export function bootRoutes(dependencies: BootRoutesDependencies): readonly AnyAp
 
 async function* followBoot(
   name: string,
-  { instances, runner, guestReports }: BootRoutesDependencies,
+  { instances, runner, guestReports, lifecycles }: BootRoutesDependencies,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   let nextLineAtMs = 0;
@@ -47,11 +50,17 @@ async function* followBoot(
     if (pauseMs > 0) await sleep(pauseMs);
     const instance = await instances.findByName(name);
     // Before it is looked at: what comes meanwhile is not missed.
-    const changed = guestReports.nextChange(instance.uuid, signal);
+    const looked = new AbortController();
+    const either = AbortSignal.any([signal, looked.signal]);
+    const changed = Promise.race([
+      guestReports.nextChange(instance.uuid, either),
+      lifecycles.nextChange(instance.uuid, either),
+    ]).finally(() => looked.abort());
     const isRunning = runner.running(instance.uuid) !== undefined;
     const report = guestReports.report(instance);
     const progress: GuestProgress = {
       isRunning,
+      lifecycle: describeLifecycle(lifecycles.current(instance)),
       readyAtMs: report?.readyAtMs ?? null,
       boot: report?.boot ?? null,
     };

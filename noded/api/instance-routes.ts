@@ -7,6 +7,7 @@ import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
+import { auditLogPath } from '../lifecycle/audit-log.ts';
 import { hasSystemOnDisk } from '../instances/plan-boot.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
@@ -62,6 +63,20 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
         const isOngoing = async (): Promise<boolean> =>
           query.follow === '1' && (await instances.findByUuid(uuid))?.installState === 'installing';
         const log = openLog(readInstallLog(installLogPath(logDir, uuid), isOngoing, signal));
+        return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/instances/{name}/audit',
+      summary: 'What its run lists did and printed',
+      query: z.object({ follow: flag('1: goes on as it grows, while the instance is there') }),
+      answers: { 200: { type: 'text/plain' } },
+      handle: async ({ params, query, signal }) => {
+        const { uuid } = await instances.findByName(await instances.expandName(params.name));
+        const isOngoing = async (): Promise<boolean> =>
+          query.follow === '1' && (await instances.findByUuid(uuid)) !== undefined;
+        const log = openLog(readInstallLog(auditLogPath(logDir, uuid), isOngoing, signal));
         return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
       },
     }),

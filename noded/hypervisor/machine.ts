@@ -135,6 +135,8 @@ export interface Machine {
   readonly consoleSocket: string;
   /** Never rejects. The run directory is gone when it resolves. */
   readonly exited: Promise<MachineExit>;
+  /** How often the guest has begun anew since this daemon knows it, with the same QEMU. */
+  readonly guestResets: number;
   /** Null while the guest goes on. */
   readonly halt: GuestHalt | null;
   isRunning(): boolean;

@@ -59,6 +59,7 @@ export class QemuMachine implements Machine {
   #connecting: Promise<QmpClient> | undefined;
   #shutdownReason: string | undefined;
   #halt: GuestHalt | null = null;
+  #guestResets = 0;
   #isKilled = false;
   #hasEnded = false;
 
@@ -84,6 +85,10 @@ export class QemuMachine implements Machine {
   }
   get consoleSocket(): string {
     return this.#parts.runDirectory.consoleSocket;
+  }
+
+  get guestResets(): number {
+    return this.#guestResets;
   }
 
   get halt(): GuestHalt | null {
@@ -180,6 +185,7 @@ export class QemuMachine implements Machine {
     const halted = haltReasonOf(event);
     if (halted !== undefined) this.#noteHalt(halted);
     if (event.name === 'RESUME') this.#noteHalt(null);
+    if (event.name === 'RESET' && event.data.guest === true) this.#guestResets += 1;
     if (event.name !== 'SHUTDOWN') return;
     // The first one is the cause; a later one would be our own `quit` or signal.
     this.#shutdownReason ??= String(event.data.reason).slice(0, 64);

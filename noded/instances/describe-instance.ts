@@ -1,4 +1,11 @@
 import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
+import {
+  lifecycleInfo,
+  type LifecycleInfo,
+  type LifecycleRecord,
+  type RunListName,
+  type RunLists,
+} from '#shared/contract/lifecycle.ts';
 import type {
   GuestReport,
   InstanceInfo,
@@ -34,8 +41,9 @@ export function describeInstance(
   inForce: { readonly parameters: OsParameters; readonly appliance: ApplianceInForce },
   status = statusOf(instance, running?.machine ?? null),
 ): InstanceInfo {
-  const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...shown } =
+  const { osParametersPrivate, userData, vendorData, networkConfig, hooks, hostKeys, ...rest } =
     instance;
+  const { runLists, lifecycle, ...shown } = rest;
   return {
     ...shown,
     osImage: redactNullable(shown.osImage),
@@ -44,6 +52,8 @@ export function describeInstance(
     osParametersPrivate: redactAll(osParametersPrivate),
     osParametersEffective: describeParameters(inForce.parameters),
     applianceInForce: inForce.appliance,
+    ...(runLists && { runListNames: nameScripts(runLists) }),
+    lifecycle: describeLifecycle(lifecycle),
     hookNames: hooks.map(({ name }) => name),
     hasUserData: userData !== null,
     hasVendorData: vendorData !== null,
@@ -55,6 +65,20 @@ export function describeInstance(
     cloudInit: explainDatasource(instance),
     explanation: explain(instance, status, running?.machine ?? null),
   };
+}
+
+function nameScripts(lists: RunLists): Record<RunListName, string[]> {
+  const names = (list: RunListName): string[] => lists[list].map(({ name }) => name);
+  return {
+    boot: names('boot'),
+    operational: names('operational'),
+    decommission: names('decommission'),
+  };
+}
+
+/** Null without run lists: the verdict of cloud-init says how its boot went. */
+export function describeLifecycle(record: LifecycleRecord | null): LifecycleInfo | null {
+  return record && lifecycleInfo.parse(record);
 }
 
 function redactNullable(source: string | null): string | null {

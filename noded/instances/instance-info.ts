@@ -1,4 +1,5 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { loadAppliance } from './choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';
@@ -9,6 +10,7 @@ import { loadParameters } from './load-parameters.ts';
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report'>;
+  readonly lifecycles: Pick<Lifecycles, 'current'>;
   readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
 }
 
@@ -18,7 +20,7 @@ export interface InstanceInfoSources {
  */
 export async function loadInstanceInfo(
   record: InstanceRecord,
-  { runner, guestReports, clusters }: InstanceInfoSources,
+  { runner, guestReports, lifecycles, clusters }: InstanceInfoSources,
   status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
@@ -39,5 +41,6 @@ export async function loadInstanceInfo(
           },
           report,
         };
-  return describeInstance(record, running, { parameters, appliance }, status);
+  const instance = { ...record, lifecycle: lifecycles.current(record) };
+  return describeInstance(instance, running, { parameters, appliance }, status);
 }

@@ -8,6 +8,8 @@ import { writeSeedDisk, type SeedDocuments } from '../disks/seed-disk.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import { rebootGuest } from '../lifecycle/reboot-guest.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
 import type { GuestReports } from './guest-reports.ts';
@@ -29,6 +31,7 @@ export interface InstanceRunnerDependencies {
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
   readonly guestReports: Pick<GuestReports, 'follow' | 'forget'>;
+  readonly lifecycles: Lifecycles;
   readonly chooseAccelerator: (
     wanted: 'auto' | 'kvm' | 'tcg',
     context: JobContext | undefined,
@@ -49,10 +52,26 @@ export interface InstanceRunner {
   /** Everything about a start that can be refused beforehand. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
   start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
-  /** Asks the guest to power off; after the timeout the power is cut. */
-  stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void>;
-  /** Off and on again; the guest keeps its metadata, secrets included. */
-  reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void>;
+  /**
+   * Asks the guest to power off; after the timeout, and what its decommission list may take, the
+   * power is cut.
+   */
+  stop(
+    instance: InstanceRecord,
+    timeoutS: number,
+    context: JobContext,
+    kind?: 'reboot' | 'stop' | 'terminate',
+  ): Promise<void>;
+  /**
+   * Off and on again; the guest keeps its metadata, secrets included. `soft`: a guest with an agent
+   * does it itself, in the same machine.
+   */
+  reboot(
+    instance: InstanceRecord,
+    timeoutS: number,
+    context: JobContext,
+    kind?: 'soft' | 'full',
+  ): Promise<void>;
   reset(instance: InstanceRecord): Promise<void>;
   /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
   republish(instance: InstanceRecord, secrets?: JobSecrets): Promise<void>;
@@ -99,14 +118,25 @@ class KeeperRunner implements InstanceRunner {
     }
   }
 
-  async start(given: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
-    const { keeper, views, disks, chooseAccelerator } = this.#dependencies;
+  async start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
+    await this.#start(instance, secrets, context, false);
+  }
+
+  async #start(
+    given: InstanceRecord,
+    secrets: JobSecrets,
+    context: JobContext,
+    goesOn: boolean,
+  ): Promise<void> {
+    const { keeper, views, disks, lifecycles, chooseAccelerator } = this.#dependencies;
     const instance = await this.#forgetFormerParts(given);
     const { uuid } = instance;
     await using leftovers = new AsyncDisposableStack();
     // QEMU has it open, or was not started.
     leftovers.defer(() => disks.removeSeed(instance));
     const accelerator = await chooseAccelerator(instance.hvparams.accel ?? 'auto', context);
+    if (instance.communication) await lifecycles.begin(instance, goesOn);
+    else lifecycles.forget(uuid);
     await keeper.start({
       instance,
       kind: 'run',
@@ -122,6 +152,7 @@ class KeeperRunner implements InstanceRunner {
     }
     const kept = keeper.get(uuid);
     if (kept !== undefined) this.#dependencies.guestReports.follow(kept);
+    if (kept !== undefined && instance.communication) lifecycles.follow(kept);
     await this.#dependencies.instances.update(uuid, (current) => ({
       ...current,
       adminState: 'up',
@@ -129,20 +160,44 @@ class KeeperRunner implements InstanceRunner {
     context.report.log(`instance ${instance.name} started (${accelerator})`);
   }
 
-  async stop(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
-    const { keeper, instances } = this.#dependencies;
+  async stop(
+    instance: InstanceRecord,
+    timeoutS: number,
+    context: JobContext,
+    kind: 'reboot' | 'stop' | 'terminate' = 'stop',
+  ): Promise<void> {
+    const { keeper, instances, lifecycles } = this.#dependencies;
+    const { uuid } = instance;
     // It would be called stopped while its guest runs on.
     await this.checkDisksUnused(instance);
     await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;
-    await powerOff(kept, timeoutS, this.#dependencies, context);
+    if (timeoutS === 0) return powerOff(kept, 0, this.#dependencies, context);
+    const scriptsS = await lifecycles.announce(uuid, kind);
+    try {
+      const isObeying = (): boolean => lifecycles.isListening(uuid);
+      const { signal, report } = context;
+      await powerOff(kept, timeoutS + scriptsS, this.#dependencies, { signal, report, isObeying });
+    } finally {
+      await lifecycles.withdraw(uuid);
+    }
   }
 
-  async reboot(instance: InstanceRecord, timeoutS: number, context: JobContext): Promise<void> {
-    await this.#dependencies.keeper.restart(instance.uuid, async () => {
-      await this.stop(instance, timeoutS, context);
-      await this.start(instance, noSecrets, context);
+  async reboot(
+    instance: InstanceRecord,
+    timeoutS: number,
+    context: JobContext,
+    kind: 'soft' | 'full' = 'full',
+  ): Promise<void> {
+    const { keeper, lifecycles, clock } = this.#dependencies;
+    await keeper.restart(instance.uuid, async () => {
+      const kept = kind === 'soft' && timeoutS > 0 ? this.running(instance.uuid) : undefined;
+      if (kept !== undefined && lifecycles.isListening(instance.uuid)) {
+        if (await rebootGuest(kept, timeoutS, { lifecycles, clock }, context)) return;
+      }
+      await this.stop(instance, timeoutS, context, 'reboot');
+      await this.#start(instance, noSecrets, context, true);
     });
   }
 
@@ -156,6 +211,7 @@ class KeeperRunner implements InstanceRunner {
     const { guestReports, metad } = this.#dependencies;
     await guestReports.forget(instance.uuid, async () => {
       await kept.machine.reset();
+      this.#dependencies.lifecycles.reset(instance.uuid);
       // A metad that is away tells its events anew when it is back, and they count.
       return (await metad.status().catch(() => null))?.lastSequence ?? 0;
     });

@@ -95,6 +95,8 @@ export function planNewInstance(
     installState: 'created',
     install: null,
     beforeReinstall: null,
+    runLists: opcode.runLists ?? null,
+    lifecycle: null,
     guestReport: null,
     hostKeys: null,
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),

@@ -1,6 +1,7 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
+import type { ViewLifecycle } from '#shared/contract/lifecycle.ts';
 import type { InstallPlan } from '#shared/contract/plan.ts';
 import {
   DEFAULT_LIMITS,
@@ -31,6 +32,8 @@ export interface ViewInput {
   readonly revision: number;
   readonly parameters: OsParameters;
   readonly install: InstallContent | null;
+  /** Of a normal run of an instance that has run lists. */
+  readonly lifecycle?: ViewLifecycle | undefined;
 }
 
 /** The complete view of an instance, as metad renders it. Pure. */
@@ -100,6 +103,7 @@ export function planView(input: ViewInput): InstanceView {
       ...service,
     })),
     install: input.install === null ? null : encodeInstall(input.install, cluster),
+    ...(input.lifecycle && { lifecycle: input.lifecycle }),
     createdAtMs: instance.createdAtMs,
   };
 }

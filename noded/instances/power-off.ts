@@ -15,6 +15,8 @@ const PRESS_AGAIN_MS = 15_000;
 
 type PowerOffKeeper = Pick<MachineKeeper, 'kill' | 'whenGone'>;
 interface PowerOffContext {
+  /** Whether the guest said that it is going down; it has all the time that there is. */
+  readonly isObeying?: () => boolean;
   readonly signal: AbortSignal;
   readonly report: Pick<JobContext['report'], 'log'>;
 }
@@ -32,9 +34,7 @@ export async function powerOff(
   context: PowerOffContext,
 ): Promise<void> {
   const why =
-    timeoutS > 0 && kind === 'run'
-      ? await askGuest(machine, timeoutS, clock, context.signal)
-      : null;
+    timeoutS > 0 && kind === 'run' ? await askGuest(machine, timeoutS, clock, context) : null;
   if (machine.isRunning()) {
     if (why !== null) context.report.log(`${instanceName} ${why}, cutting the power`, 'warn');
     await keeper.kill(machine.uuid);
@@ -47,7 +47,7 @@ async function askGuest(
   machine: Machine,
   timeoutS: number,
   clock: Clock,
-  signal: AbortSignal,
+  { signal, isObeying = () => false }: PowerOffContext,
 ): Promise<string | null> {
   const begunMs = clock.monotonicMs();
   let pressedMs = Number.NEGATIVE_INFINITY;
@@ -71,7 +71,7 @@ async function askGuest(
     if (machine.halt !== null)
       return `stands still at a write that failed (${machine.halt.reason}) and cannot obey`;
     if (now - begunMs >= timeoutS * 1000) return `did not obey within ${timeoutS} s`;
-    if (now - withAcpiMs >= NO_ACPI_MS)
+    if (now - withAcpiMs >= NO_ACPI_MS && !isObeying())
       return 'runs no operating system that hears a power button (ACPI)';
     if (now - askedMs >= ASK_MS) {
       askedMs = now;

@@ -1,5 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
@@ -26,7 +27,11 @@ export interface Views {
   ): Promise<InstanceView>;
 }
 
-export function createViews(instances: InstanceRepository, clusters: ClusterRepository): Views {
+export function createViews(
+  instances: InstanceRepository,
+  clusters: ClusterRepository,
+  lifecycles: Pick<Lifecycles, 'planView'>,
+): Views {
   return {
     forInstall: async (instance, device, revision, install, parameters) =>
       planView({
@@ -36,10 +41,11 @@ export function createViews(instances: InstanceRepository, clusters: ClusterRepo
     forRun: async (uuid, device, revision, secrets = noSecrets) => {
       const instance = await instances.findByUuid(uuid);
       if (instance === undefined) throw new Error(`instance ${uuid} is gone`);
+      const parameters = await loadParameters(instance, clusters, secrets.osParameters);
       return planView({
-        ...{ instance, device, revision, install: null },
+        ...{ instance, device, revision, install: null, parameters },
         cluster: await clusters.load(),
-        parameters: await loadParameters(instance, clusters, secrets.osParameters),
+        lifecycle: await lifecycles.planView(instance, new Set(parameters.keys())),
       });
     },
   };

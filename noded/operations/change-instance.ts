@@ -10,6 +10,7 @@ import { takeSecrets } from '../instances/job-secrets.ts';
 import { refuseLostDocuments } from '../instances/lost-documents.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
+import { removeAuditLog } from '../lifecycle/audit-log.ts';
 import { mergeImage, mergePackage } from '../instances/merge-content.ts';
 import {
   mergeChanges,
@@ -24,6 +25,7 @@ import type { JobHandler } from '../jobs/job-handler.ts';
 import { beginRemoval } from '../records/install-states.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
+import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
@@ -33,14 +35,14 @@ import { refuseBlacklisted, selectOs } from './os-policy.ts';
 export function removeInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REMOVE'>> {
-  const { instances, runner, disks, logDir, clock } = dependencies;
+  const { instances, runner, lifecycles, disks, logDir, clock } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       await runner.checkDisksUnused(instance);
       return async (context) => {
-        await runner.stop(instance, opcode.shutdownTimeoutS, context);
+        await runner.stop(instance, opcode.shutdownTimeoutS, context, 'terminate');
         await disks.remove(instance, async () => {
           try {
             await instances.update(instance.uuid, (current) =>
@@ -52,6 +54,8 @@ export function removeInstanceHandler(
           }
         });
         await removeLogs(logDir, instance.uuid);
+        await removeAuditLog(logDir, instance.uuid);
+        lifecycles.forget(instance.uuid);
         await instances.remove(instance.uuid);
         return { name: instance.name };
       };
@@ -126,6 +130,7 @@ export function modifyInstanceHandler(
           hint: 'add nocloud to --dialects, or give --seed-disk no',
         });
       }
+      if (changesRunLists(opcode)) await checkRunLists(planned, dependencies);
       if (changesDatasource(opcode)) refuseUnservedNetworkConfig(planned);
       refuseLostDocuments(
         planned,
@@ -188,6 +193,13 @@ function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   return [networkConfig, seedDisk, dialects, communication].some((value) => value !== undefined);
 }
 
+function changesRunLists(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
+  const { runLists, communication, dialects } = opcode;
+  return (
+    changesOs(opcode) || [runLists, communication, dialects].some((value) => value !== undefined)
+  );
+}
+
 function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const { osParameters, osParametersPrivate, osParametersSecret } = opcode;
   const names = Object.keys({ ...osParameters, ...osParametersPrivate, ...osParametersSecret });
@@ -243,6 +255,7 @@ export function applyChanges(
       'userData',
       'vendorData',
       'networkConfig',
+      'runLists',
       'sshKeys',
       'seedDisk',
       'dialects',

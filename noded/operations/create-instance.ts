@@ -19,6 +19,7 @@ import { type JobContext, type JobHandler, withPreview } from '../jobs/job-handl
 import { StageFailure } from '../jobs/stage-failure.ts';
 import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
+import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
@@ -66,6 +67,7 @@ export function createInstanceHandler(
       );
       await disks.checkSizes(planned.disks);
       await checkHostPaths(planned, clusters);
+      await checkRunLists(planned, dependencies);
       await runner.checkRunnable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
         // What was checked, not what the paths lead to by now.

@@ -12,6 +12,7 @@ import { createInstanceHandler } from './create-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
+import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
@@ -40,6 +41,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
     INSTANCE_GROW_DISK: here(growDiskHandler(dependencies)),
+    INSTANCE_RUN_SCRIPT: here(runScriptHandler(dependencies)),
     BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
     BACKUP_REMOVE: removeExportHandler(dependencies),
     OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),

@@ -10,6 +10,7 @@ import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
@@ -35,6 +36,7 @@ export interface OperationDependencies {
   readonly runner: InstanceRunner;
   readonly orphans: Orphans;
   readonly guestReports: GuestReports;
+  readonly lifecycles: Lifecycles;
   readonly services: ExposedServices;
   readonly exports: ExportStore;
   readonly logDir: string;

@@ -3,6 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
@@ -23,6 +24,7 @@ export function startInstanceHandler(
       refuseHalfInstalled(instance);
       await checkHostPaths(instance, clusters);
       await runner.checkRunnable(instance);
+      await checkRunLists(instance, dependencies);
       return async (context) => {
         tellLostSecrets(instance, opcode, context);
         await runner.start(instance, takeSecrets(opcode), context);
@@ -67,11 +69,29 @@ export function stopInstanceHandler(
       const instance = await instances.findByName(opcode.name);
       await runner.checkDisksUnused(instance);
       return async (context) => {
+        const hasRun = runner.running(instance.uuid) !== undefined;
         await runner.stop(instance, opcode.timeoutS, context);
+        if (hasRun) refuseUndecommissioned(instance, dependencies);
         return { name: instance.name };
       };
     },
   };
+}
+
+/**
+ * It is off, but its scripts did not do what they had to: who asked has to know.
+ * @throws AppError DECOMMISSION_TIMEOUT
+ */
+function refuseUndecommissioned(
+  instance: InstanceRecord,
+  { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
+): void {
+  const { name } = instance;
+  const { state, kind, reason } = lifecycles.current(instance) ?? {};
+  if (state !== 'failed' || kind == null) return;
+  throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
+    hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
+  });
 }
 
 export function rebootInstanceHandler(
@@ -96,7 +116,7 @@ export function rebootInstanceHandler(
         if (opcode.kind === 'hard') {
           await runner.reset(instance);
         } else {
-          await runner.reboot(instance, opcode.timeoutS, context);
+          await runner.reboot(instance, opcode.timeoutS, context, opcode.kind);
         }
         return { name: instance.name };
       };

@@ -5,6 +5,7 @@ import { bootReport } from './boot-report.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hookFiles } from './hooks.ts';
 import { installTimeout } from './install-timeout.ts';
+import { lifecycleInfo, lifecycleRecord, runListName, runLists } from './lifecycle.ts';
 import { beParameters, hvParameters } from './machine-parameters.ts';
 import {
   channelIp,
@@ -94,6 +95,8 @@ export type GuestReport = z.infer<typeof guestReport>;
 /** A line of what a guest says of its boot. */
 export const guestProgress = z.object({
   isRunning: z.boolean(),
+  /** Null where it has no run lists. A node of an earlier release does not say. */
+  lifecycle: lifecycleInfo.nullish(),
   readyAtMs: z.number().nullable(),
   boot: bootReport.nullable(),
 });
@@ -166,6 +169,10 @@ export const instanceRecord = z.object({
   install: installRecord.nullable(),
   /** Of the last run whose guest said something. Absent in older records. */
   guestReport: guestReport.nullable().default(null),
+  /** Its own run lists. Absent in older records. */
+  runLists: runLists.nullable().default(null),
+  /** Of the last run in which it had run lists. Absent in older records. */
+  lifecycle: lifecycleRecord.nullable().default(null),
   /** What ssh checks its guest against. Absent in older records. */
   hostKeys: knownHostKeys.nullable().default(null),
   /** Absent in older records. */
@@ -229,6 +236,8 @@ export const instanceInfo = instanceRecord
     networkConfig: true,
     hooks: true,
     hostKeys: true,
+    runLists: true,
+    lifecycle: true,
   })
   .extend({
     osParametersPrivate: z.record(z.string(), z.literal('<redacted>')),
@@ -241,6 +250,9 @@ export const instanceInfo = instanceRecord
     applianceInForce: applianceInForce.optional(),
     /** Names of the instance's own hook documents. */
     hookNames: z.array(z.string()),
+    /** Its own scripts by name, in their order. A node of an earlier release does not say. */
+    runListNames: z.record(runListName, z.array(z.string())).optional(),
+    lifecycle: lifecycleInfo.nullish(),
     hasUserData: z.boolean(),
     hasVendorData: z.boolean(),
     hasNetworkConfig: z.boolean(),

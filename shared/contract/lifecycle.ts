@@ -18,8 +18,11 @@ export const MAX_RUN_LIST_SCRIPT_BYTES = MIB;
 /** Bytes of all scripts and attachments of an instance. */
 export const MAX_RUN_LISTS_BYTES = 4 * MIB;
 const MAX_SCRIPT_BASE64 = 1_400_000;
-const MAX_INPUTS = 256;
+export const MAX_INPUTS = 256;
 const MAX_INPUT_LENGTH = 65_536;
+
+/** RightLink's: 50 minutes, 110 with the tag `medium`, 230 with `long`. */
+export const MAX_DECOMMISSION_TIMEOUT_S = 230 * 60;
 
 /** Events in one POST of lifecycle/events, and bytes of it. */
 export const MAX_LIFECYCLE_EVENTS = 256;
@@ -59,6 +62,7 @@ export type InputValue = z.infer<typeof inputValue>;
 export const inputValues = z
   .record(inputName, inputValue)
   .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, `at most ${MAX_INPUTS} inputs`);
+export type InputValues = z.infer<typeof inputValues>;
 
 /** @throws Error whose message names the form and what is possible, never the value */
 export function parseInputValue(text: string): InputValue {
@@ -304,3 +308,36 @@ export type LifecycleOutput = z.infer<typeof lifecycleOutput>;
 export function entryOf(list: 'boot' | 'decommission', script: string): string {
   return `${list}/${script}`;
 }
+
+/** What the store keeps of the present run, or of the last one. */
+export const lifecycleRecord = z.object({
+  run: uuid,
+  /** Of which machine; a reboot by stop and start goes on in another. */
+  runStartedAtMs: z.number(),
+  state: lifecycleState,
+  kind: decommissionKind.nullable(),
+  /** The script that runs, or ended last, and how. */
+  script: lifecycleEntry.nullable(),
+  exitStatus: z.number().int().nullable(),
+  /** Why it is stranded or failed. */
+  reason: z.string().max(1024).nullable(),
+  /** How the host wants it to go down; null when it does not. */
+  announced: lifecycleCommand.nullable(),
+  deadlineMs: z.number().nullable(),
+  progress: lifecycleProgress,
+  /** Events of metad up to this one have been heard. */
+  sequence: z.number().int().nonnegative(),
+});
+export type LifecycleRecord = z.infer<typeof lifecycleRecord>;
+
+/** What is told of it. */
+export const lifecycleInfo = lifecycleRecord.pick({
+  run: true,
+  state: true,
+  kind: true,
+  script: true,
+  exitStatus: true,
+  reason: true,
+  deadlineMs: true,
+});
+export type LifecycleInfo = z.infer<typeof lifecycleInfo>;

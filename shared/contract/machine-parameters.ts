@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
+import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
@@ -54,6 +55,8 @@ export const hvParameters = z.strictObject({
   metadata_connection_rate: z.number().int().min(1).max(1_000_000).optional(),
   /** How its cloud-init is asked to tell its boot; `vendor-data` without. */
   boot_report: bootReporting.optional(),
+  /** Seconds that the scripts of a guest that goes down may take; 180 without. */
+  decommission_timeout: z.number().int().min(1).max(MAX_DECOMMISSION_TIMEOUT_S).optional(),
   /** Whether the guest's systemd is told by SMBIOS what it needs before any network; default yes. */
   systemd_credentials: z.enum(['yes', 'no']).optional(),
 });

@@ -15,6 +15,7 @@ import {
 import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
+import { inputName, MAX_INPUTS, type RunLists, runLists } from './lifecycle.ts';
 import {
   beParameterChanges,
   beParameters,
@@ -106,6 +107,7 @@ export const instanceCreate = z.strictObject({
   sshKeys: z.array(z.string().max(16_384)).max(100).default([]),
   metadata: z.record(z.string().max(255), z.string().max(65_536)).default({}),
   tags: tags.default([]),
+  runLists: runLists.optional(),
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.default('optional'),
@@ -191,6 +193,8 @@ export const instanceModify = z.strictObject({
   /** Hooks of the instance, in place of stored ones, for its next installation. */
   hooks: hookFiles.optional(),
   tags: tags.optional(),
+  /** Run lists of the instance, in place of stored ones; `null`: none. */
+  runLists: runLists.nullable().optional(),
   /** SSH host keys of the guest that are trusted from now on; an empty list: those that it says first in a run. */
   hostKeys: hostKeys.optional(),
   /** The installation that is meant: when there is another one by now, nothing is changed. */
@@ -239,6 +243,24 @@ export const instanceReboot = z.strictObject({
   name: instanceName,
   kind: z.enum(['soft', 'hard', 'full']).default('soft'),
   timeoutS: z.number().nonnegative().default(120),
+});
+/** Runs a script of the operational list in the guest, and waits for its end. */
+export const instanceRunScript = z.strictObject({
+  opcode: z.literal('INSTANCE_RUN_SCRIPT'),
+  name: instanceName,
+  /** Its name, with or without its number in the list. */
+  script: z.string().min(1).max(128),
+  /** Variables of this run; never stored. */
+  inputs: z
+    .record(
+      inputName,
+      z
+        .string()
+        .max(MAX_PARAMETER_VALUE_LENGTH)
+        .regex(/^[^\0]*$/, 'has a NUL'),
+    )
+    .refine((inputs) => Object.keys(inputs).length <= MAX_INPUTS, 'too many inputs')
+    .default({}),
 });
 export const instanceGrowDisk = z.strictObject({
   opcode: z.literal('INSTANCE_GROW_DISK'),
@@ -336,6 +358,7 @@ export const opcode = z
     instanceShutdown,
     instanceReboot,
     instanceGrowDisk,
+    instanceRunScript,
     backupExport,
     backupRemove,
     osModify,
@@ -374,10 +397,26 @@ export function redactOpcode(full: Opcode): Record<string, unknown> {
   }
   if ('hooks' in full && full.hooks !== undefined)
     shown['hooks'] = full.hooks.map(({ name }) => ({ name, content: REDACTED }));
+  if ('runLists' in full && full.runLists != null)
+    shown['runLists'] = redactRunLists(full.runLists);
+  if ('inputs' in full)
+    shown['inputs'] = Object.fromEntries(Object.keys(full.inputs).map((name) => [name, REDACTED]));
   for (const key of ['osImage', 'personalizationPackage']) {
     if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
   }
   if ('installParameters' in full && full.installParameters != null)
     shown['installParameters'] = redactMedium(full.installParameters);
   return shown;
+}
+
+/** Names: scripts may hold what is nobody else's, and so may texts of inputs. */
+function redactRunLists(lists: RunLists): Record<string, unknown> {
+  const named = ({ name }: { readonly name: string }): object => ({ name, content: REDACTED });
+  return {
+    boot: lists.boot.map(named),
+    operational: lists.operational.map(named),
+    decommission: lists.decommission.map(named),
+    attachments: lists.attachments.map(named),
+    inputs: Object.fromEntries(Object.keys(lists.inputs).map((name) => [name, REDACTED])),
+  };
 }

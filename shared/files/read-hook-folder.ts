@@ -14,6 +14,8 @@ export interface HookFolderOptions {
   readonly followLinks: boolean;
   /** A folder that is missing holds none. */
   readonly mayBeMissing: boolean;
+  /** Which names count; those of YAML without. */
+  readonly accepts?: (name: string) => boolean;
 }
 
 /** As `hookFile` has it. */
@@ -36,7 +38,7 @@ export async function readHookFolder(
   const all = await readdir(at).catch((error: unknown) => {
     throw unreadable(folder, error);
   });
-  const names = all.filter((name) => /\.ya?ml$/.test(name)).sort();
+  const names = all.filter(options.accepts ?? ((name) => /\.ya?ml$/.test(name))).sort();
   if (names.length > MAX_HOOK_DOCUMENTS) {
     throw new AppError(
       'VALIDATION',

@@ -56,6 +56,8 @@ export interface RootPaths {
   readonly netrcFile: string;
   /** Hooks of the cluster, `*.yaml`. May be missing. */
   readonly hooksDir: string;
+  /** The cluster's run lists: a folder each. */
+  readonly runListsDir: string;
   readonly osSearchPath: readonly string[];
   /** Exports of instances, a directory each. */
   readonly exportDir: string;
@@ -105,6 +107,7 @@ export function createRootPaths(root: string): RootPaths {
     logDir: join(root, 'var/log/gnt'),
     netrcFile: join(root, 'etc/gnt/netrc'),
     hooksDir: join(root, 'etc/gnt/hooks'),
+    runListsDir: join(root, 'etc/gnt/run-lists'),
     osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
     exportDir: join(root, 'srv/ganeti/export'),
     networkNamespace,

@@ -23,6 +23,7 @@ import { createJobRepository } from '../../noded/jobs/job-repository.ts';
 import { createOrphans } from '../../noded/instances/orphans.ts';
 import { recover } from '../../noded/recover.ts';
 import { FakeMachine } from './support/fake-machine.ts';
+import { createLabLifecycles } from './support/lab-lifecycles.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { createOpcode } from './support/opcodes.ts';
@@ -53,7 +54,8 @@ async function createNode(t: TestContext) {
   const hypervisor = new FakeHypervisor();
   const network = new FakeNetwork();
   const metad = new FakeMetad();
-  const views = createViews(instances, clusters);
+  const lifecycles = createLabLifecycles();
+  const views = createViews(instances, clusters, lifecycles);
   const logger = silentLogger;
   const keeper = createMachineKeeper({
     hypervisor,
@@ -73,6 +75,7 @@ async function createNode(t: TestContext) {
     metad,
     disks,
     guestReports,
+    lifecycles,
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
@@ -89,6 +92,7 @@ async function createNode(t: TestContext) {
     orphans: createOrphans({ instances, keeper, views, owns, logger, clock }),
     guestEvents,
     guestReports,
+    lifecycles,
     instances,
     disks,
     jobs,

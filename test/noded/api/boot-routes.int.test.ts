@@ -31,7 +31,9 @@ test('what a guest says of its boot is told as it says it, and the end of its ma
   const { name, uuid } = await start(true);
   guestReports.follow(keeper.get(uuid) ?? assert.fail());
   const lines = await follow(path, name);
-  assert.deepEqual(await next(lines), { isRunning: true, readyAtMs: null, boot: null });
+  assert.deepEqual(await next(lines), {
+    ...{ isRunning: true, readyAtMs: null, boot: null, lifecycle: null },
+  });
   const event = { stage: 'modules-final', module: null, result: null, description: '' } as const;
   guestEvents.dispatch({
     ...{ sequence: 1, instance: uuid },

@@ -15,6 +15,7 @@ import { instanceLayer, resolveParameters } from '../../../noded/instances/os-pa
 import { planView } from '../../../noded/instances/plan-view.ts';
 import type { Views } from '../../../noded/instances/views.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
@@ -78,6 +79,7 @@ function createRunner(disksDir = '/nonexistent') {
     metad,
     disks: createInstanceDisks(disksDir),
     guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
+    lifecycles: createLabLifecycles(),
     clock,
     chooseAccelerator: (wanted) =>
       wanted === 'kvm'

@@ -20,6 +20,7 @@ import type { OperationDependencies } from '../../../noded/operations/operation-
 import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
@@ -64,6 +65,7 @@ async function createNode(t: TestContext) {
       metad,
       disks,
       guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
+      lifecycles: createLabLifecycles(),
       clock,
     },
     views: {} as Views,
@@ -73,6 +75,7 @@ async function createNode(t: TestContext) {
   const orphans = { list: () => [], find: () => undefined } as unknown as Orphans;
   const handlers = createJobHandlers({
     ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir, clock },
+    lifecycles: createLabLifecycles(),
     // No installation comes so far.
   } as unknown as OperationDependencies);
   const signal = AbortSignal.timeout(60_000);

@@ -1,3 +1,4 @@
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -100,6 +101,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
     runner: { checkRunnable: async () => undefined },
     hookChecker: { check: async () => ({ documents: [], book: null }) },
     ...{ logger: silentLogger, clock },
+    lifecycles: createLabLifecycles(),
   } as unknown as OperationDependencies);
   const ends = new AbortController();
   let jobId = 0;

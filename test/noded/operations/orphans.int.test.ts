@@ -20,6 +20,7 @@ import { adoptInstanceHandler, orRemoveOrphan } from '../../../noded/operations/
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
@@ -39,7 +40,7 @@ async function createNode(t: TestContext) {
   const instances = createInstanceRepository(store, clock, createRecordProblems(logger));
   const metad = new FakeMetad();
   const network = new FakeNetwork();
-  const views = createViews(instances, clusters);
+  const views = createViews(instances, clusters, createLabLifecycles());
   const keeper = createMachineKeeper({
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onExit: () => undefined,

@@ -1,3 +1,4 @@
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -59,7 +60,11 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     ),
   );
 
-  const view = await createViews(instances, clusters).forRun(web1.uuid, 'gnt.com.0', 1);
+  const view = await createViews(instances, clusters, createLabLifecycles()).forRun(
+    web1.uuid,
+    'gnt.com.0',
+    1,
+  );
   assert.deepEqual(view.osParameters, {
     'hidden-below': { value: 'variant', visibility: 'public' },
     'shown-below': { value: 'variant', visibility: 'private' },
@@ -72,6 +77,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     runner,
     clusters,
     guestReports: { report: () => null },
+    lifecycles: createLabLifecycles(),
   });
   assert.deepEqual(info.osParametersEffective, {
     'hidden-below': { value: 'variant', visibility: 'public', source: 'os debian+small' },
@@ -83,7 +89,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   const osRegistry = createOsRegistry({ searchPath: [join(dir, 'os')] });
   // What else operations work with, a modification's prerequisites do not ask.
   const dependencies = {
-    ...{ instances, clusters, osRegistry, runner },
+    ...{ instances, clusters, osRegistry, runner, lifecycles: createLabLifecycles() },
     hostCopies: createHostCopies(
       join(dir, 'copies'),
       createTestChildren(join(dir, 'children')).launch,

@@ -35,6 +35,7 @@ import { createTestOutcomes } from './test-outcomes.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
+import { createLabLifecycles } from './lab-lifecycles.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
@@ -84,7 +85,8 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
   await nodes.registerAlone('node1');
   const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
-  const views = createViews(instances, clusters);
+  const lifecycles = createLabLifecycles();
+  const views = createViews(instances, clusters, lifecycles);
   const hypervisor = new FakeHypervisor();
   const metad = new FakeMetad();
   const keeper = createMachineKeeper({
@@ -107,6 +109,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     metad,
     disks,
     guestReports,
+    lifecycles,
     chooseAccelerator: () => Promise.resolve('tcg'),
     clock,
   });
@@ -148,6 +151,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     keeper,
     runner,
     guestReports,
+    lifecycles,
     jobs,
     metad,
     osRegistry: createOsRegistry({ searchPath: [] }),
@@ -165,7 +169,15 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     storeDescription: 'sqlite',
     clusterKey: noClusterKey(),
     overview: createOwnOverview({
-      ...{ nodeName: 'node1', instances, owns: () => true, clusters, runner, guestReports },
+      ...{
+        nodeName: 'node1',
+        instances,
+        owns: () => true,
+        clusters,
+        runner,
+        guestReports,
+        lifecycles,
+      },
       describeNode,
       listOs: () => Promise.resolve([]),
       orphans: createOrphans({

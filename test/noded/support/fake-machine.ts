@@ -19,6 +19,7 @@ export class FakeMachine implements Machine {
   kills = 0;
   halt: GuestHalt | null = null;
   resumes = 0;
+  guestResets = 0;
   note: string | undefined = undefined;
   /** What its console says when it ends. */
   consoleTail = '';

@@ -1,0 +1,107 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type Attachment,
+  MAX_RUN_LIST_SCRIPTS,
+  MAX_RUN_LISTS_BYTES,
+  RUN_LISTS,
+  type RunListName,
+  type RunLists,
+  runListScript,
+  type RunListScript,
+} from '#shared/contract/lifecycle.ts';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { readHookFolder } from '#shared/files/read-hook-folder.ts';
+
+/** What an instance runs, in its order. */
+export interface CollectedLists {
+  readonly lists: Readonly<Record<RunListName, readonly RunListScript[]>>;
+  readonly attachments: readonly Attachment[];
+}
+
+export interface RunListPlaces {
+  /** The cluster's folder. */
+  readonly clusterDir: string;
+  /** The OS definition. */
+  readonly osPath: string | null;
+  /** The instance's own. */
+  readonly own: RunLists | null;
+}
+
+/**
+ * The scripts of an instance: those of the cluster, of the OS definition, its own; by name within
+ * each of the first two. They are bytes here, run by the guest alone.
+ * @returns null when there are none
+ * @throws AppError RUN_LIST_INVALID naming the file
+ */
+export async function collectRunLists(places: RunListPlaces): Promise<CollectedLists | null> {
+  const { clusterDir, osPath, own } = places;
+  await using ofOs = osPath === null ? null : await openOwnFolder(join(osPath, 'run-lists'));
+  const collect = async (list: RunListName): Promise<RunListScript[]> => [
+    ...(await readFolder(join(clusterDir, list), true)),
+    // What a definition links to is no part of it.
+    ...(ofOs === null ? [] : await readFolder(`/proc/self/fd/${ofOs.fd}/${list}`, false)),
+    ...(own?.[list] ?? []),
+  ];
+  const lists = {
+    boot: await collect('boot'),
+    operational: await collect('operational'),
+    decommission: await collect('decommission'),
+  };
+  const scripts = RUN_LISTS.flatMap((list) => lists[list]);
+  if (scripts.length === 0) return null;
+  const attachments = own?.attachments ?? [];
+  const bytes = [...scripts, ...attachments].reduce(
+    (sum, { content }) => sum + Buffer.byteLength(content, 'base64'),
+    0,
+  );
+  if (scripts.length > MAX_RUN_LIST_SCRIPTS)
+    throw tooMuch(`${scripts.length} scripts, ${MAX_RUN_LIST_SCRIPTS} are possible`);
+  if (bytes > MAX_RUN_LISTS_BYTES)
+    throw tooMuch(`${bytes} bytes, ${MAX_RUN_LISTS_BYTES} are possible`);
+  return { lists, attachments };
+}
+
+/** Null where there is none, or something else, a link among it. */
+async function openOwnFolder(path: string): Promise<FileHandle | null> {
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+  try {
+    return await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(systemCodeOf(error) ?? '')) return null;
+    throw error;
+  }
+}
+
+async function readFolder(folder: string, followLinks: boolean): Promise<RunListScript[]> {
+  const files = await readHookFolder(folder, {
+    followLinks,
+    mayBeMissing: true,
+    // What editors and packages leave is no script.
+    accepts: (name) => !/^\.|~$|\.(dpkg|rpm|bak|sw)/.test(name),
+  }).catch((error: unknown) => {
+    throw new AppError('RUN_LIST_INVALID', `run list ${folder}: ${messageOf(error)}`, {
+      hint: 'a run list is a folder of at most 64 scripts of at most 1 MiB',
+      cause: error,
+    });
+  });
+  return files.map((file) => {
+    const script = runListScript.safeParse(file);
+    if (script.success) return script.data;
+    const [issue] = script.error.issues;
+    throw new AppError(
+      'RUN_LIST_INVALID',
+      `run list ${join(folder, file.name)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+      { hint: 'a script begins with #! and the path of its interpreter' },
+    );
+  });
+}
+
+function tooMuch(what: string): AppError {
+  return new AppError(
+    'RUN_LIST_INVALID',
+    `the run lists of cluster, OS definition and instance have ${what}`,
+    { hint: 'take some away; a script can fetch what is large' },
+  );
+}

@@ -1,0 +1,28 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { LifecycleTerms } from './plan-lifecycle.ts';
+
+/** RightLink's on Linux. */
+const DECOMMISSION_TIMEOUT_S = 180;
+/** What `-H decommission_timeout` may say at most, without a tag and with each. */
+const MAX_TIMEOUT_S = 50 * 60;
+const MAX_TIMEOUTS_S: Readonly<Record<string, number>> = {
+  'rs_decommissioning:delay=medium': 110 * 60,
+  'rs_decommissioning:delay=long': 230 * 60,
+};
+/** Of `rs_launch:type=auto`. */
+const BOOT_TIMEOUT_S = 45 * 60;
+
+/** How long the guest may take, by hypervisor parameter and tags. Pure. */
+export function lifecycleTermsOf({
+  hvparams,
+  tags,
+}: Pick<InstanceRecord, 'hvparams' | 'tags'>): Pick<
+  LifecycleTerms,
+  'decommissionTimeoutS' | 'bootTimeoutS'
+> {
+  const maxS = Math.max(MAX_TIMEOUT_S, ...tags.map((tag) => MAX_TIMEOUTS_S[tag] ?? 0));
+  return {
+    decommissionTimeoutS: Math.min(hvparams.decommission_timeout ?? DECOMMISSION_TIMEOUT_S, maxS),
+    bootTimeoutS: tags.includes('rs_launch:type=auto') ? BOOT_TIMEOUT_S : null,
+  };
+}

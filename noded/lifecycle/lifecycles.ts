@@ -1,0 +1,527 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startDeadline } from '#shared/abort/deadline.ts';
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type {
+  LifecycleCommand,
+  LifecycleRecord,
+  RunListEnvironment,
+  ViewLifecycle,
+} from '#shared/contract/lifecycle.ts';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+import { type AuditLog, formatLine, formatOutput } from './audit-log.ts';
+import type { CollectedLists } from './collect-run-lists.ts';
+import { lifecycleTermsOf } from './lifecycle-terms.ts';
+import {
+  beginRun,
+  type LifecycleHappening,
+  type LifecycleTerms,
+  planLifecycle,
+} from './plan-lifecycle.ts';
+import { numberedName, planLists, refuseMissingInputs } from './plan-lists.ts';
+
+/** Until a store that was away is asked again. */
+const AGAIN_MS = 10_000;
+/** So long an agent may be silent to what is wanted of it. */
+const AGENT_SILENCE_MS = 15_000;
+
+type Listener = (event: MetadEvent['event'], sequence: number) => void;
+
+interface LifecycleMachine {
+  readonly machine: { readonly uuid: string; readonly startedAtMs: number };
+}
+
+export type RunListOwner = Pick<
+  InstanceRecord,
+  'osType' | 'runLists' | 'communication' | 'dialects'
+>;
+
+export interface LifecyclesDependencies {
+  readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
+  readonly machines: {
+    get(uuid: string): LifecycleMachine | undefined;
+    whenGone(uuid: string): Promise<void>;
+    kill(uuid: string): Promise<void>;
+    /** Shows the guest what there is now. */
+    publish(uuid: string): Promise<void>;
+  };
+  readonly guestEvents: {
+    subscribe(uuid: string, listener: Listener): () => void;
+    listenEarly(uuid: string): {
+      readonly handOver: (listener: Listener) => () => void;
+      readonly stop: () => void;
+    };
+  };
+  /** @throws AppError RUN_LIST_INVALID */
+  readonly collect: (instance: RunListOwner) => Promise<CollectedLists | null>;
+  readonly audit: AuditLog;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** 15 s without. */
+  readonly agentSilenceMs?: number;
+}
+
+/** A script to be run on demand. */
+export interface ScriptRequest {
+  /** As in run-lists/operational/. */
+  readonly script: string;
+  readonly env: RunListEnvironment;
+}
+
+/** The lifecycle of each instance that has run lists; of others it knows nothing. */
+export interface Lifecycles {
+  /**
+   * Whether its guest could be given its lists.
+   * @param parameters names of its OS parameters
+   * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
+   */
+  check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void>;
+  /**
+   * Before a machine is started, so that its guest is shown its lists from the first moment on.
+   * @param goesOn a reboot: the run stays
+   */
+  begin(instance: InstanceRecord, goesOn: boolean): Promise<void>;
+  follow(kept: LifecycleMachine): void;
+  /** The same for a machine that an earlier daemon started; only the record knows its run. */
+  followAdopted(kept: LifecycleMachine): void;
+  /** It is removed, or starts without a channel. */
+  forget(uuid: string): void;
+  /** Its part of a view; undefined without run lists. @throws AppError RUN_LIST_INVALID */
+  planView(
+    instance: InstanceRecord,
+    parameters: ReadonlySet<string>,
+  ): Promise<ViewLifecycle | undefined>;
+  /** Names of its scripts on demand, as its guest has them. @throws AppError RUN_LIST_INVALID */
+  listScripts(instance: RunListOwner): Promise<readonly string[]>;
+  /** As it is now, or was at the end of the last run. */
+  current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
+  /** Of a machine that runs. */
+  state(uuid: string): LifecycleRecord['state'] | undefined;
+  /** Whether its guest has an agent that will decommission it. */
+  isListening(uuid: string): boolean;
+  /**
+   * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
+   * @returns the seconds that its decommission list may take; 0 where nobody listens
+   */
+  announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number>;
+  /** Takes that back; nothing when the machine is gone, or boots again. */
+  withdraw(uuid: string): Promise<void>;
+  /** The guest begins anew without a word of its own. */
+  reset(uuid: string): void;
+  /**
+   * Runs one script and waits for its end; one at a time.
+   * @returns its exit status
+   * @throws AppError INSTANCE_STATE, GUEST_AGENT_SILENT, or the signal's reason
+   */
+  run(instance: InstanceRecord, request: ScriptRequest, signal: AbortSignal): Promise<number>;
+  /** Resolves with the next thing that happens to it. */
+  nextChange(uuid: string, signal: AbortSignal): Promise<void>;
+}
+
+interface Entry {
+  record: LifecycleRecord;
+  terms: Omit<LifecycleTerms, 'nowMs'>;
+  command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
+  /** Rings at the deadline; it keeps no daemon from ending. */
+  alarm: NodeJS.Timeout | null;
+  isWriting: boolean;
+}
+
+export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycles {
+  return new KnownLifecycles(dependencies);
+}
+
+/**
+ * INVARIANTS: an instance that has run lists and a machine has an entry; every change of an entry's
+ * record comes from `planLifecycle` and is written until the store has it; what is wanted of a
+ * guest is shown before it is waited for.
+ */
+class KnownLifecycles implements Lifecycles {
+  readonly #dependencies: LifecyclesDependencies;
+  readonly #entries = new Map<string, Entry>();
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  constructor(dependencies: LifecyclesDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  async check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void> {
+    const lists = await this.#dependencies.collect(instance);
+    const inputs = instance.runLists?.inputs ?? {};
+    if (lists !== null) refuseMissingInputs(lists, { parameters, inputs });
+  }
+
+  async begin(instance: InstanceRecord, goesOn: boolean): Promise<void> {
+    const lists = await this.#dependencies.collect(instance);
+    const former = this.current(instance);
+    this.#drop(instance.uuid);
+    if (lists === null) return;
+    const terms = termsOf(instance, lists);
+    const nowMs = this.#dependencies.clock.now();
+    const run = (goesOn ? former?.run : undefined) ?? randomUUID();
+    // metad's events of this instance go on counting, whatever its machine.
+    const sequence = former?.sequence ?? 0;
+    const record = { ...beginRun(run, 0, { ...terms, nowMs }), sequence };
+    this.#entries.set(instance.uuid, newEntry(record, terms));
+  }
+
+  follow({ machine }: LifecycleMachine): void {
+    const { uuid, startedAtMs } = machine;
+    const entry = this.#entries.get(uuid);
+    if (entry === undefined) void this.#forgetFormer(uuid);
+    else this.#replace(uuid, entry, { ...entry.record, runStartedAtMs: startedAtMs });
+    this.#listen(machine, this.#dependencies.guestEvents.subscribe(uuid, this.#hears(uuid)));
+  }
+
+  followAdopted({ machine }: LifecycleMachine): void {
+    const { uuid } = machine;
+    const early = this.#dependencies.guestEvents.listenEarly(uuid);
+    let { stop } = early;
+    let isGone = false;
+    this.#listen(machine, () => {
+      isGone = true;
+      stop();
+    });
+    const begin = async (): Promise<void> => {
+      while (!isGone) {
+        try {
+          const instance = await this.#dependencies.instances.findByUuid(uuid);
+          if (instance !== undefined) {
+            await this.#ensure(instance);
+            break;
+          }
+        } catch (error) {
+          this.#dependencies.logger.warn('lifecycle.not-read', { uuid, err: error });
+        }
+        await sleep(AGAIN_MS, undefined, { ref: false });
+      }
+      if (!isGone) stop = early.handOver(this.#hears(uuid));
+    };
+    void begin();
+  }
+
+  forget(uuid: string): void {
+    this.#drop(uuid);
+  }
+
+  async planView(
+    instance: InstanceRecord,
+    parameters: ReadonlySet<string>,
+  ): Promise<ViewLifecycle | undefined> {
+    const lists = await this.#ensure(instance);
+    const entry = this.#entries.get(instance.uuid);
+    if (lists === null || entry === undefined) return undefined;
+    const { record, command, terms } = entry;
+    return {
+      status: {
+        state: record.state,
+        run: record.run,
+        kind: record.kind,
+        deadlineMs: record.deadlineMs,
+        decommissionTimeoutS: terms.decommissionTimeoutS,
+        next: record.announced ?? command?.wanted ?? null,
+      },
+      progress: record.progress,
+      ...planLists(lists, { parameters, inputs: instance.runLists?.inputs ?? {} }),
+      commandEnv: command?.env ?? {},
+    };
+  }
+
+  async listScripts(instance: RunListOwner): Promise<readonly string[]> {
+    const lists = await this.#dependencies.collect(instance);
+    return (lists?.lists.operational ?? []).map((script, index) => numberedName(index, script));
+  }
+
+  current({ uuid, lifecycle }: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null {
+    return this.#entries.get(uuid)?.record ?? lifecycle;
+  }
+
+  state(uuid: string): LifecycleRecord['state'] | undefined {
+    return this.#entries.get(uuid)?.record.state;
+  }
+
+  isListening(uuid: string): boolean {
+    const record = this.#entries.get(uuid)?.record;
+    if (record === undefined || record.progress.boot === null) return false;
+    return ['operational', 'stranded', 'decommissioning'].includes(record.state);
+  }
+
+  async announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number> {
+    const entry = this.#entries.get(uuid);
+    if (entry === undefined) return 0;
+    const timeoutS = this.isListening(uuid) ? entry.terms.decommissionTimeoutS : 0;
+    this.#take(uuid, { type: 'announced', command: { do: kind, entry: randomUUID() } });
+    await this.#publish(uuid);
+    return timeoutS;
+  }
+
+  async withdraw(uuid: string): Promise<void> {
+    if (this.#entries.get(uuid)?.record.announced == null) return;
+    this.#take(uuid, { type: 'withdrawn' });
+    await this.#publish(uuid);
+  }
+
+  reset(uuid: string): void {
+    this.#take(uuid, { type: 'reset' });
+  }
+
+  async run(
+    instance: InstanceRecord,
+    { script, env }: ScriptRequest,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { uuid, name } = instance;
+    const { agentSilenceMs = AGENT_SILENCE_MS } = this.#dependencies;
+    const entry = this.#entries.get(uuid);
+    if (entry === undefined || !this.#isUp(uuid)) throw notUp(name, entry?.record);
+    const wanted = { do: 'run', entry: randomUUID(), script } as const;
+    using silence = startDeadline(signal, agentSilenceMs, () => silentAgent(name, agentSilenceMs));
+    entry.command = { wanted, env };
+    this.#say(uuid, `*RS> Wanted: ${script} as ${wanted.entry}`);
+    try {
+      await this.#publish(uuid);
+      for (;;) {
+        const { progress } = entry.record;
+        if (progress.last?.entry === wanted.entry) return progress.last.status;
+        if (this.#entries.get(uuid) !== entry || !this.#isUp(uuid)) throw notUp(name, entry.record);
+        const isTaken = progress.entry === wanted.entry;
+        const waits = isTaken ? signal : silence.signal;
+        waits.throwIfAborted();
+        await this.nextChange(uuid, waits);
+      }
+    } finally {
+      entry.command = null;
+      await this.#publish(uuid);
+    }
+  }
+
+  async nextChange(uuid: string, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const onAbort = (): void => resolve();
+    const wakes = this.#waiting.get(uuid) ?? new Set();
+    this.#waiting.set(uuid, wakes);
+    wakes.add(resolve);
+    signal.addEventListener('abort', onAbort);
+    if (signal.aborted) resolve();
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      wakes.delete(resolve);
+      if (wakes.size === 0) this.#waiting.delete(uuid);
+    }
+  }
+
+  #isUp(uuid: string): boolean {
+    const record = this.#entries.get(uuid)?.record;
+    if (record === undefined || record.announced !== null) return false;
+    return record.state === 'operational' || record.state === 'stranded';
+  }
+
+  /**
+   * What a running instance has by now: lists may have been given to it, or taken away, while it
+   * runs, and a daemon that was started anew finds its run in the record.
+   */
+  async #ensure(instance: InstanceRecord): Promise<CollectedLists | null> {
+    const { uuid, lifecycle } = instance;
+    const lists = await this.#dependencies.collect(instance);
+    const known = this.#entries.get(uuid);
+    if (lists === null) return null;
+    const terms = termsOf(instance, lists);
+    if (known !== undefined) {
+      known.terms = terms;
+      return lists;
+    }
+    const kept = this.#dependencies.machines.get(uuid);
+    if (kept === undefined) return lists;
+    const { startedAtMs } = kept.machine;
+    const isOfRun = lifecycle?.runStartedAtMs === startedAtMs;
+    const nowMs = this.#dependencies.clock.now();
+    // Whose guest was there first has all the time to boot.
+    const fresh = beginRun(randomUUID(), startedAtMs, { nowMs, bootTimeoutS: null });
+    const entry = newEntry(isOfRun ? lifecycle : fresh, terms);
+    this.#entries.set(uuid, entry);
+    this.#arm(uuid, entry);
+    if (!isOfRun) void this.#write(uuid, entry);
+    return lists;
+  }
+
+  #hears(uuid: string): Listener {
+    return (event, sequence) => {
+      if (event.type === 'lifecycle') {
+        this.#take(uuid, { event: event.event, progress: event.progress, sequence });
+      } else if (event.type === 'lifecycle-output') {
+        const record = this.#entries.get(uuid)?.record;
+        if (record === undefined || event.run !== record.run) return;
+        if (sequence <= record.sequence) return;
+        const lost = event.lostBytes > 0 ? `  … ${event.lostBytes} bytes more were not kept\n` : '';
+        this.#append(uuid, `${lost}${event.text === '' ? '' : formatOutput(event.text)}`, sequence);
+      }
+    };
+  }
+
+  /** @param stop ends the listening, with the machine */
+  #listen({ uuid, startedAtMs }: LifecycleMachine['machine'], stop: () => void): void {
+    void this.#dependencies.machines.whenGone(uuid).then(() => {
+      stop();
+      // A reboot by stop and start may have begun already.
+      if (this.#entries.get(uuid)?.record.runStartedAtMs === startedAtMs) {
+        this.#take(uuid, { type: 'gone' });
+      }
+      this.#wake(uuid);
+    });
+  }
+
+  #take(uuid: string, happening: LifecycleHappening): void {
+    const { clock, logger } = this.#dependencies;
+    const entry = this.#entries.get(uuid);
+    if (entry === undefined) return;
+    const terms = { ...entry.terms, nowMs: clock.now() };
+    const { record, actions } = planLifecycle(entry.record, happening, terms);
+    if (record === entry.record) return;
+    const before = entry.record.state;
+    this.#replace(uuid, entry, record);
+    const sequence = 'event' in happening ? happening.sequence : undefined;
+    for (const action of actions) {
+      if (action.do === 'audit') this.#say(uuid, action.line, sequence);
+      else if (action.do === 'publish') void this.#publish(uuid);
+      else void this.#end(uuid, action.do);
+    }
+    if (before !== record.state)
+      logger.info('lifecycle.state', { uuid, state: record.state, kind: record.kind });
+  }
+
+  /** A store that is away keeps no machine running. */
+  async #end(uuid: string, how: 'cut-power' | 'stop'): Promise<void> {
+    const { instances, machines, logger } = this.#dependencies;
+    try {
+      if (how === 'stop')
+        await instances.update(uuid, (current) => ({ ...current, adminState: 'down' }));
+    } catch (error) {
+      logger.warn('lifecycle.not-written', { uuid, err: error });
+    }
+    await machines.kill(uuid);
+  }
+
+  #replace(uuid: string, entry: Entry, record: LifecycleRecord): void {
+    const isOtherDeadline = entry.record.deadlineMs !== record.deadlineMs;
+    entry.record = record;
+    if (isOtherDeadline || entry.alarm === null) this.#arm(uuid, entry);
+    this.#wake(uuid);
+    void this.#write(uuid, entry);
+  }
+
+  #arm(uuid: string, entry: Entry): void {
+    clearTimeout(entry.alarm ?? undefined);
+    const { deadlineMs } = entry.record;
+    if (deadlineMs === null) {
+      entry.alarm = null;
+      return;
+    }
+    const leftMs = Math.max(0, deadlineMs - this.#dependencies.clock.now());
+    const ring = (): void => {
+      if (this.#entries.get(uuid) === entry) this.#take(uuid, { type: 'deadline' });
+    };
+    entry.alarm = setTimeout(ring, leftMs).unref();
+  }
+
+  #drop(uuid: string): void {
+    clearTimeout(this.#entries.get(uuid)?.alarm ?? undefined);
+    this.#entries.delete(uuid);
+  }
+
+  #wake(uuid: string): void {
+    for (const wake of this.#waiting.get(uuid) ?? []) wake();
+  }
+
+  async #publish(uuid: string): Promise<void> {
+    try {
+      await this.#dependencies.machines.publish(uuid);
+    } catch (error) {
+      // A metad that is away is told everything when it is back.
+      this.#dependencies.logger.warn('lifecycle.not-published', { uuid, err: error });
+    }
+  }
+
+  #say(uuid: string, line: string, sequence?: number): void {
+    this.#append(uuid, formatLine(line, this.#dependencies.clock.now()), sequence);
+  }
+
+  #append(uuid: string, text: string, sequence?: number): void {
+    this.#dependencies.audit.append(uuid, text, sequence).catch((error: unknown) => {
+      // Without room for it the scripts run all the same.
+      this.#dependencies.logger.warn('audit.not-written', { uuid, err: error });
+    });
+  }
+
+  /** Writes what is known last until the store has it. */
+  async #write(uuid: string, entry: Entry): Promise<void> {
+    if (entry.isWriting) return;
+    entry.isWriting = true;
+    for (let written: LifecycleRecord | null = null; written !== entry.record;) {
+      const { record } = entry;
+      try {
+        await this.#dependencies.instances.update(uuid, (current) => ({
+          ...current,
+          lifecycle: record,
+        }));
+        written = record;
+      } catch (error) {
+        if (isAppError(error, 'INSTANCE_NOT_FOUND')) break;
+        this.#dependencies.logger.warn('lifecycle.not-written', { uuid, err: error });
+        await sleep(AGAIN_MS, undefined, { ref: false });
+      }
+    }
+    entry.isWriting = false;
+  }
+
+  /** What an earlier run left counts for nothing where this one has no lists. */
+  async #forgetFormer(uuid: string): Promise<void> {
+    try {
+      const instance = await this.#dependencies.instances.findByUuid(uuid);
+      if (instance?.lifecycle == null) return;
+      await this.#dependencies.instances.update(uuid, (current) => ({
+        ...current,
+        lifecycle: null,
+      }));
+    } catch (error) {
+      this.#dependencies.logger.warn('lifecycle.not-written', { uuid, err: error });
+    }
+  }
+}
+
+function newEntry(record: LifecycleRecord, terms: Entry['terms']): Entry {
+  return { record, terms, command: null, alarm: null, isWriting: false };
+}
+
+function termsOf(instance: InstanceRecord, { lists }: CollectedLists): Entry['terms'] {
+  return {
+    ...lifecycleTermsOf(instance),
+    hasDecommissionList: lists.decommission.length > 0,
+  };
+}
+
+function notUp(name: string, record: LifecycleRecord | undefined): AppError {
+  const how = record?.announced ? 'going down' : record?.state;
+  const why =
+    how === undefined
+      ? 'has no run lists, or does not run'
+      : `is ${how}: scripts are run in a guest that is operational or stranded`;
+  return new AppError('INSTANCE_STATE', `instance '${name}' ${why}`, {
+    hint: `gnt-instance info ${name} says how it is`,
+  });
+}
+
+function silentAgent(name: string, silenceMs: number): AppError {
+  return new AppError(
+    'GUEST_AGENT_SILENT',
+    `nothing in the guest of '${name}' took the script within ${silenceMs / 1000} s`,
+    {
+      hint: 'in the guest: curl -s http://169.254.169.254/ganeti/latest/guest/enable | sh',
+    },
+  );
+}

@@ -1,0 +1,218 @@
+import {
+  NO_PROGRESS,
+  type LifecycleAdvance,
+  type LifecycleCommand,
+  type LifecycleEvent,
+  type LifecycleProgress,
+  type LifecycleRecord,
+} from '#shared/contract/lifecycle.ts';
+import { assertNever } from '#shared/errors/app-error.ts';
+
+/** What happens to an instance with run lists. */
+export type LifecycleHappening =
+  | ({ readonly sequence: number } & Pick<LifecycleAdvance, 'event' | 'progress'>)
+  | { readonly type: 'announced'; readonly command: LifecycleCommand }
+  | { readonly type: 'withdrawn' }
+  | { readonly type: 'reset' }
+  | { readonly type: 'deadline' }
+  | { readonly type: 'gone' };
+
+/** What is to be done about it, besides writing the record down. */
+export type LifecycleAction =
+  /** The guest is shown another status. */
+  | { readonly do: 'publish' }
+  | { readonly do: 'audit'; readonly line: string }
+  | { readonly do: 'cut-power' }
+  /** The same, and it is not configured up any more. */
+  | { readonly do: 'stop' };
+
+export interface LifecycleTerms {
+  readonly nowMs: number;
+  readonly decommissionTimeoutS: number;
+  /** Until it has to be operational; null: it has time. */
+  readonly bootTimeoutS: number | null;
+  readonly hasDecommissionList: boolean;
+}
+
+export interface LifecycleStep {
+  readonly record: LifecycleRecord;
+  readonly actions: readonly LifecycleAction[];
+}
+
+/** A new run, whose guest has said nothing. */
+export function beginRun(
+  run: string,
+  runStartedAtMs: number,
+  terms: Pick<LifecycleTerms, 'nowMs' | 'bootTimeoutS'>,
+): LifecycleRecord {
+  return {
+    ...{ run, runStartedAtMs, state: 'booting', kind: null, script: null, exitStatus: null },
+    ...{ reason: null, announced: null, progress: NO_PROGRESS, sequence: 0 },
+    deadlineMs: bootDeadline(terms),
+  };
+}
+
+/** What becomes of an instance's lifecycle. Pure: the one place that decides its state. */
+export function planLifecycle(
+  record: LifecycleRecord,
+  happening: LifecycleHappening,
+  terms: LifecycleTerms,
+): LifecycleStep {
+  if ('event' in happening) return hear(record, happening, terms);
+  switch (happening.type) {
+    case 'announced':
+      return shown(record, { ...record, announced: happening.command });
+    case 'withdrawn':
+      return shown(record, { ...record, announced: null });
+    case 'reset':
+      return shown(record, { ...record, ...freshBoot(terms) }, '*RS> Reset');
+    case 'deadline':
+      return passDeadline(record, terms);
+    case 'gone':
+      return end(record, terms);
+    default:
+      return assertNever(happening);
+  }
+}
+
+function hear(
+  record: LifecycleRecord,
+  { event, progress, sequence }: Extract<LifecycleHappening, { event: LifecycleEvent }>,
+  terms: LifecycleTerms,
+): LifecycleStep {
+  // metad tells all it has to each daemon anew, and what is of another run counts for nothing.
+  if (sequence <= record.sequence || event.run !== record.run) return { record, actions: [] };
+  const heard = { ...record, progress, sequence };
+  switch (event.type) {
+    case 'booting':
+      return shown(record, { ...heard, ...freshBoot(terms), progress }, '*RS> Booting');
+    case 'started':
+      return said({ ...heard, script: event.entry, exitStatus: null }, [
+        `*RS> RightScript: ${event.entry}`,
+      ]);
+    case 'finished':
+      return said({ ...heard, script: event.entry, exitStatus: event.status }, [
+        event.status === 0
+          ? `*RS> Completed: ${event.entry}`
+          : `*RS> Aborted: ${event.entry}, exit status ${event.status}`,
+      ]);
+    case 'operational':
+    case 'stranded':
+      return comeUp(record, heard, event.type);
+    case 'decommissioning':
+      return decommission(record, heard, progress, terms);
+    case 'decommissioned':
+      if (record.state !== 'decommissioning') return said(heard, []);
+      return shown(
+        record,
+        { ...heard, state: 'decommissioned', deadlineMs: null },
+        `*RS> Decommissioned: ${record.kind ?? 'stop'}`,
+      );
+    default:
+      return assertNever(event);
+  }
+}
+
+function comeUp(
+  record: LifecycleRecord,
+  heard: LifecycleRecord,
+  state: 'operational' | 'stranded',
+): LifecycleStep {
+  if (record.state === state) return said(heard, []);
+  const up = { ...heard, state, kind: null };
+  if (state === 'operational')
+    return shown(record, { ...up, reason: null, deadlineMs: null }, '*RS> Operational');
+  const { script, exitStatus } = heard;
+  const hasFailed = script?.startsWith('boot/') === true && (exitStatus ?? 0) !== 0;
+  const reason = hasFailed
+    ? `${script} ended with exit status ${exitStatus}`
+    : 'the guest could not run its boot list';
+  return shown(record, { ...up, reason }, `*RS> Stranded: ${reason}`);
+}
+
+function decommission(
+  record: LifecycleRecord,
+  heard: LifecycleRecord,
+  progress: LifecycleProgress,
+  { nowMs, decommissionTimeoutS }: LifecycleTerms,
+): LifecycleStep {
+  const kind =
+    progress.kind === 'stop' && record.announced?.do === 'terminate' ? 'terminate' : progress.kind;
+  const next = { ...heard, state: 'decommissioning' as const, kind, script: null };
+  // Whoever says it twice has no more time for that.
+  const isBegun = record.state === 'decommissioning';
+  const deadlineMs = isBegun ? record.deadlineMs : nowMs + decommissionTimeoutS * 1000;
+  if (isBegun && record.kind === kind) return said({ ...heard, deadlineMs }, []);
+  return shown(
+    record,
+    { ...next, exitStatus: null, reason: null, deadlineMs },
+    `*RS> Decommissioning: ${kind ?? 'stop'}`,
+  );
+}
+
+function passDeadline(record: LifecycleRecord, terms: LifecycleTerms): LifecycleStep {
+  const { deadlineMs, state } = record;
+  if (deadlineMs === null || deadlineMs > terms.nowMs) return { record, actions: [] };
+  if (state !== 'decommissioning' && state !== 'booting' && state !== 'stranded')
+    return { record, actions: [] };
+  const reason =
+    state === 'decommissioning'
+      ? `its decommission list did not end within ${terms.decommissionTimeoutS} s`
+      : `it was not operational within ${terms.bootTimeoutS ?? 0} s`;
+  const failed = shown(
+    record,
+    { ...record, state: 'failed', reason, deadlineMs: null },
+    `*RS> Failed: ${reason}`,
+  );
+  const end =
+    state === 'decommissioning' ? ({ do: 'cut-power' } as const) : ({ do: 'stop' } as const);
+  return { ...failed, actions: [...failed.actions, end] };
+}
+
+/** The machine has ended. */
+function end(record: LifecycleRecord, { hasDecommissionList }: LifecycleTerms): LifecycleStep {
+  const ended = { ...record, announced: null, deadlineMs: null };
+  const { state } = record;
+  if (state === 'failed' || state === 'decommissioned') return said(ended, []);
+  if (state !== 'decommissioning' && !hasDecommissionList)
+    return said({ ...ended, state: 'decommissioned' }, ['*RS> Ended']);
+  const reason =
+    state === 'decommissioning'
+      ? 'its machine ended before its decommission list did'
+      : 'its machine ended without being decommissioned';
+  return said({ ...ended, state: 'failed', reason }, [`*RS> Failed: ${reason}`]);
+}
+
+function freshBoot(
+  terms: LifecycleTerms,
+): Pick<
+  LifecycleRecord,
+  'state' | 'kind' | 'script' | 'exitStatus' | 'reason' | 'announced' | 'deadlineMs'
+> {
+  return {
+    ...{ state: 'booting', kind: null, script: null, exitStatus: null, reason: null },
+    ...{ announced: null, deadlineMs: bootDeadline(terms) },
+  };
+}
+
+function bootDeadline({
+  nowMs,
+  bootTimeoutS,
+}: Pick<LifecycleTerms, 'nowMs' | 'bootTimeoutS'>): number | null {
+  return bootTimeoutS === null ? null : nowMs + bootTimeoutS * 1000;
+}
+
+function said(record: LifecycleRecord, lines: readonly string[]): LifecycleStep {
+  return { record, actions: lines.map((line) => ({ do: 'audit', line })) };
+}
+
+/** With what the guest is shown, where that is another. */
+function shown(before: LifecycleRecord, record: LifecycleRecord, line?: string): LifecycleStep {
+  const { actions } = said(record, line === undefined ? [] : [line]);
+  const isOther =
+    before.state !== record.state ||
+    before.kind !== record.kind ||
+    before.deadlineMs !== record.deadlineMs ||
+    before.announced?.entry !== record.announced?.entry;
+  return { record, actions: isOther ? [...actions, { do: 'publish' }] : actions };
+}

@@ -1,0 +1,116 @@
+import type {
+  InputValue,
+  InputValues,
+  RunListEnvironment,
+  RunListName,
+  RunListScript,
+  ViewLifecycle,
+  ViewScript,
+} from '#shared/contract/lifecycle.ts';
+import { inputName, RUN_LISTS } from '#shared/contract/lifecycle.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { CollectedLists } from './collect-run-lists.ts';
+
+/** What variables of scripts are made of. */
+export interface InputSources {
+  /** Names of the OS parameters in force. */
+  readonly parameters: ReadonlySet<string>;
+  /** Of the instance's run list. */
+  readonly inputs: InputValues;
+}
+
+/**
+ * The lists as a view has them: scripts numbered in their order, each with its variables. Values of
+ * parameters are named, not copied. Pure.
+ */
+export function planLists(
+  { lists, attachments }: CollectedLists,
+  sources: InputSources,
+): Pick<ViewLifecycle, 'lists' | 'attachments' | 'env'> {
+  const number = (list: RunListName): ViewScript[] =>
+    lists[list].map((script, index) => ({
+      name: numberedName(index, script),
+      content: script.content,
+      env: script.inputs === null ? null : planDeclared(script, sources),
+    }));
+  return {
+    lists: {
+      boot: number('boot'),
+      operational: number('operational'),
+      decommission: number('decommission'),
+    },
+    attachments: [...attachments],
+    env: planCommon(sources),
+  };
+}
+
+/** `01-base` */
+export function numberedName(index: number, { name }: Pick<RunListScript, 'name'>): string {
+  return `${String(index + 1).padStart(2, '0')}-${name}`;
+}
+
+/** Every parameter whose name a shell takes, and the inputs over them. */
+function planCommon({ parameters, inputs }: InputSources): RunListEnvironment {
+  const named = [...parameters].filter((name) => inputName.safeParse(name).success);
+  const env = new Map(named.map((name) => [name, { parameter: name }] as const));
+  return Object.fromEntries([
+    ...[...env].filter(([name]) => !Object.hasOwn(inputs, name)),
+    ...Object.entries(inputs).flatMap(([name, value]) => encode(name, value)),
+  ]);
+}
+
+function planDeclared(
+  script: Pick<RunListScript, 'inputs'>,
+  sources: InputSources,
+): RunListEnvironment {
+  return Object.fromEntries(
+    (script.inputs ?? []).flatMap((input) => {
+      const value = valueOf(input, sources);
+      return value === null ? [] : encode(input.name, value);
+    }),
+  );
+}
+
+function valueOf(
+  input: NonNullable<RunListScript['inputs']>[number],
+  { inputs, parameters }: InputSources,
+): InputValue | null {
+  if (Object.hasOwn(inputs, input.name)) return inputs[input.name] ?? null;
+  return parameters.has(input.name) ? { from: 'cred', name: input.name } : input.default;
+}
+
+function encode(name: string, value: InputValue): [string, RunListEnvironment[string]][] {
+  if (value.from === 'ignore') return [];
+  return [[name, value.from === 'text' ? { text: value.text } : { parameter: value.name }]];
+}
+
+/**
+ * @throws AppError INPUT_MISSING: a script's required input has no value, or one is to have that of
+ * a parameter that is not there
+ */
+export function refuseMissingInputs({ lists }: CollectedLists, sources: InputSources): void {
+  const { inputs, parameters } = sources;
+  for (const [name, value] of Object.entries(inputs)) {
+    if (value.from !== 'cred' || parameters.has(value.name)) continue;
+    throw missing(`input ${name} is to have the value of ${value.name}, which is no OS parameter`, {
+      hint: `give it: --os-parameters-secret ${value.name}=@FILE`,
+    });
+  }
+  for (const list of RUN_LISTS) {
+    for (const script of lists[list]) {
+      const bare = script.inputs?.find((input) => {
+        const value = valueOf(input, sources);
+        if (value?.from === 'cred') return !parameters.has(value.name);
+        return input.required && (value === null || value.from === 'ignore');
+      });
+      if (bare === undefined) continue;
+      throw missing(`script '${script.name}' (${list}) requires the input ${bare.name}`, {
+        hint: `give it as an OS parameter, -O ${bare.name}=VALUE, or in the run list's Inputs`,
+      });
+    }
+  }
+}
+
+function missing(message: string, options: { readonly hint: string }): AppError {
+  return new AppError('INPUT_MISSING', message, options);
+}

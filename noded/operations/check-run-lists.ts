@@ -1,0 +1,35 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { loadParameters } from '../instances/load-parameters.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+/**
+ * Whether a guest can be given its run lists, and its scripts their inputs.
+ * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
+ */
+export async function checkRunLists(
+  instance: NewInstance | InstanceRecord,
+  { lifecycles, clusters }: Pick<OperationDependencies, 'lifecycles' | 'clusters'>,
+): Promise<void> {
+  refuseUnserved(instance);
+  const parameters = await loadParameters(instance, clusters);
+  await lifecycles.check(instance, new Set(parameters.keys()));
+}
+
+function refuseUnserved({
+  name,
+  runLists,
+  communication,
+  dialects,
+}: NewInstance | InstanceRecord): void {
+  if (runLists === null || (communication && dialects.includes('ganeti'))) return;
+  const [what, hint] = communication
+    ? ['without the ganeti dialect', 'add ganeti to --dialects']
+    : ['without communication', 'add --communication yes'];
+  throw new AppError(
+    'RUN_LIST_INVALID',
+    `'${name}' has run lists, which no guest ${what} can be given`,
+    { hint: `${hint}, or take them away: --run-list default` },
+  );
+}

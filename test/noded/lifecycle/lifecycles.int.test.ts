@@ -1,0 +1,382 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import {
+  type LifecycleEvent,
+  runLists,
+  type RunLists,
+  type ViewLifecycle,
+} from '#shared/contract/lifecycle.ts';
+import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
+import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { auditLogPath, createAuditLog } from '../../../noded/lifecycle/audit-log.ts';
+import type { Lifecycles } from '../../../noded/lifecycle/lifecycles.ts';
+import {
+  createInstanceRepository,
+  type InstanceRepository,
+} from '../../../noded/records/instance-repository.ts';
+import { createLabLifecycles } from '../support/lab-lifecycles.ts';
+import { ManualClock } from '../support/manual-clock.ts';
+import { createOpcode } from '../support/opcodes.ts';
+
+const script = (text: string): string => Buffer.from(`#!/bin/sh\n${text}\n`).toString('base64');
+const LISTS = runLists.parse({
+  boot: [
+    { name: 'base', content: script('true') },
+    { name: 'more', content: script('true') },
+  ],
+  operational: [{ name: 'backup', content: script('true') }],
+  decommission: [{ name: 'leave', content: script('true') }],
+  inputs: { WHO: { from: 'text', text: 'me' }, PASSWORD: { from: 'cred', name: 'dbpw' } },
+});
+const PARAMETERS = new Set(['dbpw', 'region']);
+const BOOT = randomUUID();
+let sequence = 1000;
+
+/** A node with one instance; a new daemon is made over the same store and the same guest. */
+async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-lifecycle-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const clock = new ManualClock();
+  const store = createSqliteStore({ path: join(dir, 'store.sqlite'), clock });
+  t.after(() => store.close());
+  let writes = 0;
+  const stored = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
+  const instances: InstanceRepository = {
+    ...stored,
+    update: (uuid, change) => {
+      writes += 1;
+      return stored.update(uuid, change);
+    },
+  };
+  const created = await instances.create(
+    planNewInstance(createOpcode({ communication: true, ...(lists && { runLists: lists }) }), {
+      ...{ nodeName: 'node1', newUuid: randomUUID, newMac: () => 'aa:00:00:00:00:01' },
+    }),
+  );
+  const { uuid } = created;
+  let ended = Promise.withResolvers<void>();
+  const kept = { machine: { uuid, startedAtMs: 5 } };
+  let isRunning = false;
+  let kills = 0;
+  const views: ViewLifecycle[] = [];
+  const instance = async (): Promise<InstanceRecord> => {
+    const found = await instances.findByUuid(uuid);
+    assert.ok(found);
+    return found;
+  };
+  const newDaemon = () => {
+    const guestEvents = createGuestEvents();
+    const lifecycles: Lifecycles = createLabLifecycles({
+      ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 200 },
+      machines: {
+        get: () => (isRunning ? kept : undefined),
+        whenGone: () => ended.promise,
+        kill: () => {
+          kills += 1;
+          return Promise.resolve();
+        },
+        publish: async () => {
+          const view = await lifecycles.planView(await instance(), PARAMETERS);
+          if (view !== undefined) views.push(view);
+        },
+      },
+    });
+    return { lifecycles, guestEvents };
+  };
+  const first = newDaemon();
+  const start = async (goesOn = false): Promise<void> => {
+    ended = Promise.withResolvers<void>();
+    await first.lifecycles.begin(await instance(), goesOn);
+    isRunning = true;
+    first.lifecycles.follow(kept);
+  };
+  /** The guest says something, by way of metad. */
+  const say = async (
+    daemon: ReturnType<typeof newDaemon>,
+    ...words: readonly Record<string, unknown>[]
+  ): Promise<void> => {
+    for (const word of words) {
+      const view = await daemon.lifecycles.planView(await instance(), PARAMETERS);
+      assert.ok(view);
+      const { progress, status } = view;
+      const number = word['type'] === 'booting' ? 1 : progress.number + 1;
+      const event = { run: status.run, boot: BOOT, number, ...word } as LifecycleEvent;
+      const next = advanceProgress(
+        progress,
+        event,
+        {
+          run: status.run,
+          boot: view.lists.boot.map(({ name }) => name),
+          decommission: view.lists.decommission.map(({ name }) => name),
+          command: status.next?.entry ?? null,
+        },
+        true,
+      );
+      assert.ok(!('refused' in next), JSON.stringify(next));
+      daemon.guestEvents.dispatch({
+        ...{ sequence: ++sequence, instance: uuid },
+        event: { type: 'lifecycle', event, progress: next },
+      });
+    }
+  };
+  const until = async (isSo: (record: InstanceRecord) => boolean): Promise<InstanceRecord> => {
+    for (const deadline = AbortSignal.timeout(5000); ;) {
+      const record = await instance();
+      if (isSo(record)) return record;
+      deadline.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  };
+  return {
+    ...{ dir, uuid, clock, first, newDaemon, start, say, until, instance, views },
+    writes: () => writes,
+    kills: () => kills,
+    endMachine: () => {
+      isRunning = false;
+      ended.resolve();
+    },
+    /** When it is as it is expected. */
+    audit: async (isSo: (text: string) => boolean = () => true): Promise<string> => {
+      for (const deadline = AbortSignal.timeout(5000); ;) {
+        const all = await readFile(auditLogPath(dir, uuid), 'utf8').catch(() => '');
+        const text = all.replaceAll(/^\S+Z /gm, '');
+        if (isSo(text)) return text;
+        deadline.throwIfAborted();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+  };
+}
+
+const BOOTED = [
+  { type: 'booting' },
+  ...['boot/01-base', 'boot/02-more'].flatMap((entry) => [
+    { type: 'started', entry },
+    { type: 'finished', entry, status: 0 },
+  ]),
+  { type: 'operational' },
+];
+
+void test('a guest is shown its scripts in order, with inputs and parameters by name', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.deepEqual(
+    view?.lists.boot.map(({ name }) => name),
+    ['01-base', '02-more'],
+  );
+  assert.deepEqual(view.env, {
+    dbpw: { parameter: 'dbpw' },
+    region: { parameter: 'region' },
+    WHO: { text: 'me' },
+    PASSWORD: { parameter: 'dbpw' },
+  });
+  assert.equal(view.status.state, 'booting');
+});
+
+void test('what has no run lists has no lifecycle, and nothing is written for it', async (t) => {
+  const lab = await createLab(t, null);
+  await lab.start();
+  assert.equal(await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS), undefined);
+  assert.equal(await lab.first.lifecycles.announce(lab.uuid, 'stop'), 0);
+  assert.equal(lab.writes(), 0);
+  assert.deepEqual(lab.views, []);
+});
+
+void test('state, script and exit status get into the record, and the guest sees the state', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'operational');
+  assert.equal(lifecycle?.script, 'boot/02-more');
+  assert.equal(lifecycle.exitStatus, 0);
+  assert.equal(lab.first.lifecycles.isListening(lab.uuid), true);
+  assert.equal(lab.views.at(-1)?.status.state, 'operational');
+});
+
+void test('a daemon that was killed in any state is followed by one that knows it', async (t) => {
+  const leaving = { type: 'decommissioning', kind: 'stop' };
+  const words = [
+    ...BOOTED,
+    leaving,
+    { type: 'started', entry: 'decommission/01-leave' },
+    { type: 'finished', entry: 'decommission/01-leave', status: 0 },
+    { type: 'decommissioned' },
+  ];
+  const lab = await createLab(t);
+  await lab.start();
+  let daemon = lab.first;
+  for (const word of words) {
+    await lab.say(daemon, word);
+    const said = daemon.lifecycles.current(await lab.instance());
+    assert.ok(said);
+    await lab.until(({ lifecycle }) => lifecycle?.sequence === said.sequence);
+    // Of the former one nothing is heard any more.
+    daemon = lab.newDaemon();
+    daemon.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+    const view = await daemon.lifecycles.planView(await lab.instance(), PARAMETERS);
+    assert.deepEqual(view?.progress, said.progress);
+    assert.equal(view.status.state, said.state);
+    assert.equal(view.status.deadlineMs, said.deadlineMs);
+  }
+  lab.endMachine();
+  await lab.until(({ lifecycle }) => lifecycle?.state === 'decommissioned');
+});
+
+void test('a daemon that hears everything again changes nothing and writes no line twice', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  const told: Parameters<typeof lab.first.guestEvents.dispatch>[0][] = [];
+  const stop = lab.first.guestEvents.subscribe(lab.uuid, (event, at) =>
+    told.push({ event, sequence: at, instance: lab.uuid }),
+  );
+  await lab.say(lab.first, ...BOOTED.slice(0, 2));
+  const { run } = lab.first.lifecycles.current(await lab.instance()) ?? {};
+  assert.ok(run);
+  lab.first.guestEvents.dispatch({
+    ...{ sequence: ++sequence, instance: lab.uuid },
+    event: {
+      ...{ type: 'lifecycle-output', run, entry: 'boot/01-base', lostBytes: 0 },
+      text: '2026-11-22T00:00:00Z *RS> Completed: boot/01-base\n\u001b[31mred\n',
+    },
+  });
+  await lab.say(lab.first, ...BOOTED.slice(2));
+  stop();
+  await lab.until((record) => record.lifecycle?.state === 'operational');
+  const audit = await lab.audit((text) => text.endsWith('Operational\n'));
+  assert.match(audit, /RightScript: boot\/01-base\n {2}2026-\S+ \*RS> Completed: boot\/01-base\n/);
+  assert.match(audit, /^ {2}\?\[31mred$/m);
+  const second = lab.newDaemon();
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  await second.lifecycles.planView(await lab.instance(), PARAMETERS);
+  const before = await lab.instance();
+  for (const event of told) second.guestEvents.dispatch(event);
+  await lab.say(second, { type: 'decommissioning', kind: 'reboot' });
+  await lab.until((record) => record.lifecycle?.state === 'decommissioning');
+  const longer = await lab.audit((text) => text.length > audit.length);
+  assert.equal(longer, `${audit}*RS> Decommissioning: reboot\n`);
+  assert.equal(before.lifecycle?.run, (await lab.instance()).lifecycle?.run);
+});
+
+void test('operational said two hundred times is written once', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'operational');
+  assert.ok(lifecycle);
+  const before = lab.writes();
+  const { progress, run } = lifecycle;
+  for (let number = progress.number + 1; number < progress.number + 200; number += 1) {
+    lab.first.guestEvents.dispatch({
+      ...{ sequence: ++sequence, instance: lab.uuid },
+      event: {
+        type: 'lifecycle',
+        event: { type: 'operational', run, boot: BOOT, number },
+        progress: { ...progress, number },
+      },
+    });
+  }
+  await lab.until((record) => record.lifecycle?.sequence === sequence);
+  assert.ok(lab.writes() - before <= 2, `${lab.writes() - before} writes`);
+});
+
+void test('a script on demand is wanted until it ended, with its inputs nowhere but in the view', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  const env = { TOKEN: { text: 'canary-of-an-input' } };
+  const running = lab.first.lifecycles.run(
+    await lab.instance(),
+    { script: '01-backup', env },
+    new AbortController().signal,
+  );
+  const wanted = async (): Promise<string> => {
+    const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+    assert.equal(view?.status.next?.do, 'run');
+    assert.deepEqual(view.commandEnv, env);
+    return view.status.next.entry;
+  };
+  const entry = await wanted();
+  await lab.say(lab.first, { type: 'started', entry }, { type: 'finished', entry, status: 4 });
+  assert.equal(await running, 4);
+  const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.equal(view?.status.next, null);
+  assert.deepEqual(view.commandEnv, {});
+  assert.equal(view.status.state, 'operational');
+  assert.doesNotMatch(JSON.stringify(await lab.instance()), /canary/);
+  assert.doesNotMatch(await lab.audit(), /canary/);
+});
+
+void test('a silent agent, a guest that boots and a shutdown end what is wanted', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  const { signal } = new AbortController();
+  const request = { script: '01-backup', env: {} };
+  const run = async (): Promise<number> =>
+    lab.first.lifecycles.run(await lab.instance(), request, signal);
+  await assert.rejects(run(), { code: 'INSTANCE_STATE' });
+  await lab.say(lab.first, ...BOOTED);
+  await assert.rejects(run(), { code: 'GUEST_AGENT_SILENT' });
+  const running = assert.rejects(run(), { code: 'INSTANCE_STATE', message: /going down/ });
+  await lab.first.lifecycles.announce(lab.uuid, 'stop');
+  await running;
+});
+
+void test('who cancels a script takes back what is wanted', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  const cancel = new AbortController();
+  const request = { script: '01-backup', env: {} };
+  const running = lab.first.lifecycles.run(await lab.instance(), request, cancel.signal);
+  const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+  const entry = view?.status.next?.entry;
+  await lab.say(lab.first, { type: 'started', entry });
+  const aborted = once(cancel.signal, 'abort');
+  cancel.abort(new Error('cancelled'));
+  await aborted;
+  await assert.rejects(running, /cancelled/);
+  const after = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.equal(after?.status.next, null);
+});
+
+void test('a run lasts over a reboot and ends with a stop', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  const run = (await lab.until((record) => record.lifecycle !== null)).lifecycle?.run;
+  lab.endMachine();
+  await lab.until((record) => record.lifecycle?.state === 'failed');
+  await lab.start(true);
+  await lab.until((record) => record.lifecycle?.state === 'booting');
+  assert.equal((await lab.instance()).lifecycle?.run, run);
+  lab.endMachine();
+  await lab.until((record) => record.lifecycle?.state === 'failed');
+  await lab.start();
+  await lab.until((record) => record.lifecycle?.state === 'booting');
+  assert.notEqual((await lab.instance()).lifecycle?.run, run);
+});
+
+void test('a decommission list that is over its time has the power cut', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'stop' });
+  const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'decommissioning');
+  assert.equal(lifecycle?.deadlineMs, lab.clock.now() + 180_000);
+  // A daemon that comes after the deadline finds it passed.
+  lab.clock.advance(180_000);
+  const second = lab.newDaemon();
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  const { lifecycle: after } = await lab.until((record) => record.lifecycle?.state === 'failed');
+  assert.match(after?.reason ?? '', /within 180 s/);
+  assert.equal(lab.kills(), 1);
+});
