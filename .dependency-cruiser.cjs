@@ -20,7 +20,17 @@ const layers = {
       'records',
       'hypervisor',
     ],
-    ...['metad-link', 'peers', 'backup', 'lifecycle', 'instances', 'os', 'cluster', 'appliance', 'install'],
+    ...[
+      'metad-link',
+      'peers',
+      'backup',
+      'lifecycle',
+      'instances',
+      'os',
+      'cluster',
+      'appliance',
+      'install',
+    ],
     ...['operations', 'doctor', 'api', 'rapi'],
   ],
   'appliance/agent': [

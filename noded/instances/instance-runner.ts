@@ -192,7 +192,9 @@ class KeeperRunner implements InstanceRunner {
   ): Promise<void> {
     const { keeper, lifecycles, clock } = this.#dependencies;
     await keeper.restart(instance.uuid, async () => {
-      const kept = kind === 'soft' && timeoutS > 0 ? this.running(instance.uuid) : undefined;
+      // What was changed since its start needs another QEMU.
+      const mayStay = kind === 'soft' && timeoutS > 0 && instance.partsOfRun === null;
+      const kept = mayStay ? this.running(instance.uuid) : undefined;
       if (kept !== undefined && lifecycles.isListening(instance.uuid)) {
         if (await rebootGuest(kept, timeoutS, { lifecycles, clock }, context)) return;
       }
