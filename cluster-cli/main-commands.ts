@@ -20,14 +20,14 @@ import {
 import { errorOfUsage, isHelpShown, prepareForUse, refuseUnknownCommand } from './usage.ts';
 import { createValueSource } from './values/value-source.ts';
 
-const { env, argv, stdin, stdout, stderr } = process;
+const { env, argv, stdout, stderr } = process;
 const program = basename(env['GNT_PROGRAM'] ?? argv[1] ?? 'gnt-instance');
 const given = argv.slice(2);
 const isDebug = given.includes('--debug');
 
 const terminal: Terminal = {
   get stdin() {
-    return stdin;
+    return process.stdin;
   },
   stdout,
   stderr,

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 
 /** Where everything is, below one root (`GNT_ROOT`). The only place that knows these names. */
@@ -115,6 +114,8 @@ export function createRootPaths(root: string): RootPaths {
   };
 }
 
+/** Commands, which have these paths made too, hardly ever ask for it: OpenSSL is slow to start. */
 function shortHash(text: string): string {
+  const { createHash } = process.getBuiltinModule('node:crypto');
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { build, type Metafile } from 'esbuild';
+import { programs } from '../../cluster-cli/programs.ts';
+
+const top = join(import.meta.dirname, '../..');
+/** Those that Node has loaded by itself when a program begins, or that cost next to nothing. */
+const CHEAP = ['node:events', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:util'];
+/** As many as there are, and some: a program that loads what its commands need has ten times that. */
+const MOST_MODULES = 40;
+
+let graph: Metafile['inputs'];
+before(async () => {
+  const { metafile } = await build({
+    entryPoints: [join(top, 'cluster-cli/main-commands.ts')],
+    ...{ absWorkingDir: top, outdir: '/', bundle: true, splitting: true, write: false },
+    ...{ metafile: true, platform: 'node', format: 'esm', logLevel: 'error' },
+    external: ['koffi', 'netlink', 'esbuild'],
+  });
+  graph = metafile.inputs;
+});
+
+/** All that is loaded with some modules before any of their code has run. */
+function loadedWith(files: readonly string[]): readonly string[] {
+  const found = new Set<string>();
+  const waiting = [...files];
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    if (found.has(file)) continue;
+    found.add(file);
+    // What commander asks for besides is left out of the bundle: see scripts/bundle.ts.
+    if (file.includes('node_modules/')) continue;
+    const imports = graph[file]?.imports ?? [];
+    waiting.push(
+      ...imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => path),
+    );
+  }
+  return [...found];
+}
+
+for (const name of Object.keys(programs)) {
+  test(`${name} --help loads commander and little else`, () => {
+    const folder = name.replace('gnt-', '');
+    const program = `cluster-cli/commands/${folder}/program.ts`;
+    assert.ok(graph[program], program);
+    const loaded = loadedWith(['cluster-cli/main-commands.ts', program]);
+    const foreign = loaded.filter((file) => file.includes('node_modules/'));
+    assert.deepEqual(
+      foreign.filter((file) => !file.startsWith('node_modules/commander/')),
+      [],
+    );
+    const ofNode = loaded.filter((file) => file.startsWith('node:'));
+    assert.deepEqual(
+      ofNode.filter((file) => !CHEAP.includes(file)),
+      [],
+    );
+    assert.ok(loaded.length <= MOST_MODULES, `${loaded.length}: ${loaded.join(', ')}`);
+  });
+}
