@@ -7,6 +7,14 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { changeDiskFiles, settleLeaving } from './change-disks.ts';
+import {
+  copyDisks,
+  type CopyRequest,
+  dropCopy,
+  listCopies,
+  sharesBlocks,
+  takeCopy,
+} from './copy-disks.ts';
 import { createDiskRoom } from './disk-room.ts';
 import { holdImages } from './hold-images.ts';
 import {
@@ -79,6 +87,26 @@ export interface InstanceDisks {
     after: InstanceRecord['disks'],
     commit: () => Promise<Result>,
   ): Promise<Result>;
+  /**
+   * Refuses disks for which there is no room, where they cannot share the blocks of others.
+   * @throws AppError DISK_MISSING, DISK_SPACE
+   */
+  checkCopy(from: InstanceRecord): Promise<void>;
+  /**
+   * Makes the disks of a new instance from those of one that does not run, and hands them over when
+   * `commit` has put its record into the store; a failure or a kill before leaves nothing.
+   * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_SPACE, DISK_FULL
+   */
+  copy<Result>(
+    from: InstanceRecord,
+    to: Pick<InstanceRecord, 'uuid'>,
+    how: Pick<CopyRequest, 'signal' | 'onProgress'> & {
+      readonly commit: () => Promise<Result>;
+      readonly isThere: (uuid: string) => Promise<boolean>;
+    },
+  ): Promise<Result>;
+  /** Ends what killed copies have left. @returns names of the folders that were dealt with */
+  settleCopies(isThere: (uuid: string) => Promise<boolean>): Promise<readonly string[]>;
   /** @see settleDisks, settleLeaving */
   settle(
     instance: Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>,
@@ -113,6 +141,14 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     return bavail * bsize;
   };
   const room = createDiskRoom(freeBytes);
+  const requireRoom = async (bytes: number): Promise<void> => {
+    const free = Math.max(0, await room.unclaimedBytes());
+    if (free >= bytes + MIN_FREE_BYTES) return;
+    const [needed, there] = [bytes, free].map((size) => `${Math.ceil(size / MIB)} MiB`);
+    throw new AppError('DISK_SPACE', `a copy takes ${needed}, ${there} are free on ${disksDir}`, {
+      hint: 'remove instances or images that are not needed, or make the file system larger',
+    });
+  };
   const activate: InstanceDisks['activate'] = (instance) =>
     Promise.all(
       instance.disks.map(async ({ name, sizeBytes }, index) => {
@@ -195,6 +231,33 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     change: async (instance, after, commit) => {
       await activate(instance);
       return changeDiskFiles(dirOf(instance), { before: instance.disks, after }, commit);
+    },
+    checkCopy: async (from) => {
+      await activate(from);
+      if (await sharesBlocks(disksDir)) return;
+      await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
+    },
+    copy: async (from, { uuid }, { signal, onProgress, commit, isThere }) => {
+      await activate(from);
+      await using held = await holdImages(dirOf(from));
+      void held;
+      const request = { from: dirOf(from), count: from.disks.length, uuid };
+      await copyDisks(disksDir, { ...request, signal, onProgress, requireRoom });
+      try {
+        const result = await commit();
+        await takeCopy(disksDir, uuid);
+        return result;
+      } catch (error) {
+        // Who cannot be asked keeps it: the next daemon asks again.
+        if (!(await isThere(uuid))) await dropCopy(disksDir, uuid);
+        throw error;
+      }
+    },
+    settleCopies: async (isThere) => {
+      const found = await listCopies(disksDir);
+      for (const uuid of found)
+        await ((await isThere(uuid)) ? takeCopy(disksDir, uuid) : dropCopy(disksDir, uuid));
+      return found;
     },
     settle: async (instance) => [
       ...(await settleDisks(dirOf(instance), instance.instanceId)),

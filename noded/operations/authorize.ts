@@ -36,7 +36,8 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
         );
       }
     }
-    if (opcode.opcode === 'INSTANCE_RENAME' && scope.names.length > 0) {
+    const isNamed = opcode.opcode === 'INSTANCE_RENAME' || opcode.opcode === 'INSTANCE_COPY';
+    if (isNamed && scope.names.length > 0) {
       if (!fitsName(scope, opcode.newName))
         throw notAllowed(user, `the name '${opcode.newName}' is not one of theirs`);
     }

@@ -81,15 +81,7 @@ export function renameInstanceHandler(
         );
       }
       await runner.checkDisksUnused(instance);
-      const isTaken = await instances.findByName(opcode.newName).then(
-        () => true,
-        (error: unknown) => {
-          if (isAppError(error, 'INSTANCE_NOT_FOUND')) return false;
-          throw error;
-        },
-      );
-      if (isTaken)
-        throw new AppError('INSTANCE_EXISTS', `there is an instance '${opcode.newName}' already`);
+      await refuseTaken(opcode.newName, instances);
       return async (context) => {
         const renamed = await instances.rename(instance.uuid, opcode.newName);
         await runRenameScript(
@@ -102,6 +94,20 @@ export function renameInstanceHandler(
       };
     },
   };
+}
+
+/** @throws AppError INSTANCE_EXISTS */
+export async function refuseTaken(
+  name: string,
+  instances: OperationDependencies['instances'],
+): Promise<void> {
+  try {
+    await instances.findByName(name);
+  } catch (error) {
+    if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
+    throw error;
+  }
+  throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`);
 }
 
 export function modifyInstanceHandler(

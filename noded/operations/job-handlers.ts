@@ -8,6 +8,7 @@ import {
   removeInstanceHandler,
   renameInstanceHandler,
 } from './change-instance.ts';
+import { copyInstanceHandler } from './copy-instance.ts';
 import { createInstanceHandler } from './create-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
@@ -37,6 +38,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_REMOVE: orRemoveOrphan(here(removeInstanceHandler(dependencies)), dependencies),
     INSTANCE_ADOPT: asMember(adoptInstanceHandler(dependencies)),
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
+    INSTANCE_COPY: here(copyInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),

@@ -226,6 +226,12 @@ export const instanceRename = z.strictObject({
   newName: instanceName,
   installTimeoutS: installTimeout.optional(),
 });
+/** Another instance like a stopped one, its disks included, with an identity of its own. */
+export const instanceCopy = z.strictObject({
+  opcode: z.literal('INSTANCE_COPY'),
+  name: instanceName,
+  newName: instanceName,
+});
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
   name: instanceName,
@@ -354,6 +360,7 @@ export const opcode = z
     instanceRemove,
     instanceAdopt,
     instanceRename,
+    instanceCopy,
     instanceStartup,
     instanceShutdown,
     instanceReboot,

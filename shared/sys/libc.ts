@@ -18,6 +18,7 @@ const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)'
 const cListen = libc.func('int listen(int fd, int backlog)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
 const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
+const cLseek = libc.func('int64_t lseek(int fd, int64_t offset, int whence)');
 const cFlock = libc.func('int flock(int fd, int operation)');
 const cRenameat2 = libc.func(
   'int renameat2(int fromDirectory, const char *from, int toDirectory, const char *to, unsigned int flags)',
@@ -33,6 +34,8 @@ const PR_SET_DUMPABLE = 4;
 const LOCK_EX_NB = 2 | 4;
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
+const SEEK_DATA = 3;
+const SEEK_HOLE = 4;
 const F_SETLK = 6;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
@@ -138,6 +141,20 @@ export function tryLockImage(fd: number): boolean {
   if (code === 'EAGAIN' || code === 'EACCES') return false;
   checked('fcntl F_OFD_SETLK', result);
   return true;
+}
+
+/**
+ * The next piece of a sparse file that is no hole, at or behind a place; null where only a hole
+ * follows. Moves the descriptor's own position.
+ */
+export function findData(
+  fd: number,
+  from: number,
+): { readonly start: number; readonly end: number } | null {
+  const start = Number(cLseek(fd, from, SEEK_DATA));
+  if (start < 0 && getSystemErrorName(-koffi.errno()) === 'ENXIO') return null;
+  const end = Number(cLseek(fd, checked('lseek SEEK_DATA', start), SEEK_HOLE));
+  return { start, end: checked('lseek SEEK_HOLE', end) };
 }
 
 /**

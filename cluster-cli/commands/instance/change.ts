@@ -331,6 +331,16 @@ export async function runRename(
   await change(context, opcode, options, `instance ${name} is now ${newName}`);
 }
 
+export async function runCopyInstance(
+  context: Context,
+  name: string,
+  newName: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_COPY', name, newName };
+  await change(context, opcode, options, `instance ${newName} is a copy of ${name}`);
+}
+
 /** `gnt-instance grow-disk NAME DISK AMOUNT`. @throws AppError, CommandFailure */
 export async function runGrowDisk(
   context: Context,

@@ -84,6 +84,18 @@ function addLifecycle(program: Command, context: Context): void {
   );
   addCommand(program, {
     ...ONE,
+    usage: 'copy <name> <newname>',
+    arguments: { ...NAME, newname: 'name of the copy' },
+    summary: 'make another instance like a stopped one, with its disks',
+    description:
+      'The copy has a UUID, an instance id, MACs and a channel address of its own; all else that is stored is the same, tags, private parameters and addresses of cards included. Secrets are not copied. The disks share their blocks where the file system can (btrfs, xfs), and stay sparse where it cannot. The copy is not started.',
+    options: job,
+    examples: ['gnt-instance shutdown web1 && gnt-instance copy web1 web2'],
+  }).action(async (name: string, newName: string, options: SubmitOptions) => {
+    await (await load.change()).runCopyInstance(context, name, newName, options);
+  });
+  addCommand(program, {
+    ...ONE,
     usage: 'grow-disk <name> <disk> <amount>',
     arguments: {
       ...NAME,

@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import {
+  copyFile,
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { findData } from '#shared/sys/libc.ts';
+import { diskPath, takenBytes } from './install-disks.ts';
+
+/** Of one read: large enough for any disk, small enough to be asked soon whether to go on. */
+const CHUNK_BYTES = 2 ** 20;
+/** What a file system says that cannot share blocks between these two files. */
+const NO_CLONES = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY'];
+
+/**
+ * Where a copy grows. It is told from the folder of an instance by its name: a daemon that finds
+ * one asks the store whose it is, and without an owner it is what a kill has left.
+ */
+const COPY = /^copying-([0-9a-f-]{36})$/;
+
+function copyDir(disksDir: string, uuid: string): string {
+  return join(disksDir, `copying-${uuid}`);
+}
+
+export interface CopyRequest {
+  /** The folder of the instance that is copied, whose images the caller holds. */
+  readonly from: string;
+  readonly count: number;
+  /** Of the new instance. */
+  readonly uuid: string;
+  readonly signal: AbortSignal;
+  readonly onProgress: (doneBytes: number, totalBytes: number) => void;
+  /** Asked where blocks are not shared. @throws AppError DISK_SPACE */
+  readonly requireRoom: (bytes: number) => Promise<void>;
+}
+
+/**
+ * Disks with the content of others: they share their blocks where the file system can (btrfs, xfs),
+ * and holes stay holes where it cannot. Whole and synced when it resolves, gone when it rejects.
+ * @throws AppError DISK_SPACE, DISK_FULL
+ */
+export async function copyDisks(disksDir: string, request: CopyRequest): Promise<void> {
+  const { from, count, uuid } = request;
+  const dir = copyDir(disksDir, uuid);
+  try {
+    await mkdir(dir, { mode: 0o700 });
+    if (!(await cloneAll(from, dir, count))) await copyAll(dir, request);
+    await syncFlatDirectory(dir);
+    await syncPath(disksDir);
+  } catch (error) {
+    await dropCopy(disksDir, uuid);
+    if (systemCodeOf(error) !== 'ENOSPC') throw error;
+    throw new AppError('DISK_FULL', `${disksDir} is full: the disks were not copied`, {
+      hint: 'remove what is not needed, or make the file system larger',
+      cause: error,
+    });
+  }
+}
+
+/** The record is there: so are its disks from now on. Idempotent. */
+export async function takeCopy(disksDir: string, uuid: string): Promise<void> {
+  await rename(copyDir(disksDir, uuid), join(disksDir, uuid));
+  await syncPath(disksDir);
+}
+
+export async function dropCopy(disksDir: string, uuid: string): Promise<void> {
+  await rm(copyDir(disksDir, uuid), { recursive: true, force: true });
+}
+
+/** UUIDs of the instances that copies were made for, and that did not get them. */
+export async function listCopies(disksDir: string): Promise<readonly string[]> {
+  return (await readdir(disksDir)).flatMap((name) => COPY.exec(name)?.[1] ?? []);
+}
+
+/** Whether two files there can share their blocks: tried, with files that are gone afterwards. */
+export async function sharesBlocks(disksDir: string): Promise<boolean> {
+  const dir = copyDir(disksDir, randomUUID());
+  try {
+    await mkdir(dir, { mode: 0o700 });
+    await writeFile(diskPath(dir, 0), 'x');
+    await mkdir(join(dir, 'to'));
+    return await cloneAll(dir, join(dir, 'to'), 1);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** @returns false where blocks cannot be shared; nothing is there then */
+async function cloneAll(from: string, to: string, count: number): Promise<boolean> {
+  for (let index = 0; index < count; index += 1) {
+    try {
+      const [source, target] = [diskPath(from, index), diskPath(to, index)];
+      await copyFile(source, target, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+    } catch (error) {
+      if (index > 0 || !NO_CLONES.includes(systemCodeOf(error) ?? '')) throw error;
+      await rm(diskPath(to, index), { force: true });
+      return false;
+    }
+  }
+  return true;
+}
+
+async function copyAll(to: string, request: CopyRequest): Promise<void> {
+  const { from, count, signal, onProgress, requireRoom } = request;
+  const paths = Array.from({ length: count }, (_, index) => diskPath(from, index));
+  const taken = await Promise.all(paths.map(takenBytes));
+  const totalBytes = taken.reduce((sum, bytes) => sum + bytes, 0);
+  await requireRoom(totalBytes);
+  let doneBytes = 0;
+  for (const [index, path] of paths.entries()) {
+    await copySparse(path, diskPath(to, index), signal, (bytes) => {
+      doneBytes += bytes;
+      onProgress(Math.min(doneBytes, totalBytes), totalBytes);
+    });
+  }
+}
+
+async function copySparse(
+  from: string,
+  to: string,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  await using source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+  await using target = await open(to, 'wx', 0o600);
+  const { size } = await source.stat();
+  await target.truncate(size);
+  const buffer = Buffer.alloc(CHUNK_BYTES);
+  for (let at = 0; at < size;) {
+    const data = findData(source.fd, at);
+    if (data === null) break;
+    for (at = data.start; at < data.end;) {
+      signal.throwIfAborted();
+      const length = Math.min(CHUNK_BYTES, data.end - at);
+      await copyChunk(source, target, buffer.subarray(0, length), at);
+      at += length;
+      onBytes(length);
+    }
+  }
+}
+
+/** All of it, whatever a single call does. */
+async function copyChunk(
+  source: FileHandle,
+  target: FileHandle,
+  chunk: Buffer,
+  position: number,
+): Promise<void> {
+  for (let done = 0; done < chunk.length;) {
+    const { bytesRead } = await source.read(chunk, done, chunk.length - done, position + done);
+    if (bytesRead === 0) throw new Error('a disk became shorter while it was copied');
+    done += bytesRead;
+  }
+  for (let done = 0; done < chunk.length;) {
+    const left = chunk.length - done;
+    const { bytesWritten } = await target.write(chunk, done, left, position + done);
+    done += bytesWritten;
+  }
+}

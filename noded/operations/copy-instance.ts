@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { newInstanceId } from '../instances/plan-record.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { randomNicMac } from '../records/channel-addresses.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
+import { refuseTaken } from './change-instance.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/**
+ * The disks are there before the record, in a folder that is no instance's yet; the record's commit
+ * is what makes the copy. Nothing in the guest is touched: its new instance id makes cloud-init take
+ * it for a new machine.
+ */
+export function copyInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_COPY'>> {
+  const { instances, disks, runner } = dependencies;
+  return {
+    locks: ({ name, newName }) => [...new Set([name, newName])].map(instanceLock).sort(),
+    prepare: async ({ name, newName }) => {
+      const instance = await instances.findByName(name);
+      refuseUnfinished(instance);
+      if (runner.isRunning(instance.uuid)) {
+        throw new AppError('INSTANCE_STATE', `'${name}' is running, its disks are not copied`, {
+          hint: `gnt-instance shutdown ${name} first`,
+        });
+      }
+      await runner.checkDisksUnused(instance);
+      await refuseTaken(newName, instances);
+      await disks.checkCopy(instance);
+      return async (context) => {
+        const planned = planCopy(instance, newName);
+        const drawnMacs = new Set(planned.nics.map(({ mac }) => mac));
+        const copied = await disks.copy(instance, planned, {
+          signal: context.signal,
+          onProgress: (done, total) => context.report.progress('copying disks', done, total),
+          commit: () => instances.create(planned, { drawnMacs }),
+          isThere: async (uuid) => (await instances.findByUuid(uuid)) !== undefined,
+        });
+        tellDifferences(instance, copied, context);
+        return { name: copied.name, uuid: copied.uuid };
+      };
+    },
+  };
+}
+
+/** @throws AppError INSTANCE_STATE */
+function refuseUnfinished({ name, installState }: InstanceRecord): void {
+  if (installState === 'installed' || installState === 'created') return;
+  throw new AppError('INSTANCE_STATE', `'${name}' is not installed (${installState})`, {
+    hint: `gnt-instance reinstall ${name}, or copy another one`,
+  });
+}
+
+/** What is of the machine stays, what tells it from others is new, what it said is forgotten. */
+export function planCopy(instance: InstanceRecord, newName: string): NewInstance {
+  return {
+    // Its channel, and when it was made, are said by the repository.
+    ...instance,
+    name: newName,
+    uuid: randomUUID(),
+    instanceId: newInstanceId(randomUUID, instance.dialects),
+    channelNicUuid: randomUUID(),
+    nics: instance.nics.map((nic) => ({ ...nic, uuid: randomUUID(), mac: randomNicMac() })),
+    disks: instance.disks.map((disk) => ({ ...disk, uuid: randomUUID() })),
+    partsOfRun: null,
+    adminState: 'down',
+    install: null,
+    beforeReinstall: null,
+    guestReport: null,
+    hostKeys: null,
+  };
+}
+
+function tellDifferences(
+  { name, secretNames }: InstanceRecord,
+  copied: InstanceRecord,
+  { report }: JobContext,
+): void {
+  report.log(`instance ${copied.name} has the channel address ${copied.channel.ip}`);
+  if (secretNames.length > 0) {
+    report.log(
+      `secrets are not copied: gnt-instance startup ${copied.name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+      'warn',
+    );
+  }
+  const fixed = copied.nics.flatMap(({ network }) => network?.addresses ?? []);
+  if (fixed.length > 0) {
+    report.log(
+      `its cards have the addresses of ${name}: ${fixed.join(', ')}; gnt-instance modify ${copied.name} --net N:ip=… gives others`,
+      'warn',
+    );
+  }
+  report.log(
+    `cloud-init takes it for a new machine and gives it a name and host keys of its own; without cloud-init it has those of ${name}`,
+  );
+}
