@@ -5,6 +5,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { parseHookDocument } from '../../appliance/agent/hooks/document.ts';
 import { TarGate } from '../../appliance/agent/overlay/tar-gate.ts';
 import { recognizeImage } from '../../appliance/agent/image/format.ts';
+import { EntryOutput } from '../../metad/channel/entry-output.ts';
 import { parseDhcpRequest } from '../../metad/dhcp/codec.ts';
 import { parseGanetiInstance } from '../../metad/ganeti/instance-dict.ts';
 import { AgentWord } from '../../noded/appliance/agent-word.ts';
@@ -20,6 +21,7 @@ import { dhcpTarget } from './targets/dhcp.ts';
 import { hooksTarget } from './targets/hooks.ts';
 import { httpTarget } from './targets/http.ts';
 import { imageHeaderTarget } from './targets/image-header.ts';
+import { lifecycleTarget } from './targets/lifecycle.ts';
 import { luxiTarget } from './targets/luxi.ts';
 import { peerFramesTarget } from './targets/peer-frames.ts';
 import { rapiTarget } from './targets/rapi.ts';
@@ -103,6 +105,24 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       return { take: (report: InstallReport) => ('body' in report ? word.take(report) : report) };
     }),
     /nobody signed/,
+  ],
+  [
+    'lifecycle: output whose beginning is taken twice',
+    lifecycleTarget(undefined, () => {
+      const output = new EntryOutput('boot/01-a');
+      let end = 0;
+      return {
+        get end() {
+          return end;
+        },
+        push: (offset, bytes, mask) => {
+          end = Math.max(end, offset + bytes.length);
+          return output.push(output.end, bytes, mask);
+        },
+        flush: (mask) => output.flush(mask),
+      };
+    }),
+    /told twice/,
   ],
   [
     'hooks: a crash that is dressed as a refusal',

@@ -5,6 +5,7 @@ import { dhcpTarget } from './dhcp.ts';
 import { hooksTarget } from './hooks.ts';
 import { httpTarget } from './http.ts';
 import { imageHeaderTarget } from './image-header.ts';
+import { lifecycleTarget } from './lifecycle.ts';
 import { luxiTarget } from './luxi.ts';
 import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
@@ -17,6 +18,7 @@ export const targets: readonly Target[] = [
   luxiTarget(),
   configIniTarget(),
   agentEventsTarget(),
+  lifecycleTarget(),
   rapiTarget(),
   peerFramesTarget(),
   hooksTarget(),

@@ -166,6 +166,11 @@ until [ -S /run/cloud-init/share/final.sock ]; do sleep 0.1; done`,
 };
 /** The guest tells the host how its boot ended; the brackets keep grep from finding itself. */
 const UNTIL_TOLD = `while grep -qs '[b]oot/status' /proc/[0-9]*/cmdline; do sleep 0.1; done`;
+/** The agent of run lists, where there is one, begins when cloud-init has ended. */
+const UNTIL_UP = `if [ -e /var/lib/rightlink/agent ]; then
+  tries=600
+  until grep -qs -e operational -e stranded /run/rightlink/state && [ ! -s /run/rightlink/events ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
+fi`;
 const UNITS = {
   bookworm: { local: 'cloud-init-local', network: 'cloud-init' },
   newer: { local: 'cloud-init-local', network: 'cloud-init-network' },
@@ -184,6 +189,8 @@ mount -o ro -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mkdir -p /run/cloud-init /run/network
+cat /proc/sys/kernel/random/uuid >/run/boot_id
+mount --bind /run/boot_id /proc/sys/kernel/random/boot_id
 printf 'datasource_list: [ ${datasource}, None ]\n' >/run/cloud-init/cloud.cfg
 [ -s /etc/machine-id ] || echo 0123456789abcdef0123456789abcdef >/etc/machine-id
 start() {
@@ -197,8 +204,10 @@ ${isChannelAway ? 'ip link set eth0 down' : NETWORK[kind].up}
 start ${units.network}
 ${isChannelAway ? '' : NETWORK[kind].upAgain}
 start cloud-config
+# What netplan leaves there looks as if a systemd ran.
+rm -rf /run/systemd/system
 start cloud-final
-${isChannelAway ? '' : UNTIL_TOLD}
+${isChannelAway ? '' : `${UNTIL_TOLD}\n${UNTIL_UP}`}
 cp /run/cloud-init/instance-data-sensitive.json /var/instance-data.json
 ${NETWORK[kind].down}
 exit 0

@@ -29,6 +29,7 @@ import {
   RAN,
   VENDOR_RAN,
 } from './kinds-of-user-data.ts';
+import { lifecycleOf, scriptOf } from './lifecycle-fixture.ts';
 import { exampleView } from './view-fixture.ts';
 
 const USER_DATA = `#!/bin/sh
@@ -253,6 +254,24 @@ export function testCloudInit(release: CloudInitRelease): void {
       assert.match((await cloudInit.file('etc/passwd')) ?? '', /^anna:/m);
       assert.match((await cloudInit.file('home/anna/.ssh/authorized_keys')) ?? '', /IAnna/);
       assert.match((await cloudInit.file('home/debian/.ssh/authorized_keys')) ?? '', /AAAAC3Nza/);
+    });
+
+    test('a guest with run lists gets their agent, which runs the boot list in each boot', async () => {
+      const boot = [scriptOf('01-count', 'echo "$GREETING" | tee -a /var/counted')];
+      const lists = { boot, operational: [], decommission: [] };
+      await lab.put({ ...view, revision: 2, lifecycle: lifecycleOf({ lists }) });
+      for (const counted of ['hello\n', 'hello\nhello\n']) {
+        await cloudInit.boot(NOCLOUD);
+        assert.equal(await cloudInit.file('var/counted'), counted);
+      }
+      const said = await eventsUntil(lab, 0, (some) => some.length > 0);
+      const words = said.flatMap(({ event }) =>
+        event.type === 'lifecycle' ? [event.event.type] : [],
+      );
+      const once = ['booting', 'started', 'finished', 'operational'];
+      assert.deepEqual(words, [...once, ...once]);
+      // The user's own script ran, too.
+      assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
     });
 
     for (const [bootReport, boot] of [
