@@ -83,14 +83,16 @@ export class ChannelLab implements AsyncDisposable {
       directory,
       programArguments(directory),
     );
-    await lab.#addNamespace(lab.namespace);
-    await lab.#inNamespace(
-      lab.namespace,
-      'sysctl',
-      '-qw',
-      'net.ipv4.ip_unprivileged_port_start=67',
-    );
-    await lab.startMetad();
+    try {
+      await lab.#addNamespace(lab.namespace);
+      const setting = 'net.ipv4.ip_unprivileged_port_start=67';
+      await lab.#inNamespace(lab.namespace, 'sysctl', '-qw', setting);
+      await lab.startMetad();
+    } catch (error) {
+      // What nobody has got nobody ends, and a file of tests would never be over.
+      await lab[Symbol.asyncDispose]();
+      throw error;
+    }
     return lab;
   }
 
