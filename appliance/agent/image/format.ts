@@ -65,11 +65,15 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
 export function recognizeImage(head: Buffer): ImageFormat {
   const startsWith = (bytes: string): boolean =>
     head.subarray(0, bytes.length).equals(Buffer.from(bytes, 'latin1'));
+  const isVdi = head.length >= 512 && head.readUInt32LE(64) === VDI_SIGNATURE;
+  // No header of theirs can have those bytes there: two readers would see two images.
+  if (isVdi && ['QFI\xfb', SPARSE_VMDK, 'vhdxfile'].some(startsWith))
+    return { kind: 'unsupported', what: 'a vdi and another format at once' };
   if (startsWith('QFI\xfb')) return recognizeQcow(head);
   if (startsWith(SPARSE_VMDK)) return recognizeSparseVmdk(head);
   if (/^\s*# Disk DescriptorFile/.test(head.subarray(0, 64).toString('latin1')))
     return container('vmdk', { role: 'extent file', name: extentName(head.toString('latin1')) });
-  if (head.length >= 512 && head.readUInt32LE(64) === VDI_SIGNATURE)
+  if (isVdi)
     return container(
       'vdi',
       head.readUInt32LE(76) === VDI_DIFFERENCING
