@@ -37,6 +37,17 @@ export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[
   return datasourceDialect(dialects) === 'ec2' ? `ec2${uuid.slice(3)}` : uuid;
 }
 
+/** What no machine, no guest and no job has made of an instance yet: of a new one, and of a copy. */
+export const NO_PAST = {
+  adminState: 'down',
+  install: null,
+  beforeReinstall: null,
+  partsOfRun: null,
+  lifecycle: null,
+  guestReport: null,
+  hostKeys: null,
+} as const satisfies Partial<NewInstance>;
+
 /** The record of a new instance, from what was asked. Pure. */
 export function planNewInstance(
   opcode: OpcodeOf<'INSTANCE_CREATE'>,
@@ -88,17 +99,11 @@ export function planNewInstance(
     diskTemplate: opcode.diskTemplate,
     disks,
     nics: opcode.nics.map((nic) => planNic(nic, context)),
-    partsOfRun: null,
     beparams: mergeSettings(DEFAULT_BACKEND_PARAMETERS, opcode.beparams),
     hvparams: opcode.hvparams,
-    adminState: 'down',
     installState: 'created',
-    install: null,
-    beforeReinstall: null,
     runLists: opcode.runLists ?? null,
-    lifecycle: null,
-    guestReport: null,
-    hostKeys: null,
+    ...NO_PAST,
     autostart: mergeSettings(DEFAULT_AUTOSTART, opcode.autostart ?? {}),
   };
   refuseUnservedNetworkConfig(record);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { newInstanceId } from '../instances/plan-record.ts';
+import { newInstanceId, NO_PAST } from '../instances/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
@@ -66,12 +66,7 @@ export function planCopy(instance: InstanceRecord, newName: string): NewInstance
     channelNicUuid: randomUUID(),
     nics: instance.nics.map((nic) => ({ ...nic, uuid: randomUUID(), mac: randomNicMac() })),
     disks: instance.disks.map((disk) => ({ ...disk, uuid: randomUUID() })),
-    partsOfRun: null,
-    adminState: 'down',
-    install: null,
-    beforeReinstall: null,
-    guestReport: null,
-    hostKeys: null,
+    ...NO_PAST,
   };
 }
 
