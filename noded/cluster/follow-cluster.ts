@@ -36,5 +36,5 @@ export function followCluster({
       logger.error('cluster.not-followed', { err: error });
     }
   };
-  return store.watch?.(CLUSTER, () => void apply()) ?? (() => undefined);
+  return store.watch(CLUSTER, () => void apply()).end;
 }

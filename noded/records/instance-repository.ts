@@ -1,18 +1,20 @@
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import type { Clock } from '#shared/clock/clock.ts';
-import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
+import { parseRecord, scanRecords, type RecordProblems } from '#shared/store/readable-records.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac, randomNicMac } from './channel-addresses.ts';
 
-const INSTANCES = 'instances';
+export const INSTANCES = 'instances';
 const NAMES = 'claim-name';
 const IPS = 'claim-ip';
 const MACS = 'claim-mac';
 const COUNTERS = 'counters';
 const LAST_IP = 'last-channel-ip';
+/** Addresses that are tried before it is asked which are taken. */
+const MAX_GUESSES = 8;
 
 type Claim = Pick<Write, 'collection' | 'id'>;
 
@@ -100,7 +102,7 @@ export function createInstanceRepository(
   const expandName = async (typed: string): Promise<string> => {
     if (!instanceName.safeParse(typed).success) throw noInstance(typed);
     if ((await store.get(NAMES, typed)) !== undefined) return typed;
-    const names = (await store.list(NAMES)).map(({ id }) => id);
+    const names = await store.ids(NAMES);
     const [meant, another] = names.filter((name) => name.startsWith(`${typed}.`)).sort();
     if (meant === undefined) throw noInstance(typed);
     if (another === undefined) return meant;
@@ -220,7 +222,7 @@ export function createInstanceRepository(
       if (writes.length > 0) await store.commit(writes);
     },
     list: async () => {
-      const records = await listRecords(store, INSTANCES, instanceRecord, problems);
+      const records = await scanRecords(store, INSTANCES, instanceRecord, problems);
       return records.toSorted((a, b) => a.name.localeCompare(b.name));
     },
     create: async (instance, { drawnMacs } = { drawnMacs: new Set<string>() }) => {
@@ -228,7 +230,9 @@ export function createInstanceRepository(
       const drawn = new Set(drawnMacs);
       let { nics } = rest;
       const counter = await store.get(COUNTERS, LAST_IP);
-      const taken = new Set((await store.list(IPS)).map((claim) => claim.id));
+      // Nearly always the next one is free, and its claim tells.
+      let taken: ReadonlySet<string> = new Set();
+      let refused = 0;
       const lastGiven = typeof counter?.value === 'string' ? counter.value : undefined;
       for (const ip of channelIpCandidates(lastGiven)) {
         if (taken.has(ip)) continue;
@@ -257,6 +261,8 @@ export function createInstanceRepository(
         } catch (error) {
           if (!(error instanceof StoreConflict)) throw error;
           refuseTakenName(error, record.name);
+          refused += 1;
+          if (refused === MAX_GUESSES) taken = new Set(await store.ids(IPS));
           if (error.collection === MACS && drawn.has(error.id)) {
             const again = randomNicMac();
             drawn.add(again);

@@ -11,11 +11,24 @@ export function createNoticedStore(store: Store, onAway: () => void): Store {
       throw error;
     }
   };
+  async function* noticedSlices<T>(slices: AsyncIterable<T>): AsyncGenerator<T> {
+    try {
+      yield* slices;
+    } catch (error) {
+      if (isAppError(error, 'STORE_UNAVAILABLE')) onAway();
+      throw error;
+    }
+  }
   return {
     get: (collection, id) => noticed(store.get(collection, id)),
     list: (collection) => noticed(store.list(collection)),
+    scan: (collection) => noticedSlices(store.scan(collection)),
+    ids: (collection) => noticed(store.ids(collection)),
     commit: (writes) => noticed(store.commit(writes)),
-    ...(store.watch && { watch: store.watch.bind(store) }),
+    watch: (collection, onChanges) => {
+      const { caughtUp, end } = store.watch(collection, onChanges);
+      return { caughtUp: () => noticed(caughtUp()), end };
+    },
     ...(store.risks && { risks: store.risks.bind(store) }),
     close: () => store.close(),
   };

@@ -27,9 +27,23 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
       }
     }
   };
+  async function* insistSlices<T>(scan: () => AsyncIterable<T>): AsyncGenerator<T> {
+    for (;;) {
+      try {
+        yield* scan();
+        return;
+      } catch (error) {
+        if (!isAppError(error, 'STORE_UNAVAILABLE') || signal.aborted) throw error;
+        await sleep(ASK_AGAIN_MS, undefined, { signal }).catch(() => Promise.reject(error));
+      }
+    }
+  }
   return {
     get: (collection, id) => insist(() => store.get(collection, id)),
     list: (collection) => insist(() => store.list(collection)),
+    // From its beginning, where it broke off: what a reader has had comes again.
+    scan: (collection) => insistSlices(() => store.scan(collection)),
+    ids: (collection) => insist(() => store.ids(collection)),
     commit: (writes) =>
       insist(async (isRepeated) => {
         try {
@@ -41,7 +55,7 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
           return revisions;
         }
       }),
-    ...(store.watch && { watch: store.watch.bind(store) }),
+    watch: (collection, onChanges) => store.watch(collection, onChanges),
     close: () => store.close(),
   };
 }

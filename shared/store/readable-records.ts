@@ -56,18 +56,52 @@ export async function listRecords<T>(
   schema: z.ZodType<T>,
   problems: RecordProblems,
 ): Promise<readonly T[]> {
-  const readable: T[] = [];
+  const { readable, bad } = sortOut(schema, collection, await store.list(collection));
+  problems.replace(collection, bad);
+  return readable.map(({ value }) => value);
+}
+
+/**
+ * The same in slices, for collections of thousands: of no one moment, in no order. Others get their
+ * turn in between.
+ */
+export async function scanRecords<T>(
+  store: Pick<Store, 'scan'>,
+  collection: string,
+  schema: z.ZodType<T>,
+  problems: RecordProblems,
+): Promise<readonly T[]> {
+  const readable = new Map<string, T>();
+  const bad = new Map<string, RecordProblem>();
+  for await (const slice of store.scan(collection)) {
+    const found = sortOut(schema, collection, slice);
+    for (const { id, value } of found.readable) readable.set(id, value);
+    for (const problem of found.bad) bad.set(problem.id, problem);
+  }
+  problems.replace(collection, [...bad.values()]);
+  return [...readable.values()];
+}
+
+/** What can be read of some records, and why the rest cannot. */
+export function sortOut<T>(
+  schema: z.ZodType<T>,
+  collection: string,
+  records: readonly ListedRecord[],
+): {
+  readonly readable: readonly { readonly id: string; readonly value: T }[];
+  readonly bad: readonly RecordProblem[];
+} {
+  const readable: { id: string; value: T }[] = [];
   const bad: RecordProblem[] = [];
-  for (const record of await store.list(collection)) {
+  for (const record of records) {
     try {
-      readable.push(parseRecord(schema, collection, record));
+      readable.push({ id: record.id, value: parseRecord(schema, collection, record) });
     } catch (error) {
       if (!(error instanceof UnreadableRecord)) throw error;
       bad.push({ collection, id: record.id, reason: error.reason });
     }
   }
-  problems.replace(collection, bad);
-  return readable;
+  return { readable, bad };
 }
 
 class UnreadableRecord extends AppError {

@@ -1,60 +1,163 @@
 import type { Redis } from 'ioredis';
+import { messageOf } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
 import { createRedis } from './redis-connection.ts';
+import type { OnChanges } from './store.ts';
 import type { RedisServer } from './store-url.ts';
 
+/** Entries that are read at once, of each log. */
+const COUNT = 1000;
+/** A log that is watched from now on waits for so long, at most, until the others were asked. */
+const BLOCK_MS = 500;
+/** A server that says nothing for so long is another one by now. */
+const SILENCE_MS = 10_000;
+/** Before the first entry of a log. */
+export const EMPTY = '0-0';
+/** The feed is a round trip behind, or its connection is lost. */
+const TOLD_TIMEOUT_MS = 5000;
+
+interface Log {
+  readonly watchers: Set<OnChanges>;
+  /** The last entry that was told; null before the first reading. */
+  position: string | null;
+  /** Who waits for an entry to be told. */
+  readonly waiting: Set<{ readonly entry: string; readonly done: () => void }>;
+}
+
 /**
- * Tells who watches a channel of what is published there, over a connection of its own that is made
- * for the first of them.
+ * Tells who watches a log of the ids that come into it, in their order, over a connection of its own
+ * that is made for the first of them.
+ *
+ * INVARIANT: a log is read on from an entry only if that is still there. A server that lost some of
+ * it (a failover, a backup, a log that was cut) lost the newest too: then all may have changed.
  */
 export class ChangeFeed {
   readonly #server: RedisServer;
   readonly #logger: Logger;
-  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #logs = new Map<string, Log>();
   #redis: Redis | undefined;
+  #isClosed = false;
 
   constructor(server: RedisServer, logger: Logger) {
     this.#server = server;
     this.#logger = logger;
   }
 
-  /**
-   * Calls back once it listens, then after each publication, and after each time without a
-   * connection.
-   * @returns ends it
-   */
-  watch(channel: string, onChange: () => void): () => void {
-    const watchers = this.#watchers.get(channel) ?? new Set();
-    this.#watchers.set(channel, watchers);
-    watchers.add(onChange);
+  /** @returns ends it */
+  watch(key: string, onChanges: OnChanges): () => void {
+    const log = this.#logs.get(key) ?? { watchers: new Set(), position: null, waiting: new Set() };
+    this.#logs.set(key, log);
+    log.watchers.add(onChanges);
+    // Who comes later begins like the first: with everything.
+    log.position = null;
     this.#redis ??= this.#connect();
-    if (this.#redis.status === 'ready') this.#subscribe(this.#redis);
-    return () => watchers.delete(onChange);
+    return () => {
+      log.watchers.delete(onChanges);
+      if (log.watchers.size === 0) this.#logs.delete(key);
+    };
+  }
+
+  /** Resolves when an entry of a log that is watched was told. @throws Error when it is not */
+  async told(key: string, entry: string): Promise<void> {
+    const log = this.#logs.get(key);
+    if (log === undefined || isTold(log, entry)) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter = { entry, done: resolve };
+    log.waiting.add(waiter);
+    const timer = setTimeout(() => reject(new Error('it tells no changes')), TOLD_TIMEOUT_MS);
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      log.waiting.delete(waiter);
+    }
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#redis?.disconnect();
   }
 
   #connect(): Redis {
-    const redis = createRedis(this.#server, { lazyConnect: false, autoResubscribe: false });
+    const redis = createRedis(this.#server, {
+      ...{ lazyConnect: false, enableOfflineQueue: false },
+      ...{ maxRetriesPerRequest: 0, commandTimeout: SILENCE_MS },
+    });
     redis.on('error', (error: Error) =>
       this.#logger.debug('store.feed-error', { reason: error.message }),
     );
-    redis.on('message', (channel: string) => this.#tell(channel));
-    redis.on('ready', () => this.#subscribe(redis));
+    redis.on('ready', () => {
+      this.#follow(redis).catch((error: unknown) => {
+        if (this.#isClosed) return;
+        this.#logger.debug('store.feed-error', { reason: messageOf(error) });
+        // One that answers no more is no connection; the next one is made by itself.
+        if (redis.status === 'ready') redis.disconnect(true);
+      });
+    });
     return redis;
   }
 
-  #subscribe(redis: Redis): void {
-    const channels = [...this.#watchers.keys()];
-    redis.subscribe(...channels).then(
-      () => channels.forEach((channel) => this.#tell(channel)),
-      () => undefined, // the next connection subscribes
-    );
+  /** Until the connection is lost. */
+  async #follow(redis: Redis): Promise<void> {
+    let isAgain = true;
+    while (!this.#isClosed) {
+      await this.#check(redis, isAgain);
+      isAgain = await this.#read(redis);
+    }
   }
 
-  #tell(channel: string): void {
-    for (const onChange of this.#watchers.get(channel) ?? []) onChange();
+  /** Finds where to read on. @param isAll also in logs that were read before */
+  async #check(redis: Redis, isAll: boolean): Promise<void> {
+    for (const [key, log] of [...this.#logs]) {
+      const { position } = log;
+      if (position !== null && !isAll) continue;
+      const isThere = position !== null && (await redis.xrange(key, position, position)).length > 0;
+      if (isThere) {
+        tell(log, []);
+        continue;
+      }
+      const [last] = await redis.xrevrange(key, '+', '-', 'COUNT', 1);
+      log.position = last?.[0] ?? EMPTY;
+      tell(log, null);
+    }
   }
+
+  /** @returns whether there may be so much more that some of it is cut away meanwhile */
+  async #read(redis: Redis): Promise<boolean> {
+    const read = [...this.#logs].filter(([, { position }]) => position !== null);
+    const keys = read.map(([key]) => key);
+    const positions = read.map(([, { position }]) => position ?? EMPTY);
+    const where = [...keys, ...positions];
+    if (where.length === 0) {
+      await new Promise((resolve) => setTimeout(resolve, BLOCK_MS).unref());
+      return false;
+    }
+    const answer = await redis.xread('COUNT', COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...where);
+    let isFull = false;
+    for (const [key, entries] of answer ?? []) {
+      const log = this.#logs.get(key);
+      const last = entries.at(-1);
+      // Who came meanwhile is told everything.
+      if (log === undefined || last === undefined || log.position === null) continue;
+      log.position = last[0];
+      isFull ||= entries.length === COUNT;
+      // An entry has one field.
+      tell(log, [...new Set(entries.flatMap(([, [, id]]) => id ?? []))]);
+    }
+    return isFull;
+  }
+}
+
+function tell(log: Log, ids: readonly string[] | null): void {
+  for (const onChanges of log.watchers) onChanges(ids);
+  for (const { entry, done } of log.waiting) if (isTold(log, entry)) done();
+}
+
+function isTold({ position }: Log, entry: string): boolean {
+  if (position === null) return false;
+  // Milliseconds and a number, both below what a number holds.
+  const [[ms = 0, nth = 0], [entryMs = 0, entryNth = 0]] = [position, entry].map((text) =>
+    text.split('-').map(Number),
+  ) as [number[], number[]];
+  return ms > entryMs || (ms === entryMs && nth >= entryNth);
 }

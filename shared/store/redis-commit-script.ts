@@ -1,19 +1,25 @@
 /**
+ * Entries that a log of changes has at least, once it has had so many: who was away for longer reads
+ * all records again.
+ */
+const LOGGED_CHANGES = 10_000;
+
+/**
  * All writes or none, on the server.
- * KEYS[1] schema version; KEYS[i + 1] hash of write i.
+ * KEYS[1] schema version; then two for each write: the hash, and the log of its changes.
  * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to
  * write or 0 to delete, JSON. Answers {done, revision…}, {conflict, index of the write} or {schema,
- * version}. Whoever subscribed to a hash's name is told the id of each record of it that was
- * written or deleted. Values are never decoded: Lua's numbers and empty tables would change them.
+ * version}. The id of each record that was written or deleted is put into the log. Values are never decoded: Lua's numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
 local schema = redis.call('GET', KEYS[1])
 if schema and tonumber(schema) ~= tonumber(ARGV[1]) then return {'schema', schema} end
 local revisions = {}
-for i = 1, #KEYS - 1 do
+local count = (#KEYS - 1) / 2
+for i = 1, count do
   local at = 2 + (i - 1) * 4
   local id, expected = ARGV[at], ARGV[at + 1]
-  local current = redis.call('HGET', KEYS[i + 1], id)
+  local current = redis.call('HGET', KEYS[2 * i], id)
   local revision = current and tonumber(string.match(current, '^(%d+)\\n')) or 0
   local holds = expected == 'any'
     or (expected == 'absent' and revision == 0)
@@ -26,16 +32,16 @@ for i = 1, #KEYS - 1 do
   revisions[i] = revision + 1
 end
 local answer = {'done'}
-for i = 1, #KEYS - 1 do
+for i = 1, count do
   local at = 2 + (i - 1) * 4
   if ARGV[at + 2] == '1' then
-    redis.call('HSET', KEYS[i + 1], ARGV[at], revisions[i] .. '\\n' .. ARGV[at + 3])
+    redis.call('HSET', KEYS[2 * i], ARGV[at], revisions[i] .. '\\n' .. ARGV[at + 3])
     answer[i + 1] = revisions[i]
   else
-    redis.call('HDEL', KEYS[i + 1], ARGV[at])
+    redis.call('HDEL', KEYS[2 * i], ARGV[at])
     answer[i + 1] = 0
   end
-  redis.call('PUBLISH', KEYS[i + 1], ARGV[at])
+  redis.call('XADD', KEYS[2 * i + 1], 'MAXLEN', '~', ${LOGGED_CHANGES}, '*', 'id', ARGV[at])
 end
 return answer
 `;

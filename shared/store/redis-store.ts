@@ -15,10 +15,10 @@ import {
 import { StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
-import { ChangeFeed } from './redis-change-feed.ts';
+import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
-import type { Store, StoredRecord } from './store.ts';
+import type { ListedRecord, Store, StoredRecord } from './store.ts';
 
 export interface RedisStoreOptions {
   readonly server: RedisServer;
@@ -32,6 +32,8 @@ export interface RedisStoreOptions {
 
 /** Keys that the server looks at in one step. */
 const SCAN_COUNT = 1000;
+/** Records of a slice: a few milliseconds of work for who opens and reads them. */
+const SLICE = 100;
 const COMMAND_TIMEOUT_MS = 10_000;
 /** For replicas to have a write; less than the above. One that lags so much is as good as none. */
 const REPLICAS_TIMEOUT_MS = 2000;
@@ -106,6 +108,8 @@ function splitField(
 
 function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
+  /** Not a name of collections: these are looked for. */
+  const logKey = (collection: string): string => keyOf(options, `l:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
   const answered = async <T>(asking: Promise<T>): Promise<T> => {
     try {
@@ -132,6 +136,27 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
         })
         .sort((a, b) => compareIds(a.id, b.id));
     },
+    async *scan(collection) {
+      checkCollection(collection);
+      let cursor = '0';
+      do {
+        const [next, fields] = await answered(
+          redis.hscan(collectionKey(collection), cursor, 'COUNT', SLICE),
+        );
+        const slice: ListedRecord[] = [];
+        for (let at = 0; at + 1 < fields.length; at += 2) {
+          const id = fields[at] ?? '';
+          const { key, json } = splitField(id, fields[at + 1] ?? '');
+          slice.push(decodeListed(key, () => decodeValue(collection, id, json)));
+        }
+        yield slice;
+        cursor = next;
+      } while (cursor !== '0');
+    },
+    async ids(collection) {
+      checkCollection(collection);
+      return answered(redis.hkeys(collectionKey(collection)));
+    },
     async collections() {
       const prefix = collectionKey('');
       const found = new Set<string>();
@@ -150,7 +175,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       const encoded = encodeWrites(writes);
       const keys = [
         keyOf(options, 'schema'),
-        ...encoded.map(({ collection }) => collectionKey(collection)),
+        ...encoded.flatMap(({ collection }) => [collectionKey(collection), logKey(collection)]),
       ];
       const args = encoded.flatMap((write) => [
         write.id,
@@ -160,9 +185,15 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       ]);
       return answered(commitOnServer(keys, args, encoded));
     },
-    watch: (collection, onChange) => {
+    watch: (collection, onChanges) => {
       checkCollection(collection);
-      return changes.watch(collectionKey(collection), onChange);
+      const log = logKey(collection);
+      const end = changes.watch(log, onChanges);
+      const caughtUp = async (): Promise<void> => {
+        const [last] = await redis.xrevrange(log, '+', '-', 'COUNT', 1);
+        await changes.told(log, last?.[0] ?? EMPTY);
+      };
+      return { caughtUp: () => answered(caughtUp()), end };
     },
     async close() {
       changes.close();

@@ -104,6 +104,54 @@ export function createSealedStore(
     }
   };
 
+  const scan = async function* (collection: string): AsyncGenerator<readonly ListedRecord[]> {
+    const guard = guardOf(collection);
+    const begun = guard?.version ?? 0;
+    const there = new Set<string>();
+    const slices = store.scan(collection)[Symbol.asyncIterator]();
+    for (;;) {
+      const asked = guard?.version ?? 0;
+      const next = await slices.next();
+      if (next.done === true) break;
+      const judged = new JudgedList(collection, guard, asked);
+      const slice: ListedRecord[] = [];
+      for (const record of next.value) {
+        there.add(record.id);
+        slice.push(
+          record.problem === undefined
+            ? judged.take(record, () => open(collection, record))
+            : record,
+        );
+      }
+      guard?.note(judged.current);
+      yield judged.isUnsure ? await readAgain(collection, slice) : slice;
+    }
+    if (guard === undefined || there.size === 0) return;
+    const gone = guard.knownIds(collection, begun).filter((id) => !there.has(id));
+    guard.noteGone(gone.map((id) => ({ collection, id })));
+  };
+
+  /** Those that changed since they were asked for, one by one. */
+  const readAgain = async (
+    collection: string,
+    slice: readonly ListedRecord[],
+  ): Promise<readonly ListedRecord[]> => {
+    const again: ListedRecord[] = [];
+    for (const record of slice) {
+      if (record.problem === undefined) again.push(record);
+      else {
+        try {
+          const found = await get(collection, record.id);
+          if (found !== undefined) again.push(found);
+        } catch (error) {
+          if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
+          again.push({ ...record, problem: error.message });
+        }
+      }
+    }
+    return again;
+  };
+
   const resealOne = async (collection: string, record: StoredRecord): Promise<boolean> => {
     const { sealing } = ring();
     const { value, stamp, key } = open(collection, record);
@@ -168,7 +216,9 @@ export function createSealedStore(
     settle: async () => {
       await Promise.allSettled(underWay);
     },
-    ...(store.watch && { watch: store.watch.bind(store) }),
+    scan,
+    ids: (collection) => store.ids(collection),
+    watch: (collection, onChanges) => store.watch(collection, onChanges),
     ...(store.risks && { risks: store.risks.bind(store) }),
     close: async () => {
       await store.close();

@@ -1,5 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { type Clock, systemClock } from '../clock/clock.ts';
 import { AppError, messageOf } from '../errors/app-error.ts';
@@ -13,7 +14,7 @@ import {
 } from './encode.ts';
 import { StoreConflict } from './store-conflict.ts';
 import { migrateSqlite } from './sqlite-schema.ts';
-import type { Store, StoredRecord } from './store.ts';
+import type { OnChanges, Store, StoredRecord } from './store.ts';
 
 export interface SqliteStoreOptions {
   readonly path: string;
@@ -26,6 +27,8 @@ export interface SqliteStoreOptions {
  * loop, so it is short.
  */
 const BUSY_TIMEOUT_MS = 250;
+/** Records of a slice: a few milliseconds of work for who reads them. */
+const SLICE = 100;
 
 /**
  * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every
@@ -110,6 +113,18 @@ function createStore(database: DatabaseSync, path: string): Store {
   const selectAll = database.prepare(
     'SELECT id, revision, value FROM records WHERE collection = ? ORDER BY id',
   );
+  const selectSlice = database.prepare(
+    'SELECT id, revision, value FROM records WHERE collection = ? AND id > ? ORDER BY id LIMIT ?',
+  );
+  const selectIds = database.prepare('SELECT id FROM records WHERE collection = ?');
+  // Nobody else writes.
+  const watchers = new Map<string, Set<OnChanges>>();
+  const tellWatchers = (writes: readonly EncodedWrite[]): void => {
+    for (const collection of new Set(writes.map((write) => write.collection))) {
+      const ids = writes.flatMap((write) => (write.collection === collection ? write.id : []));
+      for (const onChanges of watchers.get(collection) ?? []) onChanges(ids);
+    }
+  };
   const apply = createWriter(database, selectOne);
   let isOpen = true;
   let commits = 0;
@@ -127,6 +142,26 @@ function createStore(database: DatabaseSync, path: string): Store {
         decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
       );
     },
+    async *scan(collection) {
+      checkCollection(collection);
+      let after = '';
+      for (;;) {
+        // As in get().
+        const rows = selectSlice.all(collection, after, SLICE) as unknown as Row[];
+        const last = rows.at(-1);
+        if (last === undefined) return;
+        yield rows.map((row) =>
+          decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
+        );
+        after = last.id;
+        // The file does not wait for anything, so others would.
+        await turn();
+      }
+    },
+    async ids(collection) {
+      checkCollection(collection);
+      return (selectIds.all(collection) as unknown as Pick<Row, 'id'>[]).map(({ id }) => id);
+    },
     async commit(writes) {
       const encoded = encodeWrites(writes);
       try {
@@ -135,11 +170,26 @@ function createStore(database: DatabaseSync, path: string): Store {
         database.exec('COMMIT');
         commits += 1;
         if (commits % COMMITS_FOR_ROOM === 0) keepRoom(database);
+        tellWatchers(encoded);
         return revisions;
       } catch (error) {
         if (database.isTransaction) database.exec('ROLLBACK');
         throw explain(error, path);
       }
+    },
+    watch: (collection, onChanges) => {
+      checkCollection(collection);
+      const watching = watchers.get(collection) ?? new Set();
+      watchers.set(collection, watching);
+      watching.add(onChanges);
+      queueMicrotask(() => {
+        if (watching.has(onChanges)) onChanges(null);
+      });
+      return {
+        // Told in the commit itself.
+        caughtUp: () => Promise.resolve(),
+        end: () => void watching.delete(onChanges),
+      };
     },
     async close() {
       if (isOpen) database.close();

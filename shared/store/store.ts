@@ -28,6 +28,21 @@ export interface Write {
 }
 
 /**
+ * The ids of records that were written or deleted, each once; null: any of them may have been. None
+ * after a time in which the store was away and nothing changed.
+ */
+export type OnChanges = (ids: readonly string[] | null) => void;
+
+export interface Watch {
+  /**
+   * Resolves when all was told that was committed before the call.
+   * @throws AppError STORE_UNAVAILABLE
+   */
+  readonly caughtUp: () => Promise<void>;
+  readonly end: () => void;
+}
+
+/**
  * Where the cluster's records live. Cluster-unique things (names, addresses, MACs) are records of
  * their own collection, claimed with `absent` in the same commit as their owner, so that two nodes
  * can never take the same one.
@@ -38,17 +53,23 @@ export interface Store {
   /** All records of a collection, ordered by id. */
   list(collection: string): Promise<readonly ListedRecord[]>;
   /**
+   * All records in slices, in no order, a record perhaps twice: of no one moment, but each that is
+   * there all the while. For many records, which are not to keep everybody else waiting.
+   */
+  scan(collection: string): AsyncIterable<readonly ListedRecord[]>;
+  /** Of all records, in no order, without a look at them. */
+  ids(collection: string): Promise<readonly string[]>;
+  /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a
    * deletion).
    * @throws StoreConflict of the first write whose expectation does not hold
    */
   commit(writes: readonly Write[]): Promise<readonly number[]>;
   /**
-   * Calls back after changes in a collection by whoever it was, also when changes may have been
-   * missed: a hint to read it again. Only engines that several nodes share have it.
-   * @returns ends it
+   * Calls back once it listens, with null; then after changes in a collection by whoever it was, in
+   * their order; and after each time in which the store was away.
    */
-  watch?(collection: string, onChange: () => void): () => void;
+  watch(collection: string, onChanges: OnChanges): Watch;
   /**
    * What in its settings or its state may lose records. Only engines with a server have it.
    * @throws AppError STORE_UNAVAILABLE

@@ -13,8 +13,8 @@ test('views that could not be made while the store was away are made when it is 
     store: {
       watch: (collection, onChange) => {
         assert.equal(collection, 'cluster');
-        changed = onChange;
-        return () => void done.push('end');
+        changed = () => onChange(null);
+        return { end: () => void done.push('end'), caughtUp: () => Promise.resolve() };
       },
     },
     services: {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Store, Watch } from '#shared/store/store.ts';
 
 export interface StoreEngine {
   readonly name: string;
@@ -13,6 +13,34 @@ export interface StoreEngine {
 
 const conflictAt = (collection: string, id: string) => (error: unknown) =>
   error instanceof StoreConflict && error.collection === collection && error.id === id;
+
+const CHANGE_TIMEOUT_MS = 30_000;
+
+/** What whoever watches a collection is told, and a wait for what it is to be told. */
+export function follow(
+  store: Store,
+  collection: string,
+): {
+  readonly told: readonly (readonly string[] | null)[];
+  readonly until: (isThere: () => boolean) => Promise<void>;
+} & Watch {
+  const told: (readonly string[] | null)[] = [];
+  let wake = (): void => undefined;
+  const watch = store.watch(collection, (ids) => {
+    told.push(ids);
+    wake();
+  });
+  const until = async (isThere: () => boolean): Promise<void> => {
+    const late = AbortSignal.timeout(CHANGE_TIMEOUT_MS);
+    while (!isThere()) {
+      await new Promise<void>((resolve, reject) => {
+        wake = resolve;
+        late.addEventListener('abort', () => reject(new Error(JSON.stringify(told))));
+      });
+    }
+  };
+  return { told, until, ...watch };
+}
 
 /** What every engine promises. */
 export function testStoreContract(engine: StoreEngine): void {
@@ -145,6 +173,51 @@ export function testStoreContract(engine: StoreEngine): void {
       (await store.list('a')).map(({ id }) => id),
       expected,
     );
+  });
+
+  storeTest('a scan gives each record of its own collection, in slices', async ({ store }) => {
+    const ids = Array.from({ length: 450 }, (_, index) => `x${index}`);
+    // Large enough that Redis does not keep them in one piece.
+    const value = 'v'.repeat(100);
+    await store.commit(
+      ids.map((id) => ({ collection: 'a', id, expected: 'absent' as const, value })),
+    );
+    await store.commit([{ collection: 'ab', id: 'other', expected: 'absent', value }]);
+    const found = new Map<string, unknown>();
+    let largest = 0;
+    for await (const slice of store.scan('a')) {
+      largest = Math.max(largest, slice.length);
+      for (const { id, revision, ...rest } of slice) found.set(id, [revision, rest.value]);
+    }
+    assert.deepEqual(new Set(found.keys()), new Set(ids));
+    assert.deepEqual(found.get('x7'), [1, value]);
+    assert.ok(largest < 300, `${largest} at once`);
+    assert.deepEqual(new Set(await store.ids('a')), new Set(ids));
+    assert.deepEqual(await store.ids('nothing'), []);
+  });
+
+  storeTest('who watches a collection is told the ids that change in it', async ({ store }) => {
+    const { told, until, end, caughtUp } = follow(store, 'a');
+    await until(() => told.length > 0);
+    assert.equal(told[0], null, 'all of it is to be read first');
+    const write = (collection: string, id: string, value?: number): Promise<unknown> =>
+      store.commit([{ collection, id, expected: 'any', value }]);
+    await write('a', 'x', 1);
+    await write('b', 'not here', 1);
+    await assert.rejects(store.commit([{ collection: 'a', id: 'refused', expected: 7, value: 1 }]));
+    await write('a', 'y', 1);
+    await write('a', 'x');
+    const ids = (): readonly string[] => told.flatMap((each) => each ?? []);
+    await until(() => ids().length >= 3);
+    assert.deepEqual(ids(), ['x', 'y', 'x']);
+    assert.ok(!told.slice(1).includes(null));
+    await write('a', 'w', 1);
+    await caughtUp();
+    assert.equal(ids().at(-1), 'w');
+    end();
+    await write('a', 'z', 1);
+    await store.get('a', 'z');
+    assert.ok(!ids().includes('z'));
   });
 
   storeTest('of many writers that claim one id at once exactly one wins', async (context) => {

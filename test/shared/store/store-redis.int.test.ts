@@ -5,7 +5,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
-import { testStoreContract } from './store-contract.ts';
+import { follow, testStoreContract } from './store-contract.ts';
 
 let server: RedisServer;
 let count = 0;
@@ -49,6 +49,37 @@ test('redis: a server that is not there is named, without its password', async (
       error.message.includes('127.0.0.1:1') &&
       !error.message.includes('hunter22'),
   );
+});
+
+test('redis: changes of a time without a connection are told; where some may be lost, all is', async (t) => {
+  const [store, other] = [await open('{feed}'), await open('{feed}')];
+  const redis = new Redis({ path: server.socket });
+  t.after(async () => {
+    redis.disconnect();
+    await Promise.all([store.close(), other.close()]);
+  });
+  const { told, until } = follow(store, 'a');
+  const write = (id: string): Promise<unknown> =>
+    other.commit([{ collection: 'a', id, expected: 'any', value: 1 }]);
+  await until(() => told.length > 0);
+  await write('before');
+  await until(() => told.flat().includes('before'));
+  const feed = async (): Promise<string> => {
+    const clients = String(await redis.call('CLIENT', 'LIST'));
+    return /^id=(\d+) .*cmd=(?:xread|xrange|xrevrange) /m.exec(clients)?.[1] ?? '';
+  };
+  const cut = async (): Promise<void> => {
+    for (let id = await feed(); ; id = await feed()) {
+      if (id !== '' && (await redis.call('CLIENT', 'KILL', 'ID', id)) === 1) return;
+    }
+  };
+  await cut();
+  await write('meanwhile');
+  await until(() => told.flat().includes('meanwhile'));
+  assert.deepEqual(told.filter((ids) => ids === null).length, 1, 'the beginning alone');
+  await redis.del('{feed}:l:a');
+  await cut();
+  await until(() => told.filter((ids) => ids === null).length === 2);
 });
 
 test('redis: a client goes on after the server was killed and started again', async () => {
