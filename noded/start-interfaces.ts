@@ -9,6 +9,7 @@ import {
   createOwnOverview,
   type OverviewSources,
 } from './cluster/overview.ts';
+import { followRunningElsewhere } from './cluster/running-elsewhere.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-cluster-key.ts';
 import type { NodedConfig } from './config.ts';
@@ -54,7 +55,12 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   const overview =
     peers === null
       ? own.overview
-      : createClusterOverview(own.overview, { ...sources, nodes, peers });
+      : createClusterOverview(own.overview, {
+          ...{ ...sources, nodes, peers },
+          elsewhere: undo.use(
+            followRunningElsewhere({ nodeName, peers, nodes, store: records.store, logger }),
+          ),
+        });
   const served =
     peers === null
       ? own
@@ -89,17 +95,18 @@ function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): voi
 function ownSources(parts: InterfacesParts): OverviewSources {
   const { version, startedAtMs, config, records, host, guests, osRegistry } = parts;
   const { paths, nodeName } = config;
-  const { clusters, instances, owns } = records;
+  const { clusters, instances, index, owns } = records;
   const { disks, applianceFiles } = host;
   const { metad, keeper, runner, orphans, guestReports, lifecycles } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
-      ...{ paths, nodeName, startedAtMs, version, metad, disks, instances, owns, keeper },
+      ...{ paths, nodeName, startedAtMs, version, metad, disks, index, owns, keeper },
       ...{ applianceFiles, clusters, orphans, membership: records.membership },
     });
   return {
     nodeName,
     instances,
+    index,
     owns,
     clusters,
     runner,
@@ -114,13 +121,25 @@ function ownSources(parts: InterfacesParts): OverviewSources {
 /** What this node answers from, without asking others. */
 function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clusterKey: ClusterKey) {
   const { version, config, records, host, guests, osRegistry, hookChecker, jobs, metrics } = parts;
-  const { clusters, nodes, instances, storeDescription, problems } = records;
+  const { clusters, nodes, instances, index, storeDescription, problems } = records;
   const { disks, exports, catalogue, applianceFiles, accelerators } = host;
   const { keeper, metad, orphans, runner, guestReports, lifecycles } = guests;
   const listOwn = async () =>
     (await instances.list()).filter(({ primaryNode }) => records.owns(primaryNode));
   return {
-    ...{ version, clusters, nodes, instances, disks, exports, keeper, jobs, metad, osRegistry },
+    ...{
+      version,
+      clusters,
+      nodes,
+      instances,
+      index,
+      disks,
+      exports,
+      keeper,
+      jobs,
+      metad,
+      osRegistry,
+    },
     ...{ hookChecker, runner, guestReports, lifecycles, catalogue },
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),

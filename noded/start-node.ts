@@ -79,18 +79,25 @@ export async function startNode(
     logger,
   });
   undo.use(startReconciler({ records, engine: jobs, clock, logger }));
-  const { instances, owns } = records;
+  const { instances, index, owns } = records;
   metrics.observe({
     activeJobs: () => jobs.activeStatuses(),
     instanceStates: async () =>
-      (await instances.list())
+      (await index.list())
         .filter(({ primaryNode }) => owns(primaryNode))
         .map((instance) => statusOf(instance, guests.keeper.get(instance.uuid)?.machine ?? null)),
     halts: () => guests.keeper.list().flatMap(({ machine }) => machine.halt?.reason ?? []),
     guestBoots: async () =>
-      (await instances.list())
-        .filter(({ primaryNode }) => owns(primaryNode))
-        .flatMap((instance) => guests.guestReports.report(instance)?.boot?.status ?? []),
+      (
+        await Promise.all(
+          guests.keeper
+            .list()
+            .filter(({ kind, isOrphan }) => kind === 'run' && !isOrphan)
+            .map(({ machine }) => instances.findByUuid(machine.uuid)),
+        )
+      ).flatMap(
+        (instance) => (instance && guests.guestReports.report(instance)?.boot?.status) ?? [],
+      ),
     metadRestarts: () => guests.metad.restarts,
     cacheBytes: async () => (await host.images.stats()).sizeBytes,
   });

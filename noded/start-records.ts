@@ -14,6 +14,7 @@ import {
   createInstanceRepository,
   type InstanceRepository,
 } from './records/instance-repository.ts';
+import { startInstanceIndex, type InstanceIndex } from './records/instance-index.ts';
 import { createNodeRegistry, type NodeRegistry } from './records/node-registry.ts';
 import { createOutcomes, type Outcomes } from './records/outcomes.ts';
 import { openStore, type CommonStore } from './records/open-store.ts';
@@ -47,6 +48,8 @@ export interface NodeRecords extends AsyncDisposable {
   readonly lastAwayAtMs: () => number | null;
   readonly nodes: NodeRegistry;
   readonly instances: InstanceRepository;
+  /** Their small parts, for lists and counts. */
+  readonly index: InstanceIndex;
   readonly jobs: JobRepository;
   /** Null, as are peers, for a node that is a cluster by itself. */
   readonly common: CommonStore | null;
@@ -75,6 +78,7 @@ export async function startRecords(
   const { peers, membership } = undo.use(
     await joinCluster({ ...opened, store }, nodeName, nodes, paths, logger),
   );
+  const index = undo.use(startInstanceIndex({ store, problems, logger }));
   const patientStore = createPatientStore(store, waits.signal);
   const instances = createInstanceRepository(store, clock, problems);
   const jobs = createJobRepository(store, problems);
@@ -95,6 +99,7 @@ export async function startRecords(
     clusters,
     nodes,
     instances,
+    index,
     jobs,
     peers,
     membership,

@@ -32,7 +32,12 @@ import {
 } from '#shared/contract/api.ts';
 import { fullChannel } from '#shared/contract/error-details.ts';
 import { hookBook, type HookBook } from '#shared/contract/hook-book.ts';
-import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
+import {
+  instanceInfo,
+  instanceSummary,
+  type InstanceInfo,
+  type InstanceSummary,
+} from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import {
   catalogueInfo,
@@ -92,6 +97,8 @@ export interface NodeClient {
   /** Of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
+  /** What lists show of all instances. */
+  instanceSummaries(): Promise<InstanceSummary[]>;
   instance(name: string): Promise<InstanceInfo>;
   /** Machines that run without a record. */
   orphans(): Promise<ListedOrphan[]>;
@@ -176,6 +183,14 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       ),
     cryptoProgress: () => get('/v1/cluster/renew-crypto', cryptoProgress),
     instances: () => get('/v1/instances', instanceInfo.array()),
+    async instanceSummaries() {
+      const path = '/v1/instance-summaries';
+      const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
+      const lines = (await readAll(answer)).toString().split('\n').slice(0, -1);
+      const parsed = instanceSummary.array().safeParse(lines.map(parseJson));
+      if (parsed.success) return parsed.data;
+      throw notUnderstood(path, parsed.error.issues[0]?.message);
+    },
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),
     operatingSystems: () => get('/v1/os', osInfo.array()),

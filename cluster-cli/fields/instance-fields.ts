@@ -1,5 +1,5 @@
 import type { ListedOrphan } from '#shared/contract/api.ts';
-import type { InstanceInfo } from '#shared/contract/instance.ts';
+import type { InstanceInfo, InstanceSummary } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
@@ -8,12 +8,22 @@ import type { FieldTable } from '../render/select.ts';
  * A row of the list: an instance, or a machine that runs without a record. Ganeti's status for what
  * runs where it should not is ERROR_wrongnode; what belongs to no node at all it calls an orphan.
  */
-export type InstanceRow = InstanceInfo | (ListedOrphan & { readonly status: 'ERROR_orphan' });
+export type InstanceRow = InstanceInfo | OrphanRow;
+/** The same where lists need no more. */
+export type SummaryRow = InstanceSummary | OrphanRow;
+export type OrphanRow = ListedOrphan & { readonly status: 'ERROR_orphan' };
 
 const recordOf = (row: InstanceRow): InstanceInfo | undefined =>
   row.status === 'ERROR_orphan' ? undefined : row;
-const any = fieldsOf<InstanceRow>();
-const { text, number, size, time, boolean, list } = fieldsOfPart(recordOf);
+const summaryOf = (row: SummaryRow): InstanceSummary | undefined =>
+  row.status === 'ERROR_orphan' ? undefined : row;
+const row = fieldsOf<SummaryRow>();
+const told = fieldsOfPart(summaryOf);
+const toldRunning = fieldsOfPart((each: SummaryRow) => {
+  const instance = summaryOf(each);
+  return instance?.running ? { ...instance, ...instance.running } : undefined;
+});
+const { text, number, size, list } = fieldsOfPart(recordOf);
 const running = fieldsOfPart((row: InstanceRow) => {
   const instance = recordOf(row);
   return instance?.running ? { ...instance, ...instance.running } : undefined;
@@ -22,42 +32,77 @@ const running = fieldsOfPart((row: InstanceRow) => {
 const sizesMiB = (instance: InstanceInfo): readonly number[] =>
   instance.disks.map((disk) => disk.sizeBytes / MIB);
 
-/** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
-export const instanceFields: FieldTable<InstanceRow> = {
+/** Columns that need no more than what each node knows of all instances. */
+export const summaryFields: FieldTable<SummaryRow> = {
   defaults: ['name', 'hypervisor', 'os', 'pnode', 'status', 'oper_ram'],
   fields: [
-    any.text('name', 'Instance', 'Instance name', (i) => i.name),
-    any.text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
-    text('os', 'OS', 'OS definition and variant', (i) => i.osType),
-    any.text('pnode', 'Primary_node', 'Primary node', (i) =>
+    row.text('name', 'Instance', 'Instance name', (i) => i.name),
+    row.text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
+    told.text('os', 'OS', 'OS definition and variant', (i) => i.osType),
+    row.text('pnode', 'Primary_node', 'Primary node', (i) =>
       i.status === 'ERROR_orphan' ? i.node : i.primaryNode,
     ),
-    any.text('status', 'Status', 'State of the instance', (i) => i.status),
-    running.size(
+    row.text('status', 'Status', 'State of the instance', (i) => i.status),
+    toldRunning.size(
       'oper_ram',
       'Memory',
       'Memory in use by the running instance',
       (i) => i.beparams.memoryMiB,
     ),
-    running.number(
+    toldRunning.number(
       'oper_vcpus',
       'VCPUs',
       'Virtual CPUs of the running instance',
       (i) => i.beparams.vcpus,
     ),
-    any.boolean(
+    row.boolean(
       'oper_state',
       'Running',
       'Whether it runs',
       (i) => i.status === 'ERROR_orphan' || i.running !== null,
     ),
-    text('admin_state', 'InstanceState', 'What it should be: up or down', (i) => i.adminState),
-    text(
+    told.text('admin_state', 'InstanceState', 'What it should be: up or down', (i) => i.adminState),
+    told.text(
       'install_state',
       'Install',
       'created, installing, installed or failed',
       (i) => i.installState,
     ),
+    toldRunning.text('paused', 'Paused', 'Why the guest stands still', (i) => i.halt?.reason),
+    toldRunning.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
+    row.number('pid', 'PID', 'Process of the virtual machine', (i) =>
+      i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
+    ),
+    told.size('be/memory', 'ConfigMemory', 'Configured memory', (i) => i.beparams.memoryMiB),
+    told.size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+    told.size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+    told.number('be/vcpus', 'ConfigVCPUs', 'Configured virtual CPUs', (i) => i.beparams.vcpus),
+    told.text('disk_template', 'Disk_template', 'file or diskless', (i) => i.diskTemplate),
+    told.boolean(
+      'communication',
+      'Channel',
+      'Whether the channel is on in normal runs',
+      (i) => i.communication,
+    ),
+    toldRunning.text(
+      'channel.tap',
+      'Channel_TAP',
+      'TAP device of the running instance',
+      (i) => i.tap,
+    ),
+    told.list('tags', 'Tags', 'Tags', (i) => i.tags),
+    row.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
+    told.number('serial_no', 'SerialNo', 'Number of changes', (i) => i.serialNo),
+    told.time('ctime', 'CTime', 'When it was added', (i) => i.createdAtMs),
+    told.time('mtime', 'MTime', 'When it was changed last', (i) => i.modifiedAtMs),
+  ],
+};
+
+/** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
+export const instanceFields: FieldTable<InstanceRow> = {
+  defaults: summaryFields.defaults,
+  fields: [
+    ...summaryFields.fields,
     text(
       'install_error',
       'Install_error',
@@ -77,15 +122,6 @@ export const instanceFields: FieldTable<InstanceRow> = {
       (i) => i.boot?.status,
     ),
     text('boot_stage', 'Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage),
-    running.text('paused', 'Paused', 'Why the guest stands still', (i) => i.halt?.reason),
-    running.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
-    any.number('pid', 'PID', 'Process of the virtual machine', (i) =>
-      i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
-    ),
-    size('be/memory', 'ConfigMemory', 'Configured memory', (i) => i.beparams.memoryMiB),
-    size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
-    size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
-    number('be/vcpus', 'ConfigVCPUs', 'Configured virtual CPUs', (i) => i.beparams.vcpus),
     text('hv/accel', 'hv/accel', 'Configured acceleration', (i) => i.hvparams.accel ?? 'auto'),
     text('hv/boot_order', 'hv/boot_order', 'Boot order', (i) => i.hvparams.boot_order),
     text(
@@ -97,7 +133,6 @@ export const instanceFields: FieldTable<InstanceRow> = {
     text('hv/kernel_path', 'hv/kernel_path', 'Kernel', (i) => i.hvparams.kernel_path),
     text('hv/initrd_path', 'hv/initrd_path', 'Initial RAM disk', (i) => i.hvparams.initrd_path),
     text('hv/kernel_args', 'hv/kernel_args', 'Kernel command line', (i) => i.hvparams.kernel_args),
-    text('disk_template', 'Disk_template', 'file or diskless', (i) => i.diskTemplate),
     number('disk.count', 'Disks', 'Number of disks', (i) => i.disks.length),
     size('disk.sizes', 'Disk_sizes', 'Sizes of the disks', sizesMiB),
     list('disk.names', 'Disk_names', 'Names of the disks', (i) =>
@@ -113,15 +148,8 @@ export const instanceFields: FieldTable<InstanceRow> = {
     list('nic.modes', 'NIC_modes', 'bridged or user', (i) => i.nics.map((n) => n.mode)),
     list('nic.links', 'NIC_links', 'Bridges', (i) => i.nics.map((n) => n.link ?? '-')),
     list('nic.names', 'NIC_Names', 'Names of the cards', (i) => i.nics.map((n) => n.name ?? '-')),
-    boolean(
-      'communication',
-      'Channel',
-      'Whether the channel is on in normal runs',
-      (i) => i.communication,
-    ),
     text('channel.ip', 'Channel_IP', 'Address of the guest on the channel', (i) => i.channel.ip),
     text('channel.mac', 'Channel_MAC', 'MAC address on the channel', (i) => i.channel.mac),
-    running.text('channel.tap', 'Channel_TAP', 'TAP device of the running instance', (i) => i.tap),
     list('dialects', 'Dialects', 'Metadata dialects that are served', (i) => i.dialects),
     text('metadata_token', 'Token', 'Policy for session tokens', (i) => i.metadataToken),
     text(
@@ -132,17 +160,12 @@ export const instanceFields: FieldTable<InstanceRow> = {
     ),
     text('os_image', 'OS_image', 'Image of the last installation', (i) => i.osImage),
     list('secrets', 'Secrets', 'Names of the secret OS parameters', (i) => i.secretNames),
-    list('tags', 'Tags', 'Tags', (i) => i.tags),
-    any.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
     text(
       'instance_id',
       'InstanceID',
       'Id of this installation, as guests see it',
       (i) => i.instanceId,
     ),
-    number('serial_no', 'SerialNo', 'Number of changes', (i) => i.serialNo),
-    time('ctime', 'CTime', 'When it was added', (i) => i.createdAtMs),
-    time('mtime', 'MTime', 'When it was changed last', (i) => i.modifiedAtMs),
   ],
   indexed: [
     {

@@ -10,6 +10,7 @@ import { listNamedAppliances } from '../instances/appliance-users.ts';
 import { keyStep, type KeyStep } from '../cluster/key-step.ts';
 import type { Renewed } from '../cluster/renew-key.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import { question, route, type AnyApiRoute } from './api-route.ts';
@@ -18,6 +19,7 @@ export interface ClusterRoutesDependencies {
   readonly clusters: Pick<ClusterRepository, 'load' | 'listOs'>;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly instances: Pick<InstanceRepository, 'list'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
   /** Where the records are, in words. */
   readonly storeDescription: string;
   /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
@@ -29,13 +31,13 @@ export interface ClusterRoutesDependencies {
 }
 
 export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly AnyApiRoute[] {
-  const { clusters, nodes, instances, storeDescription, clusterKey } = dependencies;
+  const { clusters, nodes, instances, index, storeDescription, clusterKey } = dependencies;
   return [
     question('/v1/cluster', 'The cluster', clusterInfo, async () => ({
       ...(await clusters.load()),
       store: storeDescription,
       nodes: [...(await nodes.names())],
-      instances: (await instances.list()).length,
+      instances: (await index.list()).length,
     })),
     question(
       '/v1/appliances/{name}/users',

@@ -1,14 +1,22 @@
 import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
 import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
-import { instanceInfo } from '#shared/contract/instance.ts';
+import {
+  instanceInfo,
+  instanceSummary,
+  machineChanges,
+  type InstanceInfo,
+} from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
+import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import { auditLogPath } from '../lifecycle/audit-log.ts';
 import { hasSystemOnDisk } from '../instances/plan-boot.ts';
+import { watchMachines } from '../instances/watch-machines.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import { installLogPath, readInstallLog } from '../host/install-log.ts';
@@ -17,7 +25,11 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface InstanceRoutesDependencies {
-  readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
+  readonly overview: Pick<
+    Overview,
+    'instances' | 'instanceSlices' | 'summaries' | 'instance' | 'orphans'
+  >;
+  readonly keeper: Pick<MachineKeeper, 'list'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
   readonly disks: Pick<InstanceDisks, 'activate'>;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
@@ -27,11 +39,52 @@ export interface InstanceRoutesDependencies {
 }
 
 export function instanceRoutes(dependencies: InstanceRoutesDependencies): readonly AnyApiRoute[] {
-  const { overview, instances, disks, osRegistry, clusters, hookChecker, logDir } = dependencies;
+  const { overview, keeper, instances, disks, osRegistry, clusters, hookChecker, logDir } =
+    dependencies;
   return [
-    question('/v1/instances', 'All instances', instanceInfo.array(), async () => [
-      ...(await overview.instances()),
-    ]),
+    route({
+      method: 'GET',
+      path: '/v1/instances',
+      summary: 'All that is known of all instances',
+      answers: { 200: instanceInfo.array() },
+      handle: async () => ({
+        status: 200,
+        body: Readable.from(encodeArray(await overview.instances())),
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/instance-summaries',
+      summary: 'What lists show of all instances, one InstanceSummary a line, without asking nodes',
+      answers: { 200: { type: LINES } },
+      handle: async () => ({
+        status: 200,
+        body: Readable.from(encodeMany(await overview.summaries(), instanceSummary)),
+      }),
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/own-instances',
+      summary: 'Between nodes: all that is known of the instances of the node, one a line',
+      answers: { 200: { type: LINES } },
+      handle: async () => {
+        const slices = overview.instanceSlices()[Symbol.asyncIterator]();
+        // What keeps the first ones from coming, can still be told.
+        const first = await slices.next();
+        const all = first.done === true ? [] : followFirst(first.value, slices);
+        return { status: 200, body: Readable.from(encodeSlices(all)) };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/v1/machines/events',
+      summary: 'What runs on the node, and then what changes of it, one MachineChanges a line',
+      answers: { 200: { type: LINES } },
+      handle: ({ signal }) => ({
+        status: 200,
+        body: Readable.from(encodeEach(watchMachines(keeper, signal), machineChanges)),
+      }),
+    }),
     question(
       '/v1/orphans',
       'Machines that run without a record of the cluster; INSTANCE_ADOPT and INSTANCE_REMOVE decide',
@@ -114,6 +167,49 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       },
     ),
   ];
+}
+
+const LINES = 'application/x-ndjson';
+/** Instances that are written at a time: a few milliseconds of work. */
+const AT_ONCE = 256;
+
+async function* encodeArray(all: readonly InstanceInfo[]): AsyncGenerator<string> {
+  yield '[';
+  for (let at = 0; at < all.length; at += AT_ONCE / 8) {
+    const slice = all.slice(at, at + AT_ONCE / 8);
+    // What a schema does not name is not told.
+    const texts = slice.map((each) => JSON.stringify(instanceInfo.parse(each)));
+    yield `${at === 0 ? '' : ','}${texts.join(',')}`;
+    await turn();
+  }
+  yield ']';
+}
+
+async function* encodeMany<T>(all: readonly T[], schema: z.ZodType<T>): AsyncGenerator<string> {
+  for (let at = 0; at < all.length; at += AT_ONCE) {
+    const slice = all.slice(at, at + AT_ONCE);
+    yield slice.map((each) => `${JSON.stringify(schema.parse(each))}\n`).join('');
+    await turn();
+  }
+}
+
+async function* encodeEach<T>(
+  each: AsyncIterable<T>,
+  schema: z.ZodType<T>,
+): AsyncGenerator<string> {
+  for await (const one of each) yield `${JSON.stringify(schema.parse(one))}\n`;
+}
+
+async function* encodeSlices(
+  slices: AsyncIterable<readonly InstanceInfo[]> | Iterable<readonly InstanceInfo[]>,
+): AsyncGenerator<string> {
+  for await (const slice of slices)
+    yield slice.map((each) => `${JSON.stringify(instanceInfo.parse(each))}\n`).join('');
+}
+
+async function* followFirst<T>(first: T, rest: AsyncIterator<T>): AsyncGenerator<T> {
+  yield first;
+  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
 }
 
 async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

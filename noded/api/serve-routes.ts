@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type { Context } from 'koa';
 import { z } from 'zod';
@@ -54,7 +55,11 @@ function answer(context: Context, { answers }: AnyApiRoute, reply: Reply): void 
   const declared = answers[status];
   context.status = status;
   context.set({ ...headers });
-  if (declared instanceof z.ZodType) {
+  if (declared instanceof z.ZodType && body instanceof Readable) {
+    // Whoever writes JSON piece by piece has made sure of each.
+    context.type = 'application/json';
+    context.body = body;
+  } else if (declared instanceof z.ZodType) {
     // What a schema does not name is not told.
     context.body = declared.parse(body);
   } else if (body !== undefined) {

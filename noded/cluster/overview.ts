@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { z } from 'zod';
 import {
   listedNode,
@@ -10,18 +12,36 @@ import {
   type NodeOs,
   type OsInfo,
 } from '#shared/contract/api.ts';
-import { instanceInfo, type InstanceInfo, type InstanceRecord } from '#shared/contract/instance.ts';
+import {
+  instanceInfo,
+  type InstanceInfo,
+  type InstanceRecord,
+  type InstanceStatus,
+  type InstanceSummary,
+} from '#shared/contract/instance.ts';
 import { toError, isAppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { limitSilence } from '#shared/stream/limit-silence.ts';
+import { readLines } from '#shared/stream/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { statusOf } from '../instances/describe-instance.ts';
 import { loadInstanceInfo, type InstanceInfoSources } from '../instances/instance-info.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import { askPeer, type Peers } from '../peers/ask-peer.ts';
+import { runningMachineOf } from '../instances/watch-machines.ts';
+import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
+import { isRefusal, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {
   /** All instances, in the order of their names. */
   instances(): Promise<readonly InstanceInfo[]>;
+  /** The same in slices, in no order, none of which keeps others waiting. */
+  instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
+  /** Of all instances what lists show, in the order of their names, without asking anybody. */
+  summaries(): Promise<readonly InstanceSummary[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
@@ -33,6 +53,7 @@ export interface Overview {
 
 export interface OverviewSources extends InstanceInfoSources {
   readonly instances: InstanceRepository;
+  readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly nodeName: string;
@@ -41,24 +62,78 @@ export interface OverviewSources extends InstanceInfoSources {
   readonly listOs: () => Promise<OsInfo[]>;
 }
 
-/** For all nodes together: one that says nothing for so long is shown as silent. */
+/** One that says nothing for so long is shown as silent. */
 const ANSWER_TIMEOUT_MS = 3000;
+/** Instances that are described at a time: a few milliseconds of work. */
+const SLICE = 32;
+/** An instance as it is told: sixteen documents' names, keys and parameters. */
+const MAX_LINE_CHARACTERS = 4 * MIB;
 
 /** Lists what this node has. */
 export function createOwnOverview(sources: OverviewSources): Overview {
-  const { instances, owns, nodeName, describeNode, listOs } = sources;
+  const { instances, index, owns, nodeName, describeNode, listOs, runner } = sources;
+  const slices = (): AsyncGenerator<readonly InstanceInfo[]> => {
+    const isOwn = ({ primaryNode }: IndexedInstance): boolean => owns(primaryNode);
+    const read = { ...sources, clusters: readOnce(sources.clusters) };
+    return describeSlices(index, instances, isOwn, (record) => loadInstanceInfo(record, read));
+  };
   return {
-    instances: async () => {
-      const own = (await instances.list()).filter(({ primaryNode }) => owns(primaryNode));
-      const read = { ...sources, clusters: readOnce(sources.clusters) };
-      return Promise.all(own.map((record) => loadInstanceInfo(record, read)));
-    },
+    instances: () => gather(slices()),
+    instanceSlices: slices,
+    summaries: async () =>
+      (await index.list()).map((each) => {
+        const kept = runner.running(each.uuid);
+        return summarize(each, kept === undefined ? null : runningMachineOf(kept));
+      }),
     instance: async (name) => loadInstanceInfo(await instances.findByName(name), sources),
     nodes: async () => [await describeNode()],
     operatingSystems: async () => [{ node: nodeName, operatingSystems: await listOs() }],
     orphans: () =>
       Promise.resolve(sources.orphans.list().map((one) => ({ ...one, node: nodeName }))),
   };
+}
+
+/**
+ * Instances out of the index, by their records, as they are: one that is gone by then, or cannot be
+ * read, is left out.
+ */
+async function* describeSlices(
+  index: Pick<InstanceIndex, 'list' | 'doubt'>,
+  instances: InstanceRepository,
+  isMeant: (instance: IndexedInstance) => boolean,
+  describe: (record: InstanceRecord) => Promise<InstanceInfo>,
+): AsyncGenerator<readonly InstanceInfo[]> {
+  const meant = (await index.list()).filter(isMeant);
+  const describeOne = async ({ uuid }: IndexedInstance): Promise<readonly InstanceInfo[]> => {
+    const record = await instances.findByUuid(uuid).catch((error: unknown) => {
+      if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
+      index.doubt(uuid);
+      return undefined;
+    });
+    return record === undefined ? [] : [await describe(record)];
+  };
+  for (let at = 0; at < meant.length; at += SLICE) {
+    const slice = meant.slice(at, at + SLICE);
+    yield (await Promise.all(slice.map(describeOne))).flat();
+    // An embedded store answers at once, and others would wait.
+    await turn();
+  }
+}
+
+async function gather(
+  slices: AsyncIterable<readonly InstanceInfo[]>,
+): Promise<readonly InstanceInfo[]> {
+  const all: InstanceInfo[] = [];
+  for await (const slice of slices) all.push(...slice);
+  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function summarize(
+  instance: IndexedInstance,
+  running: InstanceSummary['running'],
+  status: InstanceStatus = statusOf(instance, running),
+): InstanceSummary {
+  return { ...instance, status, running };
 }
 
 /** For one answer, in which thousands of instances ask for the same few records. */
@@ -80,9 +155,13 @@ function readOnce(clusters: InstanceInfoSources['clusters']): InstanceInfoSource
 /** Of the whole cluster: every node is asked for what it has. */
 export function createClusterOverview(
   own: Overview,
-  sources: OverviewSources & { readonly peers: Peers; readonly nodes: NodeRegistry },
+  sources: OverviewSources & {
+    readonly peers: Peers;
+    readonly nodes: NodeRegistry;
+    readonly elsewhere: Pick<RunningElsewhere, 'facts'>;
+  },
 ): Overview {
-  const { instances, owns, peers, nodes } = sources;
+  const { instances, index, owns, peers, nodes, elsewhere, runner } = sources;
   const ask = async <T>(node: string, path: string, schema: z.ZodType<T>): Promise<T | Error> => {
     try {
       const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
@@ -93,26 +172,46 @@ export function createClusterOverview(
   };
   const otherNodes = async (): Promise<readonly string[]> =>
     (await nodes.names()).filter((name) => !owns(name));
-  const describeSilent = (record: InstanceRecord): Promise<InstanceInfo> =>
-    loadInstanceInfo(record, sources, 'ERROR_nodedown');
+  const describeSilent = (record: InstanceRecord, error: unknown): Promise<InstanceInfo> =>
+    loadInstanceInfo(record, sources, isRefusal(error) ? 'ERROR_nodefails' : 'ERROR_nodedown');
+  /** What another node says of its instances, and what is known of those that it says nothing of. */
+  const slicesOf = async function* (node: string): AsyncGenerator<readonly InstanceInfo[]> {
+    const told = new Set<string>();
+    let failure: unknown = new Error('nothing was said of it');
+    try {
+      for await (const info of readInstances(peers, node)) {
+        told.add(info.uuid);
+        yield [info];
+      }
+    } catch (error) {
+      failure = error;
+    }
+    const isLeft = ({ uuid, primaryNode }: IndexedInstance): boolean =>
+      primaryNode === node && !told.has(uuid);
+    const read = { ...sources, clusters: readOnce(sources.clusters) };
+    const status = isRefusal(failure) ? 'ERROR_nodefails' : 'ERROR_nodedown';
+    yield* describeSlices(index, instances, isLeft, (record) =>
+      loadInstanceInfo(record, read, status),
+    );
+  };
+  const ownSlices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    yield* own.instanceSlices();
+  };
+  const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    const all = await index.list();
+    const others = new Set(all.map(({ primaryNode }) => primaryNode).filter((node) => !owns(node)));
+    yield* joinSlices([ownSlices(), ...[...others].map(slicesOf)]);
+  };
   return {
-    instances: async () => {
-      const records = await instances.list();
-      const others = new Set(
-        records.map(({ primaryNode }) => primaryNode).filter((node) => !owns(node)),
-      );
-      const answers = await Promise.all([
-        own.instances(),
-        ...[...others].map((node) => ask(node, '/v1/instances', instanceInfo.array())),
-      ]);
-      const told = new Map(
-        answers
-          .flatMap((answer) => (answer instanceof Error ? [] : answer))
-          .map((info) => [info.uuid, info]),
-      );
-      return Promise.all(
-        records.map(async (record) => told.get(record.uuid) ?? describeSilent(record)),
-      );
+    instances: () => gather(slices()),
+    instanceSlices: slices,
+    summaries: async () => {
+      const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
+      return all.map((each) => {
+        if (!owns(each.primaryNode)) return summarizeTold(each, facts.get(each.primaryNode));
+        const kept = runner.running(each.uuid);
+        return summarize(each, kept === undefined ? null : runningMachineOf(kept));
+      });
     },
     instance: async (name) => {
       const record = await instances.findByName(name);
@@ -121,18 +220,18 @@ export function createClusterOverview(
       const answer = await ask(record.primaryNode, path, instanceInfo);
       if (!(answer instanceof Error)) return answer;
       if (isAppError(answer, 'INSTANCE_NOT_FOUND')) throw answer;
-      return describeSilent(record);
+      return describeSilent(record, answer);
     },
     nodes: async () => {
-      const records = await instances.list();
+      const all = await index.list();
       const describe = async (name: string): Promise<ListedNode> => {
         const answer = await ask(name, '/v1/node', nodeInfo);
         if (!(answer instanceof Error)) return answer;
-        const primary = records.filter(({ primaryNode }) => primaryNode === name);
+        const primary = all.filter(({ primaryNode }) => primaryNode === name);
         return listedNode.parse({ name, silent: answer.message, instances: primary.length });
       };
-      const all = await Promise.all([own.nodes(), ...(await otherNodes()).map(describe)]);
-      return all.flat().sort((a, b) => a.name.localeCompare(b.name));
+      const told = await Promise.all([own.nodes(), ...(await otherNodes()).map(describe)]);
+      return told.flat().sort((a, b) => a.name.localeCompare(b.name));
     },
     operatingSystems: async () => {
       const describe = async (node: string): Promise<NodeOs> => {
@@ -155,4 +254,43 @@ export function createClusterOverview(
       return answers.flatMap((answer) => (answer instanceof Error ? [] : answer));
     },
   };
+}
+
+function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined): InstanceSummary {
+  if (facts?.state === 'told') return summarize(instance, facts.running.get(instance.uuid) ?? null);
+  // One that is no node of the cluster any more does not answer either.
+  const isFailing = facts?.state === 'failing';
+  return summarize(instance, null, isFailing ? 'ERROR_nodefails' : 'ERROR_nodedown');
+}
+
+/** What another node says of its own instances. However many they are, it says something always. */
+async function* readInstances(peers: Peers, node: string): AsyncGenerator<InstanceInfo> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
+  const asking = { method: 'GET', path: '/v1/own-instances', signal: late.signal };
+  const answer = await requestPeer(peers, node, asking).finally(() => clearTimeout(timer));
+  if (answer.statusCode !== 200) await throwRefusal(answer, node);
+  const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
+  for await (const line of readLines(lively, MAX_LINE_CHARACTERS))
+    yield instanceInfo.parse(parseJson(line));
+}
+
+/** What several tell at the same time, as it comes. */
+async function* joinSlices<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
+  const nextOf = async (source: AsyncGenerator<T>) => ({ source, next: await source.next() });
+  const waiting = new Map(sources.map((source) => [source, nextOf(source)]));
+  try {
+    while (waiting.size > 0) {
+      const { source, next } = await Promise.race(waiting.values());
+      waiting.delete(source);
+      if (next.done === true) continue;
+      waiting.set(source, nextOf(source));
+      yield next.value;
+    }
+  } finally {
+    for (const [source, asked] of waiting) {
+      asked.catch(() => undefined);
+      void source.return(undefined).catch(() => undefined);
+    }
+  }
 }

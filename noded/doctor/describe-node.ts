@@ -7,7 +7,7 @@ import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { Orphans } from '../instances/orphans.ts';
@@ -20,7 +20,7 @@ export interface DescribeNodeInput {
   readonly startedAtMs: number;
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
-  readonly instances: InstanceRepository;
+  readonly index: Pick<InstanceIndex, 'list'>;
   readonly owns: (node: string) => boolean;
   readonly keeper: MachineKeeper;
   readonly orphans: Pick<Orphans, 'list'>;
@@ -43,7 +43,7 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     metad: { pid: metad.pid, restarts: metad.restarts },
     networkNamespace: paths.networkNamespace,
     ...(await measureHost(input.disks)),
-    instances: (await input.instances.list()).filter(({ primaryNode }) => input.owns(primaryNode))
+    instances: (await input.index.list()).filter(({ primaryNode }) => input.owns(primaryNode))
       .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
     removedAtMs: input.membership.removedAtMs(),

@@ -90,13 +90,13 @@ function redactAll(values: Record<string, string>): Record<string, '<redacted>'>
 }
 
 export function statusOf(
-  instance: InstanceRecord,
-  running: Pick<RunningFacts, 'halt'> | null,
+  instance: Pick<InstanceRecord, 'installState' | 'adminState'>,
+  running: { readonly halt?: GuestHalt | null | undefined } | null,
 ): InstanceStatus {
   if (instance.installState === 'installing') return 'installing';
   if (instance.installState === 'failed') return 'install_failed';
   if (running !== null && instance.adminState === 'down') return 'ERROR_up';
-  if (running !== null) return running.halt === null ? 'running' : 'paused';
+  if (running !== null) return running.halt == null ? 'running' : 'paused';
   return instance.adminState === 'up' ? 'ERROR_down' : 'ADMIN_down';
 }
 
@@ -130,6 +130,8 @@ function explain(
     }
     case 'ERROR_nodedown':
       return `node ${instance.primaryNode} does not answer: see whether gnt-noded runs there; this is what the cluster knows of it`;
+    case 'ERROR_nodefails':
+      return `node ${instance.primaryNode} answers, and cannot say how it is: gnt-node info ${instance.primaryNode}, and the log of gnt-noded there; this is what the cluster knows of it`;
     case 'ERROR_up':
       return `runs but should not: gnt-instance shutdown ${name} stops it`;
   }

@@ -33,6 +33,8 @@ const statusWords: Readonly<Record<InstanceStatus, string>> = {
   installing: 'ADMIN_down',
   install_failed: 'ADMIN_down',
   ERROR_nodedown: 'ERROR_nodedown',
+  // Ganeti's nodes answer or are down.
+  ERROR_nodefails: 'ERROR_nodedown',
 };
 
 export function backendParameters({ beparams }: InstanceInfo): Record<string, unknown> {

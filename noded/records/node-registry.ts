@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 
-const NODES = 'nodes';
+export const NODES = 'nodes';
 /** Nodes that were removed, by their keys: none of them comes back as what it was. */
 const REMOVED = 'removed-nodes';
 

@@ -220,7 +220,10 @@ export const instanceStatus = z.enum([
   'ERROR_up',
   'installing',
   'install_failed',
+  /** Its node does not answer. */
   'ERROR_nodedown',
+  /** Its node answers, and not with what was asked for. */
+  'ERROR_nodefails',
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 
@@ -281,3 +284,33 @@ export const instanceInfo = instanceRecord
     explanation: z.string(),
   });
 export type InstanceInfo = z.infer<typeof instanceInfo>;
+
+/** A machine that runs, as its node tells the others. */
+export const runningMachine = z.object({
+  uuid,
+  pid: z.number().int(),
+  accelerator: z.enum(['kvm', 'tcg']),
+  startedAtMs: z.number(),
+  tap: z.string().nullable(),
+  halt: z.object({ reason: z.enum(['disk-full', 'disk-error']), sinceMs: z.number() }).nullish(),
+});
+export type RunningMachine = z.infer<typeof runningMachine>;
+
+/** A line of GET /v1/machines/events. */
+export const machineChanges = z.object({
+  /** The first line tells all that run, the others what changed. */
+  isFirst: z.boolean(),
+  running: z.array(runningMachine),
+  ended: z.array(uuid),
+});
+export type MachineChanges = z.infer<typeof machineChanges>;
+
+/** A line of GET /v1/instance-summaries: what each node knows of all instances without asking. */
+export const instanceSummary = instanceInfo
+  .pick({
+    ...{ uuid: true, name: true, primaryNode: true, osType: true, adminState: true },
+    ...{ installState: true, tags: true, beparams: true, diskTemplate: true, status: true },
+    ...{ communication: true, serialNo: true, createdAtMs: true, modifiedAtMs: true },
+  })
+  .extend({ running: runningMachine.omit({ uuid: true }).nullable() });
+export type InstanceSummary = z.infer<typeof instanceSummary>;

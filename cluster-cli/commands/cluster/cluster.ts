@@ -326,7 +326,10 @@ export async function runClusterVerify(
     client.nodes(),
     client.instances(),
   ]);
-  const WRONG = new Set(['paused', 'ERROR_down', 'ERROR_up', 'install_failed', 'ERROR_nodedown']);
+  const WRONG = new Set([
+    ...['paused', 'ERROR_down', 'ERROR_up', 'install_failed'],
+    ...['ERROR_nodedown', 'ERROR_nodefails'],
+  ]);
   const findings: DoctorReport['findings'] = [
     ...report.findings,
     ...nodes.flatMap(findingOfNode),

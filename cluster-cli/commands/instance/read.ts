@@ -1,6 +1,13 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
-import { type InstanceRow, instanceFields } from '../../fields/instance-fields.ts';
+import {
+  type InstanceRow,
+  instanceFields,
+  type OrphanRow,
+  summaryFields,
+  type SummaryRow,
+} from '../../fields/instance-fields.ts';
+import { type FieldTable, selectFields } from '../../render/select.ts';
 import { renderHookBook } from '../../render/hook-book.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '#shared/errors/suggest.ts';
@@ -13,27 +20,43 @@ export async function runList(
   options: ListOptions,
 ): Promise<void> {
   const client = await context.client();
-  const [instances, orphans] = await Promise.all([client.instances(), client.orphans()]);
-  const items: readonly InstanceRow[] = [
-    ...instances,
-    ...orphans.map((orphan) => ({ ...orphan, status: 'ERROR_orphan' as const })),
-  ];
-  printList(
-    context,
-    {
-      table: instanceFields,
-      items,
-      nameOf: ({ name }) => name,
-      names,
-      notFound: (name) =>
-        instanceNotFound(
-          name,
-          items.map((item) => item.name),
-        ),
-      defaultSort: 'name',
-    },
-    options,
-  );
+  const print = async <T extends SummaryRow>(
+    table: FieldTable<T>,
+    asked: Promise<readonly T[]>,
+    ofOrphans: (rows: readonly OrphanRow[]) => readonly T[],
+  ): Promise<void> => {
+    const [instances, orphans] = await Promise.all([asked, client.orphans()]);
+    const rows = orphans.map((orphan) => ({ ...orphan, status: 'ERROR_orphan' as const }));
+    const items = [...instances, ...ofOrphans(rows)];
+    const notFound = (name: string): AppError =>
+      instanceNotFound(
+        name,
+        items.map((item) => item.name),
+      );
+    const nameOf = ({ name }: T): string => name;
+    printList(context, { table, items, nameOf, names, notFound, defaultSort: 'name' }, options);
+  };
+  const same = <T>(rows: T): T => rows;
+  // Refused before anything is asked for.
+  selectFields(instanceFields, options.output);
+  await (isSummary(options)
+    ? print<SummaryRow>(summaryFields, client.instanceSummaries(), same)
+    : print<InstanceRow>(instanceFields, client.instances(), same));
+}
+
+/** Whether a list shows, sorts and filters by no more than what each node knows of all instances. */
+function isSummary({ output, sort, filter, json }: ListOptions): boolean {
+  if (json) return false;
+  const known = new Set(summaryFields.fields.map(({ name }) => name));
+  const shown = selectFields(instanceFields, output).map(({ name }) => name);
+  const sorted = (sort ?? '').split(',').filter((name) => name !== '');
+  const isKnown = (name: string): boolean => known.has(name.replace(/^-/, ''));
+  // A word of a filter that is the name of another field may be a value too: then it costs time.
+  const words = filter?.match(/[a-z_][\w./]*/gi) ?? [];
+  const others = new Set(instanceFields.fields.map(({ name }) => name));
+  const isOther = (word: string): boolean =>
+    !known.has(word) && (others.has(word) || /\/\d+$/.test(word));
+  return [...shown, ...sorted].every(isKnown) && !words.some(isOther);
 }
 
 export function runListFields(context: Context, options: { readonly json?: boolean }): void {

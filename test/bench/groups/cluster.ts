@@ -142,7 +142,8 @@ function askTimed(lab: Lab, path: string, body?: object): Promise<Timed> {
   });
 }
 
-const LISTS = { 'all that is known': '/v1/instances' };
+/** What `gnt-instance list` asks for, and what it asks for with `--json`. */
+const LISTS = { names: '/v1/instance-summaries', 'all that is known': '/v1/instances' };
 
 async function measureLists(lab: Lab, report: Report): Promise<void> {
   for (const [what, path] of Object.entries(LISTS)) {

@@ -11,7 +11,11 @@ import type {
   NodeOs,
   OsInfo,
 } from '#shared/contract/api.ts';
-import type { GuestProgress, InstanceInfo } from '#shared/contract/instance.ts';
+import {
+  instanceSummary,
+  type GuestProgress,
+  type InstanceInfo,
+} from '#shared/contract/instance.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
 import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -147,6 +151,12 @@ async function answer(
       return json(200, sampleNode());
     case 'GET nodes':
       return json(200, [sampleNode()]);
+    case 'GET instance-summaries': {
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      const summaries = standIn.instances.map((each) => instanceSummary.parse(each));
+      response.end(summaries.map((each) => `${JSON.stringify(each)}\n`).join(''));
+      return;
+    }
     case 'GET orphans':
       return json(200, standIn.orphans);
     case 'GET doctor':

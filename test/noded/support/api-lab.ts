@@ -18,6 +18,7 @@ import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host
 import { createHookChecker } from '../../../noded/os/check-hooks.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { noClusterKey } from '../../../noded/cluster/start-cluster-key.ts';
+import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
@@ -84,7 +85,10 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   await clusters.ensure();
   const nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
   await nodes.registerAlone('node1');
-  const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
+  const problems = createRecordProblems(silentLogger);
+  const instances = createInstanceRepository(store, clock, problems);
+  const index = startInstanceIndex({ store, problems, logger });
+  t.after(() => index[Symbol.asyncDispose]());
   const lifecycles = createLabLifecycles();
   const views = createViews(instances, clusters, lifecycles);
   const hypervisor = new FakeHypervisor();
@@ -138,6 +142,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     clusters,
     nodes,
     instances,
+    index,
     disks,
     exports: createExportStore(paths.exportDir),
     catalogue: createImageCatalogue({
@@ -172,6 +177,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       ...{
         nodeName: 'node1',
         instances,
+        index,
         owns: () => true,
         clusters,
         runner,

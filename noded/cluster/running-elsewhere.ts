@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { machineChanges, type RunningMachine } from '#shared/contract/instance.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { Store } from '#shared/store/store.ts';
+import { readLines } from '#shared/stream/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import { NODES, type NodeRegistry } from '../records/node-registry.ts';
+
+/** What a node said of its machines; one that says nothing is not one that says what is wrong. */
+export type NodeFacts =
+  | { readonly state: 'told'; readonly running: ReadonlyMap<string, RunningMachine> }
+  | { readonly state: 'silent' | 'failing' };
+
+/** Whether a node answered, if not with what it was asked for. */
+export function isRefusal(error: unknown): boolean {
+  const isMute = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
+  const isNonsense = error instanceof z.ZodError || error instanceof RangeError;
+  return (isAppError(error) && !isMute) || isNonsense;
+}
+
+/** What runs on the other nodes, as they tell it by themselves. */
+export interface RunningElsewhere extends AsyncDisposable {
+  /** By node; of one that is not known, nothing. */
+  facts(): Promise<ReadonlyMap<string, NodeFacts>>;
+}
+
+export interface RunningElsewhereDependencies {
+  readonly nodeName: string;
+  readonly peers: Peers;
+  readonly nodes: Pick<NodeRegistry, 'names'>;
+  readonly store: Pick<Store, 'watch'>;
+  readonly logger: Logger;
+}
+
+const ANSWER_TIMEOUT_MS = 3000;
+const ASK_AGAIN_MS = 1000;
+/** A line tells of every machine of a node, some 200 characters each. */
+const MAX_LINE_CHARACTERS = 8 * MIB;
+
+interface Followed {
+  readonly ended: AbortController;
+  /** Resolves with the first that is known of it, whatever that is. */
+  readonly first: Promise<void>;
+  facts: NodeFacts;
+}
+
+export function followRunningElsewhere(
+  dependencies: RunningElsewhereDependencies,
+): RunningElsewhere {
+  return new Following(dependencies);
+}
+
+class Following implements RunningElsewhere {
+  readonly #dependencies: RunningElsewhereDependencies;
+  readonly #followed = new Map<string, Followed>();
+  readonly #watch: ReturnType<Store['watch']>;
+  #looking: Promise<void> = Promise.resolve();
+  #isEnded = false;
+
+  constructor(dependencies: RunningElsewhereDependencies) {
+    this.#dependencies = dependencies;
+    this.#watch = dependencies.store.watch(NODES, () => {
+      this.#looking = this.#looking.then(() => this.#look());
+    });
+  }
+
+  async facts(): Promise<ReadonlyMap<string, NodeFacts>> {
+    await this.#watch.caughtUp();
+    await this.#looking;
+    await Promise.all([...this.#followed.values()].map(({ first }) => first));
+    return new Map([...this.#followed].map(([node, { facts }]) => [node, facts]));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true;
+    this.#watch.end();
+    for (const { ended } of this.#followed.values()) ended.abort();
+    await this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { nodes, nodeName, logger } = this.#dependencies;
+    try {
+      const names = new Set(await nodes.names());
+      if (this.#isEnded) return;
+      for (const [node, { ended }] of this.#followed) {
+        if (names.has(node)) continue;
+        ended.abort();
+        this.#followed.delete(node);
+      }
+      for (const node of names) {
+        if (node !== nodeName && !this.#followed.has(node)) this.#begin(node);
+      }
+    } catch (error) {
+      // It is told again when the store is back.
+      logger.debug('nodes.not-read', { err: error });
+    }
+  }
+
+  #begin(node: string): void {
+    const ended = new AbortController();
+    const first = Promise.withResolvers<void>();
+    const followed: Followed = { ended, first: first.promise, facts: { state: 'silent' } };
+    this.#followed.set(node, followed);
+    ended.signal.addEventListener('abort', () => first.resolve());
+    void this.#follow(node, followed, first.resolve);
+  }
+
+  async #follow(node: string, followed: Followed, isKnown: () => void): Promise<void> {
+    const { signal } = followed.ended;
+    while (!signal.aborted) {
+      try {
+        await this.#readFrom(node, followed, isKnown);
+        followed.facts = { state: 'silent' };
+      } catch (error) {
+        followed.facts = { state: isRefusal(error) ? 'failing' : 'silent' };
+        this.#dependencies.logger.debug('node.not-followed', { node, err: error });
+      }
+      isKnown();
+      await sleep(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  /** Until the other node, or the way to it, ends. */
+  async #readFrom(node: string, followed: Followed, isKnown: () => void): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
+    const signal = AbortSignal.any([followed.ended.signal, late.signal]);
+    const asking = { method: 'GET', path: '/v1/machines/events', signal };
+    const answer = await requestPeer(this.#dependencies.peers, node, asking).finally(() =>
+      clearTimeout(timer),
+    );
+    if (answer.statusCode !== 200) await throwRefusal(answer, node);
+    const running = new Map<string, RunningMachine>();
+    for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
+      const changes = machineChanges.parse(parseJson(line));
+      if (changes.isFirst) running.clear();
+      for (const uuid of changes.ended) running.delete(uuid);
+      for (const machine of changes.running) running.set(machine.uuid, machine);
+      followed.facts = { state: 'told', running };
+      isKnown();
+    }
+  }
+}

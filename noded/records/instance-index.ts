@@ -1,0 +1,193 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import {
+  sortOut,
+  type RecordProblem,
+  type RecordProblems,
+} from '#shared/store/readable-records.ts';
+import type { ListedRecord, Store } from '#shared/store/store.ts';
+import { INSTANCES } from './instance-repository.ts';
+
+/** What lists, counts and metrics need of a record: what a node keeps of each in memory. */
+export type IndexedInstance = Pick<
+  InstanceRecord,
+  | 'uuid'
+  | 'name'
+  | 'primaryNode'
+  | 'osType'
+  | 'adminState'
+  | 'installState'
+  | 'tags'
+  | 'beparams'
+  | 'diskTemplate'
+  | 'communication'
+  | 'serialNo'
+  | 'createdAtMs'
+  | 'modifiedAtMs'
+>;
+
+/**
+ * The instances of the cluster as they were written last, kept by the log of changes. For reading
+ * only: whoever changes something reads the record itself.
+ */
+export interface InstanceIndex extends AsyncDisposable {
+  /**
+   * All that can be read, in the order of their names, with every change that was committed before
+   * the call.
+   * @throws AppError STORE_UNAVAILABLE
+   */
+  list(): Promise<readonly IndexedInstance[]>;
+  /** Has a record read again that somebody could not read. */
+  doubt(uuid: string): void;
+}
+
+export interface InstanceIndexDependencies {
+  readonly store: Pick<Store, 'watch' | 'scan' | 'get'>;
+  readonly problems: RecordProblems;
+  readonly logger: Logger;
+}
+
+const ASK_AGAIN_MS = 500;
+/**
+ * Who writes to the store without this program leaves nothing in the log. What such a change makes of
+ * a list is told an hour later at the latest.
+ */
+const READ_ALL_AGAIN_MS = 3_600_000;
+
+export function startInstanceIndex(dependencies: InstanceIndexDependencies): InstanceIndex {
+  return new FollowingIndex(dependencies);
+}
+
+/**
+ * INVARIANTS: one reading at a time; what was told while it ran is read after it, so that the last
+ * reading of a record began after its last change.
+ */
+class FollowingIndex implements InstanceIndex {
+  readonly #dependencies: InstanceIndexDependencies;
+  readonly #watch: ReturnType<Store['watch']>;
+  readonly #timer: NodeJS.Timeout;
+  readonly #ended = new AbortController();
+  #instances = new Map<string, IndexedInstance>();
+  #bad = new Map<string, RecordProblem>();
+  #sorted: readonly IndexedInstance[] | undefined;
+  /** Ids that are to be read, or null: all. */
+  #changed: Set<string> | null = null;
+  #reading: Promise<void> | undefined;
+  /** Who waits for what was told until now to be read. */
+  #waiting: (() => void)[] = [];
+
+  constructor(dependencies: InstanceIndexDependencies) {
+    this.#dependencies = dependencies;
+    const { store } = dependencies;
+    this.#watch = store.watch(INSTANCES, (ids) => this.#notice(ids));
+    this.#timer = setInterval(() => this.#notice(null), READ_ALL_AGAIN_MS).unref();
+  }
+
+  async list(): Promise<readonly IndexedInstance[]> {
+    await this.#watch.caughtUp();
+    if (this.#reading !== undefined)
+      await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    this.#sorted ??= [...this.#instances.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return this.#sorted;
+  }
+
+  doubt(uuid: string): void {
+    this.#notice([uuid]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    this.#watch.end();
+    this.#ended.abort();
+    await this.#reading;
+  }
+
+  #notice(ids: readonly string[] | null): void {
+    if (this.#ended.signal.aborted) return;
+    if (ids === null) this.#changed = null;
+    else for (const id of ids) this.#changed?.add(id);
+    if (this.#changed?.size === 0) return;
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined;
+      for (const resolve of this.#waiting.splice(0)) resolve();
+    });
+  }
+
+  async #readAll(): Promise<void> {
+    const { signal } = this.#ended;
+    while (this.#changed === null || this.#changed.size > 0) {
+      const ids = this.#changed;
+      this.#changed = new Set();
+      const served = this.#waiting.splice(0);
+      try {
+        await (ids === null ? this.#readWhole() : this.#readSome(ids));
+        this.#sorted = undefined;
+        for (const resolve of served) resolve();
+      } catch (error) {
+        // What was not read is read again, with what changed meanwhile.
+        this.#changed = ids === null ? null : new Set([...ids, ...this.#changed]);
+        this.#waiting.push(...served);
+        this.#dependencies.logger.debug('instances.not-read', { err: error });
+        await sleep(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      }
+      if (signal.aborted) return;
+    }
+  }
+
+  async #readWhole(): Promise<void> {
+    const instances = new Map<string, IndexedInstance>();
+    const bad = new Map<string, RecordProblem>();
+    for await (const slice of this.#dependencies.store.scan(INSTANCES)) {
+      if (this.#ended.signal.aborted) return;
+      take(slice, instances, bad);
+    }
+    this.#instances = instances;
+    this.#setAside(bad);
+  }
+
+  async #readSome(ids: ReadonlySet<string>): Promise<void> {
+    const bad = new Map(this.#bad);
+    for (const id of ids) {
+      const found = await this.#get(id);
+      this.#instances.delete(id);
+      bad.delete(id);
+      if (found !== undefined) take([found], this.#instances, bad);
+    }
+    if (bad.size > 0 || this.#bad.size > 0) this.#setAside(bad);
+  }
+
+  async #get(id: string): Promise<ListedRecord | undefined> {
+    try {
+      return await this.#dependencies.store.get(INSTANCES, id);
+    } catch (error) {
+      if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
+      return { id, revision: 0, value: undefined, problem: error.message };
+    }
+  }
+
+  #setAside(bad: Map<string, RecordProblem>): void {
+    this.#bad = bad;
+    this.#dependencies.problems.replace(INSTANCES, [...bad.values()]);
+  }
+}
+
+function take(
+  records: readonly ListedRecord[],
+  instances: Map<string, IndexedInstance>,
+  bad: Map<string, RecordProblem>,
+): void {
+  const found = sortOut(instanceRecord, INSTANCES, records);
+  for (const { id, value } of found.readable) instances.set(id, indexed(value));
+  for (const problem of found.bad) bad.set(problem.id, problem);
+}
+
+function indexed(record: InstanceRecord): IndexedInstance {
+  const { uuid, name, primaryNode, osType, adminState, installState, tags, beparams } = record;
+  const { diskTemplate, communication, serialNo, createdAtMs, modifiedAtMs } = record;
+  return {
+    ...{ uuid, name, primaryNode, osType, adminState, installState, tags, beparams },
+    ...{ diskTemplate, communication, serialNo, createdAtMs, modifiedAtMs },
+  };
+}
