@@ -2,13 +2,14 @@
 export type Ini = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * As Python's configparser writes it: `key = value`, further lines of a value indented. A `%` is
- * kept as it is (Ganeti reads and writes these files without interpolation). Pure.
+ * As Python's configparser writes it: `key = value`, further lines of a value indented, a carriage
+ * return ending a line as it does to Python. A `%` is kept as it is (Ganeti reads and writes these
+ * files without interpolation). Pure.
  */
 export function formatIni(ini: Ini): string {
   const sections = Object.entries(ini).map(([name, values]) => {
     const lines = Object.entries(values).map(
-      ([key, value]) => `${key} = ${value.replaceAll('\n', '\n\t')}\n`,
+      ([key, value]) => `${key} = ${value.replaceAll(/\r\n?|\n/g, '\n\t')}\n`,
     );
     return `[${name}]\n${lines.join('')}\n`;
   });
@@ -55,5 +56,5 @@ function parsePair(line: string): { readonly key: string; readonly value: string
   const at = line.search(/[=:]/);
   if (at < 1 || /^[\s#;[]/.test(line)) return undefined;
   const value = line.slice(at + 1).replace(/^\s/, '');
-  return /[\r\u2028\u2029]/.test(value) ? undefined : { key: line.slice(0, at).trimEnd(), value };
+  return value.includes('\r') ? undefined : { key: line.slice(0, at).trimEnd(), value };
 }

@@ -12,6 +12,12 @@ test('what an export says is read back as it was', () => {
   assert.deepEqual(parseExportRecord(formatExportRecord(record)), record);
 });
 
+test('line ends and separators of any kind in a parameter come back', () => {
+  const osParameters = { motd: 'one\rtwo\r\n three\u2028four\u2029' };
+  const written = formatExportRecord({ ...record, osParameters });
+  assert.deepEqual(parseExportRecord(written).osParameters, osParameters);
+});
+
 test("reads what Ganeti's FinalizeExport writes", () => {
   const read = parseExportRecord(GANETI_EXPORT);
   assert.deepEqual(read.beparams, { memoryMiB: 1024, vcpus: 2 });
