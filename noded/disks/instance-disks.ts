@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { syncPath } from '#shared/files/durable.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import { changeDiskFiles, settleLeaving } from './change-disks.ts';
@@ -107,7 +108,10 @@ export interface InstanceDisks {
   ): Promise<Result>;
   /** Ends what killed copies have left. @returns names of the folders that were dealt with */
   settleCopies(isThere: (uuid: string) => Promise<boolean>): Promise<readonly string[]>;
-  /** @see settleDisks, settleLeaving */
+  /**
+   * For jobs, before they use the disks: a reinstallation's may still have to take their place.
+   * @see settleDisks, settleLeaving
+   */
   settle(
     instance: Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>,
   ): Promise<readonly string[]>;
@@ -157,6 +161,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         return { index, name, sizeBytes, path };
       }),
     );
+  const settle: InstanceDisks['settle'] = async (instance) => [
+    ...(await settleDisks(dirOf(instance), instance.instanceId)),
+    ...(await settleLeaving(dirOf(instance), instance.disks)),
+  ];
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     const dir = dirOf(instance);
     const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
@@ -217,6 +225,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       return { isEnough, neededBytes, freeBytes: unclaimed };
     },
     grow: async (instance, index, sizeBytes) => {
+      await settle(instance);
       const path = pathOf(instance, index);
       await requireFile(instance, index, path);
       await using held = await holdImages(dirOf(instance));
@@ -229,6 +238,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     seedPathOf,
     removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
     change: async (instance, after, commit) => {
+      await settle(instance);
       await activate(instance);
       return changeDiskFiles(dirOf(instance), { before: instance.disks, after }, commit);
     },
@@ -238,6 +248,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
     },
     copy: async (from, { uuid }, { signal, onProgress, commit, isThere }) => {
+      await settle(from);
       await activate(from);
       await using held = await holdImages(dirOf(from));
       void held;
@@ -259,16 +270,15 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         await ((await isThere(uuid)) ? takeCopy(disksDir, uuid) : dropCopy(disksDir, uuid));
       return found;
     },
-    settle: async (instance) => [
-      ...(await settleDisks(dirOf(instance), instance.instanceId)),
-      ...(await settleLeaving(dirOf(instance), instance.disks)),
-    ],
+    settle,
     activate,
     remove: async (instance, beforeIt) => {
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));
       await beforeIt?.();
       await rm(dirOf(instance), { recursive: true, force: true });
+      // Or a power cut brings them back, without a record.
+      await syncPath(disksDir);
     },
   };
 }

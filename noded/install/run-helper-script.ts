@@ -74,6 +74,7 @@ async function run(
   context: JobContext,
 ): Promise<readonly number[]> {
   const { instance, os, script, operation, parameters, dumps } = request;
+  await dependencies.disks.settle(instance);
   if ('host' in script) {
     return stages.timed('os-scripts', async () => {
       const sizes = await runOnHost(dependencies, request, script.host, stages, context);

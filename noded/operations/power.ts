@@ -27,11 +27,29 @@ export function startInstanceHandler(
       await checkRunLists(instance, dependencies);
       return async (context) => {
         tellLostSecrets(instance, opcode, context);
-        await runner.start(instance, takeSecrets(opcode), context);
+        const secrets = takeSecrets(opcode);
+        // Before the guest has them: whoever loses them can say which.
+        const named = await instances.update(instance.uuid, (current) =>
+          nameSecrets(current, [...secrets.osParameters.keys()]),
+        );
+        await runner.start(named, secrets, context);
         return { name: instance.name };
       };
     },
   };
+}
+
+/**
+ * The record knows secrets by their names alone, which later views of this run, and of the next
+ * ones, are made with. What has a value there keeps it: a secret takes its place for one run. Pure.
+ */
+export function nameSecrets(instance: InstanceRecord, given: readonly string[]): InstanceRecord {
+  const { osParameters, osParametersPrivate, secretNames } = instance;
+  const known = [...secretNames, ...Object.keys({ ...osParameters, ...osParametersPrivate })];
+  const unknown = given.filter((name) => !known.includes(name));
+  return unknown.length === 0
+    ? instance
+    : { ...instance, secretNames: [...secretNames, ...unknown].sort() };
 }
 
 function refuseHalfInstalled(instance: InstanceRecord): void {

@@ -65,6 +65,8 @@ export function reinstallInstanceHandler(
         const { isFromMedium, appliance } = decision;
         const machine = { isFromMedium, appliance, runsUntilThen: wasRunning };
         using place = await installer.reserve(planned, machine, context);
+        // Those of the one before, whose taking over failed, are the old ones of this.
+        await disks.settle(current);
         const begun = await instances.update(current.uuid, (instance) =>
           beginReinstall(instance, context.jobId, clock.now()),
         );

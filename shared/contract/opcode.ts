@@ -235,7 +235,7 @@ export const instanceCopy = z.strictObject({
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
   name: instanceName,
-  /** Secrets for the channel of this run. */
+  /** Secrets for the channel of this run; the record keeps their names. */
   osParametersSecret: osParameterValues.default({}),
 });
 export const instanceShutdown = z.strictObject({

@@ -26,7 +26,7 @@ export async function findViolations(paths: RootPaths): Promise<readonly string[
       .filter(({ installState }) => installState === 'installing')
       .map(({ name }) => `${name} is being installed by nobody`),
     ...(await findWrongDisks(paths, instances)),
-    ...(await findUnexplainedFiles(paths)),
+    ...(await findUnexplainedFiles(paths)).filter((text) => !isToTakeOver(text, instances)),
   ];
 }
 
@@ -99,6 +99,12 @@ const EXPLAINED = [
   /^srv\/ganeti\/export\/[^/.]+(\.[^/.]+)*\/(config\.ini|disk\d+\.snap)$/,
   /^srv\/ganeti\/os(\/.*)?$/,
 ];
+
+/** A new disk whose taking over failed: who uses the disks next, does that first. */
+function isToTakeOver(text: string, instances: readonly InstanceRecord[]): boolean {
+  const [, uuid, id] = /disks\/([^/]+)\/disk\d+\.next-([^/]+)\.raw$/.exec(text) ?? [];
+  return instances.some((instance) => instance.uuid === uuid && instance.instanceId === id);
+}
 
 async function findUnexplainedFiles({ root }: RootPaths): Promise<readonly string[]> {
   const found: string[] = [];

@@ -14,11 +14,21 @@ export interface KillPoint {
   readonly when: number;
 }
 
+/** What happens at the call. */
+export type Blow = 'killed' | 'full-once' | 'full-from-then-on';
+
 /** A trap that is armed; disarmed, it lets the process go on undisturbed. */
 export interface Trap {
   disarm(): Promise<void>;
+  /** Once it is disarmed: whether there was such a call. */
+  isSprung(): boolean;
 }
 
+const EFFECTS: Readonly<Record<Blow, (when: number) => string>> = {
+  killed: (when) => `signal=KILL:when=${when}`,
+  'full-once': (when) => `error=ENOSPC:when=${when}`,
+  'full-from-then-on': (when) => `error=ENOSPC:when=${when}+`,
+};
 const ATTACH_POLL_MS = 2;
 /** Threads of libuv's pool; there is one, since a daemon under test runs with UV_THREADPOOL_SIZE=1. */
 const POOL_THREAD = 'libuv-worker';
@@ -32,17 +42,23 @@ export function findThread(pid: number, thread: Thread): number | undefined {
 }
 
 /**
- * Has the whole process killed (SIGKILL) when one of its threads enters that call. strace counts
+ * Has the whole process killed (SIGKILL) when one of its threads enters that call, or has the call
+ * fail as it does on a full disk (ENOSPC), this one or all of them from then on. strace counts
  * the calls of a thread by itself, which makes a point the same in each run.
  */
-export async function armTrap(pid: number, { thread, call, when }: KillPoint): Promise<Trap> {
+export async function armTrap(
+  pid: number,
+  { thread, call, when }: KillPoint,
+  blow: Blow = 'killed',
+): Promise<Trap> {
   const id = findThread(pid, thread);
   if (id === undefined) throw new Error(`process ${pid} has no ${POOL_THREAD}`);
   const strace = spawn(
     'strace',
     [
-      ...['-qq', '-p', String(id), '-o', '/dev/null'],
-      ...['-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`],
+      // What it tells of each call goes where what it says goes.
+      ...['-qq', '-p', String(id), '-s', '0'],
+      ...['-e', `trace=${call}`, '-e', `inject=${call}:${EFFECTS[blow](when)}`],
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
@@ -53,9 +69,10 @@ export async function armTrap(pid: number, { thread, call, when }: KillPoint): P
     await sleep(ATTACH_POLL_MS);
   }
   return {
+    isSprung: () => said.includes('(INJECTED)'),
     disarm: async () => {
       if (strace.exitCode !== null || strace.signalCode !== null) return;
-      const gone = once(strace, 'exit');
+      const gone = once(strace, 'close');
       strace.kill('SIGTERM');
       await gone;
     },

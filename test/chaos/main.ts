@@ -1,25 +1,36 @@
 import { parseArgs } from 'node:util';
 import { runChaos } from './run-chaos.ts';
+import { runMetadPoints } from './metad-points.ts';
 import { runPoints } from './run-points.ts';
 
 /**
  * Installs under random kills, for as long as one likes: `npm run chaos -- --installs 200 --seed
  * 7`. With `--points` noded is killed at each call that changes something, in each operation that
- * needs no machine: `npm run chaos -- --points --only rename`.
+ * needs no machine: `npm run chaos -- --points --only rename`; with `--power` at each sync, and what
+ * was not synced is taken away; with `--full` its disk is full there.
+ * With `--metad` it is metad that is killed, while a machine is started, changed and stopped.
  */
 const { values } = parseArgs({
   options: {
     installs: { type: 'string', default: '20' },
     seed: { type: 'string' },
     points: { type: 'boolean', default: false },
+    power: { type: 'boolean', default: false },
+    full: { type: 'boolean', default: false },
+    metad: { type: 'boolean', default: false },
     only: { type: 'string', multiple: true },
   },
 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 let isWell: boolean;
-if (values.points) {
-  const report = await runPoints({ say, ...(values.only && { only: values.only }) });
-  say(`${report.points} kill points, ${report.violations.length} violations`);
+const hazard = values.power ? 'power-cut' : values.full ? 'full-disk' : 'kill';
+if (values.points || values.metad || hazard !== 'kill') {
+  const report = await (values.metad ? runMetadPoints : runPoints)({
+    say,
+    hazard,
+    ...(values.only && { only: values.only }),
+  });
+  say(`${report.points} points, ${report.violations.length} violations`);
   isWell = report.violations.length === 0 && report.points > 0;
 } else {
   const report = await runChaos({

@@ -1,7 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
-import { submit } from '../e2e/support/ask-nodes.ts';
+import { infoOf, submit } from '../e2e/support/ask-nodes.ts';
 import type { MortalImageServer } from './mortal-image-server.ts';
 
 /** One that needs no virtual machine, and can be done again and again. */
@@ -12,10 +14,12 @@ export interface PointOperation {
   readonly opcode: () => object;
   /** What to do when a stage of it has ended, after which it is not looked at any more. */
   readonly cancelAfter?: string;
-  /** What is wrong with what it left. */
-  judge(): Promise<readonly string[]>;
+  /** What is wrong with what it left. @param isDone it was told as done */
+  judge(isDone: boolean): Promise<readonly string[]>;
 }
 
+/** By the operating system that is installed, at the beginning of its disk. */
+export const WRITTEN = 'system';
 const OS = 'quick';
 const ONE = 'one.example.com';
 const TWO = 'two.example.com';
@@ -50,26 +54,38 @@ export function createPointOperations(
     return found.map(({ name, problem }) => `${name}: ${problem ?? 'whole'}`);
   };
   const fine = (): Promise<readonly string[]> => Promise.resolve([]);
+  /** What an installation was told to have written is there. */
+  const written = async (isDone: boolean): Promise<readonly string[]> => {
+    if (!isDone) return [];
+    const { uuid } = await infoOf(lab, ONE);
+    const disk = await readFile(join(lab.paths.disksDir, uuid, 'disk0.raw')).catch(() =>
+      Buffer.alloc(0),
+    );
+    return disk.subarray(0, WRITTEN.length).toString() === WRITTEN ? [] : ['its disk is empty'];
+  };
+  const isThereOnce = async (isDone: boolean): Promise<readonly string[]> =>
+    isDone && !(await isThere(ONE)) ? ['it is gone'] : [];
   let round = 0;
   return [
     {
       name: 'add without install',
       prepare: () => absent(ONE),
       opcode: () => create(ONE, { install: false }),
-      judge: fine,
+      judge: isThereOnce,
     },
-    { name: 'add', prepare: () => absent(ONE), opcode: () => create(ONE), judge: fine },
+    { name: 'add', prepare: () => absent(ONE), opcode: () => create(ONE), judge: written },
     {
       name: 'reinstall',
       prepare: () => installed(ONE),
       opcode: () => ({ opcode: 'INSTANCE_REINSTALL', name: ONE, start: false }),
-      judge: fine,
+      judge: written,
     },
     {
       name: 'modify',
       prepare: () => installed(ONE),
       opcode: () => ({ opcode: 'INSTANCE_SET_PARAMS', name: ONE, tags: [`t${++round}`] }),
-      judge: fine,
+      judge: async (isDone) =>
+        isDone && (await infoOf(lab, ONE)).tags.join() !== `t${round}` ? ['it is what it was'] : [],
     },
     {
       name: 'rename',
@@ -78,8 +94,10 @@ export function createPointOperations(
         await installed(ONE);
       },
       opcode: () => ({ opcode: 'INSTANCE_RENAME', name: ONE, newName: TWO }),
-      judge: async () =>
-        (await isThere(ONE)) === (await isThere(TWO)) ? ['it has both names, or none'] : [],
+      judge: async (isDone) =>
+        (await isThere(ONE)) === (await isThere(TWO)) || (isDone && !(await isThere(TWO)))
+          ? ['it has both names, or none']
+          : [],
     },
     {
       name: 'export',
@@ -102,7 +120,7 @@ export function createPointOperations(
         }
       },
       opcode: () => create(TWO, { importFrom: ONE }),
-      judge: fine,
+      judge: async (isDone) => (isDone && !(await isThere(TWO)) ? ['it is gone'] : []),
     },
     {
       name: 'image fetch',
@@ -118,7 +136,7 @@ export function createPointOperations(
       name: 'remove',
       prepare: () => installed(ONE),
       opcode: () => ({ opcode: 'INSTANCE_REMOVE', name: ONE }),
-      judge: fine,
+      judge: async (isDone) => (isDone && (await isThere(ONE)) ? ['it is back'] : []),
     },
   ];
 }

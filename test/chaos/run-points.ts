@@ -1,7 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { apiError } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { addOs, ask, succeed } from '../e2e/support/ask-nodes.ts';
@@ -11,13 +14,26 @@ import { findRemains } from './find-remains.ts';
 import { findViolations } from './find-violations.ts';
 import { armTrap, type KillPoint } from './kill-at-call.ts';
 import { MortalImageServer } from './mortal-image-server.ts';
+import { armPowerCut, describeUnsynced } from './power-cut.ts';
 import { createProgramScene } from './program-points.ts';
-import { createPointOperations, type PointOperation, settled } from './point-operations.ts';
+import {
+  createPointOperations,
+  type PointOperation,
+  settled,
+  WRITTEN,
+} from './point-operations.ts';
+
+/**
+ * What happens to noded at a point: it is killed; the power is cut, and what was not synced is gone,
+ * too; its disk is full, once or from then on.
+ */
+export type Hazard = 'kill' | 'power-cut' | 'full-disk';
 
 export interface PointsOptions {
   readonly say: (line: string) => void;
   /** Operations by name; all when there are none. */
   readonly only?: readonly string[];
+  readonly hazard: Hazard;
   /** A sample: points are drawn, and none begins after so many milliseconds. */
   readonly sample?: { readonly seed: number; readonly limitMs: number };
 }
@@ -28,13 +44,33 @@ export interface PointsReport {
   readonly violations: readonly string[];
 }
 
+type ThreadCall = Pick<KillPoint, 'thread' | 'call'>;
+const callsOf = (thread: ThreadCall['thread'], ...calls: string[]): readonly ThreadCall[] =>
+  calls.map((call) => ({ thread, call }));
+
 /** What a thread of noded calls to change something, or to say that it has. */
-const CALLS: readonly Pick<KillPoint, 'thread' | 'call'>[] = [
-  ...['fsync', 'pwrite64', 'writev', 'clone'].map((call) => ({ thread: 'loop' as const, call })),
-  ...['fsync', 'mkdir', 'rename', 'unlink', 'rmdir', 'ftruncate'].map((call) => ({
-    ...{ thread: 'files' as const, call },
-  })),
-];
+const CALLS: Readonly<Record<Hazard, readonly ThreadCall[]>> = {
+  kill: [
+    ...callsOf('loop', 'fsync', 'pwrite64', 'writev', 'clone'),
+    ...callsOf('files', 'fsync', 'mkdir', 'rename', 'unlink', 'rmdir', 'ftruncate'),
+  ],
+  // A thread does nothing worth losing between two syncs.
+  'power-cut': [...callsOf('loop', 'fsync'), ...callsOf('files', 'fsync')],
+  // Not `write`, by which threads wake each other, too; what it does to a file, fsync may say.
+  'full-disk': [
+    ...callsOf('loop', 'pwrite64', 'ftruncate'),
+    ...callsOf('files', 'pwrite64', 'ftruncate', 'mkdir', 'rename', 'link', 'fallocate'),
+    ...callsOf('files', 'copy_file_range', 'fsync'),
+  ],
+};
+/** How an operation may end whose disk is full. */
+const NAMED_FULL = new Set(['DISK_FULL', 'DISK_SPACE']);
+/** After which there is room again: an end that cannot be written waits for it. */
+const FULL_MS = 1500;
+/** Of a sample of power cuts, those that come when all was told. */
+const SHARE_OF_ENDS = 0.3;
+/** Of the daemon's log, in characters. */
+const LOG_TAIL = 3000;
 const SETTLE_MS = 10_000;
 /** No operation here takes as long; one that does hangs. */
 const OPERATION_LIMIT_MS = 60_000;
@@ -55,10 +91,10 @@ export async function runPoints(options: PointsOptions): Promise<PointsReport> {
   try {
     await server.start();
     await lab.startNode();
-    await addOs(lab, 'quick', ['exit 0']);
+    await addOs(lab, 'quick', [`echo ${WRITTEN} | dd of="$DISK_0_PATH" conv=notrunc`]);
     await succeed(lab, 'gnt-os', 'trust', 'quick');
     const report = await new Points(lab, server, options).run();
-    if (options.sample !== undefined) return report;
+    if (options.sample !== undefined || options.hazard !== 'kill') return report;
     const more = await runProgramPoints(options);
     return {
       points: report.points + more.points,
@@ -94,6 +130,8 @@ async function runProgramPoints({ say, only = [] }: PointsOptions): Promise<Poin
   return { points, violations };
 }
 
+type Note = (text: string) => void;
+
 interface Told {
   /** Accepted: the job that was promised. */
   readonly id: number | null;
@@ -106,12 +144,14 @@ class Points {
   readonly #options: PointsOptions;
   readonly #operations: readonly PointOperation[];
   readonly #violations: string[] = [];
+  readonly #calls: readonly ThreadCall[];
   #points = 0;
 
   constructor(lab: Lab, server: MortalImageServer, options: PointsOptions) {
     this.#lab = lab;
     this.#options = options;
     const { only = [] } = options;
+    this.#calls = CALLS[options.hazard];
     this.#operations = createPointOperations(lab, server).filter(
       ({ name }) => only.length === 0 || only.includes(name),
     );
@@ -130,7 +170,8 @@ class Points {
   async #all(): Promise<void> {
     for (const operation of this.#operations) {
       const before = this.#points;
-      for (const call of CALLS) {
+      if (this.#options.hazard === 'power-cut') await this.#strike(operation, null);
+      for (const call of this.#calls) {
         let when = 1;
         while (await this.#strike(operation, { ...call, when })) when += 1;
       }
@@ -143,7 +184,9 @@ class Points {
       values[Math.floor(random.next() * values.length)] as T; // the lists are not empty
     while (performance.now() < endMs) {
       const when = 1 + Math.floor(random.next() * USUAL_CALLS);
-      await this.#strike(drawn(this.#operations), { ...drawn(CALLS), when });
+      const point = { ...drawn(this.#calls), when };
+      const isEnd = this.#options.hazard === 'power-cut' && random.next() < SHARE_OF_ENDS;
+      await this.#strike(drawn(this.#operations), isEnd ? null : point);
     }
   }
 
@@ -152,24 +195,84 @@ class Points {
     this.#options.say(`VIOLATION ${violation}`);
   }
 
-  /** @returns whether there was such a point */
-  async #strike(operation: PointOperation, point: KillPoint): Promise<boolean> {
-    const title = `${operation.name}, ${point.thread} ${point.call} ${point.when}`;
+  /** @param point null: when it was told as done @returns whether there was such a point */
+  async #strike(operation: PointOperation, point: KillPoint | null): Promise<boolean> {
+    const title = `${operation.name}, ${point ? `${point.thread} ${point.call} ${point.when}` : 'end'}`; // prettier-ignore
     const note = (text: string): void => this.#note(`${title}: ${text}`);
     await operation.prepare();
+    const { hazard } = this.#options;
+    if (point === null || hazard === 'power-cut') return this.#cutPower(operation, point, note);
+    return hazard === 'kill'
+      ? this.#kill(operation, point, note)
+      : this.#fill(operation, point, note);
+  }
+
+  async #kill(operation: PointOperation, point: KillPoint, note: Note): Promise<boolean> {
     const node = this.#lab.node();
     const trap = await armTrap(node.pid ?? 0, point);
     const told = await this.#ask(operation, note).finally(() => trap.disarm());
-    const isKilled = hasExited(node);
-    if (isKilled) {
-      this.#points += 1;
-      await this.#lab.startNode();
-    }
-    await this.#judge(operation, told, note);
-    return isKilled;
+    return this.#startAndJudge(operation, told, hasExited(node), note);
   }
 
-  async #ask(operation: PointOperation, note: (text: string) => void): Promise<Told> {
+  async #cutPower(
+    operation: PointOperation,
+    point: KillPoint | null,
+    note: Note,
+  ): Promise<boolean> {
+    const node = this.#lab.node();
+    await using power = await armPowerCut(this.#lab, point);
+    const told = await this.#ask(operation, note, () => power.letGo());
+    const isCut = point === null || hasExited(node);
+    if (!isCut) await power.disarm();
+    const lost = isCut ? describeUnsynced(await power.cut()) : '';
+    return await this.#startAndJudge(operation, told, isCut, (text) => note(`${text} (${lost})`));
+  }
+
+  async #fill(operation: PointOperation, point: KillPoint, note: Note): Promise<boolean> {
+    for (const blow of ['full-once', 'full-from-then-on'] as const) {
+      if (blow !== 'full-once') await operation.prepare();
+      const node = this.#lab.node();
+      const trap = await armTrap(node.pid ?? 0, point, blow);
+      const room = sleep(FULL_MS).then(() => trap.disarm());
+      const told = await this.#ask(operation, note);
+      await room;
+      if (hasExited(node)) {
+        const log = await readFile(join(this.#lab.paths.root, 'noded.log'), 'utf8');
+        note(`${blow}: gnt-noded has ended\n${log.slice(-LOG_TAIL)}`);
+        return this.#startAndJudge(operation, told, true, note);
+      }
+      if (!trap.isSprung()) return false;
+      this.#points += 1;
+      await this.#judge(operation, told, (text) => note(`${blow}: ${text}`));
+    }
+    return true;
+  }
+
+  async #startAndJudge(
+    operation: PointOperation,
+    told: Told,
+    isHurt: boolean,
+    note: Note,
+  ): Promise<boolean> {
+    if (isHurt) {
+      this.#points += 1;
+      try {
+        await this.#lab.startNode();
+      } catch (error) {
+        note(`it does not start: ${String(error)}`);
+        throw error;
+      }
+    }
+    await this.#judge(operation, told, note);
+    return isHurt;
+  }
+
+  /** @param onBroken when the daemon seems to be gone */
+  async #ask(
+    operation: PointOperation,
+    note: Note,
+    onBroken: () => Promise<void> = () => Promise.resolve(),
+  ): Promise<Told> {
     const node = this.#lab.node();
     const gone = new AbortController();
     const limit = sleep(OPERATION_LIMIT_MS, 'late', { signal: gone.signal }).catch(() => 'gone');
@@ -178,7 +281,11 @@ class Points {
       const { nodedSocket } = this.#lab.paths;
       const body = operation.opcode();
       const answer = await askSocket(nodedSocket, '/v1/jobs', { method: 'POST', body });
-      if (answer.status !== 202) throw new Error(answer.body);
+      if (answer.status !== 202) {
+        if (!this.#isNamed(apiError.safeParse(JSON.parse(answer.body)).data?.code))
+          note(answer.body);
+        return null;
+      }
       id = z.object({ id: z.number() }).parse(JSON.parse(answer.body)).id;
       if (operation.cancelAfter !== undefined) await this.#cancelAfter(id, operation.cancelAfter);
       const events = await askSocket(nodedSocket, `/v1/jobs/${id}/events`);
@@ -194,8 +301,14 @@ class Points {
     gone.abort();
     if (end === 'late') note('it hangs');
     // A connection that broke is the first sign of the daemon's end.
-    if (end === null && !hasExited(node)) await Promise.race([once(node, 'exit'), sleep(5000)]);
+    const isLost = end === null && this.#options.hazard !== 'full-disk';
+    if (isLost) await onBroken();
+    if (isLost && !hasExited(node)) await Promise.race([once(node, 'exit'), sleep(5000)]);
     return { id, end: typeof end === 'string' ? null : end };
+  }
+
+  #isNamed(code: string | undefined): boolean {
+    return this.#options.hazard === 'full-disk' && NAMED_FULL.has(code ?? '');
   }
 
   /** The install log's stages are in the record, and need no stream. */
@@ -214,23 +327,24 @@ class Points {
     await askSocket(nodedSocket, `/v1/jobs/${id}`, { method: 'DELETE' });
   }
 
-  async #judge(
-    operation: PointOperation,
-    { id, end }: Told,
-    note: (text: string) => void,
-  ): Promise<void> {
-    if (id !== null) {
-      const { status, body } = await askSocket(this.#lab.paths.nodedSocket, `/v1/jobs/${id}`);
-      const job = status === 200 ? jobRecord.parse(JSON.parse(body)) : null;
-      if (job === null) note(`job ${id}, which was accepted, is lost`);
-      if (end !== null && job?.status !== end.status)
-        note(`job ${id} was told as ${end.status}, and is ${job?.status}`);
-    }
+  async #judgeJob(id: number, end: JobRecord | null, note: Note): Promise<void> {
+    const { status, body } = await askSocket(this.#lab.paths.nodedSocket, `/v1/jobs/${id}`);
+    const job = status === 200 ? jobRecord.parse(JSON.parse(body)) : null;
+    if (job === null) note(`job ${id}, which was accepted, is lost`);
+    const error = end?.error ?? job?.error;
+    if (this.#options.hazard === 'full-disk' && error && !this.#isNamed(error.code))
+      note(`it failed as ${error.code}: ${error.message}`);
+    if (end !== null && job?.status !== end.status)
+      note(`job ${id} was told as ${end.status}, and is ${job?.status}`);
+  }
+
+  async #judge(operation: PointOperation, { id, end }: Told, note: Note): Promise<void> {
+    if (id !== null) await this.#judgeJob(id, end, note);
     const wrong = await settled(
       async () => [
         ...(await findViolations(this.#lab.paths)),
         ...(await findRemains(this.#lab)),
-        ...(await operation.judge()),
+        ...(await operation.judge(end?.status === 'success')),
       ],
       SETTLE_MS,
     );

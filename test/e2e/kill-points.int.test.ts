@@ -8,6 +8,7 @@ const SEED = 2;
 
 test('killed at some call of some operation, the daemon finds all as it has to be', async (t) => {
   const report = await runPoints({
+    hazard: 'kill',
     sample: { seed: SEED, limitMs: LIMIT_MS },
     say: (line) => t.diagnostic(line),
   });

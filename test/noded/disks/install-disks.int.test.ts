@@ -83,6 +83,14 @@ test('after a kill it is the record that says whose disks they are, also half wa
   assert.deepEqual(await halfWay.disks.settle(halfWay.next), []);
 });
 
+test('a disk is grown that the record tells of, though taking it over had failed', async () => {
+  const { disks, next, fill, read, list } = await createInstalled();
+  await fill();
+  await disks.grow(next, 0, 4);
+  assert.deepEqual(await read(), ['new\0', 'new']);
+  assert.deepEqual(await list(), ['disk0.raw', 'disk1.raw']);
+});
+
 test('what is no new disk is left alone, and no disks are none to settle', async () => {
   const { disks, old, next, list } = await createInstalled();
   const other = join(dirname(disks.pathOf(old, 0)), `disk0.next-${next.instanceId}.raw.bak`);
