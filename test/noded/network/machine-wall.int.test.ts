@@ -47,6 +47,8 @@ before(async () => {
   ip(`-n ${HOST} addr add 192.0.2.1/24 dev up0`);
   for (const address of ['192.0.2.2/24', '169.254.169.254/32', '168.63.129.16/32'])
     ip(`-n ${CLOUD} addr add ${address} dev down0`);
+  ip(`-n ${HOST} addr add 2001:db8::1/64 dev up0 nodad`);
+  ip(`-n ${CLOUD} addr add 2001:db8::2/64 dev down0 nodad`);
   for (const link of ['lo', 'up0']) ip(`-n ${HOST} link set ${link} up`);
   for (const link of ['lo', 'down0']) ip(`-n ${CLOUD} link set ${link} up`);
   ip(`-n ${HOST} route add default via 192.0.2.2`);
@@ -105,8 +107,9 @@ test('a machine reaches the internet and its resolvers, not the host nor the met
   await wall.lowerFor('a');
 });
 
-const SEND = `use IO::Socket::INET;
-for (@ARGV) { my $s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $_, Broadcast => 1);
+const SEND = String.raw`use IO::Socket::IP;
+for (@ARGV) { my ($host, $port) = /^\[?(.*?)\]?:(\d+)$/;
+  my $s = IO::Socket::IP->new(Proto => 'udp', PeerHost => $host, PeerService => $port, Broadcast => 1);
   print "$_ sent\n" if $s && $s->send('x') }`;
 
 test('a machine speaks to no group of hosts: this one, and what is on it, may be among them', async () => {
@@ -116,17 +119,19 @@ test('a machine speaks to no group of hosts: this one, and what is on it, may be
     '239.255.255.250:1900',
     '255.255.255.255:68',
     '192.0.2.255:9',
+    ...['[ff02::1%up0]:9', '[ff02::fb%up0]:5353', '[ff05::c]:1900', '[ff0e::101]:123'],
   ];
+  const others = ['192.0.2.2:9', '[2001:db8::2]:9'];
   const sent = (uid: number): readonly string[] => {
     const user = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups'];
-    const words = ['netns', 'exec', HOST, ...user, 'perl', '-e', SEND, ...groups, '192.0.2.2:9'];
+    const words = ['netns', 'exec', HOST, ...user, 'perl', '-e', SEND, ...groups, ...others];
     const { stdout } = spawnSync('ip', words, { encoding: 'utf8' });
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.replace(' sent', '')]));
   };
-  assert.deepEqual(sent(users.first + 7), [...groups, '192.0.2.2:9']);
+  assert.deepEqual(sent(users.first + 7), [...groups, ...others]);
   await wall.raiseFor('a');
-  assert.deepEqual(sent(users.first + 7), ['192.0.2.2:9']);
-  assert.deepEqual(sent(1000), [...groups, '192.0.2.2:9']);
+  assert.deepEqual(sent(users.first + 7), others);
+  assert.deepEqual(sent(1000), [...groups, ...others]);
   await wall.lowerFor('a');
 });
 
