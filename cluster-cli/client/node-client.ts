@@ -128,7 +128,12 @@ export interface NodeClient {
   /** NDJSON of GuestProgress. */
   guestProgress(name: string, signal: AbortSignal): Promise<IncomingMessage>;
   /** text/plain, the install log. */
-  installLog(name: string, follow: boolean, signal?: AbortSignal): Promise<IncomingMessage>;
+  instanceLog(
+    name: string,
+    which: 'log' | 'audit',
+    follow: boolean,
+    signal?: AbortSignal,
+  ): Promise<IncomingMessage>;
   metadata(name: string, path: string): Promise<MetadataAnswer>;
   /**
    * Bytes that the guest wrote, waiting up to `waitS` seconds; null when there are none. They are
@@ -230,9 +235,9 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     jobEvents: (id, signal) => succeed(endpoint, { path: `/v1/jobs/${id}/events`, signal }),
     guestProgress: (name, signal) =>
       succeed(endpoint, { path: `${instancePath(name)}/boot`, signal }),
-    installLog: (name, follow, signal) =>
+    instanceLog: (name, which, follow, signal) =>
       succeed(endpoint, {
-        path: `${instancePath(name)}/log${follow ? '?follow=1' : ''}`,
+        path: `${instancePath(name)}/${which}${follow ? '?follow=1' : ''}`,
         signal,
       }),
     async metadata(name, path) {

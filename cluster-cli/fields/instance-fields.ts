@@ -122,6 +122,18 @@ export const instanceFields: FieldTable<InstanceRow> = {
       (i) => i.boot?.status,
     ),
     text('boot_stage', 'Boot_stage', 'Stage that cloud-init is at', (i) => i.boot?.stage),
+    text(
+      'lifecycle',
+      'Lifecycle',
+      'booting, operational, stranded, decommissioning, decommissioned or failed; without run lists as cloud-init says',
+      (i) => lifecycleOf(i)?.state,
+    ),
+    text(
+      'lifecycle_reason',
+      'Lifecycle_reason',
+      'Why it is stranded, failed or decommissioned',
+      (i) => lifecycleOf(i)?.reason,
+    ),
     text('hv/accel', 'hv/accel', 'Configured acceleration', (i) => i.hvparams.accel ?? 'auto'),
     text('hv/boot_order', 'hv/boot_order', 'Boot order', (i) => i.hvparams.boot_order),
     text(
@@ -192,3 +204,17 @@ export const instanceFields: FieldTable<InstanceRow> = {
     },
   ],
 };
+
+/** One set of words for guests with run lists and for those of which only cloud-init tells. */
+function lifecycleOf({
+  lifecycle,
+  boot,
+}: Pick<InstanceInfo, 'lifecycle' | 'boot'>): { state: string; reason: string | null } | null {
+  if (lifecycle != null) {
+    const { state, kind, reason } = lifecycle;
+    return { state, reason: reason ?? kind };
+  }
+  if (boot === null) return null;
+  if (boot.status === 'error') return { state: 'stranded', reason: boot.errors[0] ?? null };
+  return { state: boot.status === 'running' ? 'booting' : 'operational', reason: null };
+}

@@ -35,6 +35,7 @@ export function advanceProgress(
     if (number !== 1) return refuse('number', 'the first event of a boot has number 1');
     return { ...NO_PROGRESS, boot, number };
   }
+  if (number === 1) return refuse('number', 'the first event of a boot is booting');
   if (boot !== before.boot) {
     if (before.boot !== null || isCertain) return refuse('boot', 'another boot');
   } else if (number <= before.number) return before;

@@ -140,7 +140,6 @@ function decodedBytes(content: string): number {
 
 /** Why a guest is decommissioned. */
 export const decommissionKind = z.enum(['reboot', 'stop', 'terminate', 'service_restart']);
-export type DecommissionKind = z.infer<typeof decommissionKind>;
 
 /** `failed` is the host's word alone: a deadline passed, or the machine ended too early. */
 export const LIFECYCLE_STATES = [
@@ -254,7 +253,6 @@ export const environmentValue = z.union([
   z.strictObject({ text: noNul }),
   z.strictObject({ parameter: osParameterName }),
 ]);
-export type EnvironmentValue = z.infer<typeof environmentValue>;
 const environment = z.record(inputName, environmentValue);
 export type RunListEnvironment = z.infer<typeof environment>;
 
@@ -302,7 +300,6 @@ export const lifecycleOutput = z.object({
   /** Bytes before it that were counted and not kept. */
   lostBytes: z.number().int().nonnegative(),
 });
-export type LifecycleOutput = z.infer<typeof lifecycleOutput>;
 
 /** The entry of a script of the boot or the decommission list. */
 export function entryOf(list: 'boot' | 'decommission', script: string): string {

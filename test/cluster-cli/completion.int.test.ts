@@ -40,7 +40,10 @@ async function completeInBash(line: string): Promise<readonly string[]> {
 }
 
 const lines: readonly (readonly [string, readonly string[]])[] = [
-  ['gnt-instance re', ['reinstall', 'remove', 'rename', 'reboot', 'replace-token', 'receive']],
+  [
+    'gnt-instance re',
+    ['reinstall', 'remove', 'rename', 'remove-tags', 'reboot', 'replace-token', 'receive'],
+  ],
   ['gnt-instance console ', ['web1', 'db1']],
   ['gnt-instance info web1 d', ['db1']],
   ['gnt-instance add --os-type ', ['debian+bookworm', 'debian+trixie', 'noop']],

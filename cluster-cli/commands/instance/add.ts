@@ -8,6 +8,7 @@ import { parseList } from '../../values/key-values.ts';
 import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { readRunLists, type RunListOptions } from './run-lists.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
 import { chooseImage } from './named-image.ts';
 import {
@@ -54,7 +55,7 @@ export interface InstallationOptions extends OsParameterOptions {
 }
 
 /** What the guest is served. */
-export interface MetadataOptions {
+export interface MetadataOptions extends RunListOptions {
   readonly communication?: boolean;
   readonly c?: boolean;
   readonly userData?: readonly string[];
@@ -248,7 +249,14 @@ export function readMetadata(
   options: MetadataOptions,
 ): Pick<
   Create,
-  Switch | 'userData' | 'vendorData' | 'networkConfig' | 'sshKeys' | 'metadata' | 'tags'
+  | Switch
+  | 'runLists'
+  | 'userData'
+  | 'vendorData'
+  | 'networkConfig'
+  | 'sshKeys'
+  | 'metadata'
+  | 'tags'
 > {
   const { values } = context;
   const userData = readUserData(options.userData ?? [], context);
@@ -261,6 +269,7 @@ export function readMetadata(
   return {
     ...readSwitches(options),
     userData: userData ?? undefined,
+    runLists: readRunLists(options, context) ?? undefined,
     vendorData: document('--vendor-data', options.vendorData),
     networkConfig: document('--network-config', options.networkConfig),
     sshKeys: options.sshKey && [...readSshKeys(options.sshKey, values)],

@@ -26,6 +26,7 @@ import {
   readUserData,
   RESET,
 } from './parse-documents.ts';
+import { readRunLists } from './run-lists.ts';
 import {
   type OsParameterOptions,
   type OsParameters,
@@ -265,6 +266,7 @@ function composeDocumentChanges(context: Context, options: ModifyOptions) {
   const isUserDataReset = userData?.length === 1 && userData[0] === RESET;
   const metadata = { option: '--metadata', texts: options.metadata ?? [] };
   return {
+    runLists: readRunLists(options, context),
     userData: userData && (isUserDataReset ? null : readUserData(userData, context)),
     vendorData: document('--vendor-data', vendorData),
     networkConfig: document('--network-config', networkConfig),
@@ -339,6 +341,43 @@ export async function runCopyInstance(
 ): Promise<void> {
   const opcode: OpcodeInput = { opcode: 'INSTANCE_COPY', name, newName };
   await change(context, opcode, options, `instance ${newName} is a copy of ${name}`);
+}
+
+/** `gnt-instance add-tags|remove-tags NAME TAGS...`. @throws AppError, CommandFailure */
+export async function runTags(
+  context: Context,
+  name: string,
+  tags: { readonly addTags: readonly string[] } | { readonly removeTags: readonly string[] },
+  options: SubmitOptions,
+): Promise<void> {
+  const lists = Object.entries(tags).map(([key, list]) => [key, [...list]] as const);
+  const opcode: OpcodeInput = {
+    ...{ opcode: 'INSTANCE_SET_PARAMS', name },
+    ...Object.fromEntries(lists),
+  };
+  await change(context, opcode, options, `tags of ${name} are changed`);
+}
+
+/** `gnt-instance run NAME SCRIPT`. @throws AppError, CommandFailure */
+export async function runScript(
+  context: Context,
+  name: string,
+  script: string,
+  options: SubmitOptions & { readonly input?: readonly string[] },
+): Promise<void> {
+  const inputs = Object.fromEntries(
+    (options.input ?? []).map((given) => {
+      const [, key, value] = /^([^=]+)=([\s\S]*)$/.exec(given) ?? [];
+      if (key !== undefined && value !== undefined)
+        return [key, context.values.resolve('--input', value)];
+      // What it is may be a secret.
+      throw new AppError('USAGE', 'option --input: NAME=VALUE is expected', {
+        hint: '--input NAME=@FILE takes the value from a file',
+      });
+    }),
+  );
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_RUN_SCRIPT', name, script, inputs };
+  await change(context, opcode, options, `script ${script} of ${name} has run`);
 }
 
 /** `gnt-instance grow-disk NAME DISK AMOUNT`. @throws AppError, CommandFailure */

@@ -210,10 +210,25 @@ export async function runMetadata(
 }
 
 /** `gnt-instance log NAME`: the log of the last installation. @throws AppError, CommandFailure */
-export async function runLog(
+export async function runLog(context: Context, name: string, options: LogOptions): Promise<void> {
+  await showLog(context, name, 'log', options);
+}
+
+/** `gnt-instance audit NAME`. @throws AppError */
+export async function runAudit(context: Context, name: string, options: LogOptions): Promise<void> {
+  await showLog(context, name, 'audit', options);
+}
+
+interface LogOptions {
+  readonly follow?: boolean;
+  readonly json?: boolean;
+}
+
+async function showLog(
   context: Context,
   name: string,
-  options: { readonly follow?: boolean; readonly json?: boolean },
+  which: 'log' | 'audit',
+  options: LogOptions,
 ): Promise<void> {
   if (options.follow && options.json) {
     throw new AppError('USAGE', '--follow and --json contradict each other', {
@@ -224,7 +239,7 @@ export async function runLog(
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
   try {
-    const response = await client.installLog(name, options.follow ?? false, left.signal);
+    const response = await client.instanceLog(name, which, options.follow ?? false, left.signal);
     const chunks: Buffer[] = [];
     // A character may be in two chunks.
     const decoder = new TextDecoder();

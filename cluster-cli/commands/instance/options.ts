@@ -147,6 +147,18 @@ export function metadataOptions(): readonly Option[] {
       isRepeatable: true,
     }),
     option('--vendor-data <file>', 'vendor data', { group, complete: 'file' }),
+    option(
+      '--run-list <file>',
+      "scripts that the guest runs at boot, on demand and before it goes down: a ServerTemplate in right_st's format; 'default' takes all run lists away",
+      { group, complete: 'file' },
+    ),
+    ...(['boot', 'operational', 'decommission'] as const).map((list) =>
+      option(`--${list}-script <file>`, `script of the ${list} list; repeatable`, {
+        group,
+        complete: 'file',
+        isRepeatable: true,
+      }),
+    ),
     option('--network-config <file>', 'network configuration for NoCloud', {
       group,
       complete: 'file',
@@ -190,7 +202,7 @@ export function machineOptions(): readonly Option[] {
     ),
     option(
       '-H, --hypervisor-parameters <list>',
-      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), systemd_credentials=yes|no; repeatable',
+      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), decommission_timeout=SECONDS (for its decommission list; 180 without), systemd_credentials=yes|no; repeatable',
       { group, isRepeatable: true },
     ),
     option(

@@ -141,6 +141,7 @@ const HV_KEYS = [
   'metadata_connections',
   'metadata_connection_rate',
   'boot_report',
+  'decommission_timeout',
   'systemd_credentials',
 ] as const;
 
@@ -170,7 +171,8 @@ export function parseHypervisorParameters(
   const parsed: Record<string, string | number | null> = {};
   for (const [key, text] of readKnown(option, pairs, HV_KEYS, source)) {
     if (text === null) parsed[key] = null;
-    else if (key.startsWith('metadata_')) parsed[key] = parseCount(`${option} ${key}`, text);
+    else if (key.startsWith('metadata_') || key === 'decommission_timeout')
+      parsed[key] = parseCount(`${option} ${key}`, text);
     else parsed[key] = key.endsWith('_path') ? fromHere(text) : text;
   }
   // The keys are known; values such as accel's are checked with the opcode.

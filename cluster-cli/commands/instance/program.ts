@@ -82,6 +82,44 @@ function addLifecycle(program: Command, context: Context): void {
       await (await load.change()).runRename(context, name, newName, options);
     },
   );
+  for (const [usage, key, summary] of [
+    ['add-tags', 'addTags', 'add tags to an instance'],
+    ['remove-tags', 'removeTags', 'remove tags from an instance'],
+  ] as const) {
+    addCommand(program, {
+      ...ONE,
+      usage: `${usage} <name> <tags...>`,
+      arguments: { ...NAME, tags: 'such as rs_agent:type=right_link_lite' },
+      summary,
+      options: job,
+    }).action(async (name: string, tags: readonly string[], options: SubmitOptions) => {
+      await (await load.change()).runTags(context, name, TAGS[key](tags), options);
+    });
+  }
+  addCommand(program, {
+    ...ONE,
+    usage: 'run <name> <script>',
+    arguments: { ...NAME, script: 'of its operational list, with or without its number' },
+    summary: 'run a script of the operational list in the guest',
+    description:
+      'Waits for its end, and fails when it did. One script of an instance at a time, in the order in which they were asked for; a shutdown ends what runs and passes what waits. What it prints is in `gnt-instance audit`. Cancelling the job ends the script.',
+    options: [
+      option('--input <name=value>', 'variable of this run, or NAME=@FILE; never stored', {
+        group: 'Job:',
+        isRepeatable: true,
+      }),
+      ...job,
+    ],
+    examples: ['gnt-instance run web1 backup.sh', 'gnt-instance run web1 deploy --input TAG=v7'],
+  }).action(
+    async (
+      name: string,
+      script: string,
+      options: SubmitOptions & { readonly input?: readonly string[] },
+    ) => {
+      await (await load.change()).runScript(context, name, script, options);
+    },
+  );
   addCommand(program, {
     ...ONE,
     usage: 'copy <name> <newname>',
@@ -232,6 +270,23 @@ function addReading(program: Command, context: Context): void {
   });
   addCommand(program, {
     ...ONE,
+    usage: 'list-tags <name>',
+    summary: 'show the tags of an instance, one a line',
+  }).action(async (name: string) => {
+    await (await load.read()).runListTags(context, name);
+  });
+  addCommand(program, {
+    ...ONE,
+    usage: 'audit <name>',
+    summary: 'show what its run lists did and printed',
+    description:
+      'Each script of the guest with its end, as RightLink tells it: RightScript, Completed, Aborted, Stranded. What scripts print is indented; values of private and secret parameters are hidden.',
+    options: [option('-f, --follow', 'go on as it grows', { group: 'Output:' }), jsonOption()],
+  }).action(async (name: string, options: { follow?: boolean; json?: boolean }) => {
+    await (await load.channel()).runAudit(context, name, options);
+  });
+  addCommand(program, {
+    ...ONE,
     usage: 'metadata <name> [path]',
     arguments: {
       ...NAME,
@@ -247,6 +302,12 @@ function addReading(program: Command, context: Context): void {
     await (await load.channel()).runMetadata(context, name, path, options);
   });
 }
+
+/** As the request has them. */
+const TAGS = {
+  addTags: (tags: readonly string[]) => ({ addTags: tags }),
+  removeTags: (tags: readonly string[]) => ({ removeTags: tags }),
+} as const;
 
 const COPIES = [
   ['push', 'files here, and last where to in the guest', 'copy files into the guest by SSH'],

@@ -94,6 +94,12 @@ export async function runInfo(
   context.print(infos.map((info) => renderInstanceInfo(info).join('\n')).join('\n\n'));
 }
 
+/** `gnt-instance list-tags NAME`. @throws AppError */
+export async function runListTags(context: Context, name: string): Promise<void> {
+  const { tags } = await (await context.client()).instance(name);
+  for (const tag of [...tags].sort()) context.print(tag);
+}
+
 /** `gnt-instance hooks NAME`. @throws AppError, CommandFailure */
 export async function runHooks(
   context: Context,

@@ -100,13 +100,15 @@ async function* infos(
 function withProgress(
   info: InstanceInfo,
   running: NonNullable<InstanceInfo['running']>,
-  { readyAtMs, boot }: Pick<GuestProgress, 'readyAtMs' | 'boot'>,
+  { readyAtMs, boot, lifecycle }: Pick<GuestProgress, 'readyAtMs' | 'boot' | 'lifecycle'>,
 ): InstanceInfo {
-  return { ...info, running: { ...running, readyAtMs }, boot };
+  return { ...info, running: { ...running, readyAtMs }, boot, lifecycle };
 }
 
 /** @throws AppError GUEST_BOOT_FAILED */
-function isUp({ name, running, boot }: InstanceInfo, context: Context): boolean {
+function isUp(info: InstanceInfo, context: Context): boolean {
+  const { name, running, boot, lifecycle } = info;
+  if (running !== null && lifecycle != null) return isOperational(name, lifecycle, context);
   if (running === null || boot?.status === 'running') return false;
   if (boot === null) {
     if (running.readyAtMs === null) return false;
@@ -128,6 +130,22 @@ function isUp({ name, running, boot }: InstanceInfo, context: Context): boolean 
     context.warn(`cloud-init of ${name}: ${sanitizeLine(fault)}`);
   context.note(`${name} is up: cloud-init is ${boot.status}`);
   return true;
+}
+
+/** @throws AppError SCRIPT_STRANDED */
+function isOperational(
+  name: string,
+  { state, reason }: NonNullable<InstanceInfo['lifecycle']>,
+  context: Context,
+): boolean {
+  if (state === 'stranded' || state === 'failed') {
+    throw new AppError('SCRIPT_STRANDED', `${name} is ${state}: ${sanitizeLine(reason ?? '')}`, {
+      hint: `gnt-instance audit ${name} shows what its scripts did`,
+      details: { instance: name },
+    });
+  }
+  if (state === 'operational') context.note(`${name} is operational`);
+  return state === 'operational';
 }
 
 interface Silence {

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type { RunLists } from '#shared/contract/lifecycle.ts';
+import { readRunLists } from '../../cluster-cli/commands/instance/run-lists.ts';
+import type { Context } from '../../cluster-cli/terminal/context.ts';
+import { createValueSource } from '../../cluster-cli/values/value-source.ts';
+
+const SCRIPT = `#!/bin/bash
+# ---
+# RightScript Name: Base
+# Description: (put your description here)
+# Inputs:
+#   SERVERS:
+#     Category: NTP
+#     Input Type: single
+#     Required: true
+#     Advanced: false
+#     Default: text:time.example.com
+# Attachments:
+# - motd
+# ...
+echo done
+`;
+
+/** A folder with files, and the reading of a run list there. */
+async function createFolder(t: TestContext, files: Readonly<Record<string, string>>) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-run-list-'));
+  t.after(() => rm(dir, { recursive: true }));
+  await mkdir(join(dir, 'attachments'));
+  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
+  const warnings: string[] = [];
+  // What else a command has, reading files does not ask for.
+  const context = {
+    values: createValueSource(),
+    warn: (text: string) => void warnings.push(text),
+  } as unknown as Context;
+  const read = (name: string): RunLists | null | undefined =>
+    readRunLists({ runList: join(dir, name) }, context);
+  return { dir, context, warnings, read };
+}
+
+test('a ServerTemplate gives its scripts in order, with declared inputs and attachments', async (t) => {
+  const { read, warnings } = await createFolder(t, {
+    'base.sh': SCRIPT,
+    'leave.sh': '#!/bin/sh\n',
+    'attachments/motd': 'hello\n',
+    'base.yml': `Name: base
+RightScripts:
+  Boot:
+  - base.sh
+  Decommission:
+  - leave.sh
+Inputs:
+  SERVERS: text:a b
+  SECRET: cred:DB_PASSWORD
+MultiCloudImages:
+- Name: x
+`,
+  });
+  const lists = read('base.yml');
+  assert.deepEqual(
+    lists?.boot.map(({ name, inputs }) => ({ name, inputs })),
+    [
+      {
+        name: 'base.sh',
+        inputs: [
+          { name: 'SERVERS', required: true, default: { from: 'text', text: 'time.example.com' } },
+        ],
+      },
+    ],
+  );
+  assert.equal(lists.decommission[0]?.inputs, null);
+  assert.deepEqual(lists.attachments, [{ name: 'motd', content: 'aGVsbG8K' }]);
+  assert.deepEqual(lists.inputs, {
+    SERVERS: { from: 'text', text: 'a b' },
+    SECRET: { from: 'cred', name: 'DB_PASSWORD' },
+  });
+  assert.match(warnings.join(), /MultiCloudImages is left out/);
+});
+
+const refusals: readonly (readonly [string, Readonly<Record<string, string>>, string, RegExp])[] = [
+  [
+    'an unknown field',
+    { 'x.yml': 'Name: x\nRightScripts: {}\nServers: 3\n' },
+    'RUN_LIST_INVALID',
+    /x\.yml: line 3/,
+  ],
+  [
+    'a script without an interpreter',
+    { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: 'echo\n' },
+    'RUN_LIST_INVALID',
+    /a: line 1/,
+  ],
+  [
+    'an unknown field of a script',
+    { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: '#!/bin/sh\n# ---\n# Hidden: 1\n# ...\n' },
+    'RUN_LIST_INVALID',
+    /a: line 3/,
+  ],
+  [
+    'a script that is missing',
+    { 'x.yml': 'RightScripts: {Boot: [none.sh]}\n' },
+    'RUN_LIST_INVALID',
+    /none\.sh/,
+  ],
+  [
+    'an input that is a key',
+    { 'x.yml': 'RightScripts: {}\nInputs:\n  A: key:hush\n' },
+    'INPUT_MISSING',
+    /line 3: input A: 'key:'/,
+  ],
+  [
+    'a script larger than 1 MiB',
+    { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: `#!/bin/sh\n${'#'.repeat(1024 * 1024)}\n` },
+    'RUN_LIST_INVALID',
+    /1 MiB|too/i,
+  ],
+];
+for (const [what, files, code, message] of refusals) {
+  test(`${what} is refused by its place, and no value is told`, async (t) => {
+    const { read } = await createFolder(t, files);
+    assert.throws(
+      () => read('x.yml'),
+      (error: Error & { code?: string }) =>
+        error.code === code && message.test(error.message) && !error.message.includes('hush'),
+    );
+  });
+}
+
+test('default takes run lists away, and without an option nothing is changed', async (t) => {
+  const { context } = await createFolder(t, {});
+  assert.equal(readRunLists({ runList: 'default' }, context), null);
+  assert.equal(readRunLists({ bootScript: ['default'] }, context), null);
+  assert.equal(readRunLists({}, context), undefined);
+});
