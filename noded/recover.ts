@@ -5,7 +5,7 @@ import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import { interruptInstall } from './records/install-states.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
-import type { Lifecycles } from './lifecycle/lifecycles.ts';
+import type { Lifecycles } from './lifecycle/lifecycles-contract.ts';
 import type { Outcomes } from './records/outcomes.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GuestProgress } from '#shared/contract/instance.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import { describeLifecycle } from '../instances/describe-instance.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { route, type AnyApiRoute } from './api-route.ts';

@@ -1,5 +1,5 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import { loadAppliance } from './choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';

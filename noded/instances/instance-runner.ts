@@ -8,7 +8,7 @@ import { writeSeedDisk, type SeedDocuments } from '../disks/seed-disk.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import { rebootGuest } from '../lifecycle/reboot-guest.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import { assertBridge } from '../network/bridged-tap.ts';

@@ -1,6 +1,6 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';

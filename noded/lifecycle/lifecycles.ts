@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeadline } from '#shared/abort/deadline.ts';
-import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type {
   LifecycleCommand,
@@ -9,13 +8,19 @@ import type {
   RunListEnvironment,
   ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
-import type { MetadEvent } from '#shared/contract/metad-control.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import type { Logger } from '#shared/log/log.ts';
-import type { InstanceRepository } from '../records/instance-repository.ts';
-import { type AuditLog, formatLine, formatOutput } from './audit-log.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { formatLine, formatOutput } from './audit-log.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
+import { AGAIN_MS, LifecycleStore } from './lifecycle-store.ts';
 import { lifecycleTermsOf } from './lifecycle-terms.ts';
+import type {
+  LifecycleMachine,
+  Lifecycles,
+  LifecyclesDependencies,
+  Listener,
+  RunListOwner,
+  ScriptRequest,
+} from './lifecycles-contract.ts';
 import {
   beginRun,
   type LifecycleHappening,
@@ -24,103 +29,8 @@ import {
 } from './plan-lifecycle.ts';
 import { numberedName, planLists, refuseMissingInputs } from './plan-lists.ts';
 
-/** Until a store that was away is asked again. */
-const AGAIN_MS = 10_000;
 /** So long an agent may be silent to what is wanted of it. */
 const AGENT_SILENCE_MS = 15_000;
-
-type Listener = (event: MetadEvent['event'], sequence: number) => void;
-
-interface LifecycleMachine {
-  readonly machine: { readonly uuid: string; readonly startedAtMs: number };
-}
-
-export type RunListOwner = Pick<
-  InstanceRecord,
-  'osType' | 'runLists' | 'communication' | 'dialects'
->;
-
-export interface LifecyclesDependencies {
-  readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
-  readonly machines: {
-    get(uuid: string): LifecycleMachine | undefined;
-    whenGone(uuid: string): Promise<void>;
-    kill(uuid: string): Promise<void>;
-    /** Shows the guest what there is now. */
-    publish(uuid: string): Promise<void>;
-  };
-  readonly guestEvents: {
-    subscribe(uuid: string, listener: Listener): () => void;
-    listenEarly(uuid: string): {
-      readonly handOver: (listener: Listener) => () => void;
-      readonly stop: () => void;
-    };
-  };
-  /** @throws AppError RUN_LIST_INVALID */
-  readonly collect: (instance: RunListOwner) => Promise<CollectedLists | null>;
-  readonly audit: AuditLog;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  /** 15 s without. */
-  readonly agentSilenceMs?: number;
-}
-
-/** A script to be run on demand. */
-export interface ScriptRequest {
-  /** As in run-lists/operational/. */
-  readonly script: string;
-  readonly env: RunListEnvironment;
-}
-
-/** The lifecycle of each instance that has run lists; of others it knows nothing. */
-export interface Lifecycles {
-  /**
-   * Whether its guest could be given its lists.
-   * @param parameters names of its OS parameters
-   * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
-   */
-  check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void>;
-  /**
-   * Before a machine is started, so that its guest is shown its lists from the first moment on.
-   * @param goesOn a reboot: the run stays
-   */
-  begin(instance: InstanceRecord, goesOn: boolean): Promise<void>;
-  follow(kept: LifecycleMachine): void;
-  /** The same for a machine that an earlier daemon started; only the record knows its run. */
-  followAdopted(kept: LifecycleMachine): void;
-  /** It is removed, or starts without a channel. */
-  forget(uuid: string): void;
-  /** Its part of a view; undefined without run lists. @throws AppError RUN_LIST_INVALID */
-  planView(
-    instance: InstanceRecord,
-    parameters: ReadonlySet<string>,
-  ): Promise<ViewLifecycle | undefined>;
-  /** Names of its scripts on demand, as its guest has them. @throws AppError RUN_LIST_INVALID */
-  listScripts(instance: RunListOwner): Promise<readonly string[]>;
-  /** As it is now, or was at the end of the last run. */
-  current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
-  /** Of a machine that runs. */
-  state(uuid: string): LifecycleRecord['state'] | undefined;
-  /** Whether its guest has an agent that will decommission it. */
-  isListening(uuid: string): boolean;
-  /**
-   * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
-   * @returns the seconds that its decommission list may take; 0 where nobody listens
-   */
-  announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number>;
-  /** Takes that back; nothing when the machine is gone, or boots again. */
-  withdraw(uuid: string): Promise<void>;
-  /** The guest begins anew without a word of its own. */
-  reset(uuid: string): void;
-  /**
-   * Runs one script and waits for its end; one at a time.
-   * @returns its exit status
-   * @throws AppError INSTANCE_STATE, GUEST_AGENT_SILENT, or the signal's reason
-   */
-  run(instance: InstanceRecord, request: ScriptRequest, signal: AbortSignal): Promise<number>;
-  /** Resolves with the next thing that happens to it. */
-  nextChange(uuid: string, signal: AbortSignal): Promise<void>;
-}
 
 interface Entry {
   record: LifecycleRecord;
@@ -128,7 +38,6 @@ interface Entry {
   command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
   /** Rings at the deadline; it keeps no daemon from ending. */
   alarm: NodeJS.Timeout | null;
-  isWriting: boolean;
 }
 
 export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycles {
@@ -142,11 +51,13 @@ export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycl
  */
 class KnownLifecycles implements Lifecycles {
   readonly #dependencies: LifecyclesDependencies;
+  readonly #store: LifecycleStore;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new Map<string, Set<() => void>>();
 
   constructor(dependencies: LifecyclesDependencies) {
     this.#dependencies = dependencies;
+    this.#store = new LifecycleStore(dependencies.instances, dependencies.logger);
   }
 
   async check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void> {
@@ -172,7 +83,7 @@ class KnownLifecycles implements Lifecycles {
   follow({ machine }: LifecycleMachine): void {
     const { uuid, startedAtMs } = machine;
     const entry = this.#entries.get(uuid);
-    if (entry === undefined) void this.#forgetFormer(uuid);
+    if (entry === undefined) void this.#store.forgetFormer(uuid);
     else this.#replace(uuid, entry, { ...entry.record, runStartedAtMs: startedAtMs });
     this.#listen(machine, this.#dependencies.guestEvents.subscribe(uuid, this.#hears(uuid)));
   }
@@ -346,7 +257,7 @@ class KnownLifecycles implements Lifecycles {
     const entry = newEntry(isOfRun ? lifecycle : fresh, terms);
     this.#entries.set(uuid, entry);
     this.#arm(uuid, entry);
-    if (!isOfRun) void this.#write(uuid, entry);
+    if (!isOfRun) void this.#store.keep(uuid, entry);
     return lists;
   }
 
@@ -397,14 +308,8 @@ class KnownLifecycles implements Lifecycles {
 
   /** A store that is away keeps no machine running. */
   async #end(uuid: string, how: 'cut-power' | 'stop'): Promise<void> {
-    const { instances, machines, logger } = this.#dependencies;
-    try {
-      if (how === 'stop')
-        await instances.update(uuid, (current) => ({ ...current, adminState: 'down' }));
-    } catch (error) {
-      logger.warn('lifecycle.not-written', { uuid, err: error });
-    }
-    await machines.kill(uuid);
+    if (how === 'stop') await this.#store.putDown(uuid);
+    await this.#dependencies.machines.kill(uuid);
   }
 
   #replace(uuid: string, entry: Entry, record: LifecycleRecord): void {
@@ -412,7 +317,7 @@ class KnownLifecycles implements Lifecycles {
     entry.record = record;
     if (isOtherDeadline || entry.alarm === null) this.#arm(uuid, entry);
     this.#wake(uuid);
-    void this.#write(uuid, entry);
+    void this.#store.keep(uuid, entry);
   }
 
   #arm(uuid: string, entry: Entry): void {
@@ -457,45 +362,10 @@ class KnownLifecycles implements Lifecycles {
       this.#dependencies.logger.warn('audit.not-written', { uuid, err: error });
     });
   }
-
-  /** Writes what is known last until the store has it. */
-  async #write(uuid: string, entry: Entry): Promise<void> {
-    if (entry.isWriting) return;
-    entry.isWriting = true;
-    for (let written: LifecycleRecord | null = null; written !== entry.record;) {
-      const { record } = entry;
-      try {
-        await this.#dependencies.instances.update(uuid, (current) => ({
-          ...current,
-          lifecycle: record,
-        }));
-        written = record;
-      } catch (error) {
-        if (isAppError(error, 'INSTANCE_NOT_FOUND')) break;
-        this.#dependencies.logger.warn('lifecycle.not-written', { uuid, err: error });
-        await sleep(AGAIN_MS, undefined, { ref: false });
-      }
-    }
-    entry.isWriting = false;
-  }
-
-  /** What an earlier run left counts for nothing where this one has no lists. */
-  async #forgetFormer(uuid: string): Promise<void> {
-    try {
-      const instance = await this.#dependencies.instances.findByUuid(uuid);
-      if (instance?.lifecycle == null) return;
-      await this.#dependencies.instances.update(uuid, (current) => ({
-        ...current,
-        lifecycle: null,
-      }));
-    } catch (error) {
-      this.#dependencies.logger.warn('lifecycle.not-written', { uuid, err: error });
-    }
-  }
 }
 
 function newEntry(record: LifecycleRecord, terms: Entry['terms']): Entry {
-  return { record, terms, command: null, alarm: null, isWriting: false };
+  return { record, terms, command: null, alarm: null };
 }
 
 function termsOf(instance: InstanceRecord, { lists }: CollectedLists): Entry['terms'] {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import type { Lifecycles } from './lifecycles.ts';
+import type { Lifecycles } from './lifecycles-contract.ts';
 
 const POLL_MS = 100;
 /** So long an agent may be silent before the power button is pressed instead. */

@@ -10,7 +10,7 @@ import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
-import type { Lifecycles } from '../lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';

@@ -19,7 +19,7 @@ import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { auditLogPath, createAuditLog } from '../../../noded/lifecycle/audit-log.ts';
-import type { Lifecycles } from '../../../noded/lifecycle/lifecycles.ts';
+import type { Lifecycles } from '../../../noded/lifecycle/lifecycles-contract.ts';
 import {
   createInstanceRepository,
   type InstanceRepository,
@@ -45,7 +45,8 @@ let sequence = 1000;
 /** A node with one instance; a new daemon is made over the same store and the same guest. */
 async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-lifecycle-'));
-  t.after(() => rm(dir, { recursive: true }));
+  // The last lines of its log may still be on their way.
+  t.after(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   const clock = new ManualClock();
   const store = createSqliteStore({ path: join(dir, 'store.sqlite'), clock });
   t.after(() => store.close());
@@ -77,7 +78,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
   const newDaemon = () => {
     const guestEvents = createGuestEvents();
     const lifecycles: Lifecycles = createLabLifecycles({
-      ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 200 },
+      ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 1500 },
       machines: {
         get: () => (isRunning ? kept : undefined),
         whenGone: () => ended.promise,
@@ -130,7 +131,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
     }
   };
   const until = async (isSo: (record: InstanceRecord) => boolean): Promise<InstanceRecord> => {
-    for (const deadline = AbortSignal.timeout(5000); ;) {
+    for (const deadline = AbortSignal.timeout(30_000); ;) {
       const record = await instance();
       if (isSo(record)) return record;
       deadline.throwIfAborted();
@@ -147,7 +148,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
     },
     /** When it is as it is expected. */
     audit: async (isSo: (text: string) => boolean = () => true): Promise<string> => {
-      for (const deadline = AbortSignal.timeout(5000); ;) {
+      for (const deadline = AbortSignal.timeout(30_000); ;) {
         const all = await readFile(auditLogPath(dir, uuid), 'utf8').catch(() => '');
         const text = all.replaceAll(/^\S+Z /gm, '');
         if (isSo(text)) return text;
@@ -201,7 +202,7 @@ void test('state, script and exit status get into the record, and the guest sees
   assert.equal(lifecycle?.script, 'boot/02-more');
   assert.equal(lifecycle.exitStatus, 0);
   assert.equal(lab.first.lifecycles.isListening(lab.uuid), true);
-  assert.equal(lab.views.at(-1)?.status.state, 'operational');
+  await lab.until(() => lab.views.at(-1)?.status.state === 'operational');
 });
 
 void test('a daemon that was killed in any state is followed by one that knows it', async (t) => {

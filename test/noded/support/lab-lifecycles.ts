@@ -1,10 +1,10 @@
 import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { collectRunLists } from '../../../noded/lifecycle/collect-run-lists.ts';
-import {
-  createLifecycles,
-  type Lifecycles,
-  type LifecyclesDependencies,
-} from '../../../noded/lifecycle/lifecycles.ts';
+import { createLifecycles } from '../../../noded/lifecycle/lifecycles.ts';
+import type {
+  Lifecycles,
+  LifecyclesDependencies,
+} from '../../../noded/lifecycle/lifecycles-contract.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { ManualClock } from './manual-clock.ts';
 

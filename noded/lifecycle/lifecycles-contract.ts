@@ -1,0 +1,105 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type {
+  LifecycleRecord,
+  RunListEnvironment,
+  ViewLifecycle,
+} from '#shared/contract/lifecycle.ts';
+import type { MetadEvent } from '#shared/contract/metad-control.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { AuditLog } from './audit-log.ts';
+import type { CollectedLists } from './collect-run-lists.ts';
+
+export type Listener = (event: MetadEvent['event'], sequence: number) => void;
+
+export interface LifecycleMachine {
+  readonly machine: { readonly uuid: string; readonly startedAtMs: number };
+}
+
+export type RunListOwner = Pick<
+  InstanceRecord,
+  'osType' | 'runLists' | 'communication' | 'dialects'
+>;
+
+export interface LifecyclesDependencies {
+  readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
+  readonly machines: {
+    get(uuid: string): LifecycleMachine | undefined;
+    whenGone(uuid: string): Promise<void>;
+    kill(uuid: string): Promise<void>;
+    /** Shows the guest what there is now. */
+    publish(uuid: string): Promise<void>;
+  };
+  readonly guestEvents: {
+    subscribe(uuid: string, listener: Listener): () => void;
+    listenEarly(uuid: string): {
+      readonly handOver: (listener: Listener) => () => void;
+      readonly stop: () => void;
+    };
+  };
+  /** @throws AppError RUN_LIST_INVALID */
+  readonly collect: (instance: RunListOwner) => Promise<CollectedLists | null>;
+  readonly audit: AuditLog;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** 15 s without. */
+  readonly agentSilenceMs?: number;
+}
+
+/** A script to be run on demand. */
+export interface ScriptRequest {
+  /** As in run-lists/operational/. */
+  readonly script: string;
+  readonly env: RunListEnvironment;
+}
+
+/** The lifecycle of each instance that has run lists; of others it knows nothing. */
+export interface Lifecycles {
+  /**
+   * Whether its guest could be given its lists.
+   * @param parameters names of its OS parameters
+   * @throws AppError RUN_LIST_INVALID, INPUT_MISSING
+   */
+  check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void>;
+  /**
+   * Before a machine is started, so that its guest is shown its lists from the first moment on.
+   * @param goesOn a reboot: the run stays
+   */
+  begin(instance: InstanceRecord, goesOn: boolean): Promise<void>;
+  follow(kept: LifecycleMachine): void;
+  /** The same for a machine that an earlier daemon started; only the record knows its run. */
+  followAdopted(kept: LifecycleMachine): void;
+  /** It is removed, or starts without a channel. */
+  forget(uuid: string): void;
+  /** Its part of a view; undefined without run lists. @throws AppError RUN_LIST_INVALID */
+  planView(
+    instance: InstanceRecord,
+    parameters: ReadonlySet<string>,
+  ): Promise<ViewLifecycle | undefined>;
+  /** Names of its scripts on demand, as its guest has them. @throws AppError RUN_LIST_INVALID */
+  listScripts(instance: RunListOwner): Promise<readonly string[]>;
+  /** As it is now, or was at the end of the last run. */
+  current(instance: Pick<InstanceRecord, 'uuid' | 'lifecycle'>): LifecycleRecord | null;
+  /** Of a machine that runs. */
+  state(uuid: string): LifecycleRecord['state'] | undefined;
+  /** Whether its guest has an agent that will decommission it. */
+  isListening(uuid: string): boolean;
+  /**
+   * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
+   * @returns the seconds that its decommission list may take; 0 where nobody listens
+   */
+  announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number>;
+  /** Takes that back; nothing when the machine is gone, or boots again. */
+  withdraw(uuid: string): Promise<void>;
+  /** The guest begins anew without a word of its own. */
+  reset(uuid: string): void;
+  /**
+   * Runs one script and waits for its end; one at a time.
+   * @returns its exit status
+   * @throws AppError INSTANCE_STATE, GUEST_AGENT_SILENT, or the signal's reason
+   */
+  run(instance: InstanceRecord, request: ScriptRequest, signal: AbortSignal): Promise<number>;
+  /** Resolves with the next thing that happens to it. */
+  nextChange(uuid: string, signal: AbortSignal): Promise<void>;
+}
