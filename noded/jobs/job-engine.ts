@@ -227,8 +227,8 @@ class LockingJobEngine implements JobEngine {
       return;
     }
     const job = await this.get(id);
-    for (const line of job.log)
-      yield { type: 'log', atMs: line.atMs, message: line.message, level: 'info' };
+    for (const { atMs, message, level = 'info' } of job.log)
+      yield { type: 'log', atMs, message, level };
     yield { type: 'end', atMs: job.endedAtMs ?? job.receivedAtMs, job };
   }
 
@@ -322,7 +322,8 @@ class LockingJobEngine implements JobEngine {
     const now = (): number => this.#dependencies.clock.now();
     return {
       log: (message, level = 'info') => {
-        const line = { sequence: job.record.log.length + 1, atMs: now(), message };
+        const sequence = job.record.log.length + 1;
+        const line = { sequence, atMs: now(), message, ...(level === 'warn' && { level }) };
         if (job.record.log.length < MAX_JOB_LOG_LINES) {
           job.record = { ...job.record, log: [...job.record.log, line] };
         }

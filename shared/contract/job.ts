@@ -50,7 +50,15 @@ export const jobRecord = z.object({
   receivedAtMs: z.number(),
   startedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
-  log: z.array(z.object({ sequence: z.number().int(), atMs: z.number(), message: z.string() })),
+  log: z.array(
+    z.object({
+      sequence: z.number().int(),
+      atMs: z.number(),
+      message: z.string(),
+      /** Absent where it is `info`. */
+      level: z.literal('warn').optional(),
+    }),
+  ),
   /**
    * What the operation answers: for an installation, its timings. Plain JSON without private
    * values.

@@ -170,18 +170,19 @@ test('keeps the log of a talkative job within bounds', async () => {
   assert.equal((await endOf(engine, await engine.submit(shutdown()))).log.length, 2_000);
 });
 
-test('who watches an ended job is told its log and its end', async () => {
+test('who watches an ended job is told its log, warnings as such, and its end', async () => {
   const { engine } = createEngine({
     execute: (context) => {
       context.report.log('one');
+      context.report.log('two', 'warn');
       return Promise.resolve();
     },
   });
   const id = await engine.submit(shutdown());
   await endOf(engine, id);
   assert.deepEqual(
-    (await eventsOf(engine, id)).map((event) => event.type),
-    ['log', 'end'],
+    (await eventsOf(engine, id)).map((event) => (event.type === 'log' ? event.level : event.type)),
+    ['info', 'warn', 'end'],
   );
 });
 
