@@ -1,5 +1,6 @@
 import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import type { BootReport } from '#shared/contract/boot-report.ts';
+import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { refusedHostKeys, type SshInfo } from '#shared/contract/host-keys.ts';
 import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
@@ -29,6 +30,7 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
     { key: 'Autostart', value: describeAutostart(i.autostart) },
     { key: 'Tags', value: i.tags.join(', ') },
     describeRun(i),
+    ...(i.lifecycle == null ? [] : [describeLifecycle(i.lifecycle)]),
     describeOs(i),
     describeChannel(i),
     describeHardware(i),
@@ -84,6 +86,28 @@ function describeBoot(boot: BootReport): OutlineEntry {
       ...boot.errors.map((text) => ({ key: 'error', value: text })),
       ...boot.recoverableErrors.map((text) => ({ key: 'recoverable error', value: text })),
       ...boot.stages.map(({ name, seconds }) => ({ key: name, value: `${seconds.toFixed(1)} s` })),
+    ],
+  };
+}
+
+/** How far its run lists are, in the present run or at the end of the last one. */
+function describeLifecycle(lifecycle: LifecycleInfo): OutlineEntry {
+  const { state, kind, script, exitStatus, reason, run, deadlineMs } = lifecycle;
+  return {
+    key: 'Lifecycle',
+    value: kind === null ? state : `${state} (${kind})`,
+    children: [
+      ...(reason === null ? [] : [{ key: 'reason', value: reason }]),
+      ...(script === null
+        ? []
+        : [
+            {
+              key: 'script',
+              value: exitStatus === null ? script : `${script}, exit status ${exitStatus}`,
+            },
+          ]),
+      ...(deadlineMs === null ? [] : [{ key: 'deadline', value: formatTime(deadlineMs) }]),
+      { key: 'run', value: run },
     ],
   };
 }

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
+import { renderInstanceInfo } from '../../../cluster-cli/render/instance-info.ts';
+import { sampleInstance } from '../support/samples.ts';
+
+const RUN = '5b1c7a52-6a0f-4b39-9d27-0f6b7b1b0c11';
+
+test('info tells how far the run lists are, and nothing of them where there are none', () => {
+  const lifecycle: LifecycleInfo = {
+    ...{ run: RUN, state: 'stranded' as const, kind: null, deadlineMs: null },
+    ...{ script: 'boot/01-base', exitStatus: 3 },
+    reason: 'boot/01-base ended with exit status 3',
+  };
+  const lines = renderInstanceInfo(sampleInstance({ lifecycle }));
+  const at = lines.findIndex((line) => line.includes('Lifecycle'));
+  assert.deepEqual(
+    lines.slice(at, at + 4).map((line) => line.trim().replace(/^- /, '')),
+    [
+      'Lifecycle: stranded',
+      'reason: boot/01-base ended with exit status 3',
+      'script: boot/01-base, exit status 3',
+      `run: ${RUN}`,
+    ],
+  );
+  const without = renderInstanceInfo(sampleInstance({ lifecycle: null }));
+  assert.ok(!without.some((line) => line.includes('Lifecycle')));
+});
