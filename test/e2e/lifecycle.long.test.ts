@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { after, before, test } from 'node:test';
+import { type InstanceInfo, instanceInfo } from '#shared/contract/instance.ts';
+import { buildGuestImage } from '../../scripts/guest-image/build.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+
+/**
+ * Run lists in a real guest, whose systemd says why it goes down. What the agent does in each shell
+ * is in test/metad/guest-agent.int.test.ts, what the host decides in test/noded/lifecycle/.
+ */
+const BOOT_TIMEOUT_MS = 420_000;
+const NAME = 'lists.example.com';
+/** Carries out what the host sends, and fails once it was told to. */
+const BOOT_SCRIPT = `#!/bin/sh
+[ ! -e /var/strand ] || exit 3
+service=http://169.254.169.254/ganeti/latest
+setsid sh -c "while :; do curl -s -m 70 '$service/read?wait=60' >/run/command; [ ! -s /run/command ] || sh /run/command; done" </dev/null >/dev/null 2>&1 &
+echo booted
+`;
+const LEAVE_SCRIPT = '#!/bin/sh\necho "left for $DECOM_REASON"\n';
+let lab: Lab;
+let imagePath: string;
+
+before(async () => {
+  imagePath = (await buildGuestImage({ log: () => undefined })).path;
+  lab = await createLab('gnt-life');
+  const place = async (list: string, name: string, script: string): Promise<void> => {
+    const folder = join(lab.paths.runListsDir, list);
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, name), script, { mode: 0o755 });
+  };
+  await place('boot', 'listen', BOOT_SCRIPT);
+  await place('decommission', 'leave', LEAVE_SCRIPT);
+  await lab.startNode();
+});
+
+after(async () => {
+  await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
+  const status = await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.equal(status, 0);
+  assert.deepEqual(leftovers, []);
+});
+
+async function succeed(...args: readonly string[]): Promise<string> {
+  const options = { timeoutMs: BOOT_TIMEOUT_MS };
+  const { status, stdout, stderr } = await lab.run('gnt-instance', args, options);
+  assert.equal(status, 0, `${args[0]}: ${stderr}`);
+  return stdout;
+}
+
+async function info(): Promise<InstanceInfo> {
+  return instanceInfo.parse(JSON.parse(await succeed('info', '--json', NAME)));
+}
+
+/** Asks until it is so: neither a file nor a list tells when it changes. */
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + BOOT_TIMEOUT_MS;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) assert.fail(`${what}: ${JSON.stringify((await info()).lifecycle)}`);
+    await sleep(500);
+  }
+}
+
+async function untilState(state: string): Promise<void> {
+  await until(state, async () => (await info()).lifecycle?.state === state);
+}
+
+test('a guest runs its lists in each boot, before it goes down for each reason, and stranded', async () => {
+  await succeed('add', '--os-image', imagePath, '-C', 'yes', '-s', '2G', '-B', 'memory=512,vcpus=2', NAME); // prettier-ignore
+  await untilState('operational');
+  const { uuid } = await info();
+  const audit = join(lab.paths.logDir, `audit-${uuid}.log`);
+  const count = async (text: string): Promise<number> =>
+    (await readFile(audit, 'utf8')).split(text).length - 1;
+  const isOperationalAfter = (boots: number) => async (): Promise<boolean> =>
+    (await count('booted\n')) === boots && (await info()).lifecycle?.state === 'operational';
+  const machine = async (): Promise<number | undefined> =>
+    (await lab.processes()).find(({ command }) => command.includes(`guest=${NAME}`))?.pid;
+  const first = await machine();
+  const run = (await info()).lifecycle?.run;
+
+  await succeed('reboot', NAME);
+  await until('a reboot by the host', isOperationalAfter(2));
+  assert.equal(await count('left for reboot\n'), 1);
+  await lab.run('gnt-instance', ['send', NAME], { input: 'systemctl reboot\n' });
+  await until('a reboot by the guest', isOperationalAfter(3));
+  assert.equal(await count('left for reboot\n'), 2);
+  // The machine, and what the host calls a run, stayed.
+  assert.deepEqual([await machine(), (await info()).lifecycle?.run], [first, run]);
+
+  await lab.run('gnt-instance', ['send', NAME], {
+    input: 'touch /var/strand; sync; systemctl poweroff\n',
+  });
+  await until('a power-off by the guest', async () => (await machine()) === undefined);
+  assert.equal(await count('left for stop\n'), 1);
+  await succeed('startup', NAME);
+  await untilState('stranded');
+  assert.equal((await info()).lifecycle?.exitStatus, 3);
+  assert.notEqual((await info()).lifecycle?.run, run);
+
+  // What is removed takes its log along: it is read meanwhile.
+  let seen = '';
+  const removing = new AbortController();
+  const watching = (async () => {
+    while (!removing.signal.aborted) {
+      seen = await readFile(audit, 'utf8').catch(() => seen);
+      await sleep(20);
+    }
+  })();
+  await succeed('remove', '--force', NAME).finally(() => removing.abort());
+  await watching;
+  assert.match(seen, /left for terminate\n/);
+});
