@@ -147,13 +147,21 @@ export function createInstanceRepository(
     before: InstanceRecord,
     after: InstanceRecord,
   ): Promise<readonly Write[]> => {
-    const [had, has] = [claimsOf(before), claimsOf(after)];
-    const gained = has.filter((claim) => !had.some((one) => isSameClaim(one, claim)));
-    const lost = had.filter((claim) => !has.some((one) => isSameClaim(one, claim)));
+    const lost = without(claimsOf(before), claimsOf(after));
+    const gained = without(presentClaimsOf(after), presentClaimsOf(before));
+    const owners = await ownersOf(gained);
     return [
       ...(await planDrops(before.uuid, lost)),
-      ...gained.map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
+      // A MAC that it gave up and takes again is still its own, if nobody has got it meanwhile.
+      ...gained
+        .filter((_, index) => owners[index] !== before.uuid)
+        .map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
     ];
+  };
+
+  const ownersOf = async (claims: readonly Claim[]): Promise<readonly unknown[]> => {
+    const stored = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
+    return stored.map((claim) => claim?.value);
   };
 
   /**
@@ -162,9 +170,9 @@ export function createInstanceRepository(
    * caller's commit expects as it was read.
    */
   const planDrops = async (uuid: string, claims: readonly Claim[]): Promise<readonly Write[]> => {
-    const owners = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
+    const owners = await ownersOf(claims);
     return claims
-      .filter((_, index) => owners[index]?.value === uuid)
+      .filter((_, index) => owners[index] === uuid)
       .map((claim) => ({ ...claim, expected: 'any', value: undefined }));
   };
 
@@ -301,8 +309,17 @@ export function createInstanceRepository(
   };
 }
 
-/** What an instance has for itself in the whole cluster. */
+/**
+ * What an instance has for itself in the whole cluster. A MAC that it gave up is its own as long as
+ * its machine may still send with it.
+ */
 function claimsOf(record: InstanceRecord): readonly Claim[] {
+  const present = presentClaimsOf(record);
+  const former = (record.partsOfRun?.nics ?? []).map(({ mac }) => ({ collection: MACS, id: mac }));
+  return [...present, ...without(former, present)];
+}
+
+function presentClaimsOf(record: InstanceRecord): readonly Claim[] {
   const macs = [record.channel.mac, ...record.nics.map(({ mac }) => mac)];
   return [
     { collection: NAMES, id: record.name },
@@ -311,8 +328,11 @@ function claimsOf(record: InstanceRecord): readonly Claim[] {
   ];
 }
 
-function isSameClaim(one: Claim, other: Claim): boolean {
-  return one.collection === other.collection && one.id === other.id;
+function without(claims: readonly Claim[], others: readonly Claim[]): readonly Claim[] {
+  return claims.filter(
+    (claim) =>
+      !others.some(({ collection, id }) => collection === claim.collection && id === claim.id),
+  );
 }
 
 function takenMeanwhile(

@@ -52,10 +52,11 @@ function findWrongClaims(
   instances: readonly InstanceRecord[],
 ): readonly string[] {
   const wanted = new Map<string, string>();
-  for (const { uuid, name, channel, nics } of instances) {
+  for (const { uuid, name, channel, nics, partsOfRun } of instances) {
     wanted.set(`claim-name ${name}`, uuid);
     wanted.set(`claim-ip ${channel.ip}`, uuid);
-    for (const { mac } of [channel, ...nics]) wanted.set(`claim-mac ${mac}`, uuid);
+    for (const { mac } of [channel, ...nics, ...(partsOfRun?.nics ?? [])])
+      wanted.set(`claim-mac ${mac}`, uuid);
   }
   const found = new Map(
     rows

@@ -288,6 +288,34 @@ test('NICs that come and go take their MACs along, in one commit', async (t) => 
   await give(web2.uuid, a, b);
 });
 
+test('a MAC that an instance gave up is free when its machine is another', async (t) => {
+  const store = openStore(t);
+  const repository = repositoryOf(store);
+  const [old, next] = ['02:00:00:00:00:0a', '02:00:00:00:00:0b'];
+  const web1 = await repository.create(plan('web1', { nics: nic(old) }));
+  await repository.update(web1.uuid, (current) => ({
+    ...current,
+    nics: current.nics.map((each) => ({ ...each, mac: next })),
+    partsOfRun: { nics: current.nics, disks: current.disks },
+  }));
+  const take = (name: string) => repository.create(plan(name, { nics: nic(old) }));
+  await assert.rejects(take('web2'), { code: 'CONFLICT' });
+  const takeBack = () => repository.update(web1.uuid, () => web1);
+  const changed = await repository.findByUuid(web1.uuid);
+  await takeBack();
+  await repository.update(web1.uuid, () => changed ?? web1);
+  await repository.update(web1.uuid, (current) => ({ ...current, partsOfRun: null }));
+  const web2 = await take('web2');
+  const owners = await store.list('claim-mac');
+  assert.deepEqual(
+    [old, next].map((mac) => owners.find(({ id }) => id === mac)?.value),
+    [web2.uuid, web1.uuid],
+  );
+  // As a store has it that lost the claim.
+  await repository.update(web1.uuid, () => changed ?? web1);
+  await assert.rejects(takeBack(), { code: 'CONFLICT', message: /in use by another instance/ });
+});
+
 test('a renaming that is repeated, since nobody knows of the first, is one', async (t) => {
   const store = openStore(t);
   const repository = repositoryOf(store);
