@@ -38,7 +38,7 @@ export function planNic(
 
 /** The cards after all changes. @throws AppError VALIDATION */
 export function changeNics(
-  { name, nics }: Named & Pick<InstanceRecord, 'nics'>,
+  { name, nics, channel }: Named & Pick<InstanceRecord, 'nics' | 'channel'>,
   changes: readonly NicChange[],
   context: PartContext,
 ): InstanceNic[] {
@@ -63,7 +63,7 @@ export function changeNics(
       );
   }
   refuseMoreThan(MAX_NICS, planned, 'NIC', name);
-  if (changes.length > 0) refuseUnusableMacs(planned.map(({ mac }) => mac));
+  if (changes.length > 0) refuseUnusableMacs([channel, ...planned].map(({ mac }) => mac));
   return planned;
 }
 

@@ -76,6 +76,7 @@ test('addresses that do not go together, MACs of two cards and cards that are no
       /NIC 1 of 'web1': gateway 10.0.0.1 is in none of 10.9.0.5\/24/,
     ],
     [{ action: 'modify', which: 0, changes: { mac: MACS[1] } }, /is given to two NICs/],
+    [{ action: 'modify', which: 0, changes: { mac: web1.channel.mac } }, /is given to two NICs/],
     [{ action: 'add', nic: { mac: '03:00:00:00:00:01' } }, /multicast/],
     [{ action: 'remove', which: 2 }, /'web1' has no NIC 2: it has NICs 0 to 1/],
     [{ action: 'remove', which: 'side' }, /no NIC "side"/],
