@@ -32,6 +32,7 @@ import { runningMachineOf } from '../instances/watch-machines.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
+import { joinSlices } from './join-slices.ts';
 import { isRefusal, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
 
 /** What there is and how it is, as an interface tells it. */
@@ -273,24 +274,4 @@ async function* readInstances(peers: Peers, node: string): AsyncGenerator<Instan
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
   for await (const line of readLines(lively, MAX_LINE_CHARACTERS))
     yield instanceInfo.parse(parseJson(line));
-}
-
-/** What several tell at the same time, as it comes. */
-async function* joinSlices<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
-  const nextOf = async (source: AsyncGenerator<T>) => ({ source, next: await source.next() });
-  const waiting = new Map(sources.map((source) => [source, nextOf(source)]));
-  try {
-    while (waiting.size > 0) {
-      const { source, next } = await Promise.race(waiting.values());
-      waiting.delete(source);
-      if (next.done === true) continue;
-      waiting.set(source, nextOf(source));
-      yield next.value;
-    }
-  } finally {
-    for (const [source, asked] of waiting) {
-      asked.catch(() => undefined);
-      void source.return(undefined).catch(() => undefined);
-    }
-  }
 }
