@@ -23,7 +23,7 @@ export interface RecoverDependencies {
   readonly guestReports: Pick<GuestReports, 'followAdopted'>;
   readonly lifecycles: Pick<Lifecycles, 'followAdopted'>;
   readonly instances: InstanceRepository;
-  readonly disks: Pick<InstanceDisks, 'settle' | 'settleCopies' | 'removeSeed'>;
+  readonly disks: Pick<InstanceDisks, 'settle' | 'listCopies' | 'settleCopy' | 'removeSeed'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
@@ -92,12 +92,18 @@ async function failInterruptedInstalls({
  * more, and by a start that was killed.
  */
 async function settleDisks({ instances, disks, owns, logger }: RecoverDependencies): Promise<void> {
-  try {
-    const isThere = async (uuid: string) => (await instances.findByUuid(uuid)) !== undefined;
-    const copies = await disks.settleCopies(isThere);
-    if (copies.length > 0) logger.warn('copies.settled', { copies });
-  } catch (error) {
-    logger.error('copies.not-settled', { err: error });
+  const isThere = async (uuid: string) => (await instances.findByUuid(uuid)) !== undefined;
+  const copies = await disks.listCopies().catch((error: unknown) => {
+    logger.error('copies.not-listed', { err: error });
+    return [];
+  });
+  for (const uuid of copies) {
+    try {
+      await disks.settleCopy(uuid, isThere);
+      logger.warn('copy.settled', { instance: uuid });
+    } catch (error) {
+      logger.error('copy.not-settled', { instance: uuid, err: error });
+    }
   }
   for (const instance of await instances.list()) {
     if (!owns(instance.primaryNode)) continue;

@@ -10,7 +10,7 @@ import {
   rm,
   writeFile,
 } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { findData } from '#shared/sys/libc.ts';
@@ -66,10 +66,24 @@ export async function copyDisks(disksDir: string, request: CopyRequest): Promise
   }
 }
 
-/** The record is there: so are its disks from now on. Idempotent. */
+/** The record is there: so are its disks from now on. */
 export async function takeCopy(disksDir: string, uuid: string): Promise<void> {
   await rename(copyDir(disksDir, uuid), join(disksDir, uuid));
   await syncPath(disksDir);
+}
+
+/**
+ * Takes what a record's copy left, if it did not come so far. An instance that has disks keeps them.
+ * @returns names of the folders that were dealt with
+ */
+export async function takeLeftCopy(disksDir: string, uuid: string): Promise<readonly string[]> {
+  try {
+    await takeCopy(disksDir, uuid);
+    return [basename(copyDir(disksDir, uuid))];
+  } catch (error) {
+    if (['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(systemCodeOf(error) ?? '')) return [];
+    throw error;
+  }
 }
 
 export async function dropCopy(disksDir: string, uuid: string): Promise<void> {

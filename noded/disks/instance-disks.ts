@@ -15,6 +15,7 @@ import {
   listCopies,
   sharesBlocks,
   takeCopy,
+  takeLeftCopy,
 } from './copy-disks.ts';
 import { createDiskRoom } from './disk-room.ts';
 import { holdImages } from './hold-images.ts';
@@ -106,11 +107,15 @@ export interface InstanceDisks {
       readonly isThere: (uuid: string) => Promise<boolean>;
     },
   ): Promise<Result>;
-  /** Ends what killed copies have left. @returns names of the folders that were dealt with */
-  settleCopies(isThere: (uuid: string) => Promise<boolean>): Promise<readonly string[]>;
+  /** UUIDs of the instances that copies were made for, and that did not get them. */
+  listCopies(): Promise<readonly string[]>;
+  /** Ends what a killed copy has left; while nobody can say whose it is, it stays. */
+  settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void>;
   /**
-   * For jobs, before they use the disks: a reinstallation's may still have to take their place.
-   * @see settleDisks, settleLeaving
+   * For jobs, before they use the disks: a reinstallation's or a copy's may still have to take their
+   * place.
+   * @param instance on record
+   * @see takeLeftCopy, settleDisks, settleLeaving
    */
   settle(
     instance: Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>,
@@ -162,6 +167,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       }),
     );
   const settle: InstanceDisks['settle'] = async (instance) => [
+    ...(await takeLeftCopy(disksDir, instance.uuid)),
     ...(await settleDisks(dirOf(instance), instance.instanceId)),
     ...(await settleLeaving(dirOf(instance), instance.disks)),
   ];
@@ -243,6 +249,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       return changeDiskFiles(dirOf(instance), { before: instance.disks, after }, commit);
     },
     checkCopy: async (from) => {
+      await settle(from);
       await activate(from);
       if (await sharesBlocks(disksDir)) return;
       await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
@@ -264,12 +271,9 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         throw error;
       }
     },
-    settleCopies: async (isThere) => {
-      const found = await listCopies(disksDir);
-      for (const uuid of found)
-        await ((await isThere(uuid)) ? takeCopy(disksDir, uuid) : dropCopy(disksDir, uuid));
-      return found;
-    },
+    listCopies: () => listCopies(disksDir),
+    settleCopy: async (uuid, isThere) =>
+      (await isThere(uuid)) ? takeCopy(disksDir, uuid) : dropCopy(disksDir, uuid),
     settle,
     activate,
     remove: async (instance, beforeIt) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import type { JobRecord } from '#shared/contract/job.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -181,6 +181,24 @@ async function createReinstalled(node: Awaited<ReturnType<typeof createNode>>) {
   await writeFile(files.pathOf(0), 'new');
   return { up, next, read: () => readFile(node.disks.pathOf(up, 0), 'utf8') };
 }
+
+test('copies that were killed are settled each on its own, whichever cannot be', async (t) => {
+  const node = await createNode(t);
+  const disks = createInstanceDisks(await mkdtemp(join(dir, 'disks-')));
+  const [broken, copy] = [await node.create('web1'), await node.create('web2')];
+  for (const instance of [broken, copy]) await disks.createEmpty(instance);
+  const folders = [broken, copy].map((instance) => dirname(disks.pathOf(instance, 0)));
+  for (const folder of folders)
+    await rename(folder, join(dirname(folder), `copying-${basename(folder)}`));
+  const unreadable = { collection: 'instances', expected: 'any', value: { schema: 7 } } as const;
+  await node.store.commit([{ ...unreadable, id: broken.uuid }]);
+  // Whichever of the two is tried first.
+  const listCopies = () => Promise.resolve([broken.uuid, copy.uuid]);
+  const settle = () => Promise.resolve([]);
+  await recover({ ...node, disks: { ...disks, listCopies, settle } });
+  assert.deepEqual(folders.map(existsSync), [false, true]);
+  assert.deepEqual(await disks.listCopies(), [broken.uuid]);
+});
 
 test('an instance whose reinstallation was interrupted is what it was, on its old disks', async (t) => {
   const node = await createNode(t);

@@ -74,8 +74,20 @@ test('a record that is there keeps its disks, although the answer to its commit 
     disks.copy(from, to, { ...how, isThere: yes, commit: () => Promise.reject(lost) }),
     lost,
   );
-  assert.deepEqual(await disks.settleCopies(yes), [to.uuid]);
+  assert.deepEqual(await disks.listCopies(), [to.uuid]);
+  await disks.settleCopy(to.uuid, yes);
   await assertSame(disks, from, to);
+});
+
+test('a copy that no daemon has settled so far is taken by the first job of its instance', async () => {
+  const { disks, from, to, dir } = await createSource();
+  const left = `copying-${to.uuid}`;
+  await cp(join(dir, from.uuid), join(dir, left), { recursive: true });
+  assert.deepEqual(await disks.settle(to), [left]);
+  assert.equal((await disks.activate(to)).length, 2);
+  assert.deepEqual(await disks.settle(to), []);
+  await cp(join(dir, from.uuid), join(dir, left), { recursive: true });
+  assert.deepEqual(await disks.settle(to), [], 'disks that are there are not replaced');
 });
 
 test('what a kill leaves of a copy goes when no record knows it, and stays when nobody can say', async () => {
@@ -84,11 +96,11 @@ test('what a kill leaves of a copy goes when no record knows it, and stays when 
   await cp(join(dir, from.uuid), half, { recursive: true });
   const away = new Error('the store is away');
   await assert.rejects(
-    disks.settleCopies(() => Promise.reject(away)),
+    disks.settleCopy(to.uuid, () => Promise.reject(away)),
     away,
   );
   assert.ok((await readdir(dir)).includes(`copying-${to.uuid}`));
-  await disks.settleCopies(no);
+  await disks.settleCopy(to.uuid, no);
   assert.deepEqual(await readdir(dir), [from.uuid]);
 });
 
