@@ -1,9 +1,10 @@
 import { lstat, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { InstanceDisk } from '#shared/contract/instance.ts';
-import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
-import { holdImages } from './hold-images.ts';
+import { findData } from '#shared/sys/libc.ts';
+import { holdImage, holdImages } from './hold-images.ts';
 import { createSparseFile, diskPath, listNames } from './install-disks.ts';
 
 type Disks = readonly Pick<InstanceDisk, 'uuid' | 'sizeBytes'>[];
@@ -31,7 +32,7 @@ function leavingPath(dir: string, index: number, uuid: string): string {
 /**
  * Makes the files be what a record is going to say, around the commit that says it.
  * @param change all files of `before` are there; `after` has some more at its end, or lacks one
- * @throws AppError DISK_IN_USE, DISK_FULL
+ * @throws AppError DISK_IN_USE, DISK_FULL, CONFLICT: there is a file with data under a new name
  */
 export async function changeDiskFiles<Result>(
   dir: string,
@@ -45,7 +46,7 @@ export async function changeDiskFiles<Result>(
 
 /**
  * A machine that runs keeps the disks that it has: files that are new concern nobody. One that no
- * record came to know is emptied by whoever is next to have its name.
+ * record came to know is empty, and is that of whoever is next to have its name.
  */
 async function addDisks<Result>(
   dir: string,
@@ -57,6 +58,8 @@ async function addDisks<Result>(
     await using undo = new AsyncDisposableStack();
     for (const [index, { sizeBytes }] of added) {
       const path = diskPath(dir, index);
+      await using left = await holdImage(path);
+      if (left !== undefined) refuseData(path, left.fd);
       undo.defer(() => rm(path, { force: true }));
       await createSparseFile(path, sizeBytes);
       await syncPath(path);
@@ -65,6 +68,18 @@ async function addDisks<Result>(
     undo.move();
   }
   return commit();
+}
+
+/**
+ * What an addition leaves that was interrupted is nothing but a hole. A file with data is a disk
+ * that the store knew, and forgot: it lost its last commits, or comes from a backup.
+ */
+function refuseData(path: string, fd: number): void {
+  if (findData(fd, 0) === null) return;
+  throw new AppError('CONFLICT', `${path} is there and has data, although no record knows it`, {
+    details: { path },
+    hint: 'it may be a disk that the store lost: see what is on it, move it elsewhere, and add the disk again',
+  });
 }
 
 /** A commit whose answer was lost counts: `settleLeaving` asks the record. */

@@ -18,14 +18,23 @@ const WRITER_BYTE = 100 + 1;
 export async function holdImages(dir: string): Promise<AsyncDisposable> {
   await using held = new AsyncDisposableStack();
   for (const name of await listFiles(dir)) {
-    const path = join(dir, name);
-    const image = await openImage(path);
-    if (image === undefined) continue;
-    held.use(image);
-    if (!tryLockImage(image.fd)) throw await inUse(path, image);
+    const image = await holdImage(join(dir, name));
+    if (image !== undefined) held.use(image);
   }
   const all = held.move();
   return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+/**
+ * Takes one file as `holdImages` takes them all.
+ * @returns the file, which is taken until it is closed; undefined where there is none
+ * @throws AppError DISK_IN_USE
+ */
+export async function holdImage(path: string): Promise<FileHandle | undefined> {
+  const image = await openImage(path);
+  if (image === undefined || tryLockImage(image.fd)) return image;
+  await using refused = image;
+  throw await inUse(path, refused);
 }
 
 /** @param image open for reading. @throws AppError DISK_IN_USE while a machine may write to it */

@@ -3,16 +3,21 @@ import { isDeepStrictEqual } from 'node:util';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
 import { changeDisks, changeNics } from '../instances/change-parts.ts';
 import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
-import type { OperationDependencies } from './operation-dependencies.ts';
 
 /** NICs and disks. */
 type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
 type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
+interface PartFiles {
+  readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
+  readonly runner: Pick<InstanceRunner, 'isRunning' | 'checkDisksUnused'>;
+}
 
 export function partsOf({ nics, disks }: Parts): Parts {
   return { nics, disks };
@@ -26,7 +31,7 @@ export function partsOf({ nics, disks }: Parts): Parts {
 export async function planParts(
   instance: InstanceRecord,
   opcode: Modify,
-  { disks, runner }: Pick<OperationDependencies, 'disks' | 'runner'>,
+  { disks, runner }: PartFiles,
 ): Promise<Parts> {
   const context = { newUuid: randomUUID, newMac: randomNicMac };
   const planned: Parts = {
@@ -37,6 +42,8 @@ export async function planParts(
   if (opcode.disks.length === 0) return planned;
   if (planned.disks.length < instance.disks.length) refuseOfRunning(instance, runner);
   await runner.checkDisksUnused(instance);
+  // A removal whose record was refused has left its file under another name.
+  await disks.settle(instance);
   await disks.activate(instance);
   await disks.checkSizes(planned.disks);
   if (planned.disks.length > instance.disks.length) await disks.checkSpace();
@@ -85,10 +92,7 @@ function newlyBridged(before: Parts['nics'], after: Parts['nics']): Parts['nics'
 }
 
 /** QEMU has its file, and what is on it would be lost at a moment that nobody has in mind. */
-function refuseOfRunning(
-  { name, uuid }: InstanceRecord,
-  runner: OperationDependencies['runner'],
-): void {
+function refuseOfRunning({ name, uuid }: InstanceRecord, runner: PartFiles['runner']): void {
   if (!runner.isRunning(uuid)) return;
   throw new AppError('INSTANCE_STATE', `'${name}' is running, none of its disks is removed`, {
     hint: `gnt-instance shutdown ${name} first`,

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { holdImage } from '../../../noded/disks/hold-images.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { planParts } from '../../../noded/operations/change-parts.ts';
+import { modifyOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';
 
 let dir = '';
@@ -43,15 +46,41 @@ test('a disk that is removed gives its number to those behind it', async () => {
   assert.deepEqual(await read(), { 'disk0.raw': '0', 'disk1.raw': '2' });
 });
 
-test('a disk that is added is empty, whatever an interrupted addition left there', async () => {
+const added = { uuid: randomUUID(), name: null, sizeBytes: MIB };
+
+test('a disk that is added takes the place of the hole that an interrupted addition left', async () => {
   const { disks, instance, folder, read } = await createThree();
-  await writeFile(join(folder, 'disk3.raw'), 'left');
-  const added = { uuid: randomUUID(), name: null, sizeBytes: MIB };
+  await writeFile(join(folder, 'disk3.raw'), '');
+  await truncate(join(folder, 'disk3.raw'), 2 * MIB);
   await disks.change(instance, [...instance.disks, added], () => Promise.resolve());
   assert.deepEqual(await read(), {
     ...{ 'disk0.raw': '0', 'disk1.raw': '1', 'disk2.raw': '2' },
     'disk3.raw': '',
   });
+});
+
+test('a disk that only the store forgot is not emptied by the one that is added', async () => {
+  const { disks, instance, folder, read } = await createThree();
+  const forgotten = join(folder, 'disk3.raw');
+  await writeFile(forgotten, 'weeks of work');
+  const before = await read();
+  const never = () => Promise.reject(new Error('committed'));
+  const add = () => disks.change(instance, [...instance.disks, added], never);
+  await assert.rejects(add(), { code: 'CONFLICT', message: new RegExp(`^${forgotten} is there`) });
+  assert.deepEqual(await read(), before);
+});
+
+test('one that a machine has is not taken by an addition, although nothing is on it', async () => {
+  const { disks, instance, folder, read } = await createThree();
+  await writeFile(join(folder, 'disk3.raw'), '');
+  const before = await read();
+  await using machine = await holdImage(join(folder, 'disk3.raw'));
+  assert.ok(machine);
+  const never = () => Promise.reject(new Error('committed'));
+  await assert.rejects(disks.change(instance, [...instance.disks, added], never), {
+    code: 'DISK_IN_USE',
+  });
+  assert.deepEqual(await read(), before);
 });
 
 test('nothing is removed while a disk is missing: the gap would be taken for that of another', async () => {
@@ -74,6 +103,21 @@ test('a removal that no record came to know is taken back', async () => {
   assert.equal((await disks.settle(instance)).length, 1);
   assert.deepEqual(await read(), { 'disk0.raw': '0', 'disk1.raw': '1', 'disk2.raw': '2' });
   assert.deepEqual(await disks.settle(instance), []);
+});
+
+test('after a removal that was refused, its disk can be removed or copied at once', async () => {
+  const { disks, instance, read, without } = await createThree();
+  const taken = new Error('the MAC is taken');
+  const refuse = () => disks.change(instance, without(1).disks, () => Promise.reject(taken));
+  const all = { 'disk0.raw': '0', 'disk1.raw': '1', 'disk2.raw': '2' };
+  const opcode = modifyOpcode({ disks: [{ action: 'remove', which: 1 }] });
+  const runner = { isRunning: () => false, checkDisksUnused: () => Promise.resolve() };
+  await assert.rejects(refuse(), taken);
+  await planParts(instance, opcode, { disks, runner });
+  assert.deepEqual(await read(), all);
+  await assert.rejects(refuse(), taken);
+  await disks.checkCopy(instance);
+  assert.deepEqual(await read(), all);
 });
 
 test('a removal on record is ended after a kill at any of its steps', async () => {
