@@ -196,7 +196,12 @@ class KeeperRunner implements InstanceRunner {
       const mayStay = kind === 'soft' && timeoutS > 0 && instance.partsOfRun === null;
       const kept = mayStay ? this.running(instance.uuid) : undefined;
       if (kept !== undefined && lifecycles.isListening(instance.uuid)) {
-        if (await rebootGuest(kept, timeoutS, { lifecycles, clock }, context)) return;
+        try {
+          if (await rebootGuest(kept, timeoutS, { lifecycles, clock }, context)) return;
+        } finally {
+          // A cancelled job leaves nothing that a guest would obey later.
+          await lifecycles.withdraw(instance.uuid);
+        }
       }
       await this.stop(instance, timeoutS, context, 'reboot');
       await this.#start(instance, noSecrets, context, true);

@@ -104,9 +104,11 @@ function refuseUndecommissioned(
   instance: InstanceRecord,
   { lifecycles }: Pick<OperationDependencies, 'lifecycles'>,
 ): void {
-  const { name } = instance;
-  const { state, kind, reason } = lifecycles.current(instance) ?? {};
-  if (state !== 'failed' || kind == null) return;
+  const { name, uuid } = instance;
+  // A record alone is of an earlier run: this one had no lists.
+  if (lifecycles.state(uuid) !== 'failed') return;
+  const { kind, reason } = lifecycles.current(instance) ?? {};
+  if (kind == null) return;
   throw new AppError('DECOMMISSION_TIMEOUT', `'${name}' was powered off: ${reason ?? ''}`, {
     hint: `gnt-instance audit ${name} shows what its scripts did; -H decommission_timeout gives them more time`,
   });
@@ -129,6 +131,7 @@ export function rebootInstanceHandler(
       if (opcode.kind !== 'hard') {
         await checkHostPaths(instance, clusters);
         await runner.checkRunnable(instance);
+        await checkRunLists(instance, dependencies);
       }
       return async (context) => {
         if (opcode.kind === 'hard') {

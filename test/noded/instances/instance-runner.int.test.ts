@@ -43,7 +43,7 @@ const context = {
   },
 };
 
-function createRunner(disksDir = '/nonexistent') {
+function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycles()) {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const clock = new ManualClock();
@@ -79,7 +79,7 @@ function createRunner(disksDir = '/nonexistent') {
     metad,
     disks: createInstanceDisks(disksDir),
     guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
-    lifecycles: createLabLifecycles(),
+    lifecycles,
     clock,
     chooseAccelerator: (wanted) =>
       wanted === 'kvm'
@@ -157,4 +157,17 @@ test('the seed disk has a name until QEMU has it open, also where QEMU does not 
   await runner.start(seeded, secrets, context);
   assert.equal(existsSync(seed), false);
   assert.deepEqual(wasThere, [true, true]);
+});
+
+test('a reboot that is cancelled while the guest is asked leaves nothing announced', async () => {
+  const withdrawn: string[] = [];
+  const lifecycles = Object.assign(createLabLifecycles(), {
+    isListening: () => true,
+    withdraw: (uuid: string) => Promise.resolve(void withdrawn.push(uuid)),
+  });
+  const { runner } = createRunner('/nonexistent', lifecycles);
+  await runner.start(record, secrets, context);
+  const cancelled = { ...context, signal: AbortSignal.abort(new Error('cancelled')) };
+  await assert.rejects(runner.reboot(record, 60, cancelled, 'soft'));
+  assert.deepEqual(withdrawn, [record.uuid]);
 });

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { InstanceRunner } from '../../../noded/instances/instance-runner.ts';
+import type { JobContext } from '../../../noded/jobs/job-handler.ts';
 import type { OperationDependencies } from '../../../noded/operations/operation-dependencies.ts';
-import { rebootInstanceHandler } from '../../../noded/operations/power.ts';
+import { rebootInstanceHandler, stopInstanceHandler } from '../../../noded/operations/power.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
 
 const { signal } = new AbortController();
 
 /** A running instance with a kernel from a folder that the remote API may name. */
-function prepareWith(remoteFolders: readonly string[]) {
+function prepareWith(remoteFolders: readonly string[], badLists?: AppError) {
   const checked: string[] = [];
   const runner = {
     running: () => ({}),
@@ -18,6 +20,7 @@ function prepareWith(remoteFolders: readonly string[]) {
   const instance = instanceRecord({ hvparams: { kernel_path: '/srv/kernels/./vmlinuz' } });
   const handler = rebootInstanceHandler({
     ...{ runner, instances: { findByName: async () => instance } },
+    lifecycles: { check: async () => badLists && Promise.reject(badLists) },
     clusters: { load: async () => ({ ...clusterRecord, remoteFolders: [...remoteFolders] }) },
   } as unknown as OperationDependencies);
   const prepare = (kind: 'soft' | 'hard' | 'full'): Promise<unknown> => {
@@ -41,4 +44,38 @@ test('a reboot that can open all of its files is prepared; a reset opens none', 
   await prepare('full');
   assert.deepEqual(checked, ['runnable']);
   await prepareWith([]).prepare('hard');
+});
+
+test('a guest whose run lists cannot be read is not stopped for a reboot', async () => {
+  const bad = new AppError('RUN_LIST_INVALID', 'README has no interpreter');
+  for (const kind of ['soft', 'full'] as const) {
+    await assert.rejects(prepareWith(['/srv/kernels'], bad).prepare(kind), {
+      code: 'RUN_LIST_INVALID',
+    });
+  }
+  await prepareWith([], bad).prepare('hard');
+});
+
+test('a failed decommissioning is told of this run, not of one before it', async () => {
+  const record = instanceRecord();
+  for (const state of ['failed', undefined] as const) {
+    const handler = stopInstanceHandler({
+      instances: { findByName: async () => record },
+      runner: {
+        checkDisksUnused: async () => undefined,
+        running: () => ({}),
+        stop: async () => undefined,
+      },
+      lifecycles: {
+        state: () => state,
+        current: () => ({ state: 'failed', kind: 'stop', reason: 'its list did not end' }),
+      },
+    } as unknown as OperationDependencies);
+    const opcode = parseOpcode({ opcode: 'INSTANCE_SHUTDOWN', name: 'web1' });
+    assert.ok(opcode.opcode === 'INSTANCE_SHUTDOWN');
+    const run = await handler.prepare(opcode, signal);
+    const stopping = run({ signal } as JobContext);
+    if (state === undefined) await stopping;
+    else await assert.rejects(stopping, { code: 'DECOMMISSION_TIMEOUT' });
+  }
 });
