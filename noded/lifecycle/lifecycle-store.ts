@@ -6,45 +6,60 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 
 /** Until a store that was away is asked again. */
 export const AGAIN_MS = 10_000;
+/** Between two records of an instance: a guest that says much is not to have the store written. */
+const PAUSE_MS = 200;
+
+interface Latest {
+  readonly record: LifecycleRecord | null;
+}
 
 /** The lifecycles in the records: what is known last gets there, however long the store is away. */
 export class LifecycleStore {
   readonly #instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
   readonly #logger: Logger;
-  readonly #busy = new WeakSet();
+  readonly #pauseMs: number;
+  readonly #againMs: number;
+  /** What is being written, by instance. */
+  readonly #latest = new Map<string, Latest>();
 
-  constructor(instances: Pick<InstanceRepository, 'findByUuid' | 'update'>, logger: Logger) {
+  constructor(
+    instances: Pick<InstanceRepository, 'findByUuid' | 'update'>,
+    logger: Logger,
+    { pauseMs = PAUSE_MS, againMs = AGAIN_MS } = {},
+  ) {
     this.#instances = instances;
     this.#logger = logger;
+    this.#pauseMs = pauseMs;
+    this.#againMs = againMs;
   }
 
-  /** @param latest whose record may go on changing meanwhile; the last one is what is kept */
-  async keep(uuid: string, latest: { readonly record: LifecycleRecord }): Promise<void> {
-    if (this.#busy.has(latest)) return;
-    this.#busy.add(latest);
-    for (let written: LifecycleRecord | null = null; written !== latest.record;) {
-      const { record } = latest;
+  /**
+   * @param latest whose record may go on changing meanwhile; the last one is what is kept, and of
+   *   an earlier `latest` of the same instance nothing is written any more
+   */
+  async keep(uuid: string, latest: Latest): Promise<void> {
+    const isBusy = this.#latest.has(uuid);
+    this.#latest.set(uuid, latest);
+    if (isBusy) return;
+    for (let written: LifecycleRecord | null | undefined; ;) {
+      const record = this.#latest.get(uuid)?.record ?? null;
+      if (record === written) break;
       try {
-        await this.#instances.update(uuid, (current) => ({ ...current, lifecycle: record }));
+        await this.#write(uuid, record);
         written = record;
+        await sleep(this.#pauseMs, undefined, { ref: false });
       } catch (error) {
         if (isAppError(error, 'INSTANCE_NOT_FOUND')) break;
         this.#warn(uuid, error);
-        await sleep(AGAIN_MS, undefined, { ref: false });
+        await sleep(this.#againMs, undefined, { ref: false });
       }
     }
-    this.#busy.delete(latest);
+    this.#latest.delete(uuid);
   }
 
   /** What an earlier run left counts for nothing where this one has no lists. */
   async forgetFormer(uuid: string): Promise<void> {
-    try {
-      const instance = await this.#instances.findByUuid(uuid);
-      if (instance?.lifecycle == null) return;
-      await this.#instances.update(uuid, (current) => ({ ...current, lifecycle: null }));
-    } catch (error) {
-      this.#warn(uuid, error);
-    }
+    await this.keep(uuid, { record: null });
   }
 
   /** It is not to be started again. */
@@ -54,6 +69,14 @@ export class LifecycleStore {
     } catch (error) {
       this.#warn(uuid, error);
     }
+  }
+
+  async #write(uuid: string, lifecycle: LifecycleRecord | null): Promise<void> {
+    if (lifecycle === null) {
+      const instance = await this.#instances.findByUuid(uuid);
+      if (instance?.lifecycle == null) return;
+    }
+    await this.#instances.update(uuid, (current) => ({ ...current, lifecycle }));
   }
 
   #warn(uuid: string, error: unknown): void {

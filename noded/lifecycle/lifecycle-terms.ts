@@ -5,10 +5,10 @@ import type { LifecycleTerms } from './plan-lifecycle.ts';
 const DECOMMISSION_TIMEOUT_S = 180;
 /** What `-H decommission_timeout` may say at most, without a tag and with each. */
 const MAX_TIMEOUT_S = 50 * 60;
-const MAX_TIMEOUTS_S: Readonly<Record<string, number>> = {
-  'rs_decommissioning:delay=medium': 110 * 60,
-  'rs_decommissioning:delay=long': 230 * 60,
-};
+const MAX_TIMEOUTS_S: ReadonlyMap<string, number> = new Map([
+  ['rs_decommissioning:delay=medium', 110 * 60],
+  ['rs_decommissioning:delay=long', 230 * 60],
+]);
 /** Of `rs_launch:type=auto`. */
 const BOOT_TIMEOUT_S = 45 * 60;
 
@@ -20,7 +20,7 @@ export function lifecycleTermsOf({
   LifecycleTerms,
   'decommissionTimeoutS' | 'bootTimeoutS'
 > {
-  const maxS = Math.max(MAX_TIMEOUT_S, ...tags.map((tag) => MAX_TIMEOUTS_S[tag] ?? 0));
+  const maxS = Math.max(MAX_TIMEOUT_S, ...tags.map((tag) => MAX_TIMEOUTS_S.get(tag) ?? 0));
   return {
     decommissionTimeoutS: Math.min(hvparams.decommission_timeout ?? DECOMMISSION_TIMEOUT_S, maxS),
     bootTimeoutS: tags.includes('rs_launch:type=auto') ? BOOT_TIMEOUT_S : null,

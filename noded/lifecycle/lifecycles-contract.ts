@@ -45,6 +45,8 @@ export interface LifecyclesDependencies {
   readonly clock: Clock;
   /** 15 s without. */
   readonly agentSilenceMs?: number;
+  /** Until a deadline that an earlier daemon set may ring; 30 s without. */
+  readonly replayGraceMs?: number;
 }
 
 /** A script to be run on demand. */
@@ -72,7 +74,10 @@ export interface Lifecycles {
   followAdopted(kept: LifecycleMachine): void;
   /** It is removed, or starts without a channel. */
   forget(uuid: string): void;
-  /** Its part of a view; undefined without run lists. @throws AppError RUN_LIST_INVALID */
+  /**
+   * Its part of a view, with the lists that could be read last; undefined without run lists, or
+   * where they never could be read.
+   */
   planView(
     instance: InstanceRecord,
     parameters: ReadonlySet<string>,

@@ -9,6 +9,7 @@ import type {
   ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { formatLine, formatOutput } from './audit-log.ts';
 import type { CollectedLists } from './collect-run-lists.ts';
 import { AGAIN_MS, LifecycleStore } from './lifecycle-store.ts';
@@ -31,10 +32,16 @@ import { numberedName, planLists, refuseMissingInputs } from './plan-lists.ts';
 
 /** So long an agent may be silent to what is wanted of it. */
 const AGENT_SILENCE_MS = 15_000;
+/** So long what guests said to no daemon may take to be told to the next one. */
+const REPLAY_GRACE_MS = 30_000;
+/** What a timer of Node can wait; a longer one would ring at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 interface Entry {
   record: LifecycleRecord;
   terms: Omit<LifecycleTerms, 'nowMs'>;
+  /** Those that could be read last. */
+  lists: CollectedLists;
   command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
   /** Rings at the deadline; it keeps no daemon from ending. */
   alarm: NodeJS.Timeout | null;
@@ -54,6 +61,9 @@ class KnownLifecycles implements Lifecycles {
   readonly #store: LifecycleStore;
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #publishing = new SerialQueue<string>();
+  /** Those that have not begun: they will show what is then, whoever asks for them meanwhile. */
+  readonly #toPublish = new Map<string, Promise<void>>();
 
   constructor(dependencies: LifecyclesDependencies) {
     this.#dependencies = dependencies;
@@ -77,7 +87,7 @@ class KnownLifecycles implements Lifecycles {
     // metad's events of this instance go on counting, whatever its machine.
     const sequence = former?.sequence ?? 0;
     const record = { ...beginRun(run, 0, { ...terms, nowMs }), sequence };
-    this.#entries.set(instance.uuid, newEntry(record, terms));
+    this.#entries.set(instance.uuid, newEntry(record, terms, lists));
   }
 
   follow({ machine }: LifecycleMachine): void {
@@ -98,35 +108,47 @@ class KnownLifecycles implements Lifecycles {
       stop();
     });
     const begin = async (): Promise<void> => {
+      let isOutdated = false;
       while (!isGone) {
         try {
           const instance = await this.#dependencies.instances.findByUuid(uuid);
           if (instance !== undefined) {
+            // What a job of the former daemon announced is still shown to the guest.
+            isOutdated ||= instance.lifecycle?.announced != null;
             await this.#ensure(instance);
             break;
           }
         } catch (error) {
           this.#dependencies.logger.warn('lifecycle.not-read', { uuid, err: error });
+          isOutdated = true;
         }
         await sleep(AGAIN_MS, undefined, { ref: false });
       }
-      if (!isGone) stop = early.handOver(this.#hears(uuid));
+      if (isGone) return;
+      stop = early.handOver(this.#hears(uuid));
+      if (isOutdated) void this.#publish(uuid);
     };
     void begin();
   }
 
   forget(uuid: string): void {
     this.#drop(uuid);
+    void this.#store.forgetFormer(uuid);
   }
 
   async planView(
     instance: InstanceRecord,
     parameters: ReadonlySet<string>,
   ): Promise<ViewLifecycle | undefined> {
-    const lists = await this.#ensure(instance);
+    try {
+      await this.#ensure(instance);
+    } catch (error) {
+      // One bad file in a folder of the cluster must not take a guest its whole view.
+      this.#dependencies.logger.warn('lifecycle.not-read', { uuid: instance.uuid, err: error });
+    }
     const entry = this.#entries.get(instance.uuid);
-    if (lists === null || entry === undefined) return undefined;
-    const { record, command, terms } = entry;
+    if (entry === undefined) return undefined;
+    const { record, command, terms, lists } = entry;
     return {
       status: {
         state: record.state,
@@ -236,29 +258,37 @@ class KnownLifecycles implements Lifecycles {
   /**
    * What a running instance has by now: lists may have been given to it, or taken away, while it
    * runs, and a daemon that was started anew finds its run in the record.
+   * @throws AppError RUN_LIST_INVALID: what was known of it stays
    */
-  async #ensure(instance: InstanceRecord): Promise<CollectedLists | null> {
+  async #ensure(instance: InstanceRecord): Promise<void> {
     const { uuid, lifecycle } = instance;
     const lists = await this.#dependencies.collect(instance);
     const known = this.#entries.get(uuid);
-    if (lists === null) return null;
+    if (lists === null) {
+      if (known === undefined) return;
+      this.forget(uuid);
+      this.#wake(uuid);
+      return;
+    }
     const terms = termsOf(instance, lists);
     if (known !== undefined) {
       known.terms = terms;
-      return lists;
+      known.lists = lists;
+      return;
     }
     const kept = this.#dependencies.machines.get(uuid);
-    if (kept === undefined) return lists;
+    if (kept === undefined) return;
     const { startedAtMs } = kept.machine;
     const isOfRun = lifecycle?.runStartedAtMs === startedAtMs;
-    const nowMs = this.#dependencies.clock.now();
+    const { clock, replayGraceMs = REPLAY_GRACE_MS } = this.#dependencies;
     // Whose guest was there first has all the time to boot.
-    const fresh = beginRun(randomUUID(), startedAtMs, { nowMs, bootTimeoutS: null });
-    const entry = newEntry(isOfRun ? lifecycle : fresh, terms);
+    const fresh = beginRun(randomUUID(), startedAtMs, { nowMs: clock.now(), bootTimeoutS: null });
+    // No job of this daemon will take back what one of the former daemon announced.
+    const entry = newEntry(isOfRun ? { ...lifecycle, announced: null } : fresh, terms, lists);
     this.#entries.set(uuid, entry);
-    this.#arm(uuid, entry);
-    if (!isOfRun) void this.#store.keep(uuid, entry);
-    return lists;
+    // A deadline that passed meanwhile may have been kept: its guest's words are yet to be heard.
+    this.#arm(uuid, entry, replayGraceMs);
+    if (!isOfRun || lifecycle.announced !== null) void this.#store.keep(uuid, entry);
   }
 
   #hears(uuid: string): Listener {
@@ -320,18 +350,21 @@ class KnownLifecycles implements Lifecycles {
     void this.#store.keep(uuid, entry);
   }
 
-  #arm(uuid: string, entry: Entry): void {
+  #arm(uuid: string, entry: Entry, leastMs = 1): void {
     clearTimeout(entry.alarm ?? undefined);
     const { deadlineMs } = entry.record;
     if (deadlineMs === null) {
       entry.alarm = null;
       return;
     }
-    const leftMs = Math.max(0, deadlineMs - this.#dependencies.clock.now());
+    const leftMs = Math.max(leastMs, deadlineMs - this.#dependencies.clock.now());
     const ring = (): void => {
-      if (this.#entries.get(uuid) === entry) this.#take(uuid, { type: 'deadline' });
+      if (this.#entries.get(uuid) !== entry) return;
+      this.#take(uuid, { type: 'deadline' });
+      // The clock was set back, or the timer was early.
+      if (entry.record.deadlineMs === deadlineMs) this.#arm(uuid, entry);
     };
-    entry.alarm = setTimeout(ring, leftMs).unref();
+    entry.alarm = setTimeout(ring, Math.min(leftMs, MAX_TIMER_MS)).unref();
   }
 
   #drop(uuid: string): void {
@@ -343,13 +376,24 @@ class KnownLifecycles implements Lifecycles {
     for (const wake of this.#waiting.get(uuid) ?? []) wake();
   }
 
-  async #publish(uuid: string): Promise<void> {
-    try {
-      await this.#dependencies.machines.publish(uuid);
-    } catch (error) {
-      // A metad that is away is told everything when it is back.
-      this.#dependencies.logger.warn('lifecycle.not-published', { uuid, err: error });
-    }
+  /**
+   * One at a time, and at most one more waits: a guest that says much makes nobody wait for longer.
+   */
+  #publish(uuid: string): Promise<void> {
+    const waiting = this.#toPublish.get(uuid);
+    if (waiting !== undefined) return waiting;
+    const { machines, logger } = this.#dependencies;
+    const publishing = this.#publishing.run(uuid, async () => {
+      this.#toPublish.delete(uuid);
+      try {
+        await machines.publish(uuid);
+      } catch (error) {
+        // A metad that is away is told everything when it is back.
+        logger.warn('lifecycle.not-published', { uuid, err: error });
+      }
+    });
+    this.#toPublish.set(uuid, publishing);
+    return publishing;
   }
 
   #say(uuid: string, line: string, sequence?: number): void {
@@ -364,8 +408,8 @@ class KnownLifecycles implements Lifecycles {
   }
 }
 
-function newEntry(record: LifecycleRecord, terms: Entry['terms']): Entry {
-  return { record, terms, command: null, alarm: null };
+function newEntry(record: LifecycleRecord, terms: Entry['terms'], lists: CollectedLists): Entry {
+  return { record, terms, lists, command: null, alarm: null };
 }
 
 function termsOf(instance: InstanceRecord, { lists }: CollectedLists): Entry['terms'] {

@@ -13,13 +13,18 @@ import {
   type ViewLifecycle,
 } from '#shared/contract/lifecycle.ts';
 import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { auditLogPath, createAuditLog } from '../../../noded/lifecycle/audit-log.ts';
-import type { Lifecycles } from '../../../noded/lifecycle/lifecycles-contract.ts';
+import { collectRunLists } from '../../../noded/lifecycle/collect-run-lists.ts';
+import type {
+  Lifecycles,
+  LifecyclesDependencies,
+} from '../../../noded/lifecycle/lifecycles-contract.ts';
 import {
   createInstanceRepository,
   type InstanceRepository,
@@ -69,13 +74,14 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
   const kept = { machine: { uuid, startedAtMs: 5 } };
   let isRunning = false;
   let kills = 0;
+  let published = 0;
   const views: ViewLifecycle[] = [];
   const instance = async (): Promise<InstanceRecord> => {
     const found = await instances.findByUuid(uuid);
     assert.ok(found);
     return found;
   };
-  const newDaemon = () => {
+  const newDaemon = (given: Partial<LifecyclesDependencies> = {}) => {
     const guestEvents = createGuestEvents();
     const lifecycles: Lifecycles = createLabLifecycles({
       ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 1500 },
@@ -88,9 +94,11 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
         },
         publish: async () => {
           const view = await lifecycles.planView(await instance(), PARAMETERS);
+          published += 1;
           if (view !== undefined) views.push(view);
         },
       },
+      ...given,
     });
     return { lifecycles, guestEvents };
   };
@@ -142,6 +150,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
     ...{ dir, uuid, clock, first, newDaemon, start, say, until, instance, views },
     writes: () => writes,
     kills: () => kills,
+    published: () => published,
     endMachine: () => {
       isRunning = false;
       ended.resolve();
@@ -375,9 +384,110 @@ void test('a decommission list that is over its time has the power cut', async (
   assert.equal(lifecycle?.deadlineMs, lab.clock.now() + 180_000);
   // A daemon that comes after the deadline finds it passed.
   lab.clock.advance(180_000);
-  const second = lab.newDaemon();
+  const second = lab.newDaemon({ replayGraceMs: 20 });
   second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
   const { lifecycle: after } = await lab.until((record) => record.lifecycle?.state === 'failed');
   assert.match(after?.reason ?? '', /within 180 s/);
   assert.equal(lab.kills(), 1);
+});
+
+void test('a guest that came back while no daemon was there keeps its power', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'reboot' });
+  await lab.until((record) => record.lifecycle?.state === 'decommissioning');
+  lab.clock.advance(240_000);
+  const second = lab.newDaemon();
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  // Its words are told again, a little later.
+  await second.lifecycles.planView(await lab.instance(), PARAMETERS);
+  await lab.say(second, { type: 'decommissioned' }, { ...BOOTED[0], boot: randomUUID() });
+  await lab.until((record) => record.lifecycle?.state === 'booting');
+  assert.equal(lab.kills(), 0);
+});
+
+void test('a clock that was set back does not lose a deadline', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'stop' });
+  await lab.until((record) => record.lifecycle?.state === 'decommissioning');
+  lab.clock.advance(180_000 - 1);
+  const second = lab.newDaemon({ replayGraceMs: 1 });
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  await second.lifecycles.planView(await lab.instance(), PARAMETERS);
+  // Timers are rung in the order of their times: after this one it has rung, a millisecond early.
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(second.lifecycles.state(lab.uuid), 'decommissioning');
+  lab.clock.advance(1);
+  await lab.until((record) => record.lifecycle?.state === 'failed');
+  assert.equal(lab.kills(), 1);
+});
+
+void test('a guest that changes its state without end has no more than one view waiting', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, BOOTED[0] ?? {});
+  const { run, progress } = lab.first.lifecycles.current(await lab.instance()) ?? {};
+  assert.ok(run !== undefined && progress !== undefined);
+  for (let count = 0; count < 200; count += 1) {
+    const boot = randomUUID();
+    for (const [number, type] of [[1, 'booting'] as const, [2, 'stranded'] as const]) {
+      lab.first.guestEvents.dispatch({
+        ...{ sequence: ++sequence, instance: lab.uuid },
+        event: {
+          ...{ type: 'lifecycle', event: { type, run, boot, number } },
+          progress: { ...progress, boot, number },
+        },
+      });
+    }
+  }
+  await lab.first.lifecycles.announce(lab.uuid, 'stop');
+  assert.equal(lab.views.at(-1)?.status.next?.do, 'stop');
+  assert.ok(lab.published() <= 4, `${lab.published()} views`);
+});
+
+void test('lists that cannot be read any more leave a guest those that it has', async (t) => {
+  const lab = await createLab(t);
+  let isBad = false;
+  const collect: LifecyclesDependencies['collect'] = ({ runLists: own }) =>
+    isBad
+      ? Promise.reject(new AppError('RUN_LIST_INVALID', 'README has no interpreter'))
+      : collectRunLists({ clusterDir: '/nonexistent', osPath: null, own });
+  const daemon = lab.newDaemon({ collect });
+  await daemon.lifecycles.begin(await lab.instance(), false);
+  const before = await daemon.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.equal(before?.lists.boot.length, 2);
+  isBad = true;
+  const after = await daemon.lifecycles.planView(await lab.instance(), PARAMETERS);
+  assert.deepEqual(after, before);
+  await assert.rejects(daemon.lifecycles.begin(await lab.instance(), false), {
+    code: 'RUN_LIST_INVALID',
+  });
+  // Whoever never could read them shows the guest the rest of its view.
+  const next = lab.newDaemon({ collect });
+  assert.equal(await next.lifecycles.planView(await lab.instance(), PARAMETERS), undefined);
+});
+
+void test('what a job of the former daemon announced is taken back', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  await lab.first.lifecycles.announce(lab.uuid, 'reboot');
+  await lab.until(({ lifecycle }) => lifecycle?.announced?.do === 'reboot');
+  const second = lab.newDaemon();
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  await lab.until(({ lifecycle }) => lifecycle?.announced === null);
+  await lab.until(() => lab.views.at(-1)?.status.next === null);
+});
+
+void test('a running instance whose lists are taken away has no lifecycle any more', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED);
+  await lab.until((record) => record.lifecycle?.state === 'operational');
+  const without = { ...(await lab.instance()), runLists: null };
+  assert.equal(await lab.first.lifecycles.planView(without, PARAMETERS), undefined);
+  assert.equal(lab.first.lifecycles.state(lab.uuid), undefined);
+  assert.equal(lab.first.lifecycles.isListening(lab.uuid), false);
+  await lab.until((record) => record.lifecycle === null);
 });

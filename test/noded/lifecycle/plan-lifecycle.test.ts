@@ -7,6 +7,7 @@ import {
   NO_PROGRESS,
 } from '#shared/contract/lifecycle.ts';
 import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
+import { lifecycleTermsOf } from '../../../noded/lifecycle/lifecycle-terms.ts';
 import {
   beginRun,
   type LifecycleHappening,
@@ -194,4 +195,10 @@ void test('a boot that begins takes back what the host wanted of the one before'
   assert.equal(tell([...UP, reboot]).record.announced?.do, 'reboot');
   assert.equal(tell([...UP, reboot, 'booting']).record.announced, null);
   assert.deepEqual(tell([]).record.progress, NO_PROGRESS);
+});
+
+void test('a tag with the name of something else gives no time', () => {
+  const tags = ['constructor', '__proto__'];
+  const { decommissionTimeoutS } = lifecycleTermsOf({ hvparams: {}, tags });
+  assert.equal(decommissionTimeoutS, 180);
 });
