@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -113,6 +113,16 @@ const refusals: readonly (readonly [string, Readonly<Record<string, string>>, st
     /line 3: input A: 'key:'/,
   ],
   [
+    'an attachment elsewhere',
+    {
+      'x.yml': 'RightScripts: {Boot: [a]}\n',
+      a: '#!/bin/sh\n# ---\n# Attachments: [../shadow]\n# ...\n',
+      shadow: 'hush',
+    },
+    'RUN_LIST_INVALID',
+    /a: '\.\.\/shadow' is not a name/,
+  ],
+  [
     'a script larger than 1 MiB',
     { 'x.yml': 'RightScripts: {Boot: [a]}\n', a: `#!/bin/sh\n${'#'.repeat(1024 * 1024)}\n` },
     'RUN_LIST_INVALID',
@@ -129,6 +139,16 @@ for (const [what, files, code, message] of refusals) {
     );
   });
 }
+
+test('an attachment that is a link is refused', async (t) => {
+  const { dir, read } = await createFolder(t, {
+    'x.yml': 'RightScripts: {Boot: [a]}\n',
+    a: '#!/bin/sh\n# ---\n# Attachments: [motd]\n# ...\n',
+    shadow: 'hush',
+  });
+  await symlink('../shadow', join(dir, 'attachments', 'motd'));
+  assert.throws(() => read('x.yml'), { code: 'RUN_LIST_INVALID', message: /motd: .* is no link/ });
+});
 
 test('default takes run lists away, and without an option nothing is changed', async (t) => {
   const { context } = await createFolder(t, {});

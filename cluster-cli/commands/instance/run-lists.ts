@@ -1,7 +1,9 @@
+import { realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import {
   type Attachment,
+  attachmentName,
   type DeclaredInput,
   type InputValue,
   parseInputValue,
@@ -142,13 +144,12 @@ function readScript(
   const yaml = head[1].replaceAll(/^# ?/gm, '');
   const declared = parseYaml(yaml, file, metadata, line);
   for (const attached of declared.Attachments ?? []) {
-    const path = join(dirname(file), 'attachments', attached);
-    const name = basename(attached);
+    const path = attachmentPath(file, attached);
     const bytesOf = readFile(option, path, context).toString('base64');
-    const former = attachments.get(name);
+    const former = attachments.get(attached);
     if (former !== undefined && former.content !== bytesOf)
-      throw invalid(`${path}: another attachment is called '${name}', too`);
-    attachments.set(name, { name, content: bytesOf });
+      throw invalid(`${path}: another attachment is called '${attached}', too`);
+    attachments.set(attached, { name: attached, content: bytesOf });
   }
   if (declared.Inputs == null) return { name, content, inputs: null };
   const inputsOf = Object.entries(declared.Inputs).map(
@@ -159,6 +160,25 @@ function readScript(
     }),
   );
   return { name, content, inputs: inputsOf };
+}
+
+/**
+ * A script may be somebody else's, and is read as root: it attaches what lies in `attachments`
+ * beside it, and nothing that a link or a path leads to elsewhere.
+ */
+function attachmentPath(file: string, attached: string): string {
+  const path = join(dirname(file), 'attachments', attached);
+  if (!attachmentName.safeParse(attached).success)
+    throw invalid(`${file}: '${attached}' is not a name of an attachment`);
+  let real: string;
+  try {
+    real = realpathSync(path);
+  } catch {
+    return path; // Reading it says why.
+  }
+  if (real !== join(realpathSync(dirname(file)), 'attachments', attached))
+    throw invalid(`${path}: an attachment is no link, and in no folder that is one`);
+  return path;
 }
 
 /** What is missing or too large is a fault of the run list that names it. */
