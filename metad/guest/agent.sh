@@ -8,8 +8,7 @@ service=http://169.254.169.254 token=''
 base=$service/ganeti/latest
 home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
 self=$home/agent tmp=$dir/$$
-# Attempts at telling the host something, and seconds for each: not many when the system goes down.
-patience=1000000 long=30
+patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
 tool=busybox
@@ -23,8 +22,7 @@ log() { echo "rightlink: $*" >&2; }
 # $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
 request() {
   header="X-aws-ec2-metadata-token: $token"
-  : >"$tmp.head"
-  : >"$tmp.body"
+  : >"$tmp.head" >"$tmp.body"
   case $tool in
   curl) curl -q -sS --noproxy '*' -m "$1" -H Expect: ${token:+-H "$header"} -D "$tmp.head" -o "$tmp.body" ${3:+--data-binary "@$3"} "$base/$2" ;;
   wget) wget --no-config -q -S --no-proxy -t 1 -T "$1" ${token:+--header "$header"} -O "$tmp.body" ${3:+--post-file "$3"} "$base/$2" 2>"$tmp.head" ;;
@@ -91,9 +89,9 @@ tell() {
   : >"$dir/events"
 }
 
-# What the host wants. JSON with one member a line: those of the status are two blanks deep, those of `next` four.
+# What the host wants, if all of it came. JSON with one member a line: those of the status are two blanks deep, those of `next` four.
 read_status() {
-  at_host='' host_run='' limit=180 wanted='' wanted_entry='' wanted_script=''
+  at_host='' host_run='' limit=180 wanted='' wanted_entry='' wanted_script='' end=''
   while IFS= read -r line; do
     value=${line#*: } value=${value%,} value=${value#\"} value=${value%\"}
     case $line in
@@ -103,8 +101,10 @@ read_status() {
     '    "do":'*) wanted=$value ;;
     '    "entry":'*) wanted_entry=$value ;;
     '    "script":'*) wanted_script=$value ;;
+    '}') end=1 ;;
     esac
   done <"$tmp.body"
+  [ -n "$host_run" ] && [ -n "$end" ]
 }
 
 fetch() { # PATH FILE
@@ -159,8 +159,7 @@ run_script() {
   trap : USR1
   (while sleep 1 && kill -0 "$$" 2>/dev/null; do tmp=$dir/teller && send_output ask; [ ! -e "$work/ended" ] || kill -USR1 "$$"; done) &
   teller=$!
-  wait "$child"
-  code=$?
+  wait "$child"; code=$?
   rm -f "$dir/child" && : >"$work/ended" && wait "$reader"
   kill "$teller" && wait "$teller" 2>/dev/null
   sent=$(cat "$work/sent") && send_output insist
@@ -185,9 +184,8 @@ run_list() {
 
 work() { # boot | command ENTRY SCRIPT
   load
-  echo $$ >"$dir/worker"
   if [ "$1" = boot ]; then
-    : >"$dir/events" && say booting
+    : >"$dir/events" && say booting && tell insist
     if run_list boot; then state=operational; else state=stranded; fi
     entry='' && say "$state"
   else
@@ -199,9 +197,11 @@ work() { # boot | command ENTRY SCRIPT
   rm -f "$dir/worker" "$dir/env"
 }
 start_work() {
-  entry=${2-} && save
+  entry=${2-} && save && rm -f "$dir/child"
   sh "$self" work "$@" &
+  echo $! >"$dir/worker"
 }
+is_working() { [ -e "$dir/worker" ] && kill -0 "$(cat "$dir/worker")" 2>/dev/null; }
 end_script() {
   [ -e "$dir/child" ] && read -r group <"$dir/child" || return 0
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
@@ -218,14 +218,15 @@ word_of_system() {
 }
 
 decommission() { # WORD: a shutdown is what the host calls it, and `stop` where it says nothing
-  load
+  load && before=$state kind=$1 patience=5 long=5
+  # Saved before the worker ends: `obey` may be waiting for that.
+  case $state in operational | stranded) state=decommissioning entry='' last='' && save ;; esac
   [ ! -e "$dir/worker" ] || kill "$(cat "$dir/worker")" 2>/dev/null
   end_script
-  case $state in operational | stranded) ;; *) return 0 ;; esac
-  patience=5 long=5 kind=$1 before=$state
+  case $before in operational | stranded) ;; *) return 0 ;; esac
   ask 5 lifecycle.json && read_status
   [ "$kind" != shutdown ] || { kind=stop && [ "$wanted" != terminate ] || kind=terminate; }
-  state=decommissioning entry='' last='' && say decommissioning ",\"kind\":\"$kind\"" && tell ask
+  say decommissioning ",\"kind\":\"$kind\"" && tell ask
   run_list decommission "$kind"
   state=decommissioned entry='' && say decommissioned && tell insist
   # The service alone began anew: this boot's list has been run.
@@ -236,7 +237,7 @@ go_down() { # WORD COMMAND
   if [ -d "$system" ]; then systemctl "$2"; else decommission "$1" && "$2"; fi
 }
 
-# Does what the host wants. What it does not know is said once more: a host that ended may have forgotten it.
+# Does what the host wants, or fails when it is to be asked once more. What it does not know is said again: it may have forgotten it.
 obey() {
   load
   [ "$run" = "$host_run" ] || state=''
@@ -247,10 +248,12 @@ obey() {
   esac
   if [ -n "$entry" ]; then
     [ "$entry" != "$wanted_entry" ] || return 0
-    # It may be about to begin, or to end.
-    until [ -e "$dir/child" ] || { load && [ -z "$entry" ]; }; do sleep 1; done
+    # It may be about to begin, or to end. A worker that was killed says nothing more.
+    until [ -e "$dir/child" ] || ! is_working; do sleep 1; done
     end_script
-    return
+    while is_working; do sleep 1; done
+    load && { [ -z "$entry" ] || say_finished 143; }
+    return 1
   fi
   [ "$at_host" = "$state" ] || say "$state"
   [ ! -s "$dir/events" ] || tell ask
@@ -281,14 +284,11 @@ run() {
   lifted=180 pause=1 etag=0
   while :; do
     ask 3700 "lifecycle.json?wait_for_change=true&timeout_sec=3600&last_etag=$etag"
-    known=$etag
-    case $status in
-    200)
-      pause=1 && read_status && obey
+    if [ "$status" = 200 ] && read_status; then
+      pause=1 known=$etag && obey || known=0
       [ ! -d "$system" ] || [ "$limit" = "$lifted" ] || { lift "$limit" && lifted=$limit; }
-      etag=$known ;;
-    *) sleep "$pause" && pause=$((pause < 30 ? pause * 2 : 30)) etag=0 ;;
-    esac
+      etag=$known
+    else sleep "$pause" && pause=$((pause < 30 ? pause * 2 : 30)) etag=0; fi
   done
 }
 

@@ -37,6 +37,9 @@ After=multi-user.target cloud-final.service network-online.target
 ExecStart=/bin/sh $home/agent run
 ExecStop=/bin/sh $home/agent decommission
 TimeoutStopSec=180
+# What is killed for want of memory is to be there when the system goes down.
+Restart=always
+RestartSec=5
 
 [Install]
 WantedBy=multi-user.target

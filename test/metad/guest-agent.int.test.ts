@@ -12,6 +12,8 @@ import { exampleView } from './support/view-fixture.ts';
 
 const COMMAND = '33333333-3333-4333-8333-333333333333';
 const CANCELLED = '44444444-4444-4444-8444-444444444444';
+const AFTER = '66666666-6666-4666-8666-666666666666';
+const KILLED = '77777777-7777-4777-8777-777777777777';
 const LAST = '55555555-5555-4555-8555-555555555555';
 /** Two pieces of the size of a request, and some. */
 const LINES = Array.from({ length: 9000 }, (_, at) => `line ${at + 10_000}\n`).join('');
@@ -25,6 +27,7 @@ const lists: ViewLifecycle['lists'] = {
   operational: [
     scriptOf('01-fail', 'echo to stderr >&2; exit 7', null),
     scriptOf('02-endless', 'echo waiting; exec sleep 1000', null),
+    scriptOf('04-kills', 'kill -9 "$PPID"; echo killed; exec sleep 1000', null),
     scriptOf('03-stubborn', 'trap "" TERM; echo waiting; while :; do sleep 1; done', null),
   ],
   decommission: [scriptOf('01-leave', 'echo "because of $DECOM_REASON"', null)],
@@ -126,8 +129,16 @@ describe('the guest’s agent', () => {
         assert.equal(outputOf(failed, COMMAND), 'to stderr\n');
         await serve(run(CANCELLED, isStubborn ? '03-stubborn' : '02-endless'));
         await eventsUntil(lab, since, (events) => outputOf(events, CANCELLED) !== '');
-        await serve(lifecycleOf({ lists, state: 'operational' }));
+        await serve(run(AFTER, '01-fail'));
         await wordsUntil(since, `finished ${CANCELLED} ${isStubborn ? 137 : 143}`);
+        await wordsUntil(since, `finished ${AFTER} 7`);
+        if (downloader === 'curl') {
+          // As the kernel does, for want of memory.
+          await serve(run(KILLED, '04-kills'));
+          await wordsUntil(since, `started ${KILLED}`);
+          await serve(lifecycleOf({ lists, state: 'operational' }));
+          await wordsUntil(since, `finished ${KILLED} 143`);
+        }
 
         const before = await lastSequence();
         await serve(
