@@ -22,7 +22,8 @@ export interface TakenEvent {
  * How far a guest got with its run lists, by its own words.
  *
  * INVARIANTS: of a batch either all counts or nothing; what was heard here is newer than what a
- * view of the same run says; one script's output is held at a time, and bounded.
+ * view of the same run says; one script's output is held at a time, and bounded; what was given with
+ * a command is known as long as its output can come, whatever the view says then.
  */
 export class GuestLifecycle {
   #view: ViewLifecycle;
@@ -30,21 +31,49 @@ export class GuestLifecycle {
   /** Whether nothing can have been said between the last word that is known and the next one. */
   #isCertain = false;
   #output: EntryOutput | undefined;
+  /** Texts that were given with commands, by their entries. */
+  #inputs: ReadonlyMap<string, readonly string[]> = new Map();
+  #hiddenInputs: readonly string[] = [];
 
   constructor(view: ViewLifecycle) {
     this.#view = view;
     this.#progress = view.progress;
+    this.#holdInputs();
   }
 
   /** The host's view was replaced. */
   follow(view: ViewLifecycle): void {
     const isSameRun = view.status.run === this.#view.status.run;
     this.#view = view;
-    if (isSameRun && this.#progress.boot !== null) return;
-    this.#progress = view.progress;
-    // A run that began under our eyes: nothing can have been said of it to another metad.
-    if (!isSameRun) this.#isCertain = view.progress.boot === null;
-    this.#output = undefined;
+    if (!isSameRun || this.#progress.boot === null) {
+      this.#progress = view.progress;
+      // A run that began under our eyes: nothing can have been said of it to another metad.
+      if (!isSameRun) this.#isCertain = view.progress.boot === null;
+      this.#output = undefined;
+    }
+    this.#holdInputs();
+  }
+
+  /** What no output may show, of the commands that are wanted, run or ended last. */
+  get hiddenInputs(): readonly string[] {
+    return this.#hiddenInputs;
+  }
+
+  #holdInputs(): void {
+    const { commandEnv } = this.#view;
+    const { command } = progressView(this.#view);
+    const { entry: running, last } = this.#progress;
+    const held = new Map(
+      [...this.#inputs].filter(([entry]) => [command, running, last?.entry].includes(entry)),
+    );
+    const given = Object.values(commandEnv).flatMap((value) =>
+      'text' in value ? [value.text] : [],
+    );
+    if (command !== null && given.length > 0) held.set(command, given);
+    this.#inputs = held;
+    const texts = [...held.values()].flat();
+    // The same array as long as it says the same: masks are made anew for another.
+    if (texts.join('\0') !== this.#hiddenInputs.join('\0')) this.#hiddenInputs = texts;
   }
 
   get run(): string {
@@ -66,17 +95,23 @@ export class GuestLifecycle {
       const next = advanceProgress(progress, event, view, isCertain);
       if ('refused' in next) return { ...next, index };
       if (next === progress) continue;
-      taken.push({ event, progress: next, isNews: isNews(progress, next) });
+      taken.push({ event, progress: next, isNews: this.#isNews(progress, next) });
       progress = next;
       isCertain = true;
     }
     return taken;
   }
 
+  /** What was said is said again when the host's view shows that it was not heard. */
+  #isNews(before: LifecycleProgress, after: LifecycleProgress): boolean {
+    return after.state !== this.#view.status.state || isChanged(before, after);
+  }
+
   accept({ event, progress }: TakenEvent): void {
     this.#progress = progress;
     this.#isCertain = true;
     if (event.type === 'booting' || event.type === 'started') this.#output = undefined;
+    if (this.#inputs.size > 0) this.#holdInputs();
   }
 
   /**
@@ -108,6 +143,6 @@ function progressView({ status, lists }: ViewLifecycle): ProgressView {
   };
 }
 
-function isNews(before: LifecycleProgress, after: LifecycleProgress): boolean {
+function isChanged(before: LifecycleProgress, after: LifecycleProgress): boolean {
   return JSON.stringify({ ...before, number: 0 }) !== JSON.stringify({ ...after, number: 0 });
 }

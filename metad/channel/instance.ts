@@ -189,6 +189,14 @@ export class Instance {
     return cost === 0 ? 0 : this.takeRequest(this.#clock.monotonicMs(), cost);
   }
 
+  /** Counts what follows from a request that has been let in, be it a debt. */
+  owe(cost: number): void {
+    const nowMs = this.#clock.monotonicMs();
+    this.#requestBucket ??= new TokenBucket(this.#view.limits.burst, nowMs);
+    const { requestsPerSecond, burst } = this.#view.limits;
+    this.#requestBucket.owe({ perSecond: requestsPerSecond, burst }, nowMs, cost);
+  }
+
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
     return (this.#site ??= this.#render(this.#view)).find(address);

@@ -58,6 +58,11 @@ export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
  */
 export const REPORT_BYTES_PER_REQUEST_TOKEN = 4096;
 export const EVENTS_PER_REQUEST_TOKEN = 16;
+/**
+ * What each event costs, in requests, that brings a guest further with its run lists: the node
+ * daemon stores it, writes it into the audit log and makes a new view.
+ */
+export const REQUEST_TOKENS_PER_NEWS = 8;
 /** Seconds until a refused writer or reader may try again. */
 export const RETRY_AFTER_S = 1;
 /** DHCP messages of one device that are looked at, per second. */

@@ -44,7 +44,7 @@ export async function bootEvents(exchange: Exchange, events: EventLog): Promise<
   await takeReport(exchange, EVENT, (body) => {
     const given = webhookEvent.safeParse(parseJson(body));
     if (!given.success) return sendText(exchange.response, 400, EVENT_REFUSAL);
-    const mask = maskOf(exchange.instance.view, MAX_BOOT_ERROR_LENGTH);
+    const mask = maskOf(exchange.instance, MAX_BOOT_ERROR_LENGTH);
     const event = chargeForTime(exchange, () => readEvent(given.data, mask));
     if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
     sendEmpty(exchange.response, 204);
@@ -110,7 +110,7 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
     if (!file.success) return sendText(exchange.response, 400, STATUS_REFUSAL);
     const read = readStatus(file.data.v1);
     if (!isPaid(exchange, read.errors.length + read.recoverableErrors.length, 'errors')) return;
-    const mask = maskOf(exchange.instance.view, MAX_BOOT_ERROR_LENGTH);
+    const mask = maskOf(exchange.instance, MAX_BOOT_ERROR_LENGTH);
     const result = chargeForTime(exchange, () => ({
       ...read,
       errors: read.errors.map(mask),

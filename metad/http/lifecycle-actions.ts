@@ -10,7 +10,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import type { EntryOutput, OutputPiece } from '../channel/entry-output.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import type { GuestLifecycle } from '../channel/guest-lifecycle.ts';
-import { EVENTS_PER_REQUEST_TOKEN } from '../config/limits.ts';
+import { EVENTS_PER_REQUEST_TOKEN, REQUEST_TOKENS_PER_NEWS } from '../config/limits.ts';
 import { describeIssue } from '../view/validation-message.ts';
 import { queryInteger } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
@@ -42,6 +42,7 @@ export async function lifecycleEvents(exchange: Exchange, events: EventLog): Pro
     const taken = lifecycle.judge(batch.data);
     if ('refused' in taken)
       return sendText(response, 409, `${taken.index}.${taken.field}: ${taken.refused}`);
+    instance.owe(REQUEST_TOKENS_PER_NEWS * taken.filter(({ isNews }) => isNews).length);
     for (const one of taken) {
       const { event, progress } = one;
       if (event.type === 'finished') tellRest(exchange, events, lifecycle, event.entry);
@@ -69,12 +70,12 @@ function tell(
   { entry }: EntryOutput,
   take: (mask: (line: string) => string) => readonly OutputPiece[],
 ): void {
-  const { view } = exchange.instance;
+  const { instance } = exchange;
   // With the end of its line it is a piece at most.
-  const pieces = chargeForTime(exchange, () => take(maskOf(view, MAX_OUTPUT_TEXT_LENGTH - 1)));
+  const pieces = chargeForTime(exchange, () => take(maskOf(instance, MAX_OUTPUT_TEXT_LENGTH - 1)));
   const { run } = lifecycle;
   for (const piece of pieces)
-    events.append(view.uuid, { type: 'lifecycle-output', run, entry, ...piece });
+    events.append(instance.view.uuid, { type: 'lifecycle-output', run, entry, ...piece });
 }
 
 const OUTPUT = {

@@ -1,25 +1,38 @@
 import { createMask } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
+import type { Instance } from '../channel/instance.ts';
 import type { ServedView } from '../view/served-view.ts';
 
 type Mask = (text: string) => string;
-const masks = new WeakMap<ServedView, Map<number, Mask>>();
+
+interface KnownMasks {
+  /** What is hidden beside the values of the view. */
+  readonly inputs: readonly string[];
+  readonly byLength: Map<number, Mask>;
+}
+const masks = new WeakMap<ServedView, KnownMasks>();
+const NO_INPUTS: readonly string[] = [];
 
 /**
  * What a guest says of itself is stored, and it quotes commands and what they printed: the
- * instance's own private and secret values are taken out before the words leave this process.
+ * instance's own private and secret values, and what was given with a command, are taken out before
+ * the words leave this process.
  * Masked and cut at once: half a secret is none that is known, and the rest of a long text is not
  * worth the time.
  */
-export function maskOf(view: ServedView, maxLength: number): Mask {
+export function maskOf(
+  { view, lifecycle }: Pick<Instance, 'view' | 'lifecycle'>,
+  maxLength: number,
+): Mask {
+  const inputs = lifecycle?.hiddenInputs ?? NO_INPUTS;
   let known = masks.get(view);
-  if (!known) masks.set(view, (known = new Map<number, Mask>()));
-  let mask = known.get(maxLength);
+  if (known?.inputs !== inputs) masks.set(view, (known = { inputs, byLength: new Map() }));
+  let mask = known.byLength.get(maxLength);
   if (!mask) {
     const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
       value === null || visibility === 'public' ? [] : [reveal(value)],
     );
-    known.set(maxLength, (mask = createMask(hidden, maxLength)));
+    known.byLength.set(maxLength, (mask = createMask([...hidden, ...inputs], maxLength)));
   }
   return mask;
 }

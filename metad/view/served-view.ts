@@ -1,4 +1,5 @@
 import { instanceView } from '#shared/contract/view.ts';
+import type { RunListEnvironment, ViewLifecycle, ViewScript } from '#shared/contract/lifecycle.ts';
 import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -39,7 +40,7 @@ export function parseView(value: unknown): ServedView {
   return { ...view, osParameters };
 }
 
-/** The same view as an operator may see it: private and secret values are masked. */
+/** The same view as an operator may see it: private and secret values and inputs are masked. */
 export function redactView(view: ServedView): ServedView {
   const osParameters = new Map(
     [...view.osParameters].map(([name, parameter]) => [
@@ -49,7 +50,36 @@ export function redactView(view: ServedView): ServedView {
         : { ...parameter, value: new Secret('<redacted>') },
     ]),
   );
-  return { ...view, osParameters, install: view.install && redactHooks(view.install) };
+  return {
+    ...view,
+    osParameters,
+    install: view.install && redactHooks(view.install),
+    ...(view.lifecycle && { lifecycle: redactInputs(view.lifecycle) }),
+  };
+}
+
+/** Texts of inputs, which nothing shows that is stored either (`redactOpcode`). */
+function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
+  const redact = (environment: RunListEnvironment): RunListEnvironment =>
+    Object.fromEntries(
+      Object.entries(environment).map(([name, value]) => [
+        name,
+        'text' in value ? { text: '<redacted>' } : value,
+      ]),
+    );
+  const redactAll = (scripts: readonly ViewScript[]): ViewScript[] =>
+    scripts.map((script) => ({ ...script, env: script.env && redact(script.env) }));
+  const { boot, operational, decommission } = lifecycle.lists;
+  return {
+    ...lifecycle,
+    env: redact(lifecycle.env),
+    commandEnv: redact(lifecycle.commandEnv),
+    lists: {
+      boot: redactAll(boot),
+      operational: redactAll(operational),
+      decommission: redactAll(decommission),
+    },
+  };
 }
 
 /**

@@ -28,4 +28,10 @@ export class TokenBucket {
     }
     return ((1 - this.#tokens) / rate.perSecond) * 1000;
   }
+
+  /** Counts what has been let happen already, be it a debt. */
+  owe(rate: BucketRate, nowMs: number, cost: number): void {
+    this.take(rate, nowMs, 0);
+    this.#tokens -= cost;
+  }
 }

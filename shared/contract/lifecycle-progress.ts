@@ -18,7 +18,8 @@ export interface LifecycleRefusal {
 
 /**
  * How far an event brings a guest, or why it is none that can come now. Pure. An event that was
- * taken before changes nothing: an answer may be lost on its way.
+ * taken before changes nothing: an answer may be lost on its way. A number may be left out: what was
+ * refused is not said again, and must not make the host deaf to what comes after it.
  * @param isCertain false where events between these two may have been lost with a metad
  */
 export function advanceProgress(
@@ -39,8 +40,6 @@ export function advanceProgress(
   if (boot !== before.boot) {
     if (before.boot !== null || isCertain) return refuse('boot', 'another boot');
   } else if (number <= before.number) return before;
-  if (isCertain && number !== before.number + 1)
-    return refuse('number', `${before.number + 1} comes next`);
   const heard = { ...before, boot, number };
   return step(heard, event, view, isCertain);
 }
@@ -63,7 +62,7 @@ function step(
         ? view.boot
         : event.entry.startsWith('decommission/')
           ? view.decommission
-          : [view.command ?? entry ?? ''];
+          : [view.command, entry];
       if (!list.includes(event.entry.slice(event.entry.indexOf('/') + 1)))
         return refuse('entry', 'no script of this instance');
       if (event.type === 'finished') {

@@ -165,7 +165,7 @@ export const lifecycleEntry = z.union([
     .regex(/^(boot|decommission)\/[A-Za-z0-9_+.-]+$/, 'not an entry'),
 ]);
 
-/** `number` is 1 for a boot's first event, and one more for each that follows. */
+/** `number` is 1 for a boot's first event, and larger for each that follows. */
 const said = {
   /** As lifecycle.json has it. */
   run: uuid,

@@ -134,18 +134,50 @@ test('the variables of a command are over those of its script', async () => {
   await serve({ ...lifecycleOf({ lists, next }), commandEnv });
   const { text } = await get('run-lists/operational.env');
   assert.match(text, /^GREETING='again'\nhostkey='KEY123'$/m);
+  const path = `/v1/instances/${view.uuid}/tree/ganeti/latest/run-lists/operational.env`;
+  const shown = (await lab.control('GET', path)).body.toString();
+  assert.match(shown, /^GREETING='<redacted>'\nhostkey='<redacted>'$/m);
+  assert.doesNotMatch(shown, /again|hello/);
+});
+
+test('what was given with a command is in none of its output, be it cancelled', async () => {
+  const next = { do: 'run', entry: COMMAND, script: '01-now' } as const;
+  const up = { lists, state: 'operational' } as const;
+  await serve({ ...lifecycleOf({ ...up, next }), commandEnv: { WORD: { text: 'hush-hush' } } });
+  assert.equal(await say(1, ...BOOTED, { type: 'started', entry: COMMAND }), '204');
+  const since = await now();
+  const output = (offset: number, text: string): Promise<string> =>
+    post(`output?entry=${COMMAND}&offset=${offset}`, text);
+  assert.equal(await output(0, '+ WORD=hush-hush\n'), '204');
+  await serve(lifecycleOf(up));
+  assert.equal(await output(17, 'hush-hush\n'), '204');
+  assert.equal(await say(8, { type: 'finished', entry: COMMAND, status: 143 }), '204');
+  assert.equal(await output(27, 'hush-hush\n'), '204');
+  assert.deepEqual(await told(since), [
+    ...['+ WORD=<redacted>\n+0', '<redacted>\n+0', 'finished operational', '<redacted>\n+0'],
+  ]);
 });
 
 test('a guest is told by its events, each once, and what changes nothing is not told', async () => {
   const since = await now();
   assert.equal(await say(1, ...BOOTED), '204');
   assert.equal(await say(1, ...BOOTED), '204');
-  for (let number = 7; number < 30; number++)
+  // The host has not heard it as long as its view says something else.
+  assert.equal(await say(7, { type: 'operational' }), '204');
+  await serve(lifecycleOf({ lists, state: 'operational' }));
+  for (let number = 8; number < 30; number++)
     assert.equal(await say(number, { type: 'operational' }), '204');
   assert.deepEqual(await told(since), [
     ...Array.from({ length: 5 }, (_, at) => `${BOOTED[at]?.type} booting`),
-    'operational operational',
+    ...['operational operational', 'operational operational'],
   ]);
+});
+
+test('news costs a guest more than what the host knows', async () => {
+  const limits = { ...view.limits, requestsPerSecond: 0.01, burst: 30 };
+  await serve(lifecycleOf({ lists, state: 'operational' }), { limits });
+  assert.equal(await say(1, ...BOOTED), '204');
+  assert.match(await say(7, { type: 'operational' }), /^429/);
 });
 
 test('wrong order, foreign entries, other runs and absurd values are refused by field, and nothing of their batch counts', async () => {
@@ -161,7 +193,7 @@ test('wrong order, foreign entries, other runs and absurd values are refused by 
     [[booting, { type: 'started', entry: COMMAND }], '409 1.entry: no script of this instance'],
     [[booting, { ...started, run: COMMAND }], '409 1.run: another run'],
     [[booting, { ...started, boot: COMMAND }], '409 1.boot: another boot'],
-    [[booting, { ...started, number: 9 }], '409 1.number: 2 comes next'],
+    [[{ ...started, number: 1 }], '409 0.number: the first event of a boot is booting'],
     [[booting, { ...started, status: 0 }], '400 1: Unrecognized key: "status"'],
     [[{ type: 'finished', entry: 'boot/01-all', status: 256 }], /^400 0\.status: /],
     [[{ type: 'finished', entry: '../etc', status: 0 }], /^400 0\.entry: /],

@@ -117,12 +117,34 @@ void test('a script on demand is the one that is wanted, once', () => {
   assert.equal(say(words('booting', started(COMMAND))), 'entry');
 });
 
-void test('another run, another boot and a number that does not come next are refused', () => {
+void test('another run, another boot and a boot that does not begin with the first number are refused', () => {
   const first = words('booting');
   assert.equal(say([{ ...first[0]!, run: OTHER }]), 'run');
   assert.equal(say([...first, { ...words('booting', 'stranded')[1]!, boot: OTHER }]), 'boot');
-  assert.equal(say([...first, { ...words('booting', 'stranded')[1]!, number: 3 }]), 'number');
   assert.equal(say([{ ...first[0]!, number: 2 }]), 'number');
+});
+
+void test('what was refused leaves out its number, and the host hears what comes after it', () => {
+  const [booting, , , stranded, leaving] = words(
+    ...['booting' as const, started('boot/99-x'), finished('boot/99-x')],
+    ...['stranded' as const, { type: 'decommissioning', kind: 'stop' }],
+  );
+  const gone = say([booting!, stranded!, leaving!]);
+  assert.ok(typeof gone === 'object');
+  assert.equal(gone.state, 'decommissioning');
+  assert.equal(say([booting!, leaving!]), 'type', 'the order of states counts as ever');
+});
+
+void test('a script that runs may end while another one is wanted', () => {
+  const events = words(...BOOTED, 'operational', started(COMMAND));
+  const running = say(events);
+  assert.ok(typeof running === 'object');
+  const end = { ...words(finished(COMMAND, 143))[0]!, number: events.length + 1 };
+  const ended = advanceProgress(running, end, { ...VIEW, command: OTHER }, true);
+  assert.ok(!('refused' in ended));
+  assert.deepEqual(ended.last, { entry: COMMAND, status: 143 });
+  const next = { ...words(started(OTHER))[0]!, number: events.length + 2 };
+  assert.ok(!('refused' in advanceProgress(ended, next, { ...VIEW, command: OTHER }, true)));
 });
 
 void test('a boot begins once, and what was told twice counts once', () => {
