@@ -82,6 +82,11 @@ test('a systemd that goes down, or stops the agent alone, has the decommission l
         (await untilTold(since, 'operational')).filter((told) => told === 'started').length,
         1,
       );
+      // Killed, it comes back, too: it says what the host has forgotten.
+      await system.run('systemctl kill -s KILL rightlink');
+      since = await now();
+      await serve({});
+      assert.deepEqual(await untilTold(since, 'operational'), ['operational']);
     } else await system.ended(DOWN_TIMEOUT_MS);
   }
 });
