@@ -99,10 +99,10 @@ export class ChangeFeed {
 
   /** Until the connection is lost. */
   async #follow(redis: Redis): Promise<void> {
-    let isAgain = true;
+    await this.#check(redis, true);
     while (!this.#isClosed) {
-      await this.#check(redis, isAgain);
-      isAgain = await this.#read(redis);
+      await this.#read(redis);
+      await this.#check(redis, false);
     }
   }
 
@@ -111,8 +111,7 @@ export class ChangeFeed {
     for (const [key, log] of [...this.#logs]) {
       const { position } = log;
       if (position !== null && !isAll) continue;
-      const isThere = position !== null && (await redis.xrange(key, position, position)).length > 0;
-      if (isThere) {
+      if (position !== null && (await isThere(redis, key, position))) {
         tell(log, []);
         continue;
       }
@@ -122,30 +121,37 @@ export class ChangeFeed {
     }
   }
 
-  /** @returns whether there may be so much more that some of it is cut away meanwhile */
-  async #read(redis: Redis): Promise<boolean> {
+  async #read(redis: Redis): Promise<void> {
     const read = [...this.#logs].filter(([, { position }]) => position !== null);
     const keys = read.map(([key]) => key);
     const positions = read.map(([, { position }]) => position ?? EMPTY);
     const where = [...keys, ...positions];
     if (where.length === 0) {
       await new Promise((resolve) => setTimeout(resolve, BLOCK_MS).unref());
-      return false;
+      return;
     }
     const answer = await redis.xread('COUNT', COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', ...where);
-    let isFull = false;
     for (const [key, entries] of answer ?? []) {
+      const from = positions[keys.indexOf(key)] ?? EMPTY;
+      // There may have been so much that some was cut away before it was read.
+      const isCut = entries.length === COUNT && !(await isThere(redis, key, from));
       const log = this.#logs.get(key);
       const last = entries.at(-1);
       // Who came meanwhile is told everything.
       if (log === undefined || last === undefined || log.position === null) continue;
+      if (isCut) {
+        log.position = null;
+        continue;
+      }
       log.position = last[0];
-      isFull ||= entries.length === COUNT;
       // An entry has one field.
       tell(log, [...new Set(entries.flatMap(([, [, id]]) => id ?? []))]);
     }
-    return isFull;
   }
+}
+
+async function isThere(redis: Redis, key: string, entry: string): Promise<boolean> {
+  return (await redis.xrange(key, entry, entry)).length > 0;
 }
 
 function tell(log: Log, ids: readonly string[] | null): void {

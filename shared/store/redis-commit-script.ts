@@ -9,7 +9,10 @@ const LOGGED_CHANGES = 10_000;
  * KEYS[1] schema version; then two for each write: the hash, and the log of its changes.
  * ARGV[1] schema of the writer; then four per write: id, expected revision | absent | any, 1 to
  * write or 0 to delete, JSON. Answers {done, revision…}, {conflict, index of the write} or {schema,
- * version}. The id of each record that was written or deleted is put into the log. Values are never decoded: Lua's numbers and empty tables would change them.
+ * version}. The id of each record that was written or deleted is put into the log, and published
+ * under the hash's name: nodes of the release before the logs hear of it in no other way, so this is
+ * to stay until none of them is left. Who may not publish commits all the same, hence the pcall.
+ * Values are never decoded: Lua's numbers and empty tables would change them.
  */
 export const COMMIT_SCRIPT = `
 local schema = redis.call('GET', KEYS[1])
@@ -42,6 +45,7 @@ for i = 1, count do
     answer[i + 1] = 0
   end
   redis.call('XADD', KEYS[2 * i + 1], 'MAXLEN', '~', ${LOGGED_CHANGES}, '*', 'id', ARGV[at])
+  redis.pcall('PUBLISH', KEYS[2 * i], ARGV[at])
 end
 return answer
 `;

@@ -111,6 +111,26 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   /** Not a name of collections: these are looked for. */
   const logKey = (collection: string): string => keyOf(options, `l:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
+  let connections = 0;
+  redis.on('ready', () => void (connections += 1));
+  /**
+   * A cursor is good in the process that gave it alone: in a server that was started again, or took
+   * over, it leaves records out.
+   */
+  const steps = async function* <T>(
+    step: (cursor: string) => Promise<readonly [string, T]>,
+  ): AsyncGenerator<T> {
+    let begunIn: number | undefined;
+    let cursor = '0';
+    do {
+      const [next, found] = await answered(step(cursor));
+      begunIn ??= connections;
+      if (begunIn !== connections)
+        throw unavailable(new Error('the connection was lost amid a scan'), options);
+      yield found;
+      cursor = next;
+    } while (cursor !== '0');
+  };
   const answered = async <T>(asking: Promise<T>): Promise<T> => {
     try {
       return await asking;
@@ -138,20 +158,16 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     },
     async *scan(collection) {
       checkCollection(collection);
-      let cursor = '0';
-      do {
-        const [next, fields] = await answered(
-          redis.hscan(collectionKey(collection), cursor, 'COUNT', SLICE),
-        );
+      const key = collectionKey(collection);
+      for await (const fields of steps((cursor) => redis.hscan(key, cursor, 'COUNT', SLICE))) {
         const slice: ListedRecord[] = [];
         for (let at = 0; at + 1 < fields.length; at += 2) {
           const id = fields[at] ?? '';
-          const { key, json } = splitField(id, fields[at + 1] ?? '');
-          slice.push(decodeListed(key, () => decodeValue(collection, id, json)));
+          const { key: record, json } = splitField(id, fields[at + 1] ?? '');
+          slice.push(decodeListed(record, () => decodeValue(collection, id, json)));
         }
         yield slice;
-        cursor = next;
-      } while (cursor !== '0');
+      }
     },
     async ids(collection) {
       checkCollection(collection);
@@ -160,14 +176,11 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     async collections() {
       const prefix = collectionKey('');
       const found = new Set<string>();
-      let cursor = '0';
-      do {
-        const [next, keys] = await answered(
-          redis.scan(cursor, 'MATCH', `${escapeGlob(prefix)}*`, 'COUNT', SCAN_COUNT),
-        );
+      const match = `${escapeGlob(prefix)}*`;
+      for await (const keys of steps((cursor) =>
+        redis.scan(cursor, 'MATCH', match, 'COUNT', SCAN_COUNT),
+      ))
         for (const key of keys) found.add(key.slice(prefix.length));
-        cursor = next;
-      } while (cursor !== '0');
       return [...found].sort();
     },
     risks: () => answered(askRisks(redis, options.server.replicas !== undefined)),

@@ -101,3 +101,69 @@ test('redis: a client goes on after the server was killed and started again', as
     await own.stop();
   }
 });
+
+test('redis: a scan that outlives its server is refused, since its cursor leaves records out', async (t) => {
+  const own = await startRedis({ appendOnly: true });
+  t.after(() => own.stop());
+  const store = await createRedisStore({
+    server: { url: `unix:${own.socket}` },
+    logger: silentLogger,
+  });
+  t.after(() => store.close());
+  const writes = Array.from({ length: 1000 }, (_, n) => ({
+    ...{ collection: 'a', id: `id${n}`, expected: 'absent', value: 'x' },
+  }));
+  await store.commit(writes as Parameters<typeof store.commit>[0]);
+  const scan = store.scan('a')[Symbol.asyncIterator]();
+  assert.equal((await scan.next()).done, false);
+  await own.restart();
+  await store.get('a', 'id0'); // it is connected again
+  await assert.rejects(scan.next(), { code: 'STORE_UNAVAILABLE' });
+  const ids = new Set<string>();
+  for await (const slice of store.scan('a')) for (const { id } of slice) ids.add(id);
+  assert.equal(ids.size, 1000);
+});
+
+test('redis: changes are published too, for nodes of the former release; who may not commits', async (t) => {
+  const own = await startRedis();
+  t.after(() => own.stop());
+  const redis = new Redis({ path: own.socket });
+  t.after(() => redis.disconnect());
+  const ear = new Redis({ path: own.socket });
+  t.after(() => ear.disconnect());
+  const store = await createRedisStore({
+    server: { url: `unix:${own.socket}` },
+    logger: silentLogger,
+  });
+  t.after(() => store.close());
+  const heard = new Promise((resolve) => {
+    ear.on('message', (channel, id) => resolve([channel, id]));
+  });
+  await ear.subscribe('{gnt}:c:a');
+  await store.commit([{ collection: 'a', id: 'x', expected: 'absent', value: 1 }]);
+  assert.deepEqual(await heard, ['{gnt}:c:a', 'x']);
+  await redis.call('ACL', 'SETUSER', 'default', 'resetchannels');
+  await store.commit([{ collection: 'a', id: 'x', expected: 1, value: 2 }]);
+  assert.equal((await store.get('a', 'x'))?.value, 2);
+});
+
+test('redis: more changes at once than the log keeps are told as all', async (t) => {
+  const store = await open('{burst}');
+  t.after(() => store.close());
+  const redis = new Redis({ path: server.socket });
+  t.after(() => redis.disconnect());
+  const { told, until } = follow(store, 'a');
+  const write = (id: string): Promise<unknown> =>
+    store.commit([{ collection: 'a', id, expected: 'any', value: 1 }]);
+  await write('first');
+  await until(() => told.flat().includes('first') || told.includes(null));
+  const countAll = (): number => told.filter((ids) => ids === null).length;
+  const before = countAll();
+  // In one step, as for a node that is stopped meanwhile.
+  const burst = `for n = 1, 11000 do
+    redis.call('XADD', KEYS[1], 'MAXLEN', '=', 10000, '*', 'id', n) end`;
+  await redis.eval(burst, 1, '{burst}:l:a');
+  await write('last');
+  await until(() => countAll() > before || told.flat().includes('last'));
+  assert.equal(countAll(), before + 1);
+});
