@@ -76,7 +76,9 @@ class FollowingIndex implements InstanceIndex {
   #changed: Set<string> | null = null;
   #reading: Promise<void> | undefined;
   /** Who waits for what was told until now to be read. */
-  #waiting: (() => void)[] = [];
+  #waiting: Pick<PromiseWithResolvers<void>, 'resolve' | 'reject'>[] = [];
+  /** The last reading failed, and that was said. */
+  #isFailing = false;
 
   constructor(dependencies: InstanceIndexDependencies) {
     this.#dependencies = dependencies;
@@ -88,7 +90,7 @@ class FollowingIndex implements InstanceIndex {
   async list(): Promise<readonly IndexedInstance[]> {
     await this.#watch.caughtUp();
     if (this.#reading !== undefined)
-      await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+      await new Promise<void>((resolve, reject) => void this.#waiting.push({ resolve, reject }));
     this.#sorted ??= [...this.#instances.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
     return this.#sorted;
   }
@@ -111,7 +113,9 @@ class FollowingIndex implements InstanceIndex {
     if (this.#changed?.size === 0) return;
     this.#reading ??= this.#readAll().finally(() => {
       this.#reading = undefined;
-      for (const resolve of this.#waiting.splice(0)) resolve();
+      // What was told after the last look at it, and before this.
+      if (this.#changed === null || this.#changed.size > 0) this.#notice([]);
+      if (this.#reading === undefined) for (const { resolve } of this.#waiting.splice(0)) resolve();
     });
   }
 
@@ -124,12 +128,16 @@ class FollowingIndex implements InstanceIndex {
       try {
         await (ids === null ? this.#readWhole() : this.#readSome(ids));
         this.#sorted = undefined;
-        for (const resolve of served) resolve();
+        this.#isFailing = false;
+        for (const { resolve } of served) resolve();
       } catch (error) {
         // What was not read is read again, with what changed meanwhile.
         this.#changed = ids === null ? null : new Set([...ids, ...this.#changed]);
-        this.#waiting.push(...served);
-        this.#dependencies.logger.debug('instances.not-read', { err: error });
+        for (const { reject } of [...served, ...this.#waiting.splice(0)]) reject(error);
+        this.#dependencies.logger[this.#isFailing ? 'debug' : 'warn']('instances.not-read', {
+          err: error,
+        });
+        this.#isFailing = true;
         await sleep(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
       }
       if (signal.aborted) return;
