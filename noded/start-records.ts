@@ -21,8 +21,13 @@ import { openStore, type CommonStore } from './records/open-store.ts';
 
 /** What was told may be lost by the store itself: it is said, and guests need the node all the same. */
 async function tellRisks(store: Store, logger: Logger): Promise<void> {
-  for (const { level, message, hint } of (await store.risks?.()) ?? [])
-    logger[level === 'error' ? 'error' : 'warn']('store.risk', { message, hint });
+  try {
+    for (const { level, message, hint } of (await store.risks?.()) ?? [])
+      logger[level === 'error' ? 'error' : 'warn']('store.risk', { message, hint });
+  } catch (error) {
+    // A user of Redis need not be allowed INFO.
+    logger.warn('store.risks-not-known', { err: error });
+  }
 }
 
 /** What the cluster knows, and this node's place in it. */

@@ -150,12 +150,15 @@ async function checkStore({
   }
 }
 
-/** Nothing where the store is away: that is a finding of its own. */
 async function checkRisks({ risks }: DoctorDependencies['store']): Promise<DoctorFinding> {
   const check = 'store-risks';
-  const [worst, ...others] = (await risks().catch(() => [])).toSorted((a, b) =>
-    a.level.localeCompare(b.level),
-  );
+  const found = await risks().catch((error: unknown) => messageOf(error));
+  if (typeof found === 'string') {
+    const message = `whether the store keeps what it was told is not known: ${found}`;
+    const hint = 'if Redis runs: allow its user INFO (ACL SETUSER … +info)';
+    return { check, level: 'warning', message, hint };
+  }
+  const [worst, ...others] = found.toSorted((a, b) => a.level.localeCompare(b.level));
   if (worst === undefined) return ok(check, 'the store keeps what it was told');
   const message = [worst, ...others].map((risk) => risk.message).join('; ');
   return { check, level: worst.level, message: `the store: ${message}`, hint: worst.hint };

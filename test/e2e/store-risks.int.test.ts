@@ -101,6 +101,10 @@ test('a Redis that evicts is refused for a new cluster, and told of an old one w
   await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
   await client.config('SET', 'maxmemory', String(2 ** 30));
   assert.match((await finding(lab, 'store-risks'))?.message ?? '', /throws records away/);
+  // A user who may not ask what Redis is set to: nothing but that is less known.
+  await client.call('ACL', 'SETUSER', 'default', '-info');
+  assert.match((await finding(lab, 'store-risks'))?.message ?? '', /is not known: .*NOPERM/);
+  await client.call('ACL', 'SETUSER', 'default', '+info');
   const words = ['init', '--store', `unix:${redis.socket}?replicas=1`, 'other.example.com'];
   const other = await createLab('gnt-sr2');
   t.after(() => other.dispose());

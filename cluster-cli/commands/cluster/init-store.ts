@@ -103,9 +103,13 @@ function needsKey(url: string, cause: unknown): AppError {
   );
 }
 
-/** A new cluster is not trusted to a store that throws records away when it is full. */
+/**
+ * A new cluster is not trusted to a store that throws records away when it is full. One that may not
+ * be asked is taken: noded and the doctor say that it is not known.
+ */
 async function refuseForgetful(store: Store, url: string): Promise<void> {
-  const [risk] = ((await store.risks?.()) ?? []).filter(({ level }) => level === 'error');
+  const risks = (await store.risks?.().catch(() => undefined)) ?? [];
+  const [risk] = risks.filter(({ level }) => level === 'error');
   if (risk === undefined) return;
   throw new AppError(
     'HOST_PREREQUISITE',
