@@ -11,6 +11,9 @@ export interface FollowClusterDependencies {
   readonly logger: Logger;
 }
 
+/** Nodes of the former release tell nobody in the log of changes what they change. */
+const APPLY_AGAIN_MS = 60_000;
+
 /**
  * Shows guests again what they may see when metad was restarted, and applies what other nodes
  * change of the cluster; what the store was not there for is done when it is back.
@@ -36,5 +39,10 @@ export function followCluster({
       logger.error('cluster.not-followed', { err: error });
     }
   };
-  return store.watch(CLUSTER, () => void apply()).end;
+  const { end } = store.watch(CLUSTER, () => void apply());
+  const timer = setInterval(() => void apply(), APPLY_AGAIN_MS).unref();
+  return () => {
+    clearInterval(timer);
+    end();
+  };
 }

@@ -2,7 +2,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Membership } from './membership.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import { isAnswering, type Peers } from '../peers/ask-peer.ts';
+import { presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 
 export interface RemoveNodeDependencies {
@@ -17,12 +17,16 @@ export interface RemoveNodeDependencies {
   readonly failJobsOf: (node: string) => Promise<void>;
 }
 
+const MUTE_HINT =
+  'it hangs, or is of another release: stop gnt-noded there first. If its machine is off, Redis ' +
+  'sees that some minutes later (at once: redis-cli CLIENT KILL TYPE pubsub)';
+
 /**
  * Takes a node that is gone for good out of the cluster; what has the cluster's key can still read
  * its store, until the key is renewed.
  * @param options `forgetInstances`: those that it had are no more
- * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers, has instances that are not to be
- * forgotten, or is this one
+ * @throws AppError NODE_NOT_FOUND; CONFLICT while it answers or is mute, has instances that are
+ * not to be forgotten, or is this one
  */
 export async function removeNode(
   name: string,
@@ -41,8 +45,9 @@ export async function removeNode(
     throw new AppError('CONFLICT', `node '${name}' ${reason}`, { details: { name }, hint });
   };
   if (name === nodeName) refuse('is the one that is asked', 'run this on another node');
-  if (peers !== null && (await isAnswering(peers, name)))
-    refuse('answers', 'stop gnt-noded there first');
+  const presence = peers === null ? 'gone' : await presenceOf(peers, name);
+  if (presence === 'answers') refuse('answers', 'stop gnt-noded there first');
+  if (presence === 'mute') refuse('is connected to the store, but does not answer', MUTE_HINT);
   const lost = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
   const [first] = lost;
   if (first !== undefined && !options.forgetInstances) {

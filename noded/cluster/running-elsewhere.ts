@@ -7,7 +7,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { Store } from '#shared/store/store.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
+import { requestPeer, throwRefusal, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
 import { NODES, type NodeRegistry } from '../records/node-registry.ts';
 
 /** What a node said of its machines; one that says nothing is not one that says what is wrong. */
@@ -17,9 +17,9 @@ export type NodeFacts =
 
 /** Whether a node answered, if not with what it was asked for. */
 export function isRefusal(error: unknown): boolean {
-  const isMute = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
+  const isSilence = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
   const isNonsense = error instanceof z.ZodError || error instanceof RangeError;
-  return (isAppError(error) && !isMute) || isNonsense;
+  return (isAppError(error) && !isSilence) || isNonsense;
 }
 
 /** What runs on the other nodes, as they tell it by themselves. */
@@ -38,6 +38,13 @@ export interface RunningElsewhereDependencies {
 
 const ANSWER_TIMEOUT_MS = 3000;
 const ASK_AGAIN_MS = 1000;
+/**
+ * A node that takes hellos and answers none holds one of the few places of hellos each time until
+ * it is given up: it is asked less and less often.
+ */
+const ASK_MUTE_AGAIN_MS = 30_000;
+/** Nodes of the former release tell nobody in the log of changes that they came or went. */
+const LOOK_AGAIN_MS = 60_000;
 /** A line tells of every machine of a node, some 200 characters each. */
 const MAX_LINE_CHARACTERS = 8 * MIB;
 
@@ -58,14 +65,17 @@ class Following implements RunningElsewhere {
   readonly #dependencies: RunningElsewhereDependencies;
   readonly #followed = new Map<string, Followed>();
   readonly #watch: ReturnType<Store['watch']>;
+  readonly #timer: NodeJS.Timeout;
   #looking: Promise<void> = Promise.resolve();
   #isEnded = false;
 
   constructor(dependencies: RunningElsewhereDependencies) {
     this.#dependencies = dependencies;
-    this.#watch = dependencies.store.watch(NODES, () => {
+    const look = (): void => {
       this.#looking = this.#looking.then(() => this.#look());
-    });
+    };
+    this.#watch = dependencies.store.watch(NODES, look);
+    this.#timer = setInterval(look, LOOK_AGAIN_MS).unref();
   }
 
   async facts(): Promise<ReadonlyMap<string, NodeFacts>> {
@@ -77,6 +87,7 @@ class Following implements RunningElsewhere {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnded = true;
+    clearInterval(this.#timer);
     this.#watch.end();
     for (const { ended } of this.#followed.values()) ended.abort();
     await this.#looking;
@@ -96,7 +107,7 @@ class Following implements RunningElsewhere {
         if (node !== nodeName && !this.#followed.has(node)) this.#begin(node);
       }
     } catch (error) {
-      // It is told again when the store is back.
+      // It is looked again when the store is back, and by the timer.
       logger.debug('nodes.not-read', { err: error });
     }
   }
@@ -112,16 +123,20 @@ class Following implements RunningElsewhere {
 
   async #follow(node: string, followed: Followed, isKnown: () => void): Promise<void> {
     const { signal } = followed.ended;
+    let pauseMs = ASK_AGAIN_MS;
     while (!signal.aborted) {
       try {
         await this.#readFrom(node, followed, isKnown);
         followed.facts = { state: 'silent' };
+        pauseMs = ASK_AGAIN_MS;
       } catch (error) {
+        const isMute = error instanceof UnreachableNode && error.isThere;
+        pauseMs = isMute ? Math.min(2 * pauseMs, ASK_MUTE_AGAIN_MS) : ASK_AGAIN_MS;
         followed.facts = { state: isRefusal(error) ? 'failing' : 'silent' };
         this.#dependencies.logger.debug('node.not-followed', { node, err: error });
       }
       isKnown();
-      await sleep(ASK_AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CryptoProgress } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { askPeer, isAnswering, type Peers } from '../peers/ask-peer.ts';
+import { askPeer, presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { CommonStore } from '../records/open-store.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import { takeKeyStep, type KeyStep } from './key-step.ts';
@@ -34,7 +34,7 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
   const renewal: KeyRenewal = createKeyRenewal({
     ...{ nodeName, store, keys, logger },
     nodeNames: () => nodes.names(),
-    answers: (node) => isAnswering(peers, node),
+    answers: async (node) => (await presenceOf(peers, node)) === 'answers',
     tell: (node, step) => tell(peers, node, step),
   });
   renewal.resume();

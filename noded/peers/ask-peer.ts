@@ -26,13 +26,30 @@ export interface PeerRequest {
 /** Answers that are no streams: the list of all instances is the longest. */
 const MAX_ANSWER_BYTES = 64 * MIB;
 
+export class UnreachableNode extends AppError {
+  /** It took the question: it hangs, or does not know it, as another release does. */
+  readonly isThere: boolean;
+
+  constructor(node: string, { isThere }: { readonly isThere: boolean }) {
+    super('NODE_UNREACHABLE', `node '${node}' does not answer`, {
+      details: { node },
+      hint: `is gnt-noded running there, of the same release, and does it reach the store?`,
+    });
+    this.isThere = isThere;
+  }
+}
+
+/** A node that is mute takes questions: it hangs, or is of another release. */
+export type Presence = 'answers' | 'mute' | 'gone';
+
 /** Whether a node's daemon is there. @throws AppError STORE_UNAVAILABLE */
-export async function isAnswering(peers: Peers, node: string): Promise<boolean> {
+export async function presenceOf(peers: Peers, node: string): Promise<Presence> {
   try {
     (await peers.open(node)).destroy();
-    return true;
+    return 'answers';
   } catch (error) {
-    if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_NOT_FOUND')) return false;
+    if (error instanceof UnreachableNode && error.isThere) return 'mute';
+    if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_NOT_FOUND')) return 'gone';
     throw error;
   }
 }

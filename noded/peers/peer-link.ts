@@ -7,6 +7,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { RedisServer } from '#shared/store/store-url.ts';
 import { encodeKey, type NodeKey } from '../records/node-key.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
+import { UnreachableNode } from './ask-peer.ts';
 import type { Side } from './frame.ts';
 import { decodeKey, openGreeting, sealGreeting } from './handshake.ts';
 import { Mailbox } from './mailbox.ts';
@@ -136,10 +137,14 @@ class MailboxLink implements PeerLink {
     const id = randomBytes(ID_BYTES).toString('hex');
     const welcome = Promise.withResolvers<PeerStream>();
     welcome.promise.catch(() => undefined); // may come while the hello is being sent
-    const timer = setTimeout(() => welcome.reject(unreachable(node)), ANSWER_TIMEOUT_MS);
+    // Counts only where the hello was taken.
+    const timer = setTimeout(
+      () => welcome.reject(new UnreachableNode(node, { isThere: true })),
+      ANSWER_TIMEOUT_MS,
+    );
     try {
       const taken = await this.#sendHello(node, id, shared, welcome.resolve);
-      if (taken === 0) throw unreachable(node);
+      if (taken === 0) throw new UnreachableNode(node, { isThere: false });
       return await welcome.promise;
     } finally {
       clearTimeout(timer);
@@ -258,7 +263,8 @@ class MailboxLink implements PeerLink {
     onClosed: () => void,
   ): PeerStream {
     const send = async (frame: Buffer): Promise<void> => {
-      if ((await this.#send(node, FRAME, id, frame)) === 0) throw unreachable(node);
+      if ((await this.#send(node, FRAME, id, frame)) === 0)
+        throw new UnreachableNode(node, { isThere: false });
     };
     const stream = new PeerStream({ key, side, pool: this.#pool, send, onClosed });
     // Who uses it hears of it too; before that, and after, nobody needs to.
@@ -274,10 +280,19 @@ class MailboxLink implements PeerLink {
 
   /** Two daemons under one name would each take the other's guests for its own. */
   async #refuseTwin(): Promise<void> {
-    const { nodeName } = this.#options;
+    const { nodeName, logger } = this.#options;
     if (this.#mailbox === undefined || (await this.#mailbox.countOwners()) < 2) return;
     const twin = await this.open(nodeName).catch(() => undefined);
-    if (twin === undefined) return;
+    if (twin === undefined) {
+      // Not refused: mostly it is what is left of this node's connection after a loss of power, and
+      // guests are not to wait until Redis sees that.
+      if ((await this.#mailbox.countOwners()) > 1)
+        logger.error('peers.silent-twin', {
+          message: `somebody else takes the messages for node '${nodeName}', and does not answer`,
+          hint: 'does a gnt-noded of another release run under this name elsewhere?',
+        });
+      return;
+    }
     twin.destroy();
     throw new AppError('CONFLICT', `another gnt-noded runs as node '${nodeName}' of this cluster`, {
       hint: 'its node.key was copied: remove it on the copy, and start that with another --node',
@@ -299,11 +314,4 @@ class MailboxLink implements PeerLink {
     for (const stream of this.#streams()) stream.destroy();
     await this.#mailbox?.[Symbol.asyncDispose]();
   }
-}
-
-function unreachable(node: string): AppError {
-  return new AppError('NODE_UNREACHABLE', `node '${node}' does not answer`, {
-    details: { node },
-    hint: `is gnt-noded running there, of the same release, and does it reach the store?`,
-  });
 }

@@ -13,6 +13,7 @@ import { createRedisStore } from '#shared/store/redis-store.ts';
 import type { Store } from '#shared/store/store.ts';
 import { encodeKey } from '../../../noded/records/node-key.ts';
 import { createNodeRegistry, type NodeRegistry } from '../../../noded/records/node-registry.ts';
+import { presenceOf } from '../../../noded/peers/ask-peer.ts';
 import { startPeerLink, type PeerLink } from '../../../noded/peers/peer-link.ts';
 import type { PeerStream } from '../../../noded/peers/peer-stream.ts';
 import { startWay } from '../support/slow-way.ts';
@@ -224,6 +225,10 @@ test('a node that is not known, or not there, is named', async (t) => {
   t.after(() => deaf.disconnect());
   await deaf.subscribe('{gnt}:node:silent');
   await assert.rejects(a.open('silent'), (error) => isAppError(error, 'NODE_UNREACHABLE'));
+  assert.equal(await presenceOf(a, 'silent'), 'mute');
+  assert.equal(await presenceOf(a, 'b'), 'gone');
+  await start(t, 'b');
+  assert.equal(await presenceOf(a, 'b'), 'answers');
 });
 
 test('Redis sees no byte of it, and the search would find a planted one', async (t) => {

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { silentLogger } from '#shared/log/log.ts';
+import { followRunningElsewhere } from '../../../noded/cluster/running-elsewhere.ts';
+import { UnreachableNode } from '../../../noded/peers/ask-peer.ts';
+
+test(
+  'a node that nobody tells of is found; one that is mute is asked ever less often',
+  { timeout: 30_000 },
+  async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const asked = new Map<string, number>();
+    const answered = new EventEmitter();
+    const names = ['own', 'mute'];
+    const running = followRunningElsewhere({
+      nodeName: 'own',
+      peers: {
+        open: (node) => {
+          asked.set(node, (asked.get(node) ?? 0) + 1);
+          answered.emit('asked');
+          return Promise.reject(new UnreachableNode(node, { isThere: node === 'mute' }));
+        },
+      },
+      nodes: { names: () => Promise.resolve(names) },
+      store: {
+        watch: (_collection, onChanges) => {
+          queueMicrotask(() => onChanges(null));
+          return { caughtUp: () => Promise.resolve(), end: () => undefined };
+        },
+      },
+      logger: silentLogger,
+    });
+    t.after(() => running[Symbol.asyncDispose]());
+    await turn();
+    assert.deepEqual([...asked.keys()], ['mute']);
+    names.push('gone');
+    t.mock.timers.tick(60_000);
+    while ((asked.get('gone') ?? 0) < 4) await once(answered, 'asked');
+    // After two seconds, and after four more; the other one each second.
+    const mute = asked.get('mute') ?? 0;
+    assert.ok(mute === 2 || mute === 3, `${mute} times`);
+  },
+);
