@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { GuestReport, InstanceRecord } from '#shared/contract/instance.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
@@ -68,10 +69,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
   const endOfFormerBoot = new Map<string, number>();
   /** The number of the last event of each guest, for when metad cannot be asked for it. */
   const lastSequence = new Map<string, number>();
-  const waiting = new Map<string, Set<() => void>>();
-  const tellWaiting = (uuid: string): void => {
-    for (const wake of waiting.get(uuid) ?? []) wake();
-  };
+  const calls = new WakeCalls();
 
   const write = async (uuid: string, report: GuestReport): Promise<void> => {
     const record = await instances.findByUuid(uuid);
@@ -115,7 +113,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
     const after = { ...before, ...changes, runStartedAtMs };
     if (heard.has(uuid) && isSaid(before, after)) return;
     heard.set(uuid, after);
-    tellWaiting(uuid);
+    calls.wake(uuid);
     void writeSometime(uuid);
   };
 
@@ -193,7 +191,7 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
       stopCounting();
       stop();
       forgetAll();
-      tellWaiting(uuid);
+      calls.wake(uuid);
     });
   };
 
@@ -249,25 +247,10 @@ export function createGuestReports(dependencies: GuestReportsDependencies): Gues
         guestReport,
         ...keepHostKeys(current, firstHostKeys),
       }));
-      tellWaiting(uuid);
+      calls.wake(uuid);
     },
     report: reportOf,
-    nextChange: async (uuid, signal) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const onAbort = (): void => resolve();
-      const wakes = waiting.get(uuid) ?? new Set();
-      waiting.set(uuid, wakes);
-      wakes.add(resolve);
-      signal.addEventListener('abort', onAbort);
-      if (signal.aborted) resolve();
-      try {
-        await promise;
-      } finally {
-        signal.removeEventListener('abort', onAbort);
-        wakes.delete(resolve);
-        if (wakes.size === 0) waiting.delete(uuid);
-      }
-    },
+    nextChange: (uuid, signal) => calls.next(uuid, signal),
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeadline } from '#shared/abort/deadline.ts';
+import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type {
   LifecycleCommand,
@@ -60,7 +61,7 @@ class KnownLifecycles implements Lifecycles {
   readonly #dependencies: LifecyclesDependencies;
   readonly #store: LifecycleStore;
   readonly #entries = new Map<string, Entry>();
-  readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #calls = new WakeCalls();
   readonly #publishing = new SerialQueue<string>();
   /** Those that have not begun: they will show what is then, whoever asks for them meanwhile. */
   readonly #toPublish = new Map<string, Promise<void>>();
@@ -233,20 +234,7 @@ class KnownLifecycles implements Lifecycles {
   }
 
   async nextChange(uuid: string, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const onAbort = (): void => resolve();
-    const wakes = this.#waiting.get(uuid) ?? new Set();
-    this.#waiting.set(uuid, wakes);
-    wakes.add(resolve);
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) resolve();
-    try {
-      await promise;
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-      wakes.delete(resolve);
-      if (wakes.size === 0) this.#waiting.delete(uuid);
-    }
+    await this.#calls.next(uuid, signal);
   }
 
   #isUp(uuid: string): boolean {
@@ -267,7 +255,7 @@ class KnownLifecycles implements Lifecycles {
     if (lists === null) {
       if (known === undefined) return;
       this.forget(uuid);
-      this.#wake(uuid);
+      this.#calls.wake(uuid);
       return;
     }
     const terms = termsOf(instance, lists);
@@ -313,7 +301,7 @@ class KnownLifecycles implements Lifecycles {
       if (this.#entries.get(uuid)?.record.runStartedAtMs === startedAtMs) {
         this.#take(uuid, { type: 'gone' });
       }
-      this.#wake(uuid);
+      this.#calls.wake(uuid);
     });
   }
 
@@ -346,7 +334,7 @@ class KnownLifecycles implements Lifecycles {
     const isOtherDeadline = entry.record.deadlineMs !== record.deadlineMs;
     entry.record = record;
     if (isOtherDeadline || entry.alarm === null) this.#arm(uuid, entry);
-    this.#wake(uuid);
+    this.#calls.wake(uuid);
     void this.#store.keep(uuid, entry);
   }
 
@@ -370,10 +358,6 @@ class KnownLifecycles implements Lifecycles {
   #drop(uuid: string): void {
     clearTimeout(this.#entries.get(uuid)?.alarm ?? undefined);
     this.#entries.delete(uuid);
-  }
-
-  #wake(uuid: string): void {
-    for (const wake of this.#waiting.get(uuid) ?? []) wake();
   }
 
   /**
