@@ -19,6 +19,7 @@ const layers = {
       'network',
       'records',
       'hypervisor',
+      'boot',
     ],
     ...[
       'metad-link',

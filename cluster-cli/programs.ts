@@ -17,6 +17,10 @@ export const programs = {
     (await import('./commands/node/program.ts')).createNodeProgram(context),
   'gnt-job': async (context: Context): Promise<Command> =>
     (await import('./commands/job/program.ts')).createJobProgram(context),
+  'gnt-profile': async (context: Context): Promise<Command> =>
+    (await import('./commands/profile/program.ts')).createProfileProgram(context),
+  'gnt-bootenv': async (context: Context): Promise<Command> =>
+    (await import('./commands/bootenv/program.ts')).createBootEnvProgram(context),
   'gnt-channel': async (context: Context): Promise<Command> =>
     (await import('./commands/channel/program.ts')).createChannelProgram(context),
 } as const;

@@ -10,7 +10,8 @@ import type { Logger } from '#shared/log/log.ts';
 import type { MachineExit } from './hypervisor/machine.ts';
 import { awaitedSecrets, isWantedUp, planStarts } from './instances/plan-starts.ts';
 import type { JobService } from './jobs/job-service.ts';
-import type { InstanceRepository } from './records/instance-repository.ts';
+import type { IndexedInstance } from './records/instance-index.ts';
+import { readIndexed, type IndexedRecords } from './records/read-indexed.ts';
 
 /** Ganeti's watcher tries as often, and counts for as long. */
 const MAX_TRIES = 5;
@@ -18,11 +19,12 @@ const RESTARTS_WITHIN_MS = 8 * 3600 * 1000;
 /** Between two tries, and before a machine that crashed is started again. */
 const PAUSE_MS = 10_000;
 
-export interface AutostartDependencies {
-  readonly instances: Pick<InstanceRepository, 'list' | 'findByUuid'>;
+export interface AutostartDependencies extends IndexedRecords {
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly isRunning: (uuid: string) => boolean;
+  /** Whether this node is marked offline: its jobs are refused until the mark is taken back. */
+  readonly isOffline: () => Promise<boolean>;
   readonly jobs: Pick<JobService, 'submit' | 'watch'>;
   /** Holds the id of the boot in which instances were started last. */
   readonly bootFile: string;
@@ -101,6 +103,7 @@ class Starter {
     const isNewBoot = former !== bootId;
     // Without a file nobody knows: what an operator saw end is not started by an upgrade.
     const reason = isNewBoot && former !== undefined ? 'boot' : 'ended';
+    await this.#untilOnline();
     const groups = planStarts(await this.#listDown(), reason);
     if (groups.length > 0) logger.info('autostart.begins', { reason, count: groups.flat().length });
     const retries: Promise<void>[] = [];
@@ -119,12 +122,24 @@ class Starter {
     await Promise.all(retries);
   }
 
+  /** What is refused meanwhile is no try: the guests of a host that is back wait for its operator. */
+  async #untilOnline(): Promise<void> {
+    const { isOffline, logger } = this.#dependencies;
+    // While the store is away nobody knows: the job, or the list, says so.
+    for (let waits = 0; await isOffline().catch(() => false); waits += 1) {
+      if (waits === 0) logger.warn('autostart.waits-for-mark');
+      await this.#sleep(PAUSE_MS);
+    }
+  }
+
   async #listDown(): Promise<readonly InstanceRecord[]> {
-    const { instances, owns, isRunning, logger } = this.#dependencies;
+    const { owns, isRunning, logger } = this.#dependencies;
+    const isMeant = (instance: Omit<IndexedInstance, 'diskBytes'>): boolean =>
+      owns(instance.primaryNode) && isWantedUp(instance) && !isRunning(instance.uuid);
     for (;;) {
       try {
-        const all = await instances.list();
-        return all.filter(({ uuid, primaryNode }) => owns(primaryNode) && !isRunning(uuid));
+        const slices = await Array.fromAsync(readIndexed(this.#dependencies, isMeant));
+        return slices.flat().filter(isMeant);
       } catch (error) {
         logger.warn('autostart.waits-for-store', { err: error });
         await this.#sleep(PAUSE_MS);
@@ -160,6 +175,7 @@ class Starter {
   /** @returns false when it is worth another try */
   async #tryStart(uuid: string): Promise<boolean> {
     const { instances, isRunning, logger } = this.#dependencies;
+    await this.#untilOnline();
     if (this.#busy.has(uuid)) return true;
     this.#busy.add(uuid);
     try {

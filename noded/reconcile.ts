@@ -5,10 +5,12 @@ import type { Logger } from '#shared/log/log.ts';
 import { hasEnded, interruptedJob } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
 import { interruptInstall } from './records/install-states.ts';
+import type { IndexedInstance } from './records/instance-index.ts';
+import { readIndexed } from './records/read-indexed.ts';
 import type { NodeRecords } from './start-records.ts';
 
 export interface ReconcileDependencies {
-  readonly records: Pick<NodeRecords, 'jobs' | 'instances' | 'owns' | 'lastAwayAtMs'>;
+  readonly records: Pick<NodeRecords, 'jobs' | 'instances' | 'index' | 'owns' | 'lastAwayAtMs'>;
   readonly engine: Pick<JobEngine, 'has'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -58,7 +60,7 @@ export function startReconciler(dependencies: ReconcileDependencies): Disposable
  * after the engine was asked: what had ended between the two is in the store by then.
  */
 export async function reconcile({
-  records: { jobs, instances, owns },
+  records: { jobs, instances, index, owns },
   engine,
   clock,
   logger,
@@ -71,8 +73,11 @@ export async function reconcile({
     logger.warn('job.nobodys', { job: id, summary: job.summary });
     await jobs.save(interruptedJob(job, NOBODYS, clock.now()));
   }
-  for (const { uuid, primaryNode, installState, install } of await instances.list()) {
-    if (installState !== 'installing' || install === null || !owns(primaryNode)) continue;
+  const isInstalling = ({ primaryNode, installState }: IndexedInstance): boolean =>
+    installState === 'installing' && owns(primaryNode);
+  const slices = await Array.fromAsync(readIndexed({ index, instances }, isInstalling));
+  for (const { uuid, installState, install } of slices.flat()) {
+    if (installState !== 'installing' || install === null) continue;
     if (engine.has(install.jobId)) continue;
     logger.warn('install.nobodys', { instance: uuid, job: install.jobId });
     await instances.update(uuid, (current) =>

@@ -1,9 +1,12 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
+import type { SnapshotDisks } from './disks/snapshot-disks.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import { interruptInstall } from './records/install-states.ts';
 import type { InstanceRepository } from './records/instance-repository.ts';
+import type { InstanceIndex } from './records/instance-index.ts';
+import { readIndexed } from './records/read-indexed.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
 import type { Lifecycles } from './lifecycle/lifecycles-contract.ts';
 import type { Outcomes } from './records/outcomes.ts';
@@ -11,6 +14,7 @@ import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobRepository } from './jobs/job-repository.ts';
+import type { Machine } from './hypervisor/machine.ts';
 import type { MetadLink } from './metad-link/metad-link.ts';
 import type { ChannelNetwork } from './network/channel-network.ts';
 
@@ -23,7 +27,12 @@ export interface RecoverDependencies {
   readonly guestReports: Pick<GuestReports, 'followAdopted'>;
   readonly lifecycles: Pick<Lifecycles, 'followAdopted'>;
   readonly instances: InstanceRepository;
-  readonly disks: Pick<InstanceDisks, 'settle' | 'listCopies' | 'settleCopy' | 'removeSeed'>;
+  readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
+  readonly disks: Pick<
+    InstanceDisks,
+    'list' | 'settle' | 'listCopies' | 'settleCopy' | 'removeSeed'
+  >;
+  readonly snapshots: Pick<SnapshotDisks, 'isUnfinished'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
@@ -60,6 +69,7 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
       const kept = keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
       guestReports.followAdopted(kept);
       lifecycles.followAdopted(kept);
+      await endPause(machine, dependencies);
       continue;
     }
     logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });
@@ -74,16 +84,29 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
   await dropStaleViews(dependencies);
 }
 
+/** A guest stands still while a snapshot of it is taken, which a kill may have cut short. */
+async function endPause(
+  machine: Machine,
+  { snapshots, logger }: Pick<RecoverDependencies, 'snapshots' | 'logger'>,
+): Promise<void> {
+  try {
+    if (!(await snapshots.isUnfinished(machine.uuid))) return;
+    await machine.resume();
+    logger.warn('machine.resumed', { machine: machine.uuid });
+  } catch (error) {
+    logger.error('machine.not-resumed', { machine: machine.uuid, err: error });
+  }
+}
+
 async function failInterruptedInstalls({
   instances,
+  index,
   owns,
   clock,
 }: RecoverDependencies): Promise<void> {
-  for (const instance of await instances.list()) {
-    if (!owns(instance.primaryNode) || instance.installState !== 'installing') continue;
-    await instances.update(instance.uuid, (current) =>
-      interruptInstall(current, INTERRUPTED, clock.now()),
-    );
+  for (const { uuid, primaryNode, installState } of await index.list()) {
+    if (!owns(primaryNode) || installState !== 'installing') continue;
+    await instances.update(uuid, (current) => interruptInstall(current, INTERRUPTED, clock.now()));
   }
 }
 
@@ -91,7 +114,8 @@ async function failInterruptedInstalls({
  * What was left beside an instance's disks: by a reinstallation, of which only the record knows
  * more, and by a start that was killed.
  */
-async function settleDisks({ instances, disks, owns, logger }: RecoverDependencies): Promise<void> {
+async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
+  const { instances, disks, owns, logger } = dependencies;
   const isThere = async (uuid: string) => (await instances.findByUuid(uuid)) !== undefined;
   const copies = await disks.listCopies().catch((error: unknown) => {
     logger.error('copies.not-listed', { err: error });
@@ -105,14 +129,22 @@ async function settleDisks({ instances, disks, owns, logger }: RecoverDependenci
       logger.error('copy.not-settled', { instance: uuid, err: error });
     }
   }
-  for (const instance of await instances.list()) {
-    if (!owns(instance.primaryNode)) continue;
-    try {
-      await disks.removeSeed(instance);
-      const files = await disks.settle(instance);
-      if (files.length > 0) logger.warn('disks.settled', { instance: instance.name, files });
-    } catch (error) {
-      logger.error('disks.not-settled', { instance: instance.name, err: error });
+  const own = await disks.list().catch((error: unknown) => {
+    logger.error('disks.not-listed', { err: error });
+    return [];
+  });
+  const there = new Set([...copies, ...own]);
+  const hasSome = (instance: { readonly uuid: string; readonly primaryNode: string }): boolean =>
+    owns(instance.primaryNode) && there.has(instance.uuid);
+  for await (const slice of readIndexed(dependencies, hasSome)) {
+    for (const instance of slice) {
+      try {
+        await disks.removeSeed(instance);
+        const files = await disks.settle(instance);
+        if (files.length > 0) logger.warn('disks.settled', { instance: instance.name, files });
+      } catch (error) {
+        logger.error('disks.not-settled', { instance: instance.name, err: error });
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { BootTrees } from './boot/boot-tree.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
@@ -7,6 +8,7 @@ import type { MachineExit } from './hypervisor/machine.ts';
 import { createGuestContent } from './install/guest-content.ts';
 import type { ActiveInstall } from './install/install-request.ts';
 import { createOpenInstallPackage } from './install/open-install-package.ts';
+import { createBootViews, type BootViews } from './instances/boot-views.ts';
 import { createExposedServices, type ExposedServices } from './instances/exposed-services.ts';
 import { createGuestEvents, followGuests, type GuestEvents } from './instances/guest-events.ts';
 import { createGuestReports, type GuestReports } from './instances/guest-reports.ts';
@@ -45,6 +47,7 @@ export interface NodeGuests extends AsyncDisposable {
    * bulk content by it.
    */
   readonly activeInstalls: Map<string, ActiveInstall>;
+  readonly bootViews: BootViews;
   /** Calls back when a machine in a normal run has ended and nothing of it is left. */
   readonly onRunEnded: (listener: RunEndListener) => void;
 }
@@ -83,13 +86,20 @@ export async function startGuests(
       return collectRunLists({ clusterDir: paths.runListsDir, osPath, own: runLists });
     },
   });
-  const views = createViews(instances, clusters, lifecycles);
-  const patientViews = createViews(records.patient.instances, records.patient.clusters, lifecycles);
+  const bootTrees = new BootTrees();
+  const bootViews = createBootViews({
+    sources: { clusters: records.patient.clusters, archives: host.bootArchives },
+    ...{ trees: bootTrees, openArchive: (isoFile) => host.bootArchives.tree(isoFile), logger },
+  });
+  const views = createViews(instances, clusters, lifecycles, bootViews);
+  const { patient } = records;
+  const patientViews = createViews(patient.instances, patient.clusters, lifecycles, bootViews);
   const endListeners = new Set<RunEndListener>();
   const keeper = createMachineKeeper({
     ...{ hypervisor, network, metad, logger, clock },
     onExit: (uuid, kind, exit) => {
       logger.debug('machine.exit', { uuid, kind, exit: exit.reason });
+      bootViews.forget(uuid);
       if (kind === 'run') for (const tell of endListeners) tell(uuid, exit);
     },
   });
@@ -115,6 +125,7 @@ export async function startGuests(
     createGuestContent({
       activeInstalls,
       findService: (uuid, name) => services.find(uuid, name),
+      bootTrees,
       ...{ clusters, openPackage: createOpenInstallPackage(clusters, paths.netrcFile) },
     }),
   );
@@ -122,13 +133,15 @@ export async function startGuests(
   undo.defer(followCluster({ store: records.store, services, keeper, metad, logger }));
   await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
-    logger,
+    ...{ index: records.index, logger },
+    snapshots: host.snapshots,
     ...{ disks, clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;
   // Not before: what guests said while no daemon was there is told again, to who follows them.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);
+  lifecycles.hear();
   undo.defer(async () => {
     eventsEnd.abort();
     await following;
@@ -141,6 +154,7 @@ export async function startGuests(
     lifecycles,
     onRunEnded: (listener) => endListeners.add(listener),
     activeInstalls,
+    bootViews,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

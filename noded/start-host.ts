@@ -5,8 +5,10 @@ import type { LaunchProgram } from '#shared/process/run-in-group.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance-files.ts';
 import { createExportStore, type ExportStore } from './backup/export-store.ts';
+import { openBootArchives, type BootArchives } from './boot/archives.ts';
 import type { NodedConfig } from './config.ts';
 import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
+import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
   type AcceleratorChooser,
@@ -27,9 +29,11 @@ export interface NodeHost extends AsyncDisposable {
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
+  readonly snapshots: SnapshotDisks;
   readonly images: ImageCache;
   readonly catalogue: ImageCatalogue;
   readonly exports: ExportStore;
+  readonly bootArchives: BootArchives;
   readonly applianceFiles: ApplianceFiles;
 }
 
@@ -73,6 +77,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   });
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
+  const bootArchives = await openBootArchives(paths.bootArchivesDir);
   const wall = createMachineWall({
     table: paths.machineWallTable,
     users: machineUsers,
@@ -96,15 +101,18 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
       ...(environment['GNT_CACHE'] !== undefined && { GNT_CACHE: environment['GNT_CACHE'] }),
     },
   });
+  const disks = createInstanceDisks(paths.disksDir);
   const all = undo.move();
   return {
     network,
     hypervisor,
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
-    disks: createInstanceDisks(paths.disksDir),
+    disks,
+    snapshots: createSnapshotDisks(paths.disksDir, disks),
     images,
     catalogue,
     exports,
+    bootArchives,
     applianceFiles,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

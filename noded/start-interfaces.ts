@@ -1,20 +1,27 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
+import { createAdmittedJobs } from './cluster/admitted-jobs.ts';
 import { createClusterJobs } from './cluster/cluster-jobs.ts';
 import {
   createClusterOverview,
   createOwnOverview,
   type OverviewSources,
 } from './cluster/overview.ts';
+import { issueJoinToken } from './cluster/join-tokens.ts';
+import { createNodeRoom } from './cluster/node-room.ts';
 import { followRunningElsewhere } from './cluster/running-elsewhere.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-cluster-key.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
+import { measureRoom } from './host/measure-room.ts';
+import { residentMiB } from './host/process-facts.ts';
+import { previewBootPlan } from './instances/preview-boot-plan.ts';
 import { listNamedAppliances } from './instances/appliance-users.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
@@ -23,6 +30,8 @@ import type { HookChecker } from './os/check-hooks.ts';
 import { describeAllOs } from './os/describe-os.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import type { PeerLink } from './peers/peer-link.ts';
+import { INSTANCES } from './records/instance-repository.ts';
+import { readIndexed } from './records/read-indexed.ts';
 import { createRapiRoutes, startRapi } from './rapi/rapi-server.ts';
 import type { NodeGuests } from './start-guests.ts';
 import type { NodeHost } from './start-host.ts';
@@ -45,32 +54,17 @@ export interface InterfacesParts {
 
 /** The API on the node's socket, the same for other nodes of the cluster, and the remote API. */
 export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisposable> {
-  const { config, records, jobs, metrics, clock, logger } = parts;
+  const { config, records, metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
-  const { instances, nodes, owns, peers } = records;
+  const { instances, owns, peers } = records;
   const sources = ownSources(parts);
   await using undo = new AsyncDisposableStack();
   const clusterKey = undo.use(startKey(parts));
-  const own = ownDependencies(parts, sources, clusterKey);
-  const overview =
+  const alone = ownDependencies(parts, sources, clusterKey);
+  const { own, served } =
     peers === null
-      ? own.overview
-      : createClusterOverview(own.overview, {
-          ...{ ...sources, nodes, peers },
-          elsewhere: undo.use(
-            followRunningElsewhere({ nodeName, peers, nodes, store: records.store, logger }),
-          ),
-        });
-  const served =
-    peers === null
-      ? own
-      : {
-          ...{ ...own, overview },
-          jobs: createClusterJobs({
-            ...{ nodeName, own: jobs, peers, nodes, instances, overview },
-            membership: records.membership,
-          }),
-        };
+      ? { own: alone, served: alone }
+      : serveCluster(parts, { sources, own: alone, peers, undo });
   if (peers !== null) answerPeers(peers, own, logger);
   const forwarding = peers && { peers, instances, owns };
   if (config.rapi !== null) {
@@ -87,6 +81,47 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
   return { [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
+/** What a node with others beside it answers: to them from itself alone, to everybody else from all. */
+function serveCluster(
+  { config, records, host, guests, osRegistry, jobs, logger }: InterfacesParts,
+  given: {
+    readonly sources: OverviewSources;
+    readonly own: ApiDependencies;
+    readonly peers: PeerLink;
+    readonly undo: AsyncDisposableStack;
+  },
+): { readonly own: ApiDependencies; readonly served: ApiDependencies } {
+  const { sources, peers, undo } = given;
+  const { nodeName } = config;
+  const { instances, index, nodes, owns, clusters, store, membership } = records;
+  const elsewhere = undo.use(followRunningElsewhere({ nodeName, peers, nodes, store, logger }));
+  const overview = createClusterOverview(given.own.overview, {
+    ...{ ...sources, nodes, peers, elsewhere },
+  });
+  const room = createNodeRoom({
+    ...{ nodeName, owns, index, nodes, clusters },
+    measureRoom: () => measureRoom(host.disks),
+    measureUse: async (instance) => {
+      const pid = guests.keeper.get(instance.uuid)?.machine.pid;
+      return {
+        memoryMiB: pid === undefined ? 0 : residentMiB(pid),
+        // Of one that cannot be looked at, all may still be taken.
+        diskBytes: await host.disks.ownBytes(instance).catch(() => 0),
+      };
+    },
+    isActive: (job) => jobs.has(job),
+  });
+  const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters });
+  const placement = { nodeName, room, nodes, index, elsewhere, clusters };
+  const ofAll = createClusterJobs({
+    ...{ nodeName, own: admitted, peers, nodes, instances, overview, membership, placement },
+  });
+  return {
+    own: { ...given.own, jobs: admitted },
+    served: { ...given.own, overview, jobs: ofAll },
+  };
+}
+
 /** Other nodes are answered from this node alone: nothing is forwarded twice. */
 function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): void {
   peers.onStream = createConnectionApi({ ...createApiRoutes(own), forwarding: null, logger });
@@ -95,13 +130,13 @@ function answerPeers(peers: PeerLink, own: ApiDependencies, logger: Logger): voi
 function ownSources(parts: InterfacesParts): OverviewSources {
   const { version, startedAtMs, config, records, host, guests, osRegistry } = parts;
   const { paths, nodeName } = config;
-  const { clusters, instances, index, owns } = records;
+  const { clusters, instances, index, owns, nodes } = records;
   const { disks, applianceFiles } = host;
   const { metad, keeper, runner, orphans, guestReports, lifecycles } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, index, owns, keeper },
-      ...{ applianceFiles, clusters, orphans, membership: records.membership },
+      ...{ applianceFiles, clusters, nodes, orphans, membership: records.membership },
     });
   return {
     nodeName,
@@ -124,8 +159,9 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   const { clusters, nodes, instances, index, storeDescription, problems } = records;
   const { disks, exports, catalogue, applianceFiles, accelerators } = host;
   const { keeper, metad, orphans, runner, guestReports, lifecycles } = guests;
-  const listOwn = async () =>
-    (await instances.list()).filter(({ primaryNode }) => records.owns(primaryNode));
+  const isOwn = ({ primaryNode }: { readonly primaryNode: string }): boolean =>
+    records.owns(primaryNode);
+  const listOwn = async () => (await Array.fromAsync(readIndexed(records, isOwn))).flat();
   return {
     ...{
       version,
@@ -141,20 +177,29 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       osRegistry,
     },
     ...{ hookChecker, runner, guestReports, lifecycles, catalogue },
+    planBoot: (instance: InstanceRecord, name: string | null) =>
+      previewBootPlan(instance, name, { clusters, archives: host.bootArchives }),
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
     clusterKey,
+    issueJoinToken: (lifetimeS) => {
+      const { common, membership } = records;
+      return issueJoinToken(lifetimeS, { common, membership, paths: config.paths });
+    },
     describeNode: sources.describeNode,
     examine: () =>
       examineHost({
         ...{ paths: config.paths, applianceFiles, isolation: config },
         appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
-        diskFacts: async () => ({
-          instances: await listOwn(),
-          totalBytes: await disks.totalBytes(),
-          ofNobody: await listNobodys(parts),
-          halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
-        }),
+        diskFacts: async () => {
+          const own = await listOwn();
+          return {
+            instances: own,
+            totalBytes: await disks.totalBytes(),
+            ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(own, parts))],
+            halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
+          };
+        },
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),
@@ -176,10 +221,28 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
 async function listNobodys({ records, host, guests }: InterfacesParts): Promise<readonly string[]> {
   // In this order: an instance is recorded before its disks are made, and forgotten after them.
   const folders = await host.disks.list();
-  const known = new Set((await records.instances.list()).map(({ uuid }) => uuid));
-  const unreadable = new Set(records.problems.list().map(({ id }) => id));
+  // The store itself, not what is in memory: a store that lost records told nobody. Those that
+  // cannot be read are among them.
+  const known = new Set(await records.store.ids(INSTANCES));
   const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
-  return folders.filter((uuid) => !known.has(uuid) && !unreadable.has(uuid) && !running.has(uuid));
+  return folders.filter((uuid) => !known.has(uuid) && !running.has(uuid));
+}
+
+/** Snapshots that no record names: a store that fails over may lose a commit that it had taken. */
+async function listForgotten(
+  own: readonly InstanceRecord[],
+  { records, host }: InterfacesParts,
+): Promise<readonly string[]> {
+  const forgotten: string[] = [];
+  for (const instance of own) {
+    const folders = await host.snapshots.listForgotten(instance);
+    if (folders.length === 0) continue;
+    // One that was taken meanwhile is in its record before it has this name.
+    const now = await records.instances.findByUuid(instance.uuid);
+    const isKnown = (path: string) => now?.snapshots.some(({ uuid }) => path.endsWith(uuid));
+    if (now !== undefined) forgotten.push(...folders.filter((path) => !isKnown(path)));
+  }
+  return forgotten;
 }
 
 function startKey({ config, records, logger }: InterfacesParts): ClusterKey {
@@ -193,9 +256,9 @@ function removeFromCluster(
   options: { readonly forgetInstances: boolean },
   { config, records, clock, logger }: InterfacesParts,
 ): Promise<void> {
-  const { nodes, instances, jobs, peers, membership } = records;
+  const { nodes, instances, index, jobs, peers, membership } = records;
   return removeNode(name, options, {
-    ...{ nodeName: config.nodeName, nodes, instances, peers, membership, clock },
+    ...{ nodeName: config.nodeName, nodes, instances, index, peers, membership, clock },
     failJobsOf: (node) =>
       failInterruptedJobs((job) => job.node === node, 'its node was removed', {
         ...{ jobs, clock, logger },

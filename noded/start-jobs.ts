@@ -44,19 +44,21 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
   const { owns } = records;
-  const { clusters, instances } = records.patient;
-  const { disks, images, exports, applianceFiles } = host;
-  const { runner, services, orphans, guestReports, lifecycles } = guests;
+  const { clusters, instances, nodes } = records.patient;
+  const { disks, snapshots, images, exports, applianceFiles, bootArchives: archives } = host;
+  const { runner, bootViews, services, orphans, guestReports, lifecycles } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
     authorize: createAuthorize(instances),
     onEnded: (job) => metrics.jobEnded(job),
     handlers: createJobHandlers({
       membership: records.membership,
+      nodes,
+      snapshots,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
-      ...{ applianceFiles, hookChecker, logDir: paths.logDir, logger, clock },
+      ...{ applianceFiles, hookChecker, bootViews, archives, logDir: paths.logDir, logger, clock },
     }),
   });
 }
@@ -73,7 +75,7 @@ function newInstaller({
 }: JobsParts): Installer {
   const { paths } = config;
   const { disks, images, applianceFiles, accelerators } = host;
-  const { keeper, views, guestEvents, activeInstalls } = guests;
+  const { keeper, views, bootViews, guestEvents, activeInstalls } = guests;
   return createInstaller({
     ...{
       repository: records.instances,
@@ -83,6 +85,7 @@ function newInstaller({
       applianceFiles,
       keeper,
       views,
+      bootViews,
       guestEvents,
     },
     active: activeInstalls,

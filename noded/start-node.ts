@@ -120,7 +120,8 @@ export async function startNode(
   );
   const autostart = undo.use(
     startAutostart({
-      ...{ instances, owns, isRunning: (uuid) => guests.runner.isRunning(uuid), jobs },
+      ...{ instances, index, owns, isRunning: (uuid) => guests.runner.isRunning(uuid), jobs },
+      isOffline: async () => (await records.nodes.flagsOf(nodeName)).offline,
       ...{ bootFile: paths.bootFile, bootId: readBootId(), maxStarts: config.maxStarts },
       ...{ logger, clock },
     }),

@@ -45,6 +45,7 @@ export interface NodeRecords extends AsyncDisposable {
   readonly patient: {
     readonly clusters: ClusterRepository;
     readonly instances: InstanceRepository;
+    readonly nodes: NodeRegistry;
   };
   readonly outcomes: Outcomes;
   /** To be called before jobs are stopped. */
@@ -94,6 +95,7 @@ export async function startRecords(
     patient: {
       clusters: createClusterRepository(patientStore, clock),
       instances: createInstanceRepository(patientStore, clock, problems),
+      nodes: createNodeRegistry(patientStore, problems),
     },
     outcomes: createOutcomes(outcomesOptions),
     endWaits: () => waits.abort(),

@@ -12,6 +12,7 @@ import {
   dryRunAccepted,
   exportInfo,
   jobSubmitted,
+  joinTokenMade,
   listedNode,
   listedOrphan,
   nodeInfo,
@@ -26,10 +27,21 @@ import {
   type ListedNode,
   type ListedOrphan,
   type ExportInfo,
+  type JoinTokenMade,
   type NodeInfo,
   type NodeOs,
   type OsInfo,
 } from '#shared/contract/api.ts';
+import {
+  bootEnvInfo,
+  type BootEnvInfo,
+  bootParamInfo,
+  type BootParamInfo,
+  bootPlanInfo,
+  type BootPlanInfo,
+  bootTemplateInfo,
+  type BootTemplateInfo,
+} from '#shared/contract/boot-objects.ts';
 import { fullChannel } from '#shared/contract/error-details.ts';
 import { hookBook, type HookBook } from '#shared/contract/hook-book.ts';
 import {
@@ -49,12 +61,12 @@ import {
   type ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
+import { profileInfo, type ProfileInfo } from '#shared/contract/profile.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { collect, TooLong } from '#shared/stream/collect.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import { CommandFailure, failureOfApi } from '../failures/failure.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
+import { discard, linesOf, notUnderstood, readAll } from './read-answer.ts';
 
 /** metad's refusals come through noded as they are, and have no hint. */
 const refusal = apiError.extend({
@@ -74,7 +86,6 @@ const ASK_AGAIN_MS = 1000;
 const RENEWAL_TIMEOUT_MS = 3_600_000;
 /** Catalogues come from elsewhere, and an image may have to be copied. */
 const CATALOGUE_TIMEOUT_MS = 1_800_000;
-const MAX_ANSWER_BYTES = 64 * MIB;
 
 /** A readable path of an instance's metadata. */
 export interface MetadataAnswer {
@@ -94,6 +105,7 @@ export interface NodeClient {
   cluster(): Promise<ClusterInfo>;
   /** @param skip nodes that are left behind */
   renewCrypto(skip: readonly string[]): Promise<CryptoRenewed>;
+  makeJoinToken(lifetimeS: number): Promise<JoinTokenMade>;
   /** Of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
@@ -116,6 +128,12 @@ export interface NodeClient {
   removeImage(name: string): Promise<void>;
   addCatalogue(name: string, source: string): Promise<void>;
   updateCatalogues(names: readonly string[]): Promise<void>;
+  profiles(): Promise<ProfileInfo[]>;
+  bootEnvs(): Promise<BootEnvInfo[]>;
+  bootTemplates(): Promise<BootTemplateInfo[]>;
+  bootParams(): Promise<BootParamInfo[]>;
+  /** What a BootEnv is for an instance. */
+  bootPlan(instance: string, bootEnv: string): Promise<BootPlanInfo>;
   jobs(): Promise<JobRecord[]>;
   job(id: number): Promise<JobRecord>;
   /** Submits a job and gives its id. */
@@ -186,15 +204,26 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         },
         cryptoRenewed,
       ),
+    makeJoinToken: (lifetimeS) =>
+      ask(
+        endpoint,
+        { method: 'POST', path: '/v1/cluster/join-tokens', body: bodyOf({ lifetimeS }) },
+        joinTokenMade,
+      ),
     cryptoProgress: () => get('/v1/cluster/renew-crypto', cryptoProgress),
     instances: () => get('/v1/instances', instanceInfo.array()),
     async instanceSummaries() {
       const path = '/v1/instance-summaries';
       const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
-      const lines = (await readAll(answer)).toString().split('\n').slice(0, -1);
-      const parsed = instanceSummary.array().safeParse(lines.map(parseJson));
-      if (parsed.success) return parsed.data;
-      throw notUnderstood(path, parsed.error.issues[0]?.message);
+      const read = (line: string): InstanceSummary => {
+        const parsed = instanceSummary.safeParse(parseJson(line));
+        if (parsed.success) return parsed.data;
+        throw notUnderstood(path, parsed.error.issues[0]?.message);
+      };
+      // Each is read while the next ones are on their way.
+      const summaries: InstanceSummary[] = [];
+      for await (const lines of linesOf(answer, path)) summaries.push(...lines.map(read));
+      return summaries;
     },
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),
@@ -202,6 +231,15 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     operatingSystemsOfNodes: () => get('/v1/os-of-nodes', nodeOs.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
     exports: () => get('/v1/exports', exportInfo.array()),
+    profiles: () => get('/v1/profiles', profileInfo.array()),
+    bootEnvs: () => get('/v1/bootenvs', bootEnvInfo.array()),
+    bootTemplates: () => get('/v1/boot-templates', bootTemplateInfo.array()),
+    bootParams: () => get('/v1/boot-params', bootParamInfo.array()),
+    bootPlan: (instance, bootEnv) =>
+      get(
+        `${instancePath(instance)}/boot-plan?bootenv=${encodeURIComponent(bootEnv)}`,
+        bootPlanInfo,
+      ),
     images: () => get('/v1/images', imageInfo.array()),
     catalogues: () => get('/v1/catalogues', catalogueInfo.array()),
     resolveImage: (name) =>
@@ -341,28 +379,6 @@ async function refusedToGuest(response: IncomingMessage, path: string): Promise<
   );
 }
 
-function notUnderstood(path: string, reason: string | undefined): AppError {
-  return new AppError('INTERNAL', `noded's answer to ${path} is not understood: ${reason}`, {
-    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
-  });
-}
-
 function bodyOf(value: object): NonNullable<CallOptions['body']> {
   return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
-}
-
-async function readAll(response: IncomingMessage): Promise<Buffer> {
-  try {
-    return await collect(response, MAX_ANSWER_BYTES);
-  } catch (error) {
-    if (error instanceof TooLong) throw notUnderstood('the request', error.message);
-    throw new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
-      hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
-      cause: error,
-    });
-  }
-}
-
-async function discard(response: IncomingMessage): Promise<void> {
-  await readAll(response);
 }

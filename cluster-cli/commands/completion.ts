@@ -88,6 +88,13 @@ async function loadNames(
         word: name,
         description: source,
       }));
+    case 'profile':
+      return (await client.profiles()).map(({ name }) => ({ word: name, description: '' }));
+    case 'bootenv':
+      return (await client.bootEnvs()).map(({ name, osName }) => ({
+        word: name,
+        description: osName,
+      }));
     case 'job':
       return (await client.jobs()).map((job) => ({
         word: String(job.id),

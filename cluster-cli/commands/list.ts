@@ -37,6 +37,9 @@ export function listOptions(): readonly Option[] {
   ];
 }
 
+/** Lines that are written at a time: one by one they would take longer than all the rest. */
+const AT_ONCE = 1000;
+
 export interface Listing<T> {
   readonly table: FieldTable<T>;
   readonly items: readonly T[];
@@ -71,7 +74,8 @@ export function printList<T>(context: Context, listing: Listing<T>, options: Lis
     separator,
     units: options.units ?? (separator === null ? 'h' : 'm'),
   });
-  for (const line of lines) context.print(line);
+  for (let at = 0; at < lines.length; at += AT_ONCE)
+    context.print(lines.slice(at, at + AT_ONCE).join('\n'));
 }
 
 function selectNamed<T>(listing: Listing<T>): readonly T[] {

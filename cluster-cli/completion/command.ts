@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 
 /** How an argument or option value is completed in a shell. */
-export type CompletionKind = 'instance' | 'os' | 'job' | 'node' | 'image' | 'catalogue' | 'file';
+export type CompletionKind =
+  'instance' | 'os' | 'job' | 'node' | 'image' | 'catalogue' | 'profile' | 'bootenv' | 'file';
 
 /** What shell completion and manual pages need and commander does not hold. */
 export interface CommandExtras {

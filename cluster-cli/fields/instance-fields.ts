@@ -142,6 +142,7 @@ export const instanceFields: FieldTable<InstanceRow> = {
       'CD-ROM image',
       (i) => i.hvparams.cdrom_image_path,
     ),
+    text('hv/firmware', 'hv/firmware', 'Firmware', (i) => i.hvparams.firmware ?? 'bios'),
     text('hv/kernel_path', 'hv/kernel_path', 'Kernel', (i) => i.hvparams.kernel_path),
     text('hv/initrd_path', 'hv/initrd_path', 'Initial RAM disk', (i) => i.hvparams.initrd_path),
     text('hv/kernel_args', 'hv/kernel_args', 'Kernel command line', (i) => i.hvparams.kernel_args),
@@ -171,6 +172,7 @@ export const instanceFields: FieldTable<InstanceRow> = {
       (i) => i.cloudInit.datasource,
     ),
     text('os_image', 'OS_image', 'Image of the last installation', (i) => i.osImage),
+    list('profiles', 'Profiles', 'Profiles whose OS parameters it has', (i) => i.profiles),
     list('secrets', 'Secrets', 'Names of the secret OS parameters', (i) => i.secretNames),
     text(
       'instance_id',

@@ -1,5 +1,9 @@
 import type { ListedNode } from '#shared/contract/api.ts';
+import { nodeRole } from '#shared/contract/node-flags.ts';
+import type { InstanceSnapshot } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
+import type { BootEnvInfo } from '#shared/contract/boot-objects.ts';
+import type { ProfileInfo } from '#shared/contract/profile.ts';
 import type { ListedOs } from '#shared/contract/os-variants.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { fieldsOf, fieldsOfPart } from '../render/field.ts';
@@ -10,6 +14,15 @@ const node = fieldsOf<ListedNode>();
 const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefined : listed));
 const job = fieldsOf<JobRecord>();
 const os = fieldsOf<ListedOs>();
+const profile = fieldsOf<ProfileInfo>();
+const bootEnv = fieldsOf<BootEnvInfo>();
+
+function stateOf(listed: ListedNode): string {
+  if (listed.flags.offline) return 'offline';
+  if ('silent' in listed) return 'silent';
+  return listed.flags.drained ? 'drained' : 'up';
+}
+const snapshot = fieldsOf<InstanceSnapshot>();
 
 /** Columns of `gnt-node list`. */
 export const nodeFields: FieldTable<ListedNode> = {
@@ -23,8 +36,24 @@ export const nodeFields: FieldTable<ListedNode> = {
     node.number('pinst_cnt', 'Pinst', 'Instances whose primary node it is', (n) => n.instances),
     told.number('running_cnt', 'Running', 'Running instances', (n) => n.instancesRunning),
     told.text('appliance', 'Appliance', 'intact, missing or corrupt', (n) => n.appliance.state),
-    node.text('state', 'State', 'up, or silent when its daemon does not answer', (n) =>
-      'silent' in n ? 'silent' : 'up',
+    node.text(
+      'state',
+      'State',
+      'offline or drained where it is marked so, silent when its daemon does not answer, or up',
+      stateOf,
+    ),
+    node.text(
+      'role',
+      'Role',
+      'D drained, O offline, M any other: each does the work of a master',
+      (n) => nodeRole(n.flags),
+    ),
+    node.boolean('drained', 'Drained', 'Whether it gets no new instances', (n) => n.flags.drained),
+    node.boolean(
+      'offline',
+      'Offline',
+      'Whether nobody asks it for anything',
+      (n) => n.flags.offline,
     ),
     told.text('version', 'Version', 'Version of the daemon', (n) => n.version),
     told.text('root', 'Root', 'Root of all paths', (n) => n.root),
@@ -88,5 +117,47 @@ export const osFields: FieldTable<ListedOs> = {
     os.list('parameters', 'Parameters', 'Names of its parameters', (o) =>
       o.parameters.map((p) => p.name),
     ),
+  ],
+};
+
+/** Columns of `gnt-profile list`. */
+export const profileFields: FieldTable<ProfileInfo> = {
+  defaults: ['name', 'parameters', 'instances'],
+  fields: [
+    profile.text('name', 'Profile', 'Name', (p) => p.name),
+    profile.list('parameters', 'Parameters', 'Names of its parameters', (p) =>
+      Object.keys({ ...p.osParameters, ...p.osParametersPrivate }),
+    ),
+    profile.list('instances', 'Instances', 'Instances that name it', (p) => p.instances),
+  ],
+};
+
+/** Columns of `gnt-bootenv list`. */
+export const bootEnvFields: FieldTable<BootEnvInfo> = {
+  defaults: ['name', 'os', 'archive', 'instances'],
+  fields: [
+    bootEnv.text('name', 'BootEnv', 'Name', (b) => b.name),
+    bootEnv.text('os', 'OS', 'Name of its operating system', (b) => b.osName),
+    bootEnv.boolean('installs', 'Installs', 'Whether it installs', (b) => b.installs),
+    bootEnv.text('archive', 'Archive', 'Archive of kernel and initrds', (b) => b.isoFile),
+    bootEnv.text('url', 'URL', 'Where the archive comes from', (b) => b.isoUrl),
+    bootEnv.list('templates', 'Templates', 'Stored templates that it names', (b) => b.templates),
+    bootEnv.list('params', 'Params', 'Params that it needs', (b) => b.requiredParams),
+    bootEnv.list('instances', 'Instances', 'Instances that are set to it', (b) => b.instances),
+    bootEnv.text('description', 'Description', 'Description', (b) => b.description),
+  ],
+};
+
+/** Columns of `gnt-instance list-snapshots`. */
+export const snapshotFields: FieldTable<InstanceSnapshot> = {
+  defaults: ['name', 'taken', 'running', 'disk.sizes'],
+  fields: [
+    snapshot.text('name', 'Snapshot', 'Name', (s) => s.name),
+    snapshot.time('taken', 'Taken', 'When it was taken', (s) => s.takenAtMs),
+    snapshot.boolean('running', 'Running', 'Whether its guest ran then', (s) => s.wasRunning),
+    snapshot.list('disk.sizes', 'Disk_sizes', 'Sizes of the disks, in MiB', (s) =>
+      s.disks.map(({ sizeBytes }) => String(sizeBytes / MIB)),
+    ),
+    snapshot.text('uuid', 'UUID', 'What its folder is called after', (s) => s.uuid),
   ],
 };

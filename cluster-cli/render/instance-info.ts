@@ -144,6 +144,7 @@ function describeOs(i: InstanceInfo): OutlineEntry {
               value: i.installTimeoutS === 0 ? 'none' : `${i.installTimeoutS} s`,
             },
           ]),
+      ...(i.profiles.length > 0 ? [{ key: 'profiles', value: i.profiles.join(', ') }] : []),
       { key: 'OS parameters', children: describeSettings(i.osParameters) },
       { key: 'private OS parameters', children: describeSettings(i.osParametersPrivate) },
       { key: 'secret OS parameters', value: i.secretNames.join(', ') },
@@ -219,6 +220,9 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
           value: `${formatMiB(disk.sizeBytes / MIB, 'h')} (${formatBytes(disk.sizeBytes)})${disk.name === null ? '' : `, name ${disk.name}`}, UUID ${disk.uuid}`,
         })),
       },
+      ...(i.snapshots.length === 0
+        ? []
+        : [{ key: 'snapshots', value: i.snapshots.map(({ name }) => name).join(', ') }]),
       {
         key: 'NICs',
         ...(i.running !== null &&

@@ -1,5 +1,6 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Field, FieldValue } from './field.ts';
+import { compareNaturally, type NaturalText, toNaturalText } from './natural-order.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 
 /** The columns of a list, and those shown when none are asked for. */
@@ -66,22 +67,35 @@ export function sortItems<T>(
   const keys = (sort ?? '').split(',').filter((key) => key !== '');
   const orders = keys.map((key) => {
     const isReversed = key.startsWith('-');
-    const field = findField(table, isReversed ? key.slice(1) : key);
-    return (a: T, b: T): number =>
-      compareValues(field.get(a), field.get(b)) * (isReversed ? -1 : 1);
+    return { field: findField(table, isReversed ? key.slice(1) : key), sign: isReversed ? -1 : 1 };
   });
-  return [...items].sort((a, b) => {
-    for (const order of orders) {
-      const result = order(a, b);
-      if (result !== 0) return result;
+  const rows = items.map((item) => ({
+    item,
+    values: orders.map(({ field }) => toComparable(field.get(item))),
+  }));
+  rows.sort((a, b) => {
+    for (const [index, { sign }] of orders.entries()) {
+      const result = compareValues(a.values[index] ?? null, b.values[index] ?? null);
+      if (result !== 0) return result * sign;
     }
     return 0;
   });
+  return rows.map(({ item }) => item);
+}
+
+type Comparable = number | NaturalText | null;
+
+function toComparable(value: FieldValue): Comparable {
+  return value === null || typeof value === 'number' ? value : toNaturalText(String(value));
 }
 
 /** Unavailable values come first. */
-export function compareValues(a: FieldValue, b: FieldValue): number {
+function compareValues(a: Comparable, b: Comparable): number {
   if (a === null || b === null) return Number(a !== null) - Number(b !== null);
   if (typeof a === 'number' && typeof b === 'number') return a - b;
-  return String(a).localeCompare(String(b), 'en', { numeric: true });
+  return compareNaturally(toText(a), toText(b));
+}
+
+function toText(value: number | NaturalText): NaturalText {
+  return typeof value === 'number' ? toNaturalText(String(value)) : value;
 }

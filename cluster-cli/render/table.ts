@@ -31,7 +31,7 @@ export function renderTable<T>(
   const { separator } = options;
   if (separator !== null) return rows.map((row) => row.join(separator));
   const widths = fields.map((_, column) =>
-    Math.max(0, ...rows.map((row) => row[column]?.length ?? 0)),
+    rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0),
   );
   return rows.map((row) =>
     row

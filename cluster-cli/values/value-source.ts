@@ -27,6 +27,11 @@ export interface ValueSource {
    * @throws as readBytes, and VALIDATION when it is not text.
    */
   readText(option: string, path: string): string;
+  /**
+   * The file's UTF-8 text as it is: of files that are no values.
+   * @throws as readText
+   */
+  readWholeText(option: string, path: string): string;
   /** The value of an option: the text itself, the content of `@FILE`, or `@…` written as `\@…`. */
   resolve(option: string, value: string): string;
 }
@@ -46,14 +51,18 @@ export function createValueSource(): ValueSource {
     return readBounded(option, path);
   }
 
+  const readWholeText = (option: string, path: string): string =>
+    decodeUtf8(option, path, readBytes(option, path));
+
   function readText(option: string, path: string): string {
-    const text = decodeUtf8(option, path, readBytes(option, path));
+    const text = readWholeText(option, path);
     return text.endsWith('\n') ? text.slice(0, text.endsWith('\r\n') ? -2 : -1) : text;
   }
 
   return {
     readBytes,
     readText,
+    readWholeText,
     resolve(option, value) {
       if (value.startsWith('@')) return readText(option, value.slice(1));
       return value.startsWith('\\@') ? value.slice(1) : value;

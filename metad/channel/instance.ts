@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
+import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
 import type { Address } from '../dialects/address.ts';
@@ -295,5 +296,16 @@ function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
       return [name, kept?.visibility === 'secret' ? kept : parameter];
     }),
   );
-  return { ...next, osParameters };
+  const boot = next.keepsBoot ? known.boot : next.boot && keepBootFiles(known, next.boot);
+  return { ...next, osParameters, ...(boot && { boot }) };
+}
+
+/** Files of the same boot environment that cannot be rendered again. */
+function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
+  if (known?.bootEnv !== next.bootEnv) return next;
+  const files = Object.entries(next.files).map(([path, file]) => [
+    path,
+    'lost' in file ? (known.files[path] ?? file) : file,
+  ]);
+  return { ...next, files: Object.fromEntries(files) as ViewBoot['files'] };
 }

@@ -1,12 +1,15 @@
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
-import { encodeDhcpReply, encodeIpv4 } from './codec.ts';
-import type { DhcpReply, DhcpRequest } from './codec.ts';
+import type { BootUrls } from '../dialects/boot-paths.ts';
+import { encodeDhcpReply, encodeIpv4, X64_HTTP } from './codec.ts';
+import type { DhcpReply, DhcpRequest, Firmware } from './codec.ts';
 
 /** The one client of a link. */
 export interface DhcpClient {
   readonly mac: string;
   readonly ip: string;
   readonly hostName: string;
+  /** What it boots from the channel; null or absent for who boots something else. */
+  readonly boot?: BootUrls | null;
 }
 
 export interface DhcpAnswer {
@@ -32,6 +35,9 @@ const LEASE_S = 30 * 24 * 3600;
  * out.
  */
 const CLASSLESS_ROUTE = Buffer.from([32, 169, 254, 169, 254, 0, 0, 0, 0]);
+
+/** iPXE's own option, with its sub-option 176, `no-pxedhcp`. */
+const NO_PROXY_DHCP = Buffer.from([0xb0, 1, 1]);
 
 /** @returns null when the message deserves no answer */
 export function answerDhcp(client: DhcpClient, request: DhcpRequest): DhcpAnswer | null {
@@ -71,7 +77,14 @@ function answer(client: DhcpClient, request: DhcpRequest, type: DhcpReply['type'
     request,
     yourAddress: hasLease ? client.ip : NO_ADDRESS,
     serverIdentifier: SERVICE_IPV4,
-    options: type === 'nak' ? [] : [...(hasLease ? leaseOptions() : []), ...linkOptions(client)],
+    options:
+      type === 'nak'
+        ? []
+        : [
+            ...(hasLease ? leaseOptions() : []),
+            ...linkOptions(client),
+            ...bootOptions(client.boot ?? null, request.firmware),
+          ],
   });
   const isConfigured = type !== 'nak' && request.clientAddress === client.ip;
   return { bytes, destination: isConfigured ? client.ip : BROADCAST };
@@ -91,6 +104,30 @@ function linkOptions(client: DhcpClient): readonly (readonly [number, Buffer])[]
     [1, encodeIpv4(NETMASK)],
     [12, Buffer.from(hostName)],
     [121, CLASSLESS_ROUTE],
+  ];
+}
+
+/**
+ * iPXE in the ROM of QEMU's NIC is sent to its script, and told not to wait for a proxy that would
+ * know better, which takes seconds; EFI that boots by HTTP is sent to its loader. Nobody else is
+ * told anything: a client that takes the name of a file for an order is not to get one.
+ */
+function bootOptions(
+  boot: BootUrls | null,
+  firmware: Firmware | null,
+): readonly (readonly [number, Buffer])[] {
+  if (boot === null || firmware === null) return [];
+  if (firmware.vendorClass === 'HTTPClient') {
+    if (boot.loader === null || firmware.architecture !== X64_HTTP) return [];
+    return [
+      [60, Buffer.from('HTTPClient')],
+      [67, Buffer.from(boot.loader)],
+    ];
+  }
+  if (!firmware.userClasses.includes('iPXE')) return [];
+  return [
+    [67, Buffer.from(boot.script)],
+    [175, NO_PROXY_DHCP],
   ];
 }
 

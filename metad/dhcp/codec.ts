@@ -27,6 +27,17 @@ export interface DhcpRequest {
   readonly hardwareAddress: Buffer;
   readonly requestedAddress: string | null;
   readonly serverIdentifier: string | null;
+  /** What firmware says that it wants to boot; null for who says nothing of it. */
+  readonly firmware: Firmware | null;
+}
+
+export interface Firmware {
+  /** `PXEClient` or `HTTPClient`, without what follows it. */
+  readonly vendorClass: string;
+  readonly userClasses: readonly string[];
+  /** Of RFC 4578 and IANA's list; null where it is not said. */
+  /** The first of a list (RFC 4578), or the one that boots by HTTP. */
+  readonly architecture: number | null;
 }
 
 export interface DhcpReply {
@@ -53,6 +64,11 @@ const OPTION_END = 255;
 const OPTION_REQUESTED_ADDRESS = 50;
 const OPTION_MESSAGE_TYPE = 53;
 const OPTION_SERVER_IDENTIFIER = 54;
+const OPTION_VENDOR_CLASS = 60;
+const OPTION_USER_CLASS = 77;
+const OPTION_ARCHITECTURE = 93;
+/** Of EFI x64 that boots by HTTP, in IANA's list of architectures. */
+export const X64_HTTP = 16;
 
 /** @returns null for anything that is not a well-formed DHCP message from an Ethernet client */
 export function parseDhcpRequest(bytes: Buffer): DhcpRequest | null {
@@ -75,6 +91,7 @@ export function parseDhcpRequest(bytes: Buffer): DhcpRequest | null {
     hardwareAddress,
     requestedAddress: addressOption(options.get(OPTION_REQUESTED_ADDRESS)),
     serverIdentifier: addressOption(options.get(OPTION_SERVER_IDENTIFIER)),
+    firmware: firmwareOf(options),
   };
 }
 
@@ -129,6 +146,43 @@ function messageType(content: Buffer | undefined): MessageType | null {
     if (code === content[0]) return name as MessageType;
   }
   return null;
+}
+
+function firmwareOf(options: ReadonlyMap<number, Buffer>): Firmware | null {
+  const [, vendorClass] =
+    /^(PXEClient|HTTPClient)(?::|$)/.exec(
+      options.get(OPTION_VENDOR_CLASS)?.toString('latin1') ?? '',
+    ) ?? [];
+  if (vendorClass === undefined) return null;
+  return {
+    vendorClass,
+    userClasses: userClasses(options.get(OPTION_USER_CLASS)),
+    architecture: chooseArchitecture(options.get(OPTION_ARCHITECTURE)),
+  };
+}
+
+/** Firmware may list several: those of EFI x64 count by the one that boots by HTTP, if it is there. */
+function chooseArchitecture(content: Buffer | undefined): number | null {
+  if (content === undefined || content.length === 0 || content.length % 2 !== 0) return null;
+  const listed = Array.from({ length: content.length / 2 }, (_, at) =>
+    content.readUInt16BE(2 * at),
+  );
+  return listed.find((number) => number === X64_HTTP) ?? listed[0] ?? null;
+}
+
+/**
+ * A list of texts with their lengths (RFC 3004), or one text, as iPXE has sent it ever since.
+ */
+function userClasses(content: Buffer | undefined): readonly string[] {
+  if (content === undefined) return [];
+  const texts: string[] = [];
+  for (let position = 0; position < content.length;) {
+    const length = content[position++] ?? 0;
+    if (length === 0 || position + length > content.length) return [content.toString('latin1')];
+    texts.push(content.toString('latin1', position, position + length));
+    position += length;
+  }
+  return texts;
 }
 
 function addressOption(content: Buffer | undefined): string | null {

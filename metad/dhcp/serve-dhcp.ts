@@ -3,6 +3,7 @@ import type { Clock } from '#shared/clock/clock.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Instance } from '../channel/instance.ts';
+import { bootUrls } from '../dialects/boot-paths.ts';
 import { TokenBucket } from '#shared/bounds/token-bucket.ts';
 import type { Audit } from '../http/audit.ts';
 import type { GuestMetrics } from '../http/guest-metrics.ts';
@@ -30,7 +31,12 @@ export function createDhcpHandler(
   return (message, socket) => {
     const request = bucket.take(RATE, clock.monotonicMs()) === 0 ? parseDhcpRequest(message) : null;
     const { channel, name } = instance.view;
-    const client = { mac: channel.mac, ip: channel.ip, hostName: name };
+    const client = {
+      mac: channel.mac,
+      ip: channel.ip,
+      hostName: name,
+      boot: bootUrls(instance.view),
+    };
     const answer = request && answerDhcp(client, request);
     if (!request || !answer) {
       metrics.refused('dhcp');

@@ -4,6 +4,7 @@ import type { ServedView } from '../view/served-view.ts';
 import { agentLeaf, bytesLeaf, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
 import { guestAgentLeaves } from './guest-agent.ts';
 import { runListLeaves } from './run-list-leaves.ts';
+import { bootLeaves } from './boot-leaves.ts';
 import type { FixedLeaf, Leaf, Leaves } from '../view/leaf.ts';
 
 /** `/ganeti/<v>/`: Ganeti's own layout (design-os.rst), completed. */
@@ -15,6 +16,7 @@ export function renderGaneti(view: ServedView): Leaves {
     ['read', { kind: 'live', source: 'read' }],
     ...runListLeaves(view),
     ...guestAgentLeaves(view),
+    ...bootLeaves(view),
   ]);
   if (view.mode === 'install' && view.install) addInstall(leaves, view.install);
   return leaves;

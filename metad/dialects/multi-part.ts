@@ -10,16 +10,25 @@ import { createHash } from 'node:crypto';
  */
 const BOUNDARY = 'GNTVENDORDATA';
 
+/** As cloud-config it adds to what came before, and replaces nothing of it. */
+const ADDED = 'dict(no_replace,recurse_dict)+list(no_replace)+str()';
+
 /**
- * @param document ASCII; as cloud-config it adds to what came before, and replaces nothing of it:
- *   without the header a later document takes the place of an earlier one's top-level keys
+ * @param document ASCII
+ * @param merging how cloud-config is put to what came before: without it a later document takes the
+ *   place of an earlier one's top-level keys
  */
-export function textPart(type: string, document: string, name = `gnt-${type}`): string {
+export function textPart(
+  type: string,
+  document: string,
+  name = `gnt-${type}`,
+  merging = ADDED,
+): string {
   return [
     `Content-Type: text/${type}; charset="us-ascii"`,
     'MIME-Version: 1.0',
     `Content-Disposition: attachment; filename="${name}"`,
-    'X-Merge-Type: dict(no_replace,recurse_dict)+list(no_replace)+str()',
+    `X-Merge-Type: ${merging}`,
     '',
     document,
   ].join('\r\n');

@@ -1,5 +1,4 @@
-import { isMap, isSeq, stringify } from 'yaml';
-import type { Document } from 'yaml';
+import { Document, isMap, isSeq, stringify, visit } from 'yaml';
 import {
   addressOf,
   familyOf,
@@ -118,14 +117,54 @@ function withChannel(given: Buffer, view: ServedView): Buffer | null {
   const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read) return null;
   const { document } = read;
+  // With its comments and anchors where that can be; parts that stand elsewhere are put in place.
+  return addChannel(document, view) ?? addChannel(withoutAliases(document), view);
+}
+
+function addChannel(document: Document | null, view: ServedView): Buffer | null {
+  if (document === null) return null;
   const top = document.has('network') ? ['network'] : [];
   const version: unknown = document.getIn([...top, 'version']);
   if (version !== 2 && version !== 1) return null;
-  const added =
+  const isAdded =
     version === 2
       ? addEthernet(document, [...top, 'ethernets'], view)
       : addPhysical(document, top, view);
-  return added ? Buffer.from(document.toString({ lineWidth: 0 })) : null;
+  return isAdded ? Buffer.from(document.toString({ lineWidth: 0 })) : null;
+}
+
+/** @returns null when that makes too much of it, or it has none */
+function withoutAliases(document: Document): Document | null {
+  if (document.contents === null || !hasAlias(document)) return null;
+  try {
+    const value: unknown = document.toJS();
+    if (isMoreThan(MAX_NETWORK_ITEMS, value)) return null;
+    return new Document(value, { version: '1.1', aliasDuplicateObjects: false });
+  } catch {
+    return null; // So many of them that the library takes it for an attack.
+  }
+}
+
+function hasAlias(document: Document): boolean {
+  let isThere = false;
+  visit(document, {
+    Alias: () => {
+      isThere = true;
+      return visit.BREAK;
+    },
+  });
+  return isThere;
+}
+
+function isMoreThan(most: number, value: unknown): boolean {
+  const open = [value];
+  for (let count = 0; open.length > 0; count++) {
+    if (count > most || open.length > most) return true;
+    const next = open.pop();
+    const parts: unknown[] = Object.values(next ?? {});
+    if (typeof next === 'object') open.push(...parts);
+  }
+  return false;
 }
 
 function addEthernet(document: Document, path: readonly string[], view: ServedView): boolean {

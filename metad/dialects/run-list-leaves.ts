@@ -9,6 +9,7 @@ import { reveal } from '#shared/secret/secret.ts';
 import { bytesLeaf, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
+import { quoteForShell } from './shell-word.ts';
 
 /**
  * What the guest's agent works with: what the host wants of it, the scripts, their variables and
@@ -54,10 +55,10 @@ function environmentLeaf(view: ServedView, lifecycle: ViewLifecycle, list: RunLi
   const scripts = lifecycle.lists[list];
   const lines = (environment: RunListEnvironment): readonly string[] =>
     Object.entries(environment).map(([name, value]) => {
-      if ('text' in value) return `${name}=${quote(value.text)}`;
+      if ('text' in value) return `${name}=${quoteForShell(value.text)}`;
       const known = view.osParameters.get(value.parameter)?.value ?? null;
       if (known === null) lost.add(value.parameter);
-      return `${name}=${quote(known === null ? '' : reveal(known))}`;
+      return `${name}=${quoteForShell(known === null ? '' : reveal(known))}`;
     });
   const environments = scripts.map((script) => environmentOf(script, lifecycle, list));
   const isCommon = environments.every((environment) => environment === lifecycle.env);
@@ -66,7 +67,7 @@ function environmentLeaf(view: ServedView, lifecycle: ViewLifecycle, list: RunLi
     : [
         'case "${GNT_SCRIPT-}" in',
         ...environments.flatMap((environment, index) => [
-          `${quote(scripts[index]?.name ?? '')})`,
+          `${quoteForShell(scripts[index]?.name ?? '')})`,
           ...lines(environment),
           ';;',
         ]),
@@ -85,9 +86,4 @@ function environmentOf(
   const { next } = lifecycle.status;
   const isWanted = list === 'operational' && next?.do === 'run' && next.script === name;
   return isWanted ? { ...own, ...lifecycle.commandEnv } : own;
-}
-
-/** As one word of a shell's. No variable can hold a NUL. */
-function quote(text: string): string {
-  return `'${text.replaceAll('\0', '').replaceAll("'", `'\\''`)}'`;
 }

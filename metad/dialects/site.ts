@@ -3,6 +3,7 @@ import type { Dialect } from '#shared/contract/primitives.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Address } from './address.ts';
+import { BOOT_FOLDER } from './boot-paths.ts';
 import { EC2_LISTING, renderEc2 } from './ec2.ts';
 import { renderGaneti } from './ganeti.ts';
 import { renderNocloud } from './nocloud.ts';
@@ -48,11 +49,13 @@ export class Site {
   /** @throws RenderFailure */
   find(address: Address): Resource | undefined {
     if (address.kind === 'root') return (this.#root ??= listingOf(rootEntries(this.#view), true));
-    if (!isDialectServed(this.#view, address.dialect)) return undefined;
+    if (!isDialectServed(this.#view, address.dialect) && !isBootAddress(address)) return undefined;
     if (address.kind === 'versions') return versionListing(address.dialect);
     const name = address.kind === 'content' ? 'openstack content' : address.dialect;
     const tree = this.#tree(name, address.dialect);
-    return tree.get(address.path) ?? (name === 'ganeti' ? mirrorOf(tree, address.path) : undefined);
+    return (
+      tree.get(address.path) ?? (name === 'ganeti' ? liveFolderOf(tree, address.path) : undefined)
+    );
   }
 
   #tree(name: TreeName, dialect: Dialect): Tree {
@@ -70,10 +73,17 @@ export class Site {
   }
 }
 
-/** Which files a mirror has is for the mirror to say. */
-function mirrorOf(tree: Tree, path: string): Resource | undefined {
-  const [mirror] = /^mirror\/[^/]+(?=\/)/.exec(path) ?? [];
-  return mirror === undefined ? undefined : tree.get(mirror);
+/** Firmware is sent there, whichever dialects its guest has. */
+function isBootAddress(address: Address): boolean {
+  if (address.kind !== 'entry' || address.dialect !== 'ganeti') return false;
+  return address.path.startsWith(`${BOOT_FOLDER}/`);
+}
+
+/** Which files a mirror or a boot environment's tree has is for noded to say. */
+function liveFolderOf(tree: Tree, path: string): Resource | undefined {
+  const [folder] = /^(mirror\/[^/]+|boot\/machines\/[^/]+\/boot)(?=\/)/.exec(path) ?? [];
+  const found = folder === undefined ? undefined : tree.get(folder);
+  return found?.kind === 'live' ? found : undefined;
 }
 
 type TreeName = Dialect | 'openstack content';

@@ -44,7 +44,8 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
     addToFolders(folders, path);
   }
   for (const [path, children] of folders) {
-    tree.set(path, listing(path, children, style));
+    // Who has a live folder lists it; what lies in it here goes before what lies there.
+    if (tree.get(path)?.kind !== 'live') tree.set(path, listing(path, children, style));
   }
   return tree;
 }

@@ -1,14 +1,26 @@
 import type { ServedView } from '../view/served-view.ts';
 import { bootReportParts } from './boot-report-parts.ts';
+import { guestAgentParts } from './guest-agent.ts';
+import { identityPart } from './identity-part.ts';
 import { multipart, operatorsPart } from './multi-part.ts';
 
 /**
- * The operator's user-data, byte for byte; empty when there is none. Where it was asked for, in a
- * multi-part document before the part that has cloud-init tell its boot.
+ * The operator's user-data, byte for byte; empty when there is none. Where tags, or the way in which
+ * a boot is told, ask for parts of ours, it is one part of a multi-part document: behind the identity
+ * and the agent, so that all of it finds them.
  */
 export function userData(view: ServedView): Buffer {
   const operators = Buffer.from(view.userData ?? '', 'base64');
-  const own = bootReportParts(view, 'user-data');
-  if (own.length === 0) return operators;
-  return Buffer.from(multipart(operators.length > 0 ? [operatorsPart(operators), ...own] : own));
+  const identity = identityPart(view);
+  const before = [
+    ...(identity?.place === 'first' ? [identity.part] : []),
+    ...guestAgentParts(view, 'user-data'),
+  ];
+  const after = [
+    ...bootReportParts(view, 'user-data'),
+    ...(identity?.place === 'last' ? [identity.part] : []),
+  ];
+  if (before.length + after.length === 0) return operators;
+  const own = operators.length > 0 ? [operatorsPart(operators)] : [];
+  return Buffer.from(multipart([...before, ...own, ...after]));
 }

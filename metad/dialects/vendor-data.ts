@@ -12,7 +12,7 @@ export function vendorData(view: ServedView): Buffer {
   const parts = [
     ...(operators.length > 0 ? [operatorsPart(operators)] : []),
     ...bootReportParts(view, 'vendor-data'),
-    ...guestAgentParts(view),
+    ...guestAgentParts(view, 'vendor-data'),
   ];
   return Buffer.from(parts.length === 0 ? '' : multipart(parts));
 }

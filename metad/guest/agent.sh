@@ -8,12 +8,10 @@ service=http://169.254.169.254 token=''
 base=$service/ganeti/latest
 home=/var/lib/rightlink dir=/run/rightlink system=/run/systemd/system
 self=$home/agent tmp=$dir/$$
-patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
+refused='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
-tool=busybox
-limited=$(command -v timeout || :)
-own_session=$(command -v setsid || :)
+tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :)
 case $(wget --help 2>&1) in *--no-config*) tool=wget ;; esac
 if command -v curl >/dev/null; then tool=curl; fi
 
@@ -64,7 +62,7 @@ load() {
   state='' run='' boot='' number=0 entry='' last=''
   [ ! -e "$dir/state" ] || . "$dir/state"
   read -r now </proc/sys/kernel/random/boot_id
-  if [ "$boot" != "$now" ]; then state=''; fi
+  [ "$boot" = "$now" ] || state=''
 }
 save() {
   printf "state='%s'\nrun='%s'\nboot='%s'\nnumber='%s'\nentry='%s'\nlast='%s'\n" "$state" "$run" "$boot" "$number" "$entry" "$last" >"$tmp.state"
@@ -77,21 +75,19 @@ say() {
   printf '{"type":"%s","run":"%s","boot":"%s","number":%s%s}\n' "$1" "$run" "$boot" "$number" "${2-}" >>"$dir/events"
   save
 }
-say_finished() {
-  last=$entry entry=''
-  say finished ",\"entry\":\"$last\",\"status\":$1"
-}
+say_finished() { last=$entry entry='' && say finished ",\"entry\":\"$last\",\"status\":$1"; }
 # tell HOW: posts what was said, by `ask` or `insist`. What is refused once is refused again.
 tell() {
-  { echo '[' && sed '$!s/$/,/' "$dir/events" && echo ']'; } >"$tmp.post"
+  [ -s "$dir/events" ] || return 0
+  { comma='[' && while IFS= read -r line; do echo "$comma$line" && comma=,; done <"$dir/events" && echo ']'; } >"$tmp.post"
   "$1" "$long" lifecycle/events "$tmp.post"
-  case $status in 2??) ;; 400 | 409 | 413) log "the host refuses: $(cat "$tmp.body" "$dir/events")" ;; *) return 1 ;; esac
+  case $status in 2??) ;; 400 | 409 | 413) refused=1 && log "the host refuses: $(cat "$tmp.body" "$dir/events")" ;; *) return 1 ;; esac
   : >"$dir/events"
 }
 
 # What the host wants, if all of it came. JSON with one member a line: those of the status are two blanks deep, those of `next` four.
 read_status() {
-  at_host='' host_run='' limit=180 wanted='' wanted_entry='' wanted_script='' end=''
+  at_host='' host_run='' limit=180 wanted='' wanted_kind='' wanted_entry='' wanted_script='' end=''
   while IFS= read -r line; do
     value=${line#*: } value=${value%,} value=${value#\"} value=${value%\"}
     case $line in
@@ -99,6 +95,7 @@ read_status() {
     '  "run":'*) host_run=$value ;;
     '  "decommissionTimeoutS":'*) limit=$value ;;
     '    "do":'*) wanted=$value ;;
+    '    "kind":'*) wanted_kind=$value ;;
     '    "entry":'*) wanted_entry=$value ;;
     '    "script":'*) wanted_script=$value ;;
     '}') end=1 ;;
@@ -108,13 +105,15 @@ read_status() {
 }
 
 fetch() { # PATH FILE
-  insist 300 "$(echo "$1" | sed 's/ /%20/g')" && [ "$status" = 200 ] && mv "$tmp.body" "$2" && chmod 700 "$2"
+  case $1 in *' '*) set -- "$(echo "$1" | sed 's/ /%20/g')" "$2" ;; esac
+  insist 300 "$1" && [ "$status" = 200 ] && mv "$tmp.body" "$2"
 }
 fetch_folder() { # PATH FOLDER: a folder that the service does not have is empty
   rm -rf "$2" && mkdir -p "$2" && insist 30 "$1/" || return 1
   [ "$status" = 200 ] || return 0
   mv "$tmp.body" "$tmp.names"
   while IFS= read -r name; do fetch "$1/$name" "$2/$name" || return 1; done <"$tmp.names"
+  chmod -R 700 "$2"
 }
 fetch_inputs() { # LIST: the files of its scripts, and their variables, or why there are none
   rm -f "$dir/lost"
@@ -128,7 +127,7 @@ fetch_inputs() { # LIST: the files of its scripts, and their variables, or why t
 
 # Posts what was printed since the last time; the host drops what it has already.
 send_output() { # HOW
-  size=$(wc -c <"$work/out")
+  [ -s "$work/out" ] && size=$(wc -c <"$work/out") || return 0
   while [ "$sent" -lt "$size" ]; do
     tail -c "+$((sent + 1))" "$work/out" | head -c "$max_piece" >"$tmp.piece"
     "$1" "$long" "lifecycle/output?entry=$entry&offset=$sent" "$tmp.piece"
@@ -143,11 +142,11 @@ send_output() { # HOW
 # too; what the script leaves running keeps the pipe, and is not waited for.
 run_script() {
   work=$dir/work sent=0
-  rm -rf "$work" "$home/cwd" && mkdir -p "$work" "$home/cwd" && mkfifo "$work/pipe" && : >"$work/out" && echo 0 >"$work/sent"
+  { [ ! -e "$work" ] || rm -rf "$work" "$home/cwd"; } && mkdir -p "$work" "$home/cwd" && mkfifo "$work/pipe" && : >"$work/out" && echo 0 >"$work/sent"
   (trap '' XFSZ && (ulimit -f "$((max_output / 512))" && exec cat) >>"$work/out" 2>/dev/null; wc -c >"$work/more") <"$work/pipe" &
   reader=$!
   (
-    cat "$dir/lost" 2>/dev/null && exit 126
+    [ ! -e "$dir/lost" ] || { cat "$dir/lost" && exit 126; }
     set -a && GNT_SCRIPT=$1 RS_ATTACH_DIR=$home/attachments RS_SELF_HREF=$base
     [ -z "${3-}" ] || DECOM_REASON=$3
     # Nothing of ours is looked up behind the operator's variables.
@@ -160,22 +159,23 @@ run_script() {
   (while sleep 1 && kill -0 "$$" 2>/dev/null; do tmp=$dir/teller && send_output ask; [ ! -e "$work/ended" ] || kill -USR1 "$$"; done) &
   teller=$!
   wait "$child"; code=$?
-  rm -f "$dir/child" && : >"$work/ended" && wait "$reader"
+  : >"$dir/child" >"$work/ended" && wait "$reader"
   kill "$teller" && wait "$teller" 2>/dev/null
-  sent=$(cat "$work/sent") && send_output insist
-  more=$(cat "$work/more" 2>/dev/null || :)
+  read -r sent <"$work/sent" && send_output insist
+  more=0 && [ ! -s "$work/more" ] || read -r more <"$work/more"
   # What was not kept is told by where its last byte is.
-  [ "${more:-0}" -eq 0 ] || { echo >"$tmp.piece" && insist 30 "lifecycle/output?entry=$entry&offset=$((max_output + more - 1))" "$tmp.piece"; }
+  [ "$more" -eq 0 ] || { echo >"$tmp.piece" && insist 30 "lifecycle/output?entry=$entry&offset=$((max_output + more - 1))" "$tmp.piece"; }
   rm -rf "$work" "$home/cwd"
 }
 
-# run_list LIST [REASON]: up to the first script that fails. The end of one is told with the beginning of the next.
+# run_list LIST [REASON]: up to the first script that fails, or in a boot is none for the host. The end of one is told with the next.
 run_list() {
   fetch_folder "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
   for file in "$home/scripts"/*; do
     [ -e "$file" ] || return 0
     entry=$1/${file##*/}
     say started ",\"entry\":\"$entry\"" && tell ask
+    [ -z "$refused" ] || [ "$1" != boot ] || return 1
     run_script "${file##*/}" "$file" "${2-}"
     say_finished "$code"
     [ "$code" -eq 0 ] || return 1
@@ -187,23 +187,24 @@ work() { # boot | command ENTRY SCRIPT
   if [ "$1" = boot ]; then
     : >"$dir/events" && say booting && tell insist
     if run_list boot; then state=operational; else state=stranded; fi
-    entry='' && say "$state"
+    entry='' && say "$state" && tell insist
+    [ -z "$refused" ] || [ "$state" = stranded ] || { state=stranded && say stranded; }
   else
     code=126 && say started ",\"entry\":\"$entry\"" && tell ask
-    fetch "run-lists/operational/$3" "$home/command" && fetch_inputs operational && run_script "$3" "$home/command"
+    [ -z "$refused" ] && fetch "run-lists/operational/$3" "$home/command" && chmod 700 "$home/command" && fetch_inputs operational && run_script "$3" "$home/command"
     say_finished "$code"
   fi
   tell insist
   rm -f "$dir/worker" "$dir/env"
 }
 start_work() {
-  entry=${2-} && save && rm -f "$dir/child"
+  entry=${2-} && save && : >"$dir/child"
   sh "$self" work "$@" &
   echo $! >"$dir/worker"
 }
 is_working() { [ -e "$dir/worker" ] && kill -0 "$(cat "$dir/worker")" 2>/dev/null; }
 end_script() {
-  [ -e "$dir/child" ] && read -r group <"$dir/child" || return 0
+  [ -s "$dir/child" ] && read -r group <"$dir/child" || return 0
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
   (sleep 5 && [ "$(cat "$dir/child")" = "$group" ] && { kill -KILL "-$group" || kill -KILL "$group"; }) 2>/dev/null &
 }
@@ -225,7 +226,7 @@ decommission() { # WORD: a shutdown is what the host calls it, and `stop` where 
   end_script
   case $before in operational | stranded) ;; *) return 0 ;; esac
   ask 5 lifecycle.json && read_status
-  [ "$kind" != shutdown ] || { kind=stop && [ "$wanted" != terminate ] || kind=terminate; }
+  case $kind:$wanted in shutdown:stop | shutdown:terminate) kind=${wanted_kind:-$wanted} ;; shutdown:*) kind=stop ;; esac
   say decommissioning ",\"kind\":\"$kind\"" && tell ask
   run_list decommission "$kind"
   state=decommissioned entry='' && say decommissioned && tell insist
@@ -249,14 +250,14 @@ obey() {
   if [ -n "$entry" ]; then
     [ "$entry" != "$wanted_entry" ] || return 0
     # It may be about to begin, or to end. A worker that was killed says nothing more.
-    until [ -e "$dir/child" ] || ! is_working; do sleep 1; done
+    until [ -s "$dir/child" ] || ! is_working; do sleep 1; done
     end_script
     while is_working; do sleep 1; done
     load && { [ -z "$entry" ] || say_finished 143; }
     return 1
   fi
   [ "$at_host" = "$state" ] || say "$state"
-  [ ! -s "$dir/events" ] || tell ask
+  tell ask
   [ "$wanted_entry" != "$last" ] || return 0
   case $wanted in
   run) start_work command "$wanted_entry" "$wanted_script" ;;
@@ -276,8 +277,7 @@ lift() {
 }
 
 run() {
-  load
-  echo $$ >"$dir/main"
+  load && echo $$ >"$dir/main"
   # An agent that ended in the middle of a script does not run it again.
   [ -z "$entry" ] || [ -z "$state" ] || say_finished 143
   [ "$state" != booting ] || { state=stranded && say stranded; }
@@ -288,7 +288,7 @@ run() {
       pause=1 known=$etag && obey || known=0
       [ ! -d "$system" ] || [ "$limit" = "$lifted" ] || { lift "$limit" && lifted=$limit; }
       etag=$known
-    else sleep "$pause" && pause=$((pause < 30 ? pause * 2 : 30)) etag=0; fi
+    else sleep "$pause" && pause=$((pause < 8 ? pause * 2 : 8)) etag=0; fi
   done
 }
 

@@ -1,6 +1,7 @@
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { MAX_BULK_STREAMS, MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { BULK_STREAM_COST, RETRY_AFTER_S } from '../config/limits.ts';
+import { isFolderName } from '../view/leaf.ts';
 import type { ServeStream } from './content-proxy.ts';
 import { sendText } from './reply.ts';
 
@@ -10,11 +11,11 @@ import { sendText } from './reply.ts';
  */
 export function boundStreams(serve: ServeStream): ServeStream {
   const bulk = new InstanceSlots(MAX_BULK_STREAMS);
-  const mirrors = new InstanceSlots(MAX_MIRROR_STREAMS);
+  const folders = new InstanceSlots(MAX_MIRROR_STREAMS);
   return (exchange, name, path) => {
     const { instance, response } = exchange;
-    const isBulk = name !== 'mirror';
-    const giveBack = (isBulk ? bulk : mirrors).take(instance.view.uuid);
+    const isBulk = !isFolderName(name);
+    const giveBack = (isBulk ? bulk : folders).take(instance.view.uuid);
     const isTooOften = isBulk && instance.charge(BULK_STREAM_COST) > 0;
     if (!giveBack || isTooOften) {
       giveBack?.();

@@ -9,16 +9,18 @@ import {
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
-import type { StreamName } from '../view/leaf.ts';
+import { isFolderName, type FolderName, type StreamName } from '../view/leaf.ts';
+import { RETRY_AFTER_S } from '../config/limits.ts';
 import type { Exchange } from './exchange.ts';
 import { sendText } from './reply.ts';
 
 /**
- * Serves what the node daemon has for an instance that is being installed: the image, the
- * personalization package, package mirrors.
+ * Serves what the node daemon has for an instance: the image, the personalization package and
+ * package mirrors of one that is being installed, the tree of a boot environment.
  * @param path below the instance's, percent-encoded; the name if not given
  */
-export type ServeStream = (exchange: Exchange, name: StreamName | 'mirror', path?: string) => void;
+type ContentName = StreamName | FolderName;
+export type ServeStream = (exchange: Exchange, name: ContentName, path?: string) => void;
 
 const PASSED_STATUSES = [200, 206, 304, 416];
 /** Package managers ask for files that need not be there. */
@@ -46,25 +48,28 @@ export function createContentProxy(socketPath: string): ServeStream {
       (incoming) => pass(exchange, name, incoming),
       (error: unknown) => {
         if (gone.signal.aborted) return;
-        sendText(response, 502, `cannot fetch the ${name} from the node: ${messageOf(error)}`);
+        const status = name === 'boot' ? 503 : 502;
+        refuse(exchange, status, `cannot fetch the ${name} from the node: ${messageOf(error)}`);
       },
     );
   };
 }
 
-function pass(exchange: Exchange, name: StreamName | 'mirror', incoming: IncomingMessage): void {
+function pass(exchange: Exchange, name: ContentName, incoming: IncomingMessage): void {
   const { response, instance } = exchange;
   const status = incoming.statusCode ?? 502;
   if (!PASSED_STATUSES.includes(status)) {
-    const isRefusal = name === 'mirror' && REFUSING_STATUSES.includes(status);
+    const isRefusal =
+      (isFolderName(name) && REFUSING_STATUSES.includes(status)) ||
+      (name === 'boot' && status === 503);
     void sendReason(exchange, name, incoming, isRefusal ? status : 502);
     return;
   }
   const headers = Object.entries(pickHeaders(incoming.headers, FILE_ANSWER_HEADERS)).flat();
-  if (name !== 'mirror' && incoming.headers.etag === undefined && status !== 416) {
+  if (!isFolderName(name) && incoming.headers.etag === undefined && status !== 416) {
     headers.push('ETag', `"${instance.view.instanceId}-${name}"`);
   }
-  if (name !== 'image' && name !== 'mirror') headers.push('Cache-Control', 'no-store');
+  if (name !== 'image' && !isFolderName(name)) headers.push('Cache-Control', 'no-store');
   response.writeHead(status, headers);
   // From here on the silence of the body counts, not that of a guest that reads slowly.
   incoming.socket.setTimeout(0);
@@ -88,7 +93,12 @@ async function sendReason(
     // The reason is cut off; what there is of it is passed on.
   }
   const text = reasonText(reason.slice(0, MAX_REASON_BYTES));
-  sendText(exchange.response, status, `the node could not provide the ${name}: ${text}`);
+  refuse(exchange, status, `the node could not provide the ${name}: ${text}`);
+}
+
+/** What a machine boots is asked for again: iPXE in its ROM obeys an answer that says when. */
+function refuse({ response }: Exchange, status: number, reason: string): void {
+  sendText(response, status, reason, status === 503 ? ['Retry-After', String(RETRY_AFTER_S)] : []);
 }
 
 /** The node daemon's errors are JSON with a message, others plain text. */

@@ -8,6 +8,7 @@ import type { Address } from '../dialects/address.ts';
 import { RenderFailure } from '../dialects/site.ts';
 import type { Resource } from '../dialects/tree.ts';
 import { HEADERS_PER_REQUEST_TOKEN } from '../config/limits.ts';
+import { BOOT_TREE_DEPTH } from '../dialects/boot-paths.ts';
 import { findAction, isTokenPath } from './actions.ts';
 import type { Action } from './actions.ts';
 import type { Audit } from './audit.ts';
@@ -169,7 +170,9 @@ export class GuestHandler {
       case 'install-package':
         return this.#serveStream(exchange, resource.source);
       case 'mirror':
-        return this.#serveStream(exchange, 'mirror', mirrorPath(address));
+        return this.#serveStream(exchange, 'mirror', encodedPath(address));
+      case 'boot':
+        return this.#serveStream(exchange, 'boot', `boot/${encodedPath(address, BOOT_TREE_DEPTH)}`);
       default:
         return assertNever(resource.source);
     }
@@ -198,10 +201,10 @@ function costOf({ rawHeaders }: IncomingMessage): number {
   return 1 + Math.floor(rawHeaders.length / 2 / HEADERS_PER_REQUEST_TOKEN);
 }
 
-/** The mirror's name and the path in it, as the node daemon is asked for them. */
-function mirrorPath(address: Address): string {
+/** A path as the node daemon is asked for it. @param depth folders of it that are left out */
+function encodedPath(address: Address, depth = 0): string {
   const path = address.kind === 'entry' ? address.path : '';
-  return path.split('/').map(encodeURIComponent).join('/');
+  return path.split('/').slice(depth).map(encodeURIComponent).join('/');
 }
 
 /**

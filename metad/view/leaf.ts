@@ -18,13 +18,19 @@ export interface FixedLeaf {
   readonly whenPartial?: FixedLeaf;
 }
 
-/** A mirror is a folder: all that lies below it comes from there too. */
-type LiveSource = 'read' | 'mirror' | StreamName;
+/** Folders: all that lies below them comes from there too. */
+const FOLDER_NAMES = ['mirror', 'boot'] as const;
+export type FolderName = (typeof FOLDER_NAMES)[number];
+type LiveSource = 'read' | FolderName | StreamName;
 /** Files that are too big to be held in memory. */
 export type StreamName = 'image' | 'package' | 'install-package';
 export interface LiveLeaf {
   readonly kind: 'live';
   readonly source: LiveSource;
+}
+
+export function isFolderName(name: StreamName | FolderName): name is FolderName {
+  return FOLDER_NAMES.some((folder) => folder === name);
 }
 
 /** Paths below the dialect's version folder, without a leading slash. Folders follow from them. */

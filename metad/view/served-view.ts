@@ -1,4 +1,5 @@
 import { instanceView } from '#shared/contract/view.ts';
+import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { RunListEnvironment, ViewLifecycle, ViewScript } from '#shared/contract/lifecycle.ts';
 import type { InstanceView, ViewInstall } from '#shared/contract/view.ts';
 import type { Visibility } from '#shared/contract/primitives.ts';
@@ -55,6 +56,7 @@ export function redactView(view: ServedView): ServedView {
     osParameters,
     install: view.install && redactHooks(view.install),
     ...(view.lifecycle && { lifecycle: redactInputs(view.lifecycle) }),
+    ...(view.boot && { boot: redactBootFiles(view.boot) }),
   };
 }
 
@@ -80,6 +82,16 @@ function redactInputs(lifecycle: ViewLifecycle): ViewLifecycle {
       decommission: redactAll(decommission),
     },
   };
+}
+
+/** Files that private or secret parameters went into: where in them, nobody knows any more. */
+function redactBootFiles(boot: ViewBoot): ViewBoot {
+  const content = Buffer.from('<redacted>\n').toString('base64');
+  const files = Object.entries(boot.files).map(([path, file]) => [
+    path,
+    'content' in file && file.isSecretBearing ? { ...file, content } : file,
+  ]);
+  return { ...boot, files: Object.fromEntries(files) as ViewBoot['files'] };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { route, type AnyApiRoute, type ApiRoutes } from './api-route.ts';
+import { bootContentRoutes, type BootContentRoutesDependencies } from './boot-content-routes.ts';
 import { bootRoutes, type BootRoutesDependencies } from './boot-routes.ts';
 import { channelRoutes, channelStreams, type ChannelRoutesDependencies } from './channel-routes.ts';
 import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
@@ -8,6 +9,7 @@ import { jobRoutes, type JobRoutesDependencies } from './job-routes.ts';
 import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
 import { imageRoutes, type ImageRoutesDependencies } from './image-routes.ts';
 import { describeApi } from './openapi.ts';
+import { profileRoutes, type ProfileRoutesDependencies } from './profile-routes.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 
 /** The parts that each group of routes works on. */
@@ -19,6 +21,8 @@ export type ApiDependencies = NodeRoutesDependencies &
   ExportRoutesDependencies &
   ImageRoutesDependencies &
   OsRoutesDependencies &
+  ProfileRoutesDependencies &
+  BootContentRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
 /** Every route of the node's API, in the order of its document. */
@@ -33,6 +37,8 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     ...exportRoutes(dependencies),
     ...imageRoutes(dependencies),
     ...osRoutes(dependencies),
+    ...profileRoutes(dependencies),
+    ...bootContentRoutes(dependencies),
     ...jobRoutes(dependencies),
     route({
       method: 'GET',

@@ -3,6 +3,9 @@ import {
   type CryptoProgress,
   cryptoProgress,
   cryptoRenewed,
+  joinTokenMade,
+  type JoinTokenMade,
+  makeJoinToken,
   renewCrypto,
 } from '#shared/contract/api.ts';
 import { applianceUsers } from '#shared/contract/appliance-choice.ts';
@@ -28,10 +31,13 @@ export interface ClusterRoutesDependencies {
     progress(): CryptoProgress;
     takeStep(step: KeyStep): Promise<void>;
   };
+  /** @throws AppError NOT_SUPPORTED on a node that is a cluster by itself */
+  readonly issueJoinToken: (lifetimeS: number) => Promise<JoinTokenMade>;
 }
 
 export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly AnyApiRoute[] {
   const { clusters, nodes, instances, index, storeDescription, clusterKey } = dependencies;
+  const { issueJoinToken } = dependencies;
   return [
     question('/v1/cluster', 'The cluster', clusterInfo, async () => ({
       ...(await clusters.load()),
@@ -64,6 +70,14 @@ export function clusterRoutes(dependencies: ClusterRoutesDependencies): readonly
         const { nodes: renewed, skipped } = await clusterKey.renew(body.skip);
         return { status: 200, body: { nodes: [...renewed], skipped: [...skipped] } };
       },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/cluster/join-tokens',
+      summary: 'Makes a word by which one node joins the cluster',
+      request: makeJoinToken,
+      answers: { 200: joinTokenMade },
+      handle: async ({ body }) => ({ status: 200, body: await issueJoinToken(body.lifetimeS) }),
     }),
     route({
       method: 'POST',

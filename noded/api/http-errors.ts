@@ -26,6 +26,9 @@ const statusByCode: Partial<Record<ErrorCode, number>> = {
   METAD_UNAVAILABLE: 503,
   STORE_UNAVAILABLE: 503,
   NODE_UNREACHABLE: 503,
+  NODE_OFFLINE: 409,
+  NODE_DRAINED: 409,
+  NO_ROOM: 409,
   GUEST_UNREACHABLE: 502,
 };
 

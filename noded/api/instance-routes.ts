@@ -5,9 +5,9 @@ import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import {
   instanceInfo,
-  instanceSummary,
   machineChanges,
   type InstanceInfo,
+  type InstanceSummary,
 } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
@@ -19,6 +19,7 @@ import { hasSystemOnDisk } from '../instances/plan-boot.ts';
 import { watchMachines } from '../instances/watch-machines.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
+import { measureRoom } from '../host/measure-room.ts';
 import { installLogPath, readInstallLog } from '../host/install-log.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -31,9 +32,9 @@ export interface InstanceRoutesDependencies {
   >;
   readonly keeper: Pick<MachineKeeper, 'list'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
-  readonly disks: Pick<InstanceDisks, 'activate'>;
+  readonly disks: Pick<InstanceDisks, 'activate' | 'totalBytes' | 'freeBytes'>;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
-  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadProfile'>;
   readonly hookChecker: HookChecker;
   readonly logDir: string;
 }
@@ -59,7 +60,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       answers: { 200: { type: LINES } },
       handle: async () => ({
         status: 200,
-        body: Readable.from(encodeMany(await overview.summaries(), instanceSummary)),
+        body: Readable.from(encodeSummaries(await overview.summaries())),
       }),
     }),
     route({
@@ -82,7 +83,12 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       answers: { 200: { type: LINES } },
       handle: ({ signal }) => ({
         status: 200,
-        body: Readable.from(encodeEach(watchMachines(keeper, signal), machineChanges)),
+        body: Readable.from(
+          encodeEach(
+            watchMachines(keeper, () => measureRoom(disks), signal),
+            machineChanges,
+          ),
+        ),
       }),
     }),
     question(
@@ -185,12 +191,20 @@ async function* encodeArray(all: readonly InstanceInfo[]): AsyncGenerator<string
   yield ']';
 }
 
-async function* encodeMany<T>(all: readonly T[], schema: z.ZodType<T>): AsyncGenerator<string> {
-  for (let at = 0; at < all.length; at += AT_ONCE) {
-    const slice = all.slice(at, at + AT_ONCE);
-    yield slice.map((each) => `${JSON.stringify(schema.parse(each))}\n`).join('');
+/**
+ * They were made of records and of what nodes told, each of which was checked where it came in, and
+ * have nothing but what the schema names.
+ */
+async function* encodeSummaries(all: Iterable<InstanceSummary>): AsyncGenerator<string> {
+  let lines: string[] = [];
+  for (const each of all) {
+    lines.push(`${JSON.stringify(each)}\n`);
+    if (lines.length < AT_ONCE) continue;
+    yield lines.join('');
+    lines = [];
     await turn();
   }
+  if (lines.length > 0) yield lines.join('');
 }
 
 async function* encodeEach<T>(

@@ -1,6 +1,11 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
+import {
+  MAX_PLACEMENT_CHARACTERS,
+  MAX_PLACEMENT_LINES,
+  placementLines,
+} from '#shared/contract/host-room.ts';
 import { jobRecord, type JobEvent } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { submitter } from '#shared/contract/submitter.ts';
@@ -23,6 +28,18 @@ const forwardedSubmitter = z
   .pipe(submitter)
   .describe('in whose name another node asks, as JSON: its rights and limits count');
 
+const forwardedPlacement = z
+  .string()
+  .max(4 * MAX_PLACEMENT_LINES * MAX_PLACEMENT_CHARACTERS)
+  .transform((text, context) => {
+    const parsed = placementLines.safeParse(parseJson(text));
+    if (parsed.success) return parsed.data;
+    context.addIssue({ code: 'custom', message: 'expected a list of lines as JSON' });
+    return z.NEVER;
+  })
+  .pipe(placementLines)
+  .describe('why another node chose this one for a new instance, as JSON: room is judged again');
+
 export interface JobRoutesDependencies extends WholeNamesDependencies {
   readonly jobs: JobService;
 }
@@ -40,6 +57,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiR
           .describe('1: check and prerequisites only, answers 200; job: as a job')
           .optional(),
         submitter: forwardedSubmitter.optional(),
+        placement: forwardedPlacement.optional(),
       }),
       request: opcode,
       answers: { 200: dryRunAccepted, 202: jobSubmitted },
@@ -53,6 +71,7 @@ export function jobRoutes(dependencies: JobRoutesDependencies): readonly AnyApiR
         const id = await jobs.submit(meant, {
           isDryRun: query['dry-run'] === 'job',
           submitter: query.submitter,
+          placement: query.placement,
         });
         return { status: 202, body: { id } };
       },

@@ -11,16 +11,20 @@ import {
   nodeInfo,
   osInfo,
 } from '#shared/contract/api.ts';
+import { bootEnvInfo, bootPlanInfo } from '#shared/contract/boot-objects.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
+import { profileInfo } from '#shared/contract/profile.ts';
 import type { AnyApiRoute, ApiRoutes, Media, StreamRoute } from './api-route.ts';
 
 /** Names of types in the document. What has none is written where it is used. */
 const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ActiveDisk: activeDisk,
   ApiError: apiError,
+  BootEnvInfo: bootEnvInfo,
+  BootPlan: bootPlanInfo,
   ClusterInfo: clusterInfo,
   DoctorReport: doctorReport,
   ExportInfo: exportInfo,
@@ -33,6 +37,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   ListedNode: listedNode,
   NodeInfo: nodeInfo,
   OsInfo: osInfo,
+  ProfileInfo: profileInfo,
 };
 /** As a client writes them: what has a default may be left out. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };

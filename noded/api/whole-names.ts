@@ -12,7 +12,10 @@ export interface WholeNamesDependencies {
 const OF_NO_INSTANCE = new Set<Opcode['opcode']>([
   'INSTANCE_CREATE',
   'OS_SET_PARAMS',
+  'PROFILE_SET_PARAMS',
+  'PROFILE_REMOVE',
   'CLUSTER_SET_PARAMS',
+  'NODE_SET_PARAMS',
   'BACKUP_REMOVE',
 ]);
 /** What may be said of a machine without a record, by its own name. */

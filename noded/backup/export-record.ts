@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { beParameters } from '#shared/contract/machine-parameters.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
+import { profileNames } from '#shared/contract/profile.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -41,6 +42,8 @@ export interface ExportRecord {
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
+  /** Their names: what is in them stays in their cluster. */
+  readonly profiles: readonly string[];
 }
 
 /**
@@ -95,6 +98,7 @@ export function formatExportRecord(record: ExportRecord): string {
         os: record.osParameters,
         os_private: record.osParametersPrivate,
       }),
+      profiles: record.profiles.join(' '),
     },
   });
 }
@@ -183,7 +187,7 @@ function readRecord(ini: Ini): ExportRecord {
         .filter(([key]) => key.startsWith(`${prefix}${index}_`))
         .map(([key, value]) => [key.slice(`${prefix}${index}_`.length), value]),
     );
-  const exact = ini['gnt']?.['parameters'];
+  const { parameters: exact, profiles = '' } = ini['gnt'] ?? {};
   const values = parameterSections.parse(exact === undefined ? ini : JSON.parse(exact));
   return {
     name: instance.name,
@@ -203,6 +207,11 @@ function readRecord(ini: Ini): ExportRecord {
     ),
     osParameters: values.os,
     osParametersPrivate: values.os_private,
-    tags: instance.tags.split(/\s+/).filter((tag) => tag !== ''),
+    tags: listWords(instance.tags),
+    profiles: profileNames.parse(listWords(profiles)),
   };
+}
+
+function listWords(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
 }

@@ -9,7 +9,10 @@ type Create = OpcodeOf<'INSTANCE_CREATE'>;
  * kept by an instance that has its name back, as in Ganeti; another one gets new ones. Pure.
  * @throws AppError VALIDATION, EXPORT_INVALID
  */
-export function completeFromExport(opcode: Create, { record, dumps, path }: LoadedExport): Create {
+export function completeFromExport(
+  opcode: Create,
+  { record, dumps, path }: Omit<LoadedExport, 'pin'>,
+): Create {
   if (opcode.osImage !== undefined) {
     throw new AppError('VALIDATION', 'an import fills the disks from its dumps, an OS image too', {
       hint: 'leave the OS image out',
@@ -45,6 +48,7 @@ export function completeFromExport(opcode: Create, { record, dumps, path }: Load
       opcode.nics.length > 0 ? opcode.nics : record.nics.map((nic) => planNic(nic, opcode, record)),
     beparams: { ...record.beparams, ...opcode.beparams },
     tags: opcode.tags.length > 0 ? opcode.tags : [...record.tags],
+    profiles: opcode.profiles ?? [...record.profiles],
     osParameters: { ...below(record.osParameters), ...opcode.osParameters },
     osParametersPrivate: { ...below(record.osParametersPrivate), ...opcode.osParametersPrivate },
   };

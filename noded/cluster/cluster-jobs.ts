@@ -6,9 +6,11 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import type { Membership } from './membership.ts';
 import type { Overview } from './overview.ts';
+import { placeInstance, type PlacementDependencies } from './place-instance.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 
@@ -21,12 +23,17 @@ export interface ClusterJobsDependencies {
   readonly instances: InstanceRepository;
   readonly overview: Pick<Overview, 'orphans'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
+  readonly placement: PlacementDependencies;
 }
 
 const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
 /** Operations that name something which every node, or the asked one, has. */
-const ANYWHERE = new Set<string>(['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'BACKUP_REMOVE']);
+const ANYWHERE = new Set<string>([
+  ...['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'NODE_SET_PARAMS', 'BACKUP_REMOVE'],
+  ...['PROFILE_SET_PARAMS', 'PROFILE_REMOVE'],
+  ...['BOOTENV_SET', 'BOOTENV_REMOVE', 'BOOTENV_UPLOAD_ISO'],
+]);
 
 /**
  * Jobs of all nodes: each is run by the node whose instance it is about, or that it is to be made
@@ -44,22 +51,28 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
     signal,
   });
   return {
-    submit: async (opcode, options) => {
-      const node = await nodeFor(opcode, dependencies);
-      if (node === nodeName) return own.submit(opcode, options);
-      const { isDryRun, submitter } = options ?? {};
-      const query = {
-        ...(isDryRun === true && { 'dry-run': 'job' }),
-        ...(submitter && { submitter: JSON.stringify(submitter) }),
+    submit: async (opcode, options = {}) => {
+      const { isDryRun, submitter } = options;
+      const submitTo: Make<number> = async (node, placement) => {
+        if (node === nodeName) return own.submit(opcode, { ...options, placement });
+        const query = {
+          ...(isDryRun === true && { 'dry-run': 'job' }),
+          ...(submitter && { submitter: JSON.stringify(submitter) }),
+          ...(placement && { placement: JSON.stringify(placement) }),
+        };
+        return (await askPeer(peers, node, post(opcode, query), jobSubmitted)).id;
       };
-      return (await askPeer(peers, node, post(opcode, query), jobSubmitted)).id;
+      const isBound = submitter !== undefined && submitter.scope !== null;
+      return onItsNode(opcode, submitTo, isBound, dependencies);
     },
-    dryRun: async (opcode, signal) => {
-      const node = await nodeFor(opcode, dependencies);
-      if (node === nodeName) return own.dryRun(opcode, signal);
-      const asked = post(opcode, { 'dry-run': '1' }, signal);
-      const { hooks } = await askPeer(peers, node, asked, dryRunAccepted);
-      return hooks ? { hooks } : {};
+    dryRun: (opcode, signal) => {
+      const tryOn: Make<Preview> = async (node) => {
+        if (node === nodeName) return own.dryRun(opcode, signal);
+        const asked = post(opcode, { 'dry-run': '1' }, signal);
+        const { hooks } = await askPeer(peers, node, asked, dryRunAccepted);
+        return hooks ? { hooks } : {};
+      };
+      return onItsNode(opcode, tryOn, false, dependencies);
     },
     cancel: async (id) => {
       const node = runnerOf(await own.get(id));
@@ -74,7 +87,8 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
         return await askPeer(peers, node, { method: 'GET', path: `/v1/jobs/${id}` }, jobRecord);
       } catch (error) {
         // The store has less of it: its log comes at its end.
-        if (isAppError(error, 'NODE_UNREACHABLE')) return stored;
+        if (isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'NODE_OFFLINE'))
+          return stored;
         throw error;
       }
     },
@@ -85,6 +99,22 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
       else yield* watchPeer(peers, node, id, signal);
     },
   };
+}
+
+type Make<T> = (node: string, placement: readonly string[] | undefined) => Promise<T>;
+
+/** New instances that are told no node are placed; everything else has its node. */
+async function onItsNode<T>(
+  opcode: Opcode,
+  make: Make<T>,
+  isBound: boolean,
+  dependencies: ClusterJobsDependencies,
+): Promise<T> {
+  const { membership, placement } = dependencies;
+  const isPlaced = opcode.opcode === 'INSTANCE_CREATE' && opcode.node === undefined;
+  if (isPlaced && membership.removedAtMs() === null)
+    return placeInstance(opcode, { isBound }, make, placement);
+  return make(await nodeFor(opcode, dependencies), undefined);
 }
 
 /** What may be said of a machine without a record. */

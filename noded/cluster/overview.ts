@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { z } from 'zod';
 import {
   listedNode,
@@ -18,8 +17,9 @@ import {
   type InstanceRecord,
   type InstanceStatus,
   type InstanceSummary,
+  type RunningMachine,
 } from '#shared/contract/instance.ts';
-import { toError, isAppError } from '#shared/errors/app-error.ts';
+import { isAppError, toError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { readLines } from '#shared/stream/lines.ts';
@@ -31,9 +31,10 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { runningMachineOf } from '../instances/watch-machines.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
-import type { NodeRegistry } from '../records/node-registry.ts';
+import type { ListedFlags, NodeRegistry } from '../records/node-registry.ts';
+import { readIndexed, type IndexedRecords } from '../records/read-indexed.ts';
 import { joinSlices } from './join-slices.ts';
-import { isRefusal, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
+import { stateAfter, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {
@@ -41,8 +42,11 @@ export interface Overview {
   instances(): Promise<readonly InstanceInfo[]>;
   /** The same in slices, in no order, none of which keeps others waiting. */
   instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
-  /** Of all instances what lists show, in the order of their names, without asking anybody. */
-  summaries(): Promise<readonly InstanceSummary[]>;
+  /**
+   * Of all instances what lists show, in the order of their names, without asking anybody: each is
+   * made when it is taken.
+   */
+  summaries(): Promise<Iterable<InstanceSummary>>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(name: string): Promise<InstanceInfo>;
   nodes(): Promise<readonly ListedNode[]>;
@@ -65,8 +69,6 @@ export interface OverviewSources extends InstanceInfoSources {
 
 /** One that says nothing for so long is shown as silent. */
 const ANSWER_TIMEOUT_MS = 3000;
-/** Instances that are described at a time: a few milliseconds of work. */
-const SLICE = 32;
 /** An instance as it is told: sixteen documents' names, keys and parameters. */
 const MAX_LINE_CHARACTERS = 4 * MIB;
 
@@ -76,13 +78,13 @@ export function createOwnOverview(sources: OverviewSources): Overview {
   const slices = (): AsyncGenerator<readonly InstanceInfo[]> => {
     const isOwn = ({ primaryNode }: IndexedInstance): boolean => owns(primaryNode);
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    return describeSlices(index, instances, isOwn, (record) => loadInstanceInfo(record, read));
+    return describeSlices(sources, isOwn, (record) => loadInstanceInfo(record, read));
   };
   return {
     instances: () => gather(slices()),
     instanceSlices: slices,
     summaries: async () =>
-      (await index.list()).map((each) => {
+      Iterator.from(await index.list()).map((each) => {
         const kept = runner.running(each.uuid);
         return summarize(each, kept === undefined ? null : runningMachineOf(kept));
       }),
@@ -94,31 +96,13 @@ export function createOwnOverview(sources: OverviewSources): Overview {
   };
 }
 
-/**
- * Instances out of the index, by their records, as they are: one that is gone by then, or cannot be
- * read, is left out.
- */
 async function* describeSlices(
-  index: Pick<InstanceIndex, 'list' | 'doubt'>,
-  instances: InstanceRepository,
+  indexed: IndexedRecords,
   isMeant: (instance: IndexedInstance) => boolean,
   describe: (record: InstanceRecord) => Promise<InstanceInfo>,
 ): AsyncGenerator<readonly InstanceInfo[]> {
-  const meant = (await index.list()).filter(isMeant);
-  const describeOne = async ({ uuid }: IndexedInstance): Promise<readonly InstanceInfo[]> => {
-    const record = await instances.findByUuid(uuid).catch((error: unknown) => {
-      if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
-      index.doubt(uuid);
-      return undefined;
-    });
-    return record === undefined ? [] : [await describe(record)];
-  };
-  for (let at = 0; at < meant.length; at += SLICE) {
-    const slice = meant.slice(at, at + SLICE);
-    yield (await Promise.all(slice.map(describeOne))).flat();
-    // An embedded store answers at once, and others would wait.
-    await turn();
-  }
+  for await (const slice of readIndexed(indexed, isMeant))
+    yield await Promise.all(slice.map(describe));
 }
 
 async function gather(
@@ -131,10 +115,19 @@ async function gather(
 
 function summarize(
   instance: IndexedInstance,
-  running: InstanceSummary['running'],
+  running: RunningMachine | null,
   status: InstanceStatus = statusOf(instance, running),
 ): InstanceSummary {
-  return { ...instance, status, running };
+  // A row has what its schema names: nothing looks at it once more.
+  const { diskBytes, profiles, bootEnv, ...listed } = instance;
+  void [diskBytes, profiles, bootEnv];
+  return { ...listed, status, running: running && tellRunning(running) };
+}
+
+/** Without the UUID, which its instance has. */
+function tellRunning(running: RunningMachine): InstanceSummary['running'] {
+  const { pid, accelerator, startedAtMs, tap, halt } = running;
+  return { pid, accelerator, startedAtMs, tap, halt };
 }
 
 /** For one answer, in which thousands of instances ask for the same few records. */
@@ -142,14 +135,19 @@ function readOnce(clusters: InstanceInfoSources['clusters']): InstanceInfoSource
   const cluster = clusters.load();
   // Whoever awaits it sees the failure; a list of no instances need not.
   cluster.catch(() => undefined);
-  const settings = new Map<string, ReturnType<typeof clusters.loadOs>>();
   return {
     load: () => cluster,
-    loadOs: (name) => {
-      const found = settings.get(name) ?? clusters.loadOs(name);
-      settings.set(name, found);
-      return found;
-    },
+    loadOs: once((name) => clusters.loadOs(name)),
+    loadProfile: once((name) => clusters.loadProfile(name)),
+  };
+}
+
+function once<T>(load: (name: string) => Promise<T>): (name: string) => Promise<T> {
+  const loaded = new Map<string, Promise<T>>();
+  return (name) => {
+    const found = loaded.get(name) ?? load(name);
+    loaded.set(name, found);
+    return found;
   };
 }
 
@@ -174,7 +172,7 @@ export function createClusterOverview(
   const otherNodes = async (): Promise<readonly string[]> =>
     (await nodes.names()).filter((name) => !owns(name));
   const describeSilent = (record: InstanceRecord, error: unknown): Promise<InstanceInfo> =>
-    loadInstanceInfo(record, sources, isRefusal(error) ? 'ERROR_nodefails' : 'ERROR_nodedown');
+    loadInstanceInfo(record, sources, STATUS_OF[stateAfter(error)]);
   /** What another node says of its instances, and what is known of those that it says nothing of. */
   const slicesOf = async function* (node: string): AsyncGenerator<readonly InstanceInfo[]> {
     const told = new Set<string>();
@@ -190,10 +188,8 @@ export function createClusterOverview(
     const isLeft = ({ uuid, primaryNode }: IndexedInstance): boolean =>
       primaryNode === node && !told.has(uuid);
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    const status = isRefusal(failure) ? 'ERROR_nodefails' : 'ERROR_nodedown';
-    yield* describeSlices(index, instances, isLeft, (record) =>
-      loadInstanceInfo(record, read, status),
-    );
+    const status = STATUS_OF[stateAfter(failure)];
+    yield* describeSlices(sources, isLeft, (record) => loadInstanceInfo(record, read, status));
   };
   const ownSlices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
     yield* own.instanceSlices();
@@ -208,7 +204,7 @@ export function createClusterOverview(
     instanceSlices: slices,
     summaries: async () => {
       const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
-      return all.map((each) => {
+      return Iterator.from(all).map((each) => {
         if (!owns(each.primaryNode)) return summarizeTold(each, facts.get(each.primaryNode));
         const kept = runner.running(each.uuid);
         return summarize(each, kept === undefined ? null : runningMachineOf(kept));
@@ -224,14 +220,16 @@ export function createClusterOverview(
       return describeSilent(record, answer);
     },
     nodes: async () => {
-      const all = await index.list();
-      const describe = async (name: string): Promise<ListedNode> => {
+      const counts = countBy(await index.list(), ({ primaryNode }) => primaryNode);
+      const describe = async ({ name, flags }: ListedFlags): Promise<ListedNode> => {
         const answer = await ask(name, '/v1/node', nodeInfo);
-        if (!(answer instanceof Error)) return answer;
-        const primary = all.filter(({ primaryNode }) => primaryNode === name);
-        return listedNode.parse({ name, silent: answer.message, instances: primary.length });
+        // One of an earlier release knows nothing of what is said of it.
+        if (!(answer instanceof Error)) return { ...answer, flags };
+        const silent = answer.message;
+        return listedNode.parse({ name, flags, silent, instances: counts.get(name) ?? 0 });
       };
-      const told = await Promise.all([own.nodes(), ...(await otherNodes()).map(describe)]);
+      const others = (await nodes.list()).filter(({ name }) => !owns(name));
+      const told = await Promise.all([own.nodes(), ...others.map(describe)]);
       return told.flat().sort((a, b) => a.name.localeCompare(b.name));
     },
     operatingSystems: async () => {
@@ -257,11 +255,23 @@ export function createClusterOverview(
   };
 }
 
+function countBy<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const one of all) counts.set(keyOf(one), (counts.get(keyOf(one)) ?? 0) + 1);
+  return counts;
+}
+
+/** Of instances whose node does not tell of them. */
+const STATUS_OF = {
+  silent: 'ERROR_nodedown',
+  failing: 'ERROR_nodefails',
+  offline: 'ERROR_nodeoffline',
+} as const satisfies Record<ReturnType<typeof stateAfter>, InstanceStatus>;
+
 function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined): InstanceSummary {
   if (facts?.state === 'told') return summarize(instance, facts.running.get(instance.uuid) ?? null);
   // One that is no node of the cluster any more does not answer either.
-  const isFailing = facts?.state === 'failing';
-  return summarize(instance, null, isFailing ? 'ERROR_nodefails' : 'ERROR_nodedown');
+  return summarize(instance, null, STATUS_OF[facts?.state ?? 'silent']);
 }
 
 /** What another node says of its own instances. However many they are, it says something always. */

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Membership } from './membership.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { presenceOf, type Peers } from '../peers/ask-peer.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
@@ -8,7 +9,8 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 export interface RemoveNodeDependencies {
   readonly nodeName: string;
   readonly nodes: NodeRegistry;
-  readonly instances: InstanceRepository;
+  readonly instances: Pick<InstanceRepository, 'remove'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
   /** Null for a node that is a cluster by itself. */
   readonly peers: Peers | null;
   readonly membership: Pick<Membership, 'requireMember'>;
@@ -31,8 +33,9 @@ const MUTE_HINT =
 export async function removeNode(
   name: string,
   options: { readonly forgetInstances: boolean },
-  { nodeName, nodes, instances, peers, membership, clock, failJobsOf }: RemoveNodeDependencies,
+  dependencies: RemoveNodeDependencies,
 ): Promise<void> {
+  const { nodeName, nodes, instances, index, peers, membership, clock, failJobsOf } = dependencies;
   membership.requireMember();
   const names = await nodes.names();
   if (!names.includes(name)) {
@@ -48,7 +51,7 @@ export async function removeNode(
   const presence = peers === null ? 'gone' : await presenceOf(peers, name);
   if (presence === 'answers') refuse('answers', 'stop gnt-noded there first');
   if (presence === 'mute') refuse('is connected to the store, but does not answer', MUTE_HINT);
-  const lost = (await instances.list()).filter(({ primaryNode }) => primaryNode === name);
+  const lost = (await index.list()).filter(({ primaryNode }) => primaryNode === name);
   const [first] = lost;
   if (first !== undefined && !options.forgetInstances) {
     const hint = 'start it and remove them; if they are gone with it: --forget-instances';

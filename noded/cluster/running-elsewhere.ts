@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import type { HostRoom } from '#shared/contract/host-room.ts';
 import { machineChanges, type RunningMachine } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
@@ -12,14 +13,25 @@ import { NODES, type NodeRegistry } from '../records/node-registry.ts';
 
 /** What a node said of its machines; one that says nothing is not one that says what is wrong. */
 export type NodeFacts =
-  | { readonly state: 'told'; readonly running: ReadonlyMap<string, RunningMachine> }
-  | { readonly state: 'silent' | 'failing' };
+  | {
+      readonly state: 'told';
+      readonly running: ReadonlyMap<string, RunningMachine>;
+      /** Null of a node of an earlier release. */
+      readonly room: HostRoom | null;
+    }
+  | { readonly state: 'silent' | 'failing' | 'offline' };
 
 /** Whether a node answered, if not with what it was asked for. */
-export function isRefusal(error: unknown): boolean {
+function isRefusal(error: unknown): boolean {
   const isSilence = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
   const isNonsense = error instanceof z.ZodError || error instanceof RangeError;
   return (isAppError(error) && !isSilence) || isNonsense;
+}
+
+/** What a failed question says of the node that was asked. */
+export function stateAfter(error: unknown): 'silent' | 'failing' | 'offline' {
+  if (isAppError(error, 'NODE_OFFLINE')) return 'offline';
+  return isRefusal(error) ? 'failing' : 'silent';
 }
 
 /** What runs on the other nodes, as they tell it by themselves. */
@@ -31,7 +43,7 @@ export interface RunningElsewhere extends AsyncDisposable {
 export interface RunningElsewhereDependencies {
   readonly nodeName: string;
   readonly peers: Peers;
-  readonly nodes: Pick<NodeRegistry, 'names'>;
+  readonly nodes: Pick<NodeRegistry, 'list'>;
   readonly store: Pick<Store, 'watch'>;
   readonly logger: Logger;
 }
@@ -64,6 +76,8 @@ export function followRunningElsewhere(
 class Following implements RunningElsewhere {
   readonly #dependencies: RunningElsewhereDependencies;
   readonly #followed = new Map<string, Followed>();
+  /** Marked so: they are asked for nothing, this neither. */
+  #offline: readonly string[] = [];
   readonly #watch: ReturnType<Store['watch']>;
   readonly #timer: NodeJS.Timeout;
   #looking: Promise<void> = Promise.resolve();
@@ -82,7 +96,10 @@ class Following implements RunningElsewhere {
     await this.#watch.caughtUp();
     await this.#looking;
     await Promise.all([...this.#followed.values()].map(({ first }) => first));
-    return new Map([...this.#followed].map(([node, { facts }]) => [node, facts]));
+    return new Map([
+      ...[...this.#followed].map(([node, { facts }]) => [node, facts] as const),
+      ...this.#offline.map((node) => [node, { state: 'offline' }] as const),
+    ]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -96,15 +113,18 @@ class Following implements RunningElsewhere {
   async #look(): Promise<void> {
     const { nodes, nodeName, logger } = this.#dependencies;
     try {
-      const names = new Set(await nodes.names());
+      const others = (await nodes.list()).filter(({ name }) => name !== nodeName);
       if (this.#isEnded) return;
+      const online = others.filter(({ flags }) => !flags.offline).map(({ name }) => name);
+      const names = new Set(online);
+      this.#offline = others.filter(({ flags }) => flags.offline).map(({ name }) => name);
       for (const [node, { ended }] of this.#followed) {
         if (names.has(node)) continue;
         ended.abort();
         this.#followed.delete(node);
       }
       for (const node of names) {
-        if (node !== nodeName && !this.#followed.has(node)) this.#begin(node);
+        if (!this.#followed.has(node)) this.#begin(node);
       }
     } catch (error) {
       // It is looked again when the store is back, and by the timer.
@@ -132,7 +152,7 @@ class Following implements RunningElsewhere {
       } catch (error) {
         const isMute = error instanceof UnreachableNode && error.isThere;
         pauseMs = isMute ? Math.min(2 * pauseMs, ASK_MUTE_AGAIN_MS) : ASK_AGAIN_MS;
-        followed.facts = { state: isRefusal(error) ? 'failing' : 'silent' };
+        followed.facts = { state: stateAfter(error) };
         this.#dependencies.logger.debug('node.not-followed', { node, err: error });
       }
       isKnown();
@@ -151,12 +171,14 @@ class Following implements RunningElsewhere {
     );
     if (answer.statusCode !== 200) await throwRefusal(answer, node);
     const running = new Map<string, RunningMachine>();
+    let room: HostRoom | null = null;
     for await (const line of readLines(answer, MAX_LINE_CHARACTERS)) {
       const changes = machineChanges.parse(parseJson(line));
       if (changes.isFirst) running.clear();
       for (const uuid of changes.ended) running.delete(uuid);
       for (const machine of changes.running) running.set(machine.uuid, machine);
-      followed.facts = { state: 'told', running };
+      room = changes.room ?? room;
+      followed.facts = { state: 'told', running, room };
       isKnown();
     }
   }

@@ -35,7 +35,8 @@ export function startClusterKey(dependencies: ClusterKeyDependencies): ClusterKe
     ...{ nodeName, store, keys, logger },
     nodeNames: () => nodes.names(),
     answers: async (node) => (await presenceOf(peers, node)) === 'answers',
-    tell: (node, step) => tell(peers, node, step),
+    // One that is marked offline and answers would be left behind without a word.
+    tell: (node, step) => tell({ open: (to) => peers.open(to, { evenOffline: true }) }, node, step),
   });
   renewal.resume();
   return {

@@ -32,7 +32,7 @@ export function diskPath(dir: string, index: number): string {
  * says whether it has: the record's instance id is that of its last successful installation. So
  * whoever finds such a file knows what to do with it, whenever a daemon or the power went.
  */
-function successorPath(dir: string, index: number, instanceId: string): string {
+export function successorPath(dir: string, index: number, instanceId: string): string {
   return join(dir, `disk${index}.next-${instanceId}.raw`);
 }
 
@@ -67,7 +67,7 @@ export function beside(dir: string, instance: Owner): InstallDisks {
     pathOf,
     create: () => createAll(instance, pathOf),
     sync: () => syncAll(instance, pathOf),
-    takeOver: async () => void (await settleDisks(dir, instanceId)),
+    takeOver: async () => void (await settleDisks(dir, [instanceId])),
     discard: async () => {
       for (const index of instance.disks.keys()) await rm(pathOf(index), { force: true });
     },
@@ -75,19 +75,26 @@ export function beside(dir: string, instance: Owner): InstallDisks {
 }
 
 /**
- * Does what is left to do of a reinstallation that has ended: its disks take the place of the old
- * ones when it is the one that the record tells of, and go when it is not. Idempotent, and right
- * after a kill at any moment.
+ * Does what is left to do of a reinstallation, or of the restoration of a snapshot, that has ended:
+ * its disks take the place of the old ones when it is one that the record tells of, and go when it
+ * is not. Idempotent, and right after a kill at any moment.
+ * @param currentIds the record's instance id and the id of its last restoration
+ * @param isDecided false while the record may still become that of an installation whose disks these are
  * @returns names of the files that were dealt with
  * @throws AppError DISK_IN_USE
  */
-export async function settleDisks(dir: string, instanceId: string): Promise<readonly string[]> {
-  const found = (await listNames(dir)).flatMap((name) => {
+export async function settleDisks(
+  dir: string,
+  currentIds: readonly (string | null)[],
+  isDecided = true,
+): Promise<readonly string[]> {
+  const successors = (await listNames(dir)).flatMap((name) => {
     const [, index, id] = SUCCESSOR.exec(name) ?? [];
-    return index === undefined
+    return index === undefined || id === undefined
       ? []
-      : [{ name, index: Number(index), isCurrent: id === instanceId }];
+      : [{ name, index: Number(index), isCurrent: currentIds.includes(id) }];
   });
+  const found = successors.filter(({ isCurrent }) => isCurrent || isDecided);
   if (found.length === 0) return [];
   await using held = new AsyncDisposableStack();
   held.use(await holdImages(dir));

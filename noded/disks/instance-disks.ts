@@ -27,6 +27,7 @@ import {
   settleDisks,
   takenBytes,
 } from './install-disks.ts';
+import { settleSnapshots, SNAPSHOT_PREFIX } from './snapshot-disks.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
 const MIN_FREE_BYTES = 64 * MIB;
@@ -48,6 +49,11 @@ export interface InstanceDisks {
   freeBytes(): Promise<number>;
   /** Size of the file system. */
   totalBytes(): Promise<number>;
+  /**
+   * Blocks that its disks have and write anew in their place: none of one with snapshots, which
+   * share them.
+   */
+  ownBytes(instance: Pick<InstanceRecord, 'uuid'>): Promise<number>;
   /**
    * Whether the file system can hold files of these sizes at all, sparse as they are.
    * @throws AppError VALIDATION
@@ -112,14 +118,19 @@ export interface InstanceDisks {
   /** Ends what a killed copy has left; while nobody can say whose it is, it stays. */
   settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void>;
   /**
-   * For jobs, before they use the disks: a reinstallation's or a copy's may still have to take their
-   * place.
+   * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still have
+   * to take their place.
    * @param instance on record
-   * @see takeLeftCopy, settleDisks, settleLeaving
+   * @see takeLeftCopy, settleDisks, settleLeaving, settleSnapshots
    */
   settle(
-    instance: Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>,
+    instance: Pick<
+      InstanceRecord,
+      'uuid' | 'instanceId' | 'restoreId' | 'installState' | 'disks' | 'snapshots'
+    >,
   ): Promise<readonly string[]>;
+  /** Where its UEFI firmware keeps what it remembers; goes with the disks, not with an export. */
+  variablesPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
   /** Where its seed disk is while its machine is being started. */
   seedPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
   /**
@@ -168,8 +179,13 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     );
   const settle: InstanceDisks['settle'] = async (instance) => [
     ...(await takeLeftCopy(disksDir, instance.uuid)),
-    ...(await settleDisks(dirOf(instance), instance.instanceId)),
+    ...(await settleDisks(
+      dirOf(instance),
+      [instance.instanceId, instance.restoreId],
+      instance.installState !== 'installing',
+    )),
     ...(await settleLeaving(dirOf(instance), instance.disks)),
+    ...(await settleSnapshots(dirOf(instance), instance.snapshots)),
   ];
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     const dir = dirOf(instance);
@@ -202,6 +218,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       const names = await readdir(disksDir);
       return names.filter((name) => z.uuid().safeParse(name).success);
     },
+    ownBytes: (instance) => ownBytes(dirOf(instance)),
     checkSpace: async () => {
       const free = await room.unclaimedBytes();
       if (free >= MIN_FREE_BYTES) return;
@@ -241,6 +258,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       if ((await file.stat()).size < sizeBytes) await file.truncate(sizeBytes);
       await file.sync();
     },
+    variablesPathOf: (instance) => join(dirOf(instance), 'efi-variables.fd'),
     seedPathOf,
     removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
     change: async (instance, after, commit) => {
@@ -300,6 +318,17 @@ async function checkSize(directory: string, sizeBytes: number): Promise<void> {
       cause: error,
     });
   }
+}
+
+async function ownBytes(dir: string): Promise<number> {
+  const names = await readdir(dir).catch((error: unknown) => {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  if (names.some((name) => name.startsWith(SNAPSHOT_PREFIX))) return 0;
+  const disks = names.filter((name) => /^disk\d+\.raw$/.test(name));
+  const taken = await Promise.all(disks.map((name) => takenBytes(join(dir, name))));
+  return taken.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 async function sumTaken(

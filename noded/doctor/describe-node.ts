@@ -1,9 +1,9 @@
-import { availableParallelism, freemem, totalmem } from 'node:os';
 import type { NodeInfo } from '#shared/contract/api.ts';
+import type { HostRoom } from '#shared/contract/host-room.ts';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
-import { MIB } from '#shared/units/bytes.ts';
+import { measureRoom } from '../host/measure-room.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -11,6 +11,7 @@ import type { InstanceIndex } from '../records/instance-index.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { Orphans } from '../instances/orphans.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 
 export interface DescribeNodeInput {
@@ -27,6 +28,7 @@ export interface DescribeNodeInput {
   readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
   readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
 }
 
 export type HostCapacity = Pick<NodeInfo, 'cpus' | 'memoryMiB' | 'memoryFreeMiB' | 'diskFreeBytes'>;
@@ -42,24 +44,19 @@ export async function describeNode(input: DescribeNodeInput): Promise<NodeInfo> 
     startedAtMs: input.startedAtMs,
     metad: { pid: metad.pid, restarts: metad.restarts },
     networkNamespace: paths.networkNamespace,
-    ...(await measureHost(input.disks)),
+    ...capacityOf(await measureRoom(input.disks)),
     instances: (await input.index.list()).filter(({ primaryNode }) => input.owns(primaryNode))
       .length,
     instancesRunning: keeper.list().filter((kept) => kept.kind === 'run').length,
     removedAtMs: input.membership.removedAtMs(),
     orphans: [...input.orphans.list()],
     appliance: await describeAppliance(input),
+    flags: await input.nodes.flagsOf(input.nodeName),
   };
 }
 
-/** What this host has, and what of it is free. */
-export async function measureHost(disks: InstanceDisks): Promise<HostCapacity> {
-  return {
-    cpus: availableParallelism(),
-    memoryMiB: Math.floor(totalmem() / MIB),
-    memoryFreeMiB: Math.floor(freemem() / MIB),
-    diskFreeBytes: await disks.freeBytes(),
-  };
+function capacityOf({ cpus, memoryMiB, memoryFreeMiB, diskFreeBytes }: HostRoom): HostCapacity {
+  return { cpus, memoryMiB, memoryFreeMiB, diskFreeBytes };
 }
 
 /** The one that the cluster uses. */

@@ -7,7 +7,7 @@ const MAX_NAMED = 10;
 
 export interface DiskFacts {
   /** Instances of this node. */
-  readonly instances: readonly Pick<InstanceRecord, 'name' | 'disks'>[];
+  readonly instances: readonly Pick<InstanceRecord, 'name' | 'disks' | 'snapshots'>[];
   /** Of the file system of their disks. */
   readonly totalBytes: number;
   /** UUIDs that disks are named after, and that no record has. */
@@ -24,7 +24,8 @@ export function examineDisks({
   halted,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
-    .flatMap(({ disks }) => disks)
+    // A block that a disk shares with its snapshot is the snapshot's alone once it is written anew.
+    .flatMap(({ disks, snapshots }) => [...disks, ...snapshots.flatMap((one) => one.disks)])
     .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const sizes = `disks of ${instances.length} instance(s) may grow to ${toGib(promised)} on a file system of ${toGib(totalBytes)}`;
   const isOver = promised > totalBytes;

@@ -14,6 +14,7 @@ import type { RecordProblem } from '#shared/store/readable-records.ts';
 import type { StoreRisk } from '#shared/store/redis-risks.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 import type { ApplianceFiles } from '../appliance/appliance-files.ts';
+import { findUefi, requireBootRom } from '../hypervisor/find-firmware.ts';
 import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
@@ -84,6 +85,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkNamespace(dependencies.paths.networkNamespace),
     checkNftables(dependencies.paths.networkNamespace),
     checkFreeDisk(dependencies.paths.stateDir),
+    Promise.resolve(checkFirmware()),
     checkOwnMetadataAddress(),
     checkMetad(dependencies.metadPid()),
     Promise.resolve(checkOrphans(dependencies.orphans())),
@@ -242,6 +244,27 @@ async function checkNftables(namespace: string): Promise<DoctorFinding> {
       message: `nft does not work: ${messageOf(error)}`,
       hint: 'apt-get install nftables',
     };
+  }
+}
+
+/** Only what boots from a network or by UEFI needs them. */
+function checkFirmware(): DoctorFinding {
+  const check = 'firmware';
+  try {
+    const rom = requireBootRom();
+    const uefi = orReason(() => `UEFI: ${findUefi().codePath}`);
+    return ok(check, `boot ROM of NICs: ${rom}; ${uefi}`);
+  } catch (error) {
+    const hint = isAppError(error) ? (error.hint ?? null) : null;
+    return { check, level: 'warning', message: messageOf(error), hint };
+  }
+}
+
+function orReason(find: () => string): string {
+  try {
+    return find();
+  } catch (error) {
+    return `${messageOf(error)}${isAppError(error) ? `: ${error.hint ?? ''}` : ''}`;
   }
 }
 

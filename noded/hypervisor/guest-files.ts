@@ -1,8 +1,14 @@
 import { constants } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
+import { mkdir, readFile, stat, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { MachineDisk, MachineSpec } from './machine.ts';
+import { writeDurably } from '#shared/files/durable.ts';
 import { openHostFile } from '../host/open-host-file.ts';
+import { findUefi, requireBootRom } from './find-firmware.ts';
+
+/** rw------- */
+const VARIABLES_MODE = 0o600;
 
 /**
  * Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here.
@@ -12,6 +18,7 @@ export interface GuestFiles extends AsyncDisposable {
   readonly cdrom: FileHandle | undefined;
   readonly kernel: FileHandle | undefined;
   readonly initrd: FileHandle | undefined;
+  readonly uefi: { readonly code: FileHandle; readonly variables: FileHandle } | undefined;
 }
 
 /** @throws AppError HOST_PREREQUISITE that names the file */
@@ -31,7 +38,8 @@ export async function openGuestFiles(spec: MachineSpec): Promise<GuestFiles> {
       disks.push({ handle: keep(handle), direct });
     }
     const cdrom = spec.cdromPath === undefined ? undefined : keep(await openMedium(spec.cdromPath));
-    const { kernel } = spec;
+    const { kernel, uefi } = spec;
+    if (needsBootRom(spec)) requireBootRom();
     const open = async (path: string | undefined): Promise<FileHandle | undefined> =>
       path === undefined ? undefined : keep(await openReadableByQemu(path));
     return {
@@ -39,11 +47,46 @@ export async function openGuestFiles(spec: MachineSpec): Promise<GuestFiles> {
       cdrom,
       kernel: await open(kernel?.kernelPath),
       initrd: await open(kernel?.initrdPath),
+      uefi: uefi && (await openUefi(uefi, keep)),
       [Symbol.asyncDispose]: closeAll,
     };
   } catch (error) {
     await closeAll();
     throw error;
+  }
+}
+
+function needsBootRom({ kernel, bootOrder = [] }: MachineSpec): boolean {
+  return !kernel && bootOrder.some((device) => device === 'channel' || device === 'network');
+}
+
+/**
+ * The firmware's code as all machines have it, and the variables of this one: what its guest writes
+ * there, such as what it boots from, is its own and stays.
+ */
+async function openUefi(
+  { variablesPath, firmwares }: NonNullable<MachineSpec['uefi']>,
+  keep: (handle: FileHandle) => FileHandle,
+): Promise<NonNullable<GuestFiles['uefi']>> {
+  const size = await sizeOf(variablesPath);
+  const firmware = findUefi(size, firmwares);
+  if (size === null) {
+    await mkdir(dirname(variablesPath), { recursive: true, mode: 0o700 });
+    const variables = await readFile(firmware.variablesPath);
+    await writeDurably(variablesPath, variables, { mode: VARIABLES_MODE });
+  }
+  return {
+    code: keep(await openMedium(firmware.codePath)),
+    variables: keep(await openFile(variablesPath, constants.O_RDWR | constants.O_NOFOLLOW)),
+  };
+}
+
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return null;
+    throw describe(path, error);
   }
 }
 

@@ -57,6 +57,10 @@ export function launchQemu(
       initrd: files.initrd && inherit(files.initrd.fd),
       smbios: smbios.length === 0 ? undefined : inherit(closeLater(openSmbios(smbios))),
       cdrom: files.cdrom && inherit(files.cdrom.fd),
+      uefi: files.uefi && {
+        code: inherit(files.uefi.code.fd),
+        variables: inherit(files.uefi.variables.fd),
+      },
       disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
       taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
     });

@@ -1,3 +1,4 @@
+import type { UefiFirmware } from './find-firmware.ts';
 import type { PowerButton } from './power-button.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
@@ -7,7 +8,8 @@ export interface AcceleratorChoice {
   readonly reason: string;
 }
 
-export type BootDevice = 'disk' | 'cdrom' | 'network';
+/** `network` is a NIC's of the operator's, `channel` the one to the host. */
+export type BootDevice = 'disk' | 'cdrom' | 'network' | 'channel';
 
 export interface MachineSmbios {
   /** DMI's system UUID. */
@@ -44,7 +46,7 @@ export type MachineNic =
       readonly mac: string;
       /**
        * The channel's NIC: has the last PCI slot of all NICs, or with `isChannelFirst` the first,
-       * whatever their number, and never boots.
+       * whatever their number, and boots for `channel` alone.
        */
       readonly channel: boolean;
     }
@@ -81,6 +83,15 @@ export interface MachineSpec {
   /** The channel's NIC comes before all others: for guests that ask by DHCP on their first alone. */
   readonly isChannelFirst?: boolean;
   readonly cdromPath?: string | undefined;
+  /** Absent: a BIOS. */
+  readonly uefi?:
+    | {
+        /** The machine's own variables, made from the firmware's when there are none. */
+        readonly variablesPath: string;
+        /** Absent: those of the host. */
+        readonly firmwares?: readonly UefiFirmware[];
+      }
+    | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
 }
@@ -140,6 +151,8 @@ export interface Machine {
   /** Null while the guest goes on. */
   readonly halt: GuestHalt | null;
   isRunning(): boolean;
+  /** Lets the guest stand still, with all that it has written in its disks' files. @throws AppError QMP */
+  pause(): Promise<void>;
   /** Lets a guest that stands still go on. @throws AppError QMP */
   resume(): Promise<void>;
   /**

@@ -13,6 +13,7 @@ export interface QemuDescriptors {
   readonly smbios?: number | undefined;
   readonly disks: readonly { readonly fd: number; readonly direct: boolean }[];
   readonly cdrom?: number | undefined;
+  readonly uefi?: { readonly code: number; readonly variables: number } | undefined;
   /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
   readonly taps: readonly (number | null)[];
 }
@@ -38,6 +39,9 @@ const CHANNEL_NIC_SLOT = 0x0f;
 const FIRST_DISK_SLOT = 0x10;
 const FUNCTIONS_PER_SLOT = 8;
 const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
+/** Numbers of sets of descriptors: 1 is the console's log, then come the disks. */
+const CDROM_SET = 2 + MAX_DISKS;
+const UEFI_SETS = { code: CDROM_SET + 1, variables: CDROM_SET + 2 };
 const RNG_SLOT = 0x1d;
 const PANIC_SLOT = 0x1e;
 
@@ -53,7 +57,7 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...['-uuid', spec.smbios.uuid],
     ...['-nodefaults', '-no-user-config', '-display', 'none'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
-    ...['-machine', 'q35,dump-guest-core=off'],
+    ...planBoard(fds.uefi),
     ...planAccelerator(spec),
     ...['-smp', String(spec.vcpus), '-m', `${spec.memoryMiB}M`],
     ...['-rtc', 'base=utc', '-boot', 'strict=on'],
@@ -76,6 +80,24 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...(fds.cdrom === undefined ? [] : planCdrom(fds.cdrom, boot)),
     ...planKernel(spec, fds),
     ...(spec.noReboot ? ['-no-reboot'] : []),
+  ];
+}
+
+/** Flash that the firmware runs from, and flash that it keeps its variables in. */
+function planBoard(uefi: QemuDescriptors['uefi']): readonly string[] {
+  const board = 'q35,dump-guest-core=off';
+  if (uefi === undefined) return ['-machine', board];
+  const flash = (name: string, set: number, fd: number, readOnly: boolean): readonly string[] => [
+    ...addFd(set, fd),
+    '-blockdev',
+    `driver=file,node-name=${name}file,filename=/dev/fdset/${set},${access(readOnly)}`,
+    '-blockdev',
+    `driver=raw,node-name=${name},file=${name}file,${access(readOnly)}`,
+  ];
+  return [
+    ...flash('uefi', UEFI_SETS.code, uefi.code, true),
+    ...flash('uefivars', UEFI_SETS.variables, uefi.variables, false),
+    ...['-machine', `${board},pflash0=uefi,pflash1=uefivars`],
   ];
 }
 
@@ -120,14 +142,16 @@ function planNic(
   const slot = isChannel ? channelSlot : FIRST_NIC_SLOT + ordinary.indexOf(nic);
   if (!isChannel && slot >= CHANNEL_NIC_SLOT) throw new RangeError('too many NICs');
   // Nobody answers PXE behind a user-mode NIC.
-  const boots = boot.has('network') && nic === ordinary.find(({ kind }) => kind === 'tap');
+  const isNetwork = nic === ordinary.find(({ kind }) => kind === 'tap');
+  const device = isChannel ? 'channel' : isNetwork ? 'network' : null;
+  const boots = device !== null && boot.has(device);
   const netdev = tap === null || tap === undefined ? 'user' : `tap,fd=${tap}`;
   return [
     '-netdev',
     `${netdev},id=net${index}`,
     '-device',
     // Without a boot ROM the firmware does not see it: `romfile=` is no ROM.
-    `virtio-net-pci,netdev=net${index},mac=${nic.mac},addr=${pciAddress(slot)}${boots ? bootIndex(boot, 'network') : ',romfile='}`,
+    `virtio-net-pci,netdev=net${index},mac=${nic.mac},addr=${pciAddress(slot)}${boots ? bootIndex(boot, device) : ',romfile='}`,
   ];
 }
 
@@ -165,9 +189,9 @@ function planDisk(
 
 function planCdrom(fd: number, boot: BootIndexes): readonly string[] {
   return [
-    ...addFd(2 + MAX_DISKS, fd),
+    ...addFd(CDROM_SET, fd),
     '-blockdev',
-    `driver=file,node-name=cdfile,filename=/dev/fdset/${2 + MAX_DISKS},${access(true)}`,
+    `driver=file,node-name=cdfile,filename=/dev/fdset/${CDROM_SET},${access(true)}`,
     '-blockdev',
     `driver=raw,node-name=cd,file=cdfile,${access(true)}`,
     '-device',

@@ -24,6 +24,8 @@ const ENDING_INTERVAL_MS = 20;
 /** The last events are in the socket when the process has ended; reading them takes no longer. */
 const LAST_EVENTS_MS = 500;
 const QMP_RECONNECT_TIMEOUT_MS = 5_000;
+/** `stop` answers when all that the guest has written is at its disks, and `cont` behind it. */
+const DRAIN_TIMEOUT_MS = 120_000;
 const MAX_LOG_BYTES = 4 * MIB;
 /** In memory, and for each machine: no more than a few times what is ever read of it. */
 const MAX_CONSOLE_BYTES = 256 * 1024;
@@ -136,8 +138,12 @@ export class QemuMachine implements Machine {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('system_powerdown');
   }
 
+  async pause(): Promise<void> {
+    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('stop', {}, DRAIN_TIMEOUT_MS);
+  }
+
   async resume(): Promise<void> {
-    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('cont');
+    await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('cont', {}, DRAIN_TIMEOUT_MS);
   }
 
   async growDisk(index: number, sizeBytes: number): Promise<void> {

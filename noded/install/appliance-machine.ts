@@ -2,7 +2,8 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { Appliance } from '../appliance/appliance-files.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
-import { planBoot } from '../instances/plan-boot.ts';
+import { installingBootEnv } from '../instances/boot-environment.ts';
+import { planBoot, planUefi, withChannelFirst } from '../instances/plan-boot.ts';
 import { planSmbios } from '../instances/cloud-init-datasource.ts';
 import { diskSerial } from '../disks/disk-serials.ts';
 
@@ -61,6 +62,8 @@ export interface MediumMachineInput {
   readonly accelerator: Accelerator;
   readonly nics: readonly MachineNic[];
   readonly diskPath: (index: number) => string;
+  /** Of its UEFI firmware, where it has that. */
+  readonly variablesPath: string;
   /** Where the cdrom's image is on this node, when it was given by URL. */
   readonly cdromPath: string | undefined;
 }
@@ -86,9 +89,13 @@ export function planMediumMachine(input: MediumMachineInput): MachineSpec {
     })),
     nics: input.nics,
     noReboot: true,
-    ...planBoot(
-      cdromPath === undefined ? parameters : { ...parameters, cdrom_image_path: cdromPath },
-      'cdrom,disk',
+    uefi: planUefi(parameters, input.variablesPath),
+    ...withChannelFirst(
+      planBoot(
+        cdromPath === undefined ? parameters : { ...parameters, cdrom_image_path: cdromPath },
+        'cdrom,disk',
+      ),
+      installingBootEnv(instance),
     ),
   };
 }

@@ -14,6 +14,8 @@ export type FormerDisks = 'worthless' | 'keep' | 'keep-if-room' | 'overwrite';
 type Disks = Pick<InstanceDisks, 'roomBeside' | 'openForInstall'>;
 
 /**
+ * Emptied disks give back the blocks that they share with nobody: one that a snapshot has may give
+ * back nothing, so that with snapshots overwriting takes as much room as new disks beside it.
  * @param imageBytes 0 when it is not known yet
  * @throws AppError DISK_SPACE
  */
@@ -29,7 +31,10 @@ export async function requireRoomBeside(
     `there is no room for new disks beside the old ones: ${say(room)}`,
     {
       details: { neededBytes: room.neededBytes, freeBytes: room.freeBytes },
-      hint: 'free space there, or let it overwrite the old disks: --no-keep-old',
+      hint:
+        instance.snapshots.length === 0
+          ? 'free space there, or let it overwrite the old disks: --no-keep-old'
+          : `free space there: snapshots keep the blocks of disks that are overwritten, gnt-instance remove-snapshot ${instance.name} gives them back`,
     },
   );
 }
@@ -48,12 +53,14 @@ export async function chooseDisks(
   const overwritten = (): InstallDisks & Disposable =>
     disks.openForInstall(instance, { kind: 'in-place' });
   if (formerDisks === 'worthless' || instance.disks.length === 0) return overwritten();
+  const hasSnapshots = instance.snapshots.length > 0;
   if (formerDisks === 'overwrite') {
+    if (hasSnapshots) await requireRoomBeside(disks, instance, imageBytes);
     report.log('the old disks are overwritten: a failure from then on leaves nothing to start');
     return overwritten();
   }
   const room =
-    formerDisks === 'keep'
+    formerDisks === 'keep' || hasSnapshots
       ? await requireRoomBeside(disks, instance, imageBytes)
       : await disks.roomBeside(instance, imageBytes);
   if (!room.isEnough) {

@@ -1,3 +1,4 @@
+import type { BootTrees } from '../boot/boot-tree.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { ContentProvider } from '../metad-link/content-server.ts';
 import type { FindService } from '../metad-link/service-relay.ts';
@@ -11,20 +12,23 @@ export interface GuestContentDependencies {
   readonly findService: FindService;
   readonly clusters: ClusterRepository;
   readonly openPackage: OpenInstallPackage;
+  readonly bootTrees: Pick<BootTrees, 'get'>;
 }
 
 /**
- * What this node hands to metad for its guests: bulk content while they are installed, and services
- * of the host.
+ * What this node hands to metad for its guests: bulk content while they are installed, what they
+ * boot from the channel, and services of the host.
  */
 export function createGuestContent({
   activeInstalls,
   findService,
   clusters,
   openPackage,
+  bootTrees,
 }: GuestContentDependencies): ContentProvider {
   return {
     findService,
+    findBootTree: (uuid) => bootTrees.get(uuid),
     openImage: async (uuid) => activeInstalls.get(uuid)?.image ?? undefined,
     openMirror: async (uuid, name, request) => {
       if (!activeInstalls.get(uuid)) return undefined;

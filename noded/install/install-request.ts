@@ -6,6 +6,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { DumpFile } from '../backup/export-store.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { FetchedImage, ImageCache } from '../images/image-cache.ts';
+import type { BootViews } from '../instances/boot-views.ts';
 import type { GuestEvents } from '../instances/guest-events.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Outcomes } from '../records/outcomes.ts';
@@ -77,6 +78,7 @@ export interface InstallerDependencies {
   readonly applianceFiles: ApplianceFiles;
   readonly keeper: MachineKeeper;
   readonly views: Views;
+  readonly bootViews: Pick<BootViews, 'forInstall' | 'isSilent'>;
   readonly guestEvents: GuestEvents;
   readonly hostCopies: HostCopies;
   readonly channelCommands: ChannelCommandsOptions;

@@ -206,15 +206,16 @@ export class InstallRun {
 
   /** The instance installs itself from a medium. */
   async #runMedium(filled: InstallDisks): Promise<void> {
-    const { instance, parameters } = this.#request;
+    const { instance, parameters, secrets } = this.#request;
     const installId = randomUUID();
     await runMedium(this.#dependencies, {
-      ...{ instance, parameters, installId },
+      ...{ instance, parameters, secrets, installId },
       content: await this.#buildContent(installId, {
         ...{ image: false, script: null, personalization: true },
       }),
       cdrom: this.#cdrom,
       diskPath: (index) => filled.pathOf(index),
+      variablesPath: this.#dependencies.disks.variablesPathOf(instance),
       stages: this.#stages,
       context: this.#context,
     });

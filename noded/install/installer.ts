@@ -11,6 +11,7 @@ import type { StageFailure } from '../jobs/stage-failure.ts';
 import { startInstallDeadline } from './install-deadline.ts';
 import { inStage } from './install-error.ts';
 import { InstallRun } from './install-run.ts';
+import { openArchive, type ArchiveRequest } from './open-archive.ts';
 import { runHelperScript, type ScriptRequest } from './run-helper-script.ts';
 import type { InstallerDependencies, InstallPlace, InstallRequest } from './install-request.ts';
 
@@ -55,6 +56,12 @@ export interface Installer {
     machine: MachineToRun,
     context: JobContext,
   ): Promise<Disposable>;
+  /** @see openArchive */
+  openArchive(
+    instance: InstanceRecord,
+    request: ArchiveRequest,
+    context: JobContext,
+  ): Promise<number>;
   /** @see runHelperScript; what it may ask for through the channel is what an installation may. */
   runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]>;
   /**
@@ -110,6 +117,14 @@ class StagedInstaller implements Installer {
     const applianceMiB = await applianceFiles.memoryMiB(appliance);
     const memoryMiB = isFromMedium ? Math.max(beparams.memoryMiB, applianceMiB) : applianceMiB;
     return room.enter({ uuid, memoryMiB }, context);
+  }
+
+  openArchive(
+    instance: InstanceRecord,
+    request: ArchiveRequest,
+    context: JobContext,
+  ): Promise<number> {
+    return openArchive(this.#dependencies, instance, request, context);
   }
 
   async runScript(request: ScriptRequest, context: JobContext): Promise<readonly number[]> {

@@ -1,6 +1,7 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
 import type { InstallContent } from '../instances/plan-view.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
@@ -13,11 +14,14 @@ import type { StageRecorder } from './stage-recorder.ts';
 export interface MediumSession {
   readonly instance: InstanceRecord;
   readonly parameters: OsParameters;
+  /** What its boot environment is rendered with. */
+  readonly secrets: JobSecrets;
   readonly installId: string;
   readonly content: InstallContent;
   /** Of a medium that was given by URL. */
   readonly cdrom: FetchedImage | null;
   readonly diskPath: (index: number) => string;
+  readonly variablesPath: string;
   readonly stages: StageRecorder;
   readonly context: JobContext;
 }
@@ -28,13 +32,14 @@ export interface MediumSession {
  * @throws AppError of followMedium
  */
 export async function runMedium(
-  { keeper, views, guestEvents, chooseAccelerator }: InstallerDependencies,
+  { keeper, views, bootViews, guestEvents, chooseAccelerator }: InstallerDependencies,
   session: MediumSession,
 ): Promise<void> {
   const { instance, parameters, content, cdrom, stages, context } = session;
   const wanted = installationParameters(instance).accel ?? 'auto';
   const accelerator = await chooseAccelerator(wanted, context);
   await cdrom?.verifyUnchanged();
+  const isSilent = await bootViews.isSilent(instance);
   const heard = guestEvents.listenEarly(instance.uuid);
   try {
     await stages.timed('medium', async () => {
@@ -43,19 +48,22 @@ export async function runMedium(
         kind: 'appliance',
         signal: context.signal,
         withInstanceNics: true,
-        makeView: (device, revision) =>
-          views.forInstall(instance, device, revision, content, parameters),
+        makeView: async (device, revision) => {
+          const boot = await bootViews.forInstall(instance, session.secrets);
+          return views.forInstall(instance, device, revision, content, parameters, boot);
+        },
         makeSpec: async (nics) =>
           planMediumMachine({
             ...{ instance, accelerator, nics },
             diskPath: session.diskPath,
+            variablesPath: session.variablesPath,
             cdromPath: cdrom?.path,
           }),
       });
       return followMedium({
         installId: session.installId,
         machine,
-        success: instance.mediumSuccess,
+        success: isSilent ? 'poweroff' : instance.mediumSuccess,
         log: stages.openLog(),
         context,
         subscribe: heard.handOver,

@@ -132,6 +132,8 @@ function explain(
       return `node ${instance.primaryNode} does not answer: see whether gnt-noded runs there; this is what the cluster knows of it`;
     case 'ERROR_nodefails':
       return `node ${instance.primaryNode} answers, and cannot say how it is: gnt-node info ${instance.primaryNode}, and the log of gnt-noded there; this is what the cluster knows of it`;
+    case 'ERROR_nodeoffline':
+      return `node ${instance.primaryNode} is marked offline: gnt-node modify --offline no ${instance.primaryNode} when it is back; this is what the cluster knows of it`;
     case 'ERROR_up':
       return `runs but should not: gnt-instance shutdown ${name} stops it`;
   }

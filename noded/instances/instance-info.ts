@@ -5,13 +5,13 @@ import { loadAppliance } from './choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRunner } from './instance-runner.ts';
-import { loadParameters } from './load-parameters.ts';
+import { loadParameters, type ParameterSources } from './load-parameters.ts';
 
 export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report'>;
   readonly lifecycles: Pick<Lifecycles, 'current'>;
-  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs'>;
+  readonly clusters: Pick<ClusterRepository, 'load'> & ParameterSources;
 }
 
 /**

@@ -14,11 +14,12 @@ import type { MetadLink } from '../metad-link/metad-link.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
 import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
+import { bootEnvOfRun } from './boot-environment.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 import { isChannelFirst, planSmbios } from './cloud-init-datasource.ts';
 import { installationParameters } from './installation-parameters.ts';
-import { planBoot, refuseUnbootable } from './plan-boot.ts';
+import { planBoot, planUefi, refuseUnbootable, withChannelFirst } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
 import { checkMediumFile, readableByAll } from './readable-by-all.ts';
 import { planSystemdCredentials } from './systemd-credentials.ts';
@@ -143,7 +144,7 @@ class KeeperRunner implements InstanceRunner {
       signal: context.signal,
       withInstanceNics: true,
       makeView: instance.communication
-        ? (device, revision) => views.forRun(uuid, device, revision, secrets)
+        ? (device, revision) => views.forStart(uuid, device, revision, secrets)
         : null,
       makeSpec: (nics) => this.#makeSpec(instance, accelerator, nics),
     });
@@ -174,7 +175,10 @@ class KeeperRunner implements InstanceRunner {
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;
     if (timeoutS === 0) return powerOff(kept, 0, this.#dependencies, context);
-    const scriptsS = await lifecycles.announce(uuid, kind);
+    // One that is started again afterwards goes off like any other.
+    const scriptsS = await (kind === 'reboot'
+      ? lifecycles.announce(uuid, 'stop', kind)
+      : lifecycles.announce(uuid, kind));
     try {
       const isObeying = (): boolean => lifecycles.isListening(uuid);
       const { signal, report } = context;
@@ -275,7 +279,11 @@ class KeeperRunner implements InstanceRunner {
       nics,
       isChannelFirst: isChannelFirst(instance),
       noReboot: false,
-      ...planBoot(instance.hvparams, 'disk,cdrom'),
+      uefi: planUefi(instance.hvparams, disks.variablesPathOf(instance)),
+      ...withChannelFirst(
+        planBoot(instance.hvparams, 'disk,cdrom'),
+        instance.communication ? bootEnvOfRun(instance) : null,
+      ),
     };
   }
 

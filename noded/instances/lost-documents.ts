@@ -1,16 +1,23 @@
+import {
+  AGENT_TAG_PREFIX,
+  AGENT_TYPE_TAG,
+  parseAgentTags,
+  wrongAgentTag,
+} from '#shared/contract/agent-tags.ts';
 import { classifyCloudDocument } from '#shared/contract/cloud-document.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 
-type Documents = Pick<InstanceRecord, 'userData' | 'vendorData' | 'dialects' | 'hvparams'>;
-interface Given extends Partial<Pick<Documents, 'userData' | 'vendorData' | 'dialects'>> {
+type Documents = Pick<InstanceRecord, 'userData' | 'vendorData' | 'dialects' | 'hvparams' | 'tags'>;
+interface Given extends Partial<Pick<Documents, 'userData' | 'vendorData' | 'dialects' | 'tags'>> {
   readonly hvparams?: { readonly boot_report?: unknown };
+  readonly addTags?: readonly string[];
 }
 
 /**
- * Documents of which nothing would be left in the guest: vendor data, and user data behind which
- * `boot_report=user-data` has a part of ours, go as parts of one MIME message, and of that
- * cloud-init alone reads anything, and only what it knows. Pure.
+ * Documents of which nothing would be left in the guest: vendor data, and user data beside which
+ * `boot_report=user-data` or a tag has a part of ours, go as parts of one MIME message, and of that
+ * cloud-init alone reads anything, and only what it knows; and tags that would say nothing of it. Pure.
  * @param given what of them is new: what is stored already stands in the way of nothing else
  * @throws AppError VALIDATION with the option's name
  */
@@ -23,15 +30,36 @@ export function refuseLostDocuments(instance: Documents, given: Given): void {
       });
     }
   }
-  const { userData, dialects, hvparams } = instance;
-  const isGiven = given.userData != null || given.dialects || given.hvparams?.boot_report;
-  const isJoined = hvparams.boot_report === 'user-data' && dialects.includes('ganeti');
-  if (!isGiven || !isJoined || userData === null) return;
-  const why = whyLost(userData);
-  if (why === null) return;
-  throw new AppError('VALIDATION', `--user-data does not go with boot_report=user-data: ${why}`, {
-    hint: 'the part that tells the boot would make it a MIME message, which only cloud-init reads; give -H boot_report=no, and it is served as it is',
+  const wrong = isTagOfOursGiven(given) ? wrongAgentTag(instance.tags) : null;
+  if (wrong !== null) {
+    throw new AppError('VALIDATION', wrong, {
+      hint: 'gnt-instance remove-tags takes one away',
+    });
+  }
+  const why = instance.userData === null ? null : whyLost(instance.userData);
+  const joined = why === null ? null : whatJoins(instance, given);
+  if (joined === null) return;
+  throw new AppError('VALIDATION', `--user-data does not go with ${joined.what}: ${why}`, {
+    hint: `the parts of ours would make it a MIME message, which only cloud-init reads; ${joined.otherwise}, and it is served as it is`,
   });
+}
+
+/** What makes user data a part of a message, where that or the data itself is new. */
+function whatJoins(
+  { dialects, hvparams, tags }: Documents,
+  given: Given,
+): { readonly what: string; readonly otherwise: string } | null {
+  const isReported = hvparams.boot_report === 'user-data' && dialects.includes('ganeti');
+  if (isReported && (given.userData != null || given.dialects || given.hvparams?.boot_report))
+    return { what: 'boot_report=user-data', otherwise: 'give -H boot_report=no' };
+  const isNew = given.userData != null || isTagOfOursGiven(given);
+  if (isNew && parseAgentTags(tags) !== null)
+    return { what: AGENT_TYPE_TAG, otherwise: 'take the tag away' };
+  return null;
+}
+
+function isTagOfOursGiven({ tags, addTags }: Given): boolean {
+  return [...(tags ?? []), ...(addTags ?? [])].some((tag) => tag.startsWith(AGENT_TAG_PREFIX));
 }
 
 /** Why cloud-init carries nothing of it out, in words; null when it does. */

@@ -1,4 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -356,6 +357,7 @@ function channelGuestOf(instance: InstanceRecord, kind: MachineKind): ChannelGue
     ip: channel.ip,
     mac: channel.mac,
     newConnectionsPerSecond: rate,
+    boots: instance.bootEnv !== null && instance.bootEnv !== LOCAL_BOOT_ENV,
   };
 }
 

@@ -81,6 +81,24 @@ export function mergeOsParameters(
   };
 }
 
+/**
+ * Parameters of several instances, which are no secrets, with changes over them. One that is given in
+ * a visibility leaves the other. Pure.
+ */
+export function mergeSharedParameters(
+  current: Pick<OsParameters, 'osParameters' | 'osParametersPrivate'>,
+  changes: {
+    readonly osParameters: Changes<string>;
+    readonly osParametersPrivate: Changes<string>;
+  },
+): Pick<OsParameters, 'osParameters' | 'osParametersPrivate'> {
+  const { osParameters, osParametersPrivate } = mergeOsParameters(
+    { ...current, secretNames: [] },
+    { ...changes, osParametersSecret: {} },
+  );
+  return { osParameters, osParametersPrivate };
+}
+
 function givenNames(changes: Changes<string>): readonly string[] {
   return Object.keys(changes).filter((name) => changes[name] !== null);
 }

@@ -1,5 +1,6 @@
 import type { OsSettings } from '#shared/contract/api.ts';
 import type { InstanceInfo, InstanceRecord } from '#shared/contract/instance.ts';
+import type { ProfileRecord } from '#shared/contract/profile.ts';
 import { isHiddenFromLogs } from '#shared/contract/os-parameters.ts';
 import { reveal, type Secret } from '#shared/secret/secret.ts';
 
@@ -40,6 +41,18 @@ export function osLayer({
 }: Pick<OsSettings, 'name' | 'osParameters' | 'osParametersPrivate'>): ParameterLayer {
   return {
     source: `os ${name}`,
+    values: new Map([...shown(osParameters, 'public'), ...shown(osParametersPrivate, 'private')]),
+  };
+}
+
+/** What instances share that name a profile. */
+export function profileLayer({
+  name,
+  osParameters,
+  osParametersPrivate,
+}: Pick<ProfileRecord, 'name' | 'osParameters' | 'osParametersPrivate'>): ParameterLayer {
+  return {
+    source: `profile ${name}`,
     values: new Map([...shown(osParameters, 'public'), ...shown(osParametersPrivate, 'private')]),
   };
 }

@@ -2,6 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootDevice, MachineSpec } from '../hypervisor/machine.ts';
+import { installingBootEnv } from './boot-environment.ts';
 import { BOOT_PARAMETERS, installationParameters } from './installation-parameters.ts';
 
 type Bootable = Pick<InstanceRecord, 'hvparams' | 'installParameters' | 'nics'>;
@@ -28,6 +29,15 @@ export function planBoot(
   };
 }
 
+/** @param variablesPath where this machine's firmware keeps its variables */
+export function planUefi(
+  { firmware, kernel_path }: HvParameters,
+  variablesPath: string,
+): MachineSpec['uefi'] {
+  // A kernel that QEMU loads needs none, and OVMF would take longer to find it.
+  return firmware === 'uefi' && kernel_path === undefined ? { variablesPath } : undefined;
+}
+
 /**
  * Devices separated by commas (or colons, since commas separate parameters on the command line).
  */
@@ -40,15 +50,30 @@ function parseBootOrder(text: string): readonly BootDevice[] {
 }
 
 /** The instance installs itself: what it boots from in installations is said apart. */
-export function hasMedium({
+export function hasMedium(
+  instance: Pick<InstanceRecord, 'installParameters' | 'bootEnv'>,
+): boolean {
+  return hasMediumParameters(instance) || installingBootEnv(instance) !== null;
+}
+
+function hasMediumParameters({
   installParameters,
 }: Pick<InstanceRecord, 'installParameters'>): boolean {
   return BOOT_PARAMETERS.some((key) => installParameters[key] !== undefined);
 }
 
+/** Before anything else that a machine boots from: what its channel has, when it has something. */
+export function withChannelFirst<Boot extends Pick<MachineSpec, 'bootOrder'>>(
+  boot: Boot,
+  bootEnv: string | null,
+): Boot {
+  if (bootEnv === null) return boot;
+  return { ...boot, bootOrder: ['channel', ...(boot.bootOrder ?? ['disk'])] };
+}
+
 /** What an image or a medium leaves on the first disk is not for hooks to partition. Pure. */
 export function hasSystemOnDisk(
-  instance: Pick<InstanceRecord, 'osImage' | 'installParameters'>,
+  instance: Pick<InstanceRecord, 'osImage' | 'installParameters' | 'bootEnv'>,
 ): boolean {
   return instance.osImage !== null || hasMedium(instance);
 }
@@ -66,7 +91,7 @@ export function refuseUnbootable(instance: Bootable): void {
       'only --install-parameters fetch it by URL',
     );
   }
-  if (!hasMedium(instance)) return;
+  if (!hasMediumParameters(instance)) return;
   const parameters = installationParameters(instance);
   refuseHalfKernel(parameters);
   if (parameters.kernel_path === undefined) {

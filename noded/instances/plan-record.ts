@@ -46,6 +46,8 @@ export const NO_PAST = {
   lifecycle: null,
   guestReport: null,
   hostKeys: null,
+  snapshots: [] as InstanceRecord['snapshots'],
+  restoreId: null,
 } as const satisfies Partial<NewInstance>;
 
 /** The record of a new instance, from what was asked. Pure. */
@@ -85,6 +87,8 @@ export function planNewInstance(
     osParameters: opcode.osParameters,
     osParametersPrivate: opcode.osParametersPrivate,
     secretNames: Object.keys(opcode.osParametersSecret).sort(),
+    profiles: opcode.profiles ?? [],
+    bootEnv: opcode.bootEnv ?? null,
     communication: opcode.communication,
     channelNicUuid: context.newUuid(),
     userData: opcode.userData ?? null,
@@ -146,6 +150,8 @@ export function planReinstall(
     appliance: opcode.appliance === undefined ? instance.appliance : opcode.appliance,
     hooks: opcode.hooks === undefined ? instance.hooks : sortHooks(opcode.hooks),
     ...mergeOsParameters(instance, opcode),
+    profiles: opcode.profiles ?? instance.profiles,
+    bootEnv: opcode.bootEnv === undefined ? instance.bootEnv : opcode.bootEnv,
   };
 }
 

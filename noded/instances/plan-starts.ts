@@ -22,7 +22,10 @@ export function planStarts(
 }
 
 /** Configured up, and nothing half installed. */
-export function isWantedUp({ adminState, installState }: InstanceRecord): boolean {
+export function isWantedUp({
+  adminState,
+  installState,
+}: Pick<InstanceRecord, 'adminState' | 'installState'>): boolean {
   return adminState === 'up' && (installState === 'installed' || installState === 'created');
 }
 

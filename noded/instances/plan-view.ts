@@ -1,4 +1,5 @@
 import type { ClusterRecord } from '#shared/contract/api.ts';
+import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HookDocument } from '#shared/contract/hooks.ts';
 import type { ViewLifecycle } from '#shared/contract/lifecycle.ts';
@@ -34,6 +35,8 @@ export interface ViewInput {
   readonly install: InstallContent | null;
   /** Of a normal run of an instance that has run lists. */
   readonly lifecycle?: ViewLifecycle | undefined;
+  /** Of a machine that boots from its channel. */
+  readonly boot?: ViewBoot | 'kept' | undefined;
 }
 
 /** The complete view of an instance, as metad renders it. Pure. */
@@ -104,6 +107,7 @@ export function planView(input: ViewInput): InstanceView {
     })),
     install: input.install === null ? null : encodeInstall(input.install, cluster),
     ...(input.lifecycle && { lifecycle: input.lifecycle }),
+    ...(input.boot && (input.boot === 'kept' ? { keepsBoot: true } : { boot: input.boot })),
     createdAtMs: instance.createdAtMs,
   };
 }

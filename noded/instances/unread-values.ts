@@ -2,7 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { hasMedium } from './plan-boot.ts';
 
-type Reader = Pick<InstanceRecord, 'communication' | 'osType' | 'installParameters'>;
+type Reader = Pick<InstanceRecord, 'communication' | 'osType' | 'installParameters' | 'bootEnv'>;
 type Given = Partial<
   Pick<
     OpcodeOf<'INSTANCE_SET_PARAMS'>,

@@ -1,8 +1,10 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { ViewBoot } from '#shared/contract/boot-view.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { BootViews } from './boot-views.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import { loadParameters } from './load-parameters.ts';
 import type { OsParameters } from './os-parameters.ts';
@@ -17,6 +19,16 @@ export interface Views {
     revision: number,
     secrets?: JobSecrets,
   ): Promise<InstanceView>;
+  /**
+   * The same for a machine that is about to start: without its BootEnv it would boot something else.
+   * @throws AppError BOOTENV_*
+   */
+  forStart(
+    uuid: string,
+    device: string,
+    revision: number,
+    secrets: JobSecrets,
+  ): Promise<InstanceView>;
   /** @param parameters those that the installation was checked with */
   forInstall(
     instance: InstanceRecord,
@@ -24,6 +36,8 @@ export interface Views {
     revision: number,
     install: InstallContent,
     parameters: OsParameters,
+    /** Absent: the machine does not boot from its channel. */
+    boot?: ViewBoot,
   ): Promise<InstanceView>;
 }
 
@@ -31,22 +45,32 @@ export function createViews(
   instances: InstanceRepository,
   clusters: ClusterRepository,
   lifecycles: Pick<Lifecycles, 'planView'>,
+  bootViews: Pick<BootViews, 'forRun' | 'forStart'>,
 ): Views {
+  const collect = async (
+    { uuid, device, revision }: { uuid: string; device: string; revision: number },
+    secrets: JobSecrets,
+    bootOf: BootViews['forRun'],
+  ): Promise<InstanceView> => {
+    const instance = await instances.findByUuid(uuid);
+    if (instance === undefined) throw new Error(`instance ${uuid} is gone`);
+    const parameters = await loadParameters(instance, clusters, secrets.osParameters);
+    return planView({
+      ...{ instance, device, revision, install: null, parameters },
+      cluster: await clusters.load(),
+      boot: await bootOf(instance, secrets),
+      lifecycle: await lifecycles.planView(instance, new Set(parameters.keys())),
+    });
+  };
   return {
-    forInstall: async (instance, device, revision, install, parameters) =>
+    forInstall: async (instance, device, revision, install, parameters, boot) =>
       planView({
-        ...{ instance, device, revision, install, parameters },
+        ...{ instance, device, revision, install, parameters, boot },
         cluster: await clusters.load(),
       }),
-    forRun: async (uuid, device, revision, secrets = noSecrets) => {
-      const instance = await instances.findByUuid(uuid);
-      if (instance === undefined) throw new Error(`instance ${uuid} is gone`);
-      const parameters = await loadParameters(instance, clusters, secrets.osParameters);
-      return planView({
-        ...{ instance, device, revision, install: null, parameters },
-        cluster: await clusters.load(),
-        lifecycle: await lifecycles.planView(instance, new Set(parameters.keys())),
-      });
-    },
+    forRun: (uuid, device, revision, secrets = noSecrets) =>
+      collect({ uuid, device, revision }, secrets, bootViews.forRun),
+    forStart: (uuid, device, revision, secrets) =>
+      collect({ uuid, device, revision }, secrets, bootViews.forStart),
   };
 }

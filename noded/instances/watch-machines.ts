@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { HostRoom } from '#shared/contract/host-room.ts';
 import type { MachineChanges, RunningMachine } from '#shared/contract/instance.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
 
@@ -10,13 +11,39 @@ export function runningMachineOf({ machine, device }: KeptMachine): RunningMachi
   return { uuid, pid, accelerator, startedAtMs, tap: device, halt };
 }
 
+/** The host is looked at less often: nobody places instances by the millisecond. */
+const LOOKS_A_ROOM = 8;
+/** What is free trembles: it is told in so many parts of the whole. */
+const ROOM_PARTS = 128;
+
 /** What runs on this node, and then what changes of it, until the signal. */
 export async function* watchMachines(
   keeper: Pick<MachineKeeper, 'list'>,
+  measureRoom: () => Promise<HostRoom>,
   signal: AbortSignal,
 ): AsyncGenerator<MachineChanges> {
   let told = new Map<string, string>();
-  for (let isFirst = true; !signal.aborted; isFirst = false) {
+  let toldRoom = '';
+  let last: HostRoom | undefined;
+  let isMeasuring = false;
+  const pause = (): Promise<void> =>
+    sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  // Nobody waits long for it: a file system that is broken, or hangs, must not hide what runs.
+  const measure = async (): Promise<void> => {
+    isMeasuring = true;
+    try {
+      last = inParts(await measureRoom());
+    } catch {
+      last = undefined;
+    } finally {
+      isMeasuring = false;
+    }
+  };
+  for (let look = 0; !signal.aborted; look += 1) {
+    const isFirst = look === 0;
+    if (look % LOOKS_A_ROOM === 0 && !isMeasuring) await Promise.race([measure(), pause()]);
+    const room = JSON.stringify(last) === toldRoom ? undefined : last;
+    if (room !== undefined) toldRoom = JSON.stringify(room);
     const running = keeper
       .list()
       .filter(({ kind }) => kind === 'run')
@@ -24,9 +51,21 @@ export async function* watchMachines(
     const now = new Map(running.map((each) => [each.uuid, JSON.stringify(each)]));
     const changed = running.filter(({ uuid }) => told.get(uuid) !== now.get(uuid));
     const ended = [...told.keys()].filter((uuid) => !now.has(uuid));
-    if (isFirst || changed.length > 0 || ended.length > 0)
-      yield { isFirst, running: changed, ended };
+    if (isFirst || changed.length > 0 || ended.length > 0 || room !== undefined)
+      yield { isFirst, running: changed, ended, ...(room && { room }) };
     told = now;
-    await sleep(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    await pause();
   }
+}
+
+function inParts(room: HostRoom): HostRoom {
+  const down = (free: number, whole: number): number => {
+    const part = Math.max(1, Math.floor(whole / ROOM_PARTS));
+    return Math.floor(free / part) * part;
+  };
+  return {
+    ...room,
+    memoryFreeMiB: down(room.memoryFreeMiB, room.memoryMiB),
+    diskFreeBytes: down(room.diskFreeBytes, room.diskBytes),
+  };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { JobError, JobEvent, JobRecord, JobStatus } from '#shared/contract/job.ts';
-import { redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
+import type { Opcode } from '#shared/contract/opcode.ts';
+import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { nameSubmitter, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -123,6 +124,7 @@ class LockingJobEngine implements JobEngine {
         done: Promise.resolve(),
       };
       this.#active.set(record.id, job);
+      for (const line of options.placement ?? []) this.#createReporter(job).log(line);
       if (this.#isStopping) job.controller.abort(stopped());
       job.done = this.#run(job);
       return record.id;

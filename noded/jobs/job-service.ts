@@ -8,6 +8,8 @@ export interface SubmitOptions {
   readonly isDryRun?: boolean;
   /** Absent when it is root on the node's own socket, who may do everything. */
   readonly submitter?: Submitter | undefined;
+  /** Why a choice put it on this node, which judges that once more; absent: it was told to. */
+  readonly placement?: readonly string[] | undefined;
 }
 
 /** Jobs as an interface asks for them, whichever node runs them. */

@@ -6,7 +6,11 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 
 /** Until a store that was away is asked again. */
 export const AGAIN_MS = 10_000;
-/** Between two records of an instance: a guest that says much is not to have the store written. */
+/**
+ * Between two records of an instance in the same state: a guest that says much is not to have the
+ * store written. What changes its state is written at once; metad lets a guest do that a few times
+ * a second.
+ */
 const PAUSE_MS = 200;
 
 interface Latest {
@@ -21,6 +25,8 @@ export class LifecycleStore {
   readonly #againMs: number;
   /** What is being written, by instance. */
   readonly #latest = new Map<string, Latest>();
+  /** Ends the pause behind a record, by instance. */
+  readonly #pauses = new Map<string, { readonly state: string | undefined; end(): void }>();
 
   constructor(
     instances: Pick<InstanceRepository, 'findByUuid' | 'update'>,
@@ -40,6 +46,8 @@ export class LifecycleStore {
   async keep(uuid: string, latest: Latest): Promise<void> {
     const isBusy = this.#latest.has(uuid);
     this.#latest.set(uuid, latest);
+    const pause = this.#pauses.get(uuid);
+    if (pause !== undefined && pause.state !== latest.record?.state) pause.end();
     if (isBusy) return;
     for (let written: LifecycleRecord | null | undefined; ;) {
       const record = this.#latest.get(uuid)?.record ?? null;
@@ -47,7 +55,8 @@ export class LifecycleStore {
       try {
         await this.#write(uuid, record);
         written = record;
-        await sleep(this.#pauseMs, undefined, { ref: false });
+        const isSame = this.#latest.get(uuid)?.record?.state === record?.state;
+        if (isSame) await this.#pause(uuid, record?.state);
       } catch (error) {
         if (isAppError(error, 'INSTANCE_NOT_FOUND')) break;
         this.#warn(uuid, error);
@@ -55,6 +64,18 @@ export class LifecycleStore {
       }
     }
     this.#latest.delete(uuid);
+  }
+
+  async #pause(uuid: string, state: string | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, this.#pauseMs).unref();
+      const end = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#pauses.set(uuid, { state, end });
+    });
+    this.#pauses.delete(uuid);
   }
 
   /** What an earlier run left counts for nothing where this one has no lists. */

@@ -45,7 +45,7 @@ export interface LifecyclesDependencies {
   readonly clock: Clock;
   /** 15 s without. */
   readonly agentSilenceMs?: number;
-  /** Until a deadline that an earlier daemon set may ring; 30 s without. */
+  /** From when guests are heard until a deadline that an earlier daemon set may ring; 30 s without. */
   readonly replayGraceMs?: number;
 }
 
@@ -72,6 +72,11 @@ export interface Lifecycles {
   follow(kept: LifecycleMachine): void;
   /** The same for a machine that an earlier daemon started; only the record knows its run. */
   followAdopted(kept: LifecycleMachine): void;
+  /**
+   * From now on what guests say arrives, what they said to no daemon first. Until then no deadline
+   * of theirs rings: they may have kept it.
+   */
+  hear(): void;
   /** It is removed, or starts without a channel. */
   forget(uuid: string): void;
   /**
@@ -92,9 +97,10 @@ export interface Lifecycles {
   isListening(uuid: string): boolean;
   /**
    * Tells the guest how it will go down; resolves when it can see that. Scripts on demand end.
+   * @param kind what its scripts are told: a stop may be one half of a reboot
    * @returns the seconds that its decommission list may take; 0 where nobody listens
    */
-  announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number>;
+  announce(uuid: string, how: 'reboot' | 'stop' | 'terminate', kind?: 'reboot'): Promise<number>;
   /** Takes that back; nothing when the machine is gone, or boots again. */
   withdraw(uuid: string): Promise<void>;
   /** The guest begins anew without a word of its own. */

@@ -65,6 +65,7 @@ class KnownLifecycles implements Lifecycles {
   readonly #publishing = new SerialQueue<string>();
   /** Those that have not begun: they will show what is then, whoever asks for them meanwhile. */
   readonly #toPublish = new Map<string, Promise<void>>();
+  #isHearing = false;
 
   constructor(dependencies: LifecyclesDependencies) {
     this.#dependencies = dependencies;
@@ -132,6 +133,12 @@ class KnownLifecycles implements Lifecycles {
     void begin();
   }
 
+  hear(): void {
+    this.#isHearing = true;
+    const { replayGraceMs = REPLAY_GRACE_MS } = this.#dependencies;
+    for (const [uuid, entry] of this.#entries) this.#arm(uuid, entry, replayGraceMs);
+  }
+
   forget(uuid: string): void {
     this.#drop(uuid);
     void this.#store.forgetFormer(uuid);
@@ -184,11 +191,16 @@ class KnownLifecycles implements Lifecycles {
     return ['operational', 'stranded', 'decommissioning'].includes(record.state);
   }
 
-  async announce(uuid: string, kind: 'reboot' | 'stop' | 'terminate'): Promise<number> {
+  async announce(
+    uuid: string,
+    how: 'reboot' | 'stop' | 'terminate',
+    kind?: 'reboot',
+  ): Promise<number> {
     const entry = this.#entries.get(uuid);
     if (entry === undefined) return 0;
     const timeoutS = this.isListening(uuid) ? entry.terms.decommissionTimeoutS : 0;
-    this.#take(uuid, { type: 'announced', command: { do: kind, entry: randomUUID() } });
+    const command = { do: how, ...(kind && { kind }), entry: randomUUID() };
+    this.#take(uuid, { type: 'announced', command });
     await this.#publish(uuid);
     return timeoutS;
   }
@@ -258,12 +270,13 @@ class KnownLifecycles implements Lifecycles {
       this.#calls.wake(uuid);
       return;
     }
-    const terms = termsOf(instance, lists);
     if (known !== undefined) {
-      known.terms = terms;
-      known.lists = lists;
+      // What a list that runs is made of was said when it began.
+      if (!runsList(known.record)) known.lists = lists;
+      known.terms = termsOf(instance, known.lists);
       return;
     }
+    const terms = termsOf(instance, lists);
     const kept = this.#dependencies.machines.get(uuid);
     if (kept === undefined) return;
     const { startedAtMs } = kept.machine;
@@ -341,7 +354,7 @@ class KnownLifecycles implements Lifecycles {
   #arm(uuid: string, entry: Entry, leastMs = 1): void {
     clearTimeout(entry.alarm ?? undefined);
     const { deadlineMs } = entry.record;
-    if (deadlineMs === null) {
+    if (deadlineMs === null || !this.#isHearing) {
       entry.alarm = null;
       return;
     }
@@ -390,6 +403,12 @@ class KnownLifecycles implements Lifecycles {
       this.#dependencies.logger.warn('audit.not-written', { uuid, err: error });
     });
   }
+}
+
+/** Whether its guest may be in the middle of the boot or the decommission list. */
+function runsList({ state, progress }: LifecycleRecord): boolean {
+  if (progress.boot === null || state === 'failed') return false;
+  return progress.state === 'booting' || progress.state === 'decommissioning';
 }
 
 function newEntry(record: LifecycleRecord, terms: Entry['terms'], lists: CollectedLists): Entry {

@@ -102,12 +102,7 @@ function hear(
     case 'decommissioning':
       return decommission(record, heard, progress, terms);
     case 'decommissioned':
-      if (record.state !== 'decommissioning') return said(heard, []);
-      return shown(
-        record,
-        { ...heard, state: 'decommissioned', deadlineMs: null },
-        `*RS> Decommissioned: ${record.kind ?? 'stop'}`,
-      );
+      return endDecommission(record, heard);
     default:
       return assertNever(event);
   }
@@ -136,8 +131,7 @@ function decommission(
   progress: LifecycleProgress,
   { nowMs, decommissionTimeoutS }: LifecycleTerms,
 ): LifecycleStep {
-  const kind =
-    progress.kind === 'stop' && record.announced?.do === 'terminate' ? 'terminate' : progress.kind;
+  const kind = progress.kind === 'stop' ? kindOfStop(record.announced) : progress.kind;
   const next = { ...heard, state: 'decommissioning' as const, kind, script: null };
   // Whoever says it twice has no more time for that.
   const isBegun = record.state === 'decommissioning';
@@ -148,6 +142,23 @@ function decommission(
     { ...next, exitStatus: null, reason: null, deadlineMs },
     `*RS> Decommissioning: ${kind ?? 'stop'}`,
   );
+}
+
+/** That it began may have been lost with both daemons; that it is over counts all the same. */
+function endDecommission(record: LifecycleRecord, heard: LifecycleRecord): LifecycleStep {
+  if (record.state === 'decommissioned' || record.state === 'failed') return said(heard, []);
+  const kind = record.kind ?? heard.progress.kind ?? kindOfStop(record.announced);
+  return shown(
+    record,
+    { ...heard, state: 'decommissioned', kind, deadlineMs: null },
+    `*RS> Decommissioned: ${kind}`,
+  );
+}
+
+/** The guest's system only knows that it goes down; why is the host's word. */
+function kindOfStop(announced: LifecycleCommand | null): 'reboot' | 'stop' | 'terminate' {
+  if (announced?.do !== 'stop' && announced?.do !== 'terminate') return 'stop';
+  return announced.kind ?? announced.do;
 }
 
 function passDeadline(record: LifecycleRecord, terms: LifecycleTerms): LifecycleStep {

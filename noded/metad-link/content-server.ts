@@ -14,6 +14,7 @@ import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { DatagramRelay } from './datagram-relay.ts';
 import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
+import { BootSender, type FindBootTree } from './send-boot.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
@@ -30,6 +31,7 @@ export interface ContentProvider {
     signal: AbortSignal,
   ): Promise<{ readonly stream: Readable; readonly sizeBytes: number | null } | undefined>;
   readonly openMirror: OpenMirror;
+  readonly findBootTree: FindBootTree;
   readonly findService: FindService;
 }
 
@@ -50,11 +52,12 @@ const MAX_LOGGED_PATH = 256;
 /** rw-rw---- */
 const SOCKET_MODE = 0o660;
 
-/** Serves images, packages and exposed services to metad (shared/contract/metad-control.ts). */
+/** Serves images, packages, what machines boot, and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
   const failures = new GuestFailures(options.logger, options.clock);
   const senders: Senders = {
     mirrors: new MirrorSender(options.content.openMirror),
+    boots: new BootSender(options.content.findBootTree),
     bulk: new InstanceSlots(MAX_BULK_STREAMS),
   };
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
@@ -92,6 +95,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
 
 interface Senders {
   readonly mirrors: MirrorSender;
+  readonly boots: BootSender;
   /**
    * Images and packages until their answers are closed: each costs a descriptor and buffers, a
    * package a download too.
@@ -103,10 +107,12 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
-  { mirrors, bulk }: Senders,
+  { mirrors, boots, bulk }: Senders,
 ): Promise<void> {
-  const [, uuid = '', kind, mirrorPath] =
-    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*))$/.exec(request.url ?? '') ?? [];
+  const [, uuid = '', kind, mirrorPath, bootPath] =
+    /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*))$/.exec(
+      request.url ?? '',
+    ) ?? [];
   if (!uuidType.safeParse(uuid).success) return refuse(response, 404, 'no such path');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
@@ -115,6 +121,7 @@ async function answer(
   if (mirrorPath !== undefined) {
     return mirrors.send(uuid, mirrorPath, request, response);
   }
+  if (bootPath !== undefined) return boots.send(uuid, bootPath, request, response);
   const giveBack = bulk.take(uuid);
   if (!giveBack) return refuse(response, 503, 'too many transfers at a time');
   response.on('close', giveBack);

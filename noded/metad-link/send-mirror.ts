@@ -48,15 +48,23 @@ export class MirrorSender {
       signal: controller.signal,
     });
     if (!answer) return refuse(response, 404, 'no such mirror');
-    if (answer.kind === 'refusal') return refuse(response, answer.status, answer.reason);
-    response.writeHead(answer.status, answer.headers);
-    if (request.method === 'HEAD' || answer.status === 304) {
-      answer.body.destroy();
-      response.end();
-      return;
-    }
-    await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
+    return sendMirrorAnswer(answer, request, response);
   }
+}
+
+export async function sendMirrorAnswer(
+  answer: MirrorAnswer,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  if (answer.kind === 'refusal') return refuse(response, answer.status, answer.reason);
+  response.writeHead(answer.status, answer.headers);
+  if (request.method === 'HEAD' || answer.status === 304) {
+    answer.body.destroy();
+    response.end();
+    return;
+  }
+  await pipeline(answer.body, bounded(MAX_FILE_BYTES), response);
 }
 
 /** For a mirror that does not say how long its answer is. */

@@ -16,6 +16,8 @@ export interface ChannelGuest {
    * them.
    */
   readonly newConnectionsPerSecond?: number | undefined;
+  /** Its firmware boots by this TAP, and is told that there is no IPv6 router. */
+  readonly boots?: boolean;
 }
 
 /**
@@ -104,6 +106,30 @@ add rule arp gnt input iifname vmap @sources
 `;
 }
 
+/**
+ * iPXE waits 16 seconds for an IPv6 router before it uses the address that it got by DHCP. There is
+ * none, and what ends the wait is an advertisement that says so: lifetime 0, no prefix, no DHCPv6.
+ * The kernel itself makes it of the question, which has as many bytes, and sends it back: one for
+ * one, with nothing of the guest's in it, and nobody is there whom a guest could keep busy. The sum
+ * is that of the constant packet. Other guests get none: what they do without is known.
+ */
+function planAdvertisement(device: string): string {
+  const table = `netdev gnt_${device}`;
+  return `
+add table ${table}
+add chain ${table} advertise { type filter hook ingress device "${device}" priority filter; policy accept; }
+add rule ${table} advertise icmpv6 type nd-router-solicit ip6 hoplimit 255 meta length 56 ether saddr set 02:00:a9:fe:a9:fe ether daddr set 33:33:00:00:00:01 ip6 saddr set ${SERVICE_IPV6} ip6 daddr set ff02::1 @th,0,64 set 0x8600283300000000 @th,64,64 set 0 fwd to "${device}"
+`;
+}
+
+/** What may not be there can be deleted once it has been added. */
+function planAdvertisementRemoval(device: string): string {
+  return `
+add table netdev gnt_${device}
+delete table netdev gnt_${device}
+`;
+}
+
 /** A TAP's own rules, replacing those that it had. */
 export function planTapRules(device: string, guest: ChannelGuest): string {
   const { mac, newConnectionsPerSecond: rate = NEW_CONNECTIONS_PER_SECOND } = guest;
@@ -137,7 +163,7 @@ flush chain ${arp}
 add rule ${arp} @ll,48,48 0x${mac.replaceAll(':', '')} arp htype 1 arp operation request arp saddr ether ${mac} arp saddr ip { 0.0.0.0, ${guest.ip} } arp daddr ip ${SERVICE_IPV4} accept
 add rule ${arp} drop
 add element arp gnt sources { "${device}" : goto from_${device} }
-`;
+${planAdvertisementRemoval(device)}${guest.boots === true ? planAdvertisement(device) : ''}`;
 }
 
 /**
@@ -156,7 +182,7 @@ ${addressSet(device)}
 ${removal('inet')}
 ${removal('arp')}
 delete set inet gnt addresses_${device}
-`;
+${planAdvertisementRemoval(device)}`;
 }
 
 /** Ports beside HTTP's and DHCP's that guests may reach. */

@@ -1,3 +1,4 @@
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
@@ -152,6 +153,18 @@ async function dump(
     await unfinished.cutDump(disk, sizes[index] ?? 0);
   const sizeBytes = sizes.reduce((sum, size) => sum + size, 0);
   context.report.log(`${dumps.length} dump(s), ${sizeBytes} bytes`);
+  const { bootEnv, profiles } = instance;
+  if (profiles.length > 0) {
+    context.report.log(
+      `profiles are in it by their names, which have to be there where it is imported: ${profiles.join(', ')}`,
+    );
+  }
+  if (bootEnv !== null && bootEnv !== LOCAL_BOOT_ENV) {
+    context.report.log(
+      `its boot environment '${bootEnv}' is not in it: gnt-instance modify --bootenv ${bootEnv} gives it to what is imported`,
+      'warn',
+    );
+  }
   return { record: describe(instance, nodeName, clock.now()), sizeBytes };
 }
 
@@ -171,6 +184,7 @@ function describe(instance: InstanceRecord, node: string, createdAtMs: number): 
     osParameters: instance.osParameters,
     osParametersPrivate: instance.osParametersPrivate,
     tags: instance.tags,
+    profiles: instance.profiles,
   };
 }
 

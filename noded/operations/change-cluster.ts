@@ -5,7 +5,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
-import { mergeChanges, mergeTags } from '../instances/merge-changes.ts';
+import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { digestDefinition } from '../os/definition-content.ts';
@@ -123,20 +123,8 @@ export function applyOsChanges(
     blacklisted: opcode.blacklisted ?? settings.blacklisted,
     safeInstall: opcode.safeInstall ?? settings.safeInstall,
     ...(opcode.appliance !== undefined && { appliance: opcode.appliance ?? undefined }),
-    osParameters: mergeChanges(
-      mergeChanges(settings.osParameters, removalsOf(opcode.osParametersPrivate)),
-      opcode.osParameters,
-    ),
-    osParametersPrivate: mergeChanges(
-      mergeChanges(settings.osParametersPrivate, removalsOf(opcode.osParameters)),
-      opcode.osParametersPrivate,
-    ),
+    ...mergeSharedParameters(settings, opcode),
   };
-}
-
-function removalsOf(changes: Record<string, string | null>): Record<string, null> {
-  const given = Object.entries(changes).filter(([, value]) => value !== null);
-  return Object.fromEntries(given.map(([name]) => [name, null]));
 }
 
 function refuseTooManyMirrors(mirrors: Readonly<Record<string, string>>): void {

@@ -29,6 +29,7 @@ import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
+import { refuseUnknownProfiles } from './profiles.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { refuseBlacklisted, selectOs } from './os-policy.ts';
 
@@ -125,6 +126,7 @@ export function modifyInstanceHandler(
         await checkHostPaths(planned, dependencies.clusters);
         refuseUnbootable(planned);
       }
+      await refuseUnknownProfiles(opcode.profiles ?? [], dependencies.clusters);
       if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
       const appliance = await loadAppliance(planned, dependencies.clusters);
       if (opcode.appliance != null) await requireAppliance(appliance, dependencies);
@@ -136,11 +138,13 @@ export function modifyInstanceHandler(
           hint: 'add nocloud to --dialects, or give --seed-disk no',
         });
       }
+      if (changesBoot(opcode))
+        await dependencies.bootViews.check(planned, takeSecrets(opcode), signal);
       if (changesRunLists(opcode)) await checkRunLists(planned, dependencies);
       if (changesDatasource(opcode)) refuseUnservedNetworkConfig(planned);
       refuseLostDocuments(
         planned,
-        definedOf(opcode, ['userData', 'vendorData', 'dialects', 'hvparams']),
+        definedOf(opcode, ['userData', 'vendorData', 'dialects', 'hvparams', 'tags', 'addTags']),
       );
       const parts = await planParts(instance, opcode, dependencies);
       return async (context) => {
@@ -206,10 +210,18 @@ function changesRunLists(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   );
 }
 
+/** What a BootEnv is rendered of, and what it takes to boot into one. */
+function changesBoot(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
+  const { bootEnv, communication, dialects, metadataToken, hvparams, installParameters } = opcode;
+  const ofChannel = [bootEnv, communication, dialects, metadataToken];
+  const given = [...ofChannel, hvparams.kernel_path, installParameters];
+  return changesOs(opcode) || given.some((value) => value !== undefined);
+}
+
 function changesOs(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const { osParameters, osParametersPrivate, osParametersSecret } = opcode;
   const names = Object.keys({ ...osParameters, ...osParametersPrivate, ...osParametersSecret });
-  return opcode.osType !== undefined || names.length > 0;
+  return opcode.osType !== undefined || opcode.profiles !== undefined || names.length > 0;
 }
 
 /** Hooks are read now, not at the next reinstallation, which may be years away. */
@@ -269,6 +281,8 @@ export function applyChanges(
       'installTimeoutS',
       'mediumSuccess',
       'appliance',
+      'profiles',
+      'bootEnv',
     ]),
     ...(opcode.hostKeys && { hostKeys: acceptHostKeys(instance, opcode.hostKeys) }),
     ...mergeImage(instance, opcode),

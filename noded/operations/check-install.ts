@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { checkPackageFile, validatePackageUrl } from '../downloads/package-source.ts';
 import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/choose-scripts.ts';
+import { bootEnvOfRun } from '../instances/boot-environment.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
 import { hasMedium, hasSystemOnDisk } from '../instances/plan-boot.ts';
@@ -28,6 +29,8 @@ type Installable = Pick<
   | 'osParameters'
   | 'osParametersPrivate'
   | 'secretNames'
+  | 'profiles'
+  | 'bootEnv'
   | 'diskTemplate'
   | 'hooks'
   | 'hvparams'
@@ -117,9 +120,10 @@ function refuseContradiction(
   isFromMedium: boolean,
   isImport: boolean,
 ): void {
-  if (instance.osType === null && instance.osImage === null && !isFromMedium) {
+  const bootsChannel = bootEnvOfRun(instance) !== null;
+  if (instance.osType === null && instance.osImage === null && !isFromMedium && !bootsChannel) {
     throw new AppError('VALIDATION', 'No guest OS or OS image specified', {
-      hint: 'give --os-type, --os-image, or both, or a medium with --install-parameters; gnt-os list shows the OS definitions',
+      hint: 'give --os-type, --os-image, or both, a medium with --install-parameters, or --bootenv; gnt-os list shows the OS definitions',
     });
   }
   if (isFromMedium && instance.osImage !== null) {
@@ -127,7 +131,7 @@ function refuseContradiction(
       'VALIDATION',
       'an OS image and an installation medium exclude each other: both write the first disk',
       {
-        hint: 'leave --os-image or --install-parameters out',
+        hint: 'leave --os-image out, or --install-parameters and --bootenv',
       },
     );
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { newInstanceId, NO_PAST } from '../instances/plan-record.ts';
@@ -17,10 +18,12 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 export function copyInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_COPY'>> {
-  const { instances, disks, runner } = dependencies;
+  const { instances, disks, nodes, nodeName, runner } = dependencies;
   return {
     locks: ({ name, newName }) => [...new Set([name, newName])].map(instanceLock).sort(),
     prepare: async ({ name, newName }) => {
+      // Its disks share blocks with those of the other one: it is made where they are.
+      requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       const instance = await instances.findByName(name);
       refuseUnfinished(instance);
       if (runner.isRunning(instance.uuid)) {
@@ -47,11 +50,18 @@ export function copyInstanceHandler(
   };
 }
 
-/** @throws AppError INSTANCE_STATE */
-function refuseUnfinished({ name, installState }: InstanceRecord): void {
-  if (installState === 'installed' || installState === 'created') return;
+/**
+ * What is on its disks is of use.
+ * @returns how far it is installed
+ * @throws AppError INSTANCE_STATE
+ */
+export function refuseUnfinished({
+  name,
+  installState,
+}: Pick<InstanceRecord, 'name' | 'installState'>): 'installed' | 'created' {
+  if (installState === 'installed' || installState === 'created') return installState;
   throw new AppError('INSTANCE_STATE', `'${name}' is not installed (${installState})`, {
-    hint: `gnt-instance reinstall ${name}, or copy another one`,
+    hint: `gnt-instance reinstall ${name} first`,
   });
 }
 

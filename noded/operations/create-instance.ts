@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
@@ -9,7 +10,7 @@ import { randomNicMac } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { beginInstall } from '../records/install-states.ts';
 import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
-import { hasMedium } from '../instances/plan-boot.ts';
+import { withDefaultOs } from '../instances/default-os.ts';
 import { takeSecrets } from '../instances/job-secrets.ts';
 import { missingLogin, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planNewInstance, refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -21,12 +22,14 @@ import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
+import { refuseUnknownProfiles } from './profiles.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function createInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_CREATE'>> {
-  const { instances, clusters, disks, installer, runner, exports, nodeName, clock } = dependencies;
+  const { instances, clusters, nodes, nodeName, disks } = dependencies;
+  const { installer, runner, exports, clock } = dependencies;
   return {
     locks: ({ name, importFrom }) => [
       ...(importFrom === undefined ? [] : [exportLock(importFrom)]),
@@ -34,6 +37,7 @@ export function createInstanceHandler(
     ],
     prepare: async (given, signal) => {
       const imported = given.importFrom === undefined ? null : await exports.load(given.importFrom);
+      requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
       const cluster = await clusters.load();
       const opcode =
         imported === null
@@ -68,6 +72,8 @@ export function createInstanceHandler(
       await disks.checkSizes(planned.disks);
       await checkHostPaths(planned, clusters);
       await checkRunLists(planned, dependencies);
+      await refuseUnknownProfiles(planned.profiles, clusters);
+      await dependencies.bootViews.check(planned, secrets, signal);
       await runner.checkRunnable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
         // What was checked, not what the paths lead to by now.
@@ -126,18 +132,6 @@ export function createInstanceHandler(
       });
     },
   };
-}
-
-/** What is to be installed is the cluster's choice where the request names nothing. Pure. */
-export function withDefaultOs(
-  opcode: OpcodeOf<'INSTANCE_CREATE'>,
-  defaultOs: string | undefined,
-): OpcodeOf<'INSTANCE_CREATE'> {
-  const isChosen =
-    opcode.osType !== undefined ||
-    opcode.osImage !== undefined ||
-    hasMedium({ installParameters: opcode.installParameters ?? {} });
-  return isChosen || defaultOs === undefined ? opcode : { ...opcode, osType: defaultOs };
 }
 
 /** Of the NICs whose MAC was left to us. */

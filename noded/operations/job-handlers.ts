@@ -1,4 +1,5 @@
 import type { Opcode } from '#shared/contract/opcode.ts';
+import { requireOnline } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler, JobHandlers } from '../jobs/job-handler.ts';
 import { exportInstanceHandler, removeExportHandler } from './backup.ts';
@@ -8,14 +9,19 @@ import {
   removeInstanceHandler,
   renameInstanceHandler,
 } from './change-instance.ts';
+import { modifyNodeHandler } from './change-node.ts';
 import { copyInstanceHandler } from './copy-instance.ts';
+import { removeBootObjectHandler, setBootContentHandler } from './boot-content.ts';
 import { createInstanceHandler } from './create-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
+import { modifyProfileHandler, removeProfileHandler } from './profiles.ts';
+import { removeSnapshotHandler, restoreSnapshotHandler, takeSnapshotHandler } from './snapshots.ts';
 import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
+import { uploadIsoHandler } from './upload-iso.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
 /** Every opcode has its handler: a missing one does not compile. */
@@ -27,6 +33,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     locks: (opcode) => handler.locks(opcode),
     prepare: async (opcode, signal) => {
       dependencies.membership.requireMember();
+      await refuseOffline(dependencies);
       return handler.prepare(opcode, signal);
     },
   });
@@ -44,11 +51,25 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
     INSTANCE_GROW_DISK: here(growDiskHandler(dependencies)),
     INSTANCE_RUN_SCRIPT: here(runScriptHandler(dependencies)),
+    INSTANCE_SNAPSHOT: here(takeSnapshotHandler(dependencies)),
+    INSTANCE_RESTORE: here(restoreSnapshotHandler(dependencies)),
+    INSTANCE_REMOVE_SNAPSHOT: here(removeSnapshotHandler(dependencies)),
     BACKUP_EXPORT: here(exportInstanceHandler(dependencies)),
     BACKUP_REMOVE: removeExportHandler(dependencies),
     OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),
+    PROFILE_SET_PARAMS: asMember(modifyProfileHandler(dependencies)),
+    PROFILE_REMOVE: asMember(removeProfileHandler(dependencies)),
+    BOOTENV_SET: asMember(setBootContentHandler(dependencies)),
+    BOOTENV_UPLOAD_ISO: asMember(uploadIsoHandler(dependencies)),
+    BOOTENV_REMOVE: asMember(removeBootObjectHandler(dependencies)),
     CLUSTER_SET_PARAMS: asMember(modifyClusterHandler(dependencies)),
+    NODE_SET_PARAMS: modifyNodeHandler(dependencies),
   };
+}
+
+/** What takes the mark back is the one thing that such a node does. */
+async function refuseOffline({ nodes, nodeName }: OperationDependencies): Promise<void> {
+  requireOnline(nodeName, await nodes.flagsOf(nodeName));
 }
 
 type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
@@ -58,11 +79,13 @@ type InstanceOpcode = Extract<Opcode, { readonly name: string }>;
  */
 function onPrimaryNode<Op extends InstanceOpcode>(
   handler: JobHandler<Op>,
-  { instances, owns }: OperationDependencies,
+  dependencies: OperationDependencies,
 ): JobHandler<Op> {
+  const { instances, owns } = dependencies;
   return {
     locks: (opcode) => handler.locks(opcode),
     prepare: async (opcode, signal) => {
+      await refuseOffline(dependencies);
       const { name, primaryNode } = await instances.findByName(opcode.name);
       if (owns(primaryNode)) return handler.prepare(opcode, signal);
       throw new AppError('CONFLICT', `instance '${name}' is on node ${primaryNode}`, {

@@ -4,11 +4,15 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ExportStore } from '../backup/export-store.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { SnapshotDisks } from '../disks/snapshot-disks.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { NodeRegistry } from '../records/node-registry.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
+import type { BootArchives } from '../boot/archives.ts';
+import type { BootViews } from '../instances/boot-views.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
@@ -25,8 +29,10 @@ export interface OperationDependencies {
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
   readonly clusters: ClusterRepository;
+  readonly nodes: Pick<NodeRegistry, 'flagsOf' | 'changeFlags' | 'names'>;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
+  readonly snapshots: SnapshotDisks;
   readonly images: ImageCache;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
   readonly osRegistry: OsRegistry;
@@ -34,6 +40,8 @@ export interface OperationDependencies {
   readonly findElsewhere: FindElsewhere;
   readonly installer: Installer;
   readonly runner: InstanceRunner;
+  readonly archives: BootArchives;
+  readonly bootViews: Pick<BootViews, 'check'>;
   readonly orphans: Orphans;
   readonly guestReports: GuestReports;
   readonly lifecycles: Lifecycles;

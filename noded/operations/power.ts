@@ -1,7 +1,8 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { takeSecrets } from '../instances/job-secrets.ts';
+import { bootEnvOfRun } from '../instances/boot-environment.ts';
+import { noSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
@@ -10,10 +11,10 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 export function startInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_STARTUP'>> {
-  const { instances, clusters, runner } = dependencies;
+  const { instances, clusters, runner, bootViews } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
+    prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
       if (runner.isRunning(instance.uuid)) {
         return async (context) => {
@@ -24,6 +25,8 @@ export function startInstanceHandler(
       refuseHalfInstalled(instance);
       await checkHostPaths(instance, clusters);
       await runner.checkRunnable(instance);
+      if (bootEnvOfRun(instance) !== null)
+        await bootViews.check(instance, takeSecrets(opcode), signal);
       await checkRunLists(instance, dependencies);
       return async (context) => {
         tellLostSecrets(instance, opcode, context);
@@ -117,10 +120,10 @@ function refuseUndecommissioned(
 export function rebootInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_REBOOT'>> {
-  const { instances, clusters, runner } = dependencies;
+  const { instances, clusters, runner, bootViews } = dependencies;
   return {
     locks: (opcode) => [instanceLock(opcode.name)],
-    prepare: async (opcode) => {
+    prepare: async (opcode, signal) => {
       const instance = await instances.findByName(opcode.name);
       if (runner.running(instance.uuid) === undefined) {
         throw new AppError('INSTANCE_STATE', `instance '${instance.name}' is not running`, {
@@ -131,6 +134,7 @@ export function rebootInstanceHandler(
       if (opcode.kind !== 'hard') {
         await checkHostPaths(instance, clusters);
         await runner.checkRunnable(instance);
+        if (bootEnvOfRun(instance) !== null) await bootViews.check(instance, noSecrets, signal);
         await checkRunLists(instance, dependencies);
       }
       return async (context) => {

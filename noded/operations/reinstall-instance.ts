@@ -13,6 +13,7 @@ import { beginReinstall } from '../records/install-states.ts';
 import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { refuseUnknownProfiles } from './profiles.ts';
 import { startAgain } from './start-again.ts';
 
 /**
@@ -57,6 +58,8 @@ export function reinstallInstanceHandler(
       );
       if (opcode.keepOld === true) await requireRoomBeside(disks, planned, 0);
       await checkHostPaths(planned, clusters);
+      await refuseUnknownProfiles(opcode.profiles ?? [], clusters);
+      await dependencies.bootViews.check(planned, secrets, signal);
       await runner.checkRunnable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
         const unread = describeUnread(planned, opcode);

@@ -12,8 +12,11 @@ import { MIB } from '#shared/units/bytes.ts';
 
 /** How this node reaches the API of another one. */
 export interface Peers {
-  /** @throws AppError NODE_NOT_FOUND, NODE_UNREACHABLE, STORE_UNAVAILABLE */
-  open(node: string): Promise<Duplex>;
+  /**
+   * @param options `evenOffline`: one that is marked offline is asked all the same
+   * @throws AppError NODE_NOT_FOUND, NODE_OFFLINE, NODE_UNREACHABLE, STORE_UNAVAILABLE
+   */
+  open(node: string, options?: { readonly evenOffline?: boolean }): Promise<Duplex>;
 }
 
 export interface PeerRequest {
@@ -45,7 +48,7 @@ export type Presence = 'answers' | 'mute' | 'gone';
 /** Whether a node's daemon is there. @throws AppError STORE_UNAVAILABLE */
 export async function presenceOf(peers: Peers, node: string): Promise<Presence> {
   try {
-    (await peers.open(node)).destroy();
+    (await peers.open(node, { evenOffline: true })).destroy();
     return 'answers';
   } catch (error) {
     if (error instanceof UnreachableNode && error.isThere) return 'mute';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import PQueue from 'p-queue';
 import nacl from 'tweetnacl';
+import { requireOnline } from '#shared/contract/node-flags.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -67,8 +68,7 @@ interface Accepted {
 export interface PeerLink extends AsyncDisposable {
   /** Gets each stream that another node opened. */
   onStream: (stream: PeerStream) => void;
-  /** @throws AppError NODE_NOT_FOUND, NODE_UNREACHABLE, STORE_UNAVAILABLE */
-  open(node: string): Promise<PeerStream>;
+  open(node: string, options?: { readonly evenOffline?: boolean }): Promise<PeerStream>;
 }
 
 /** @throws AppError STORE_UNAVAILABLE; CONFLICT when another daemon with this node's key answers */
@@ -116,7 +116,8 @@ class MailboxLink implements PeerLink {
     }
   }
 
-  async open(node: string): Promise<PeerStream> {
+  async open(node: string, options: { readonly evenOffline?: boolean } = {}): Promise<PeerStream> {
+    if (options.evenOffline !== true) requireOnline(node, await this.#options.nodes.flagsOf(node));
     const shared = this.#sharedWith((await this.#options.nodes.publicKeyOf(node)) ?? '');
     if (shared === undefined) {
       throw new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {

@@ -6,7 +6,7 @@ import { DEFAULT_BACKEND_PARAMETERS } from '../instances/plan-record.ts';
 import { describeAllOs } from '../os/describe-os.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import { pickFields, toSeconds } from './fields.ts';
 import { nodeFields, type NodeFacts } from './node-fields.ts';
@@ -22,12 +22,12 @@ const OS_API_VERSION = 20;
 
 export interface NodeFactsSources {
   readonly overview: Pick<Overview, 'nodes'>;
-  readonly instances: Pick<InstanceRepository, 'list'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
 }
 export interface RapiClusterDependencies extends NodeFactsSources {
   readonly version: string;
   readonly disksDir: string;
-  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadVariants'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'loadOs' | 'loadProfile' | 'loadVariants'>;
   readonly nodes: Pick<NodeRegistry, 'names'>;
   readonly osRegistry: Pick<OsRegistry, 'list'>;
   readonly submit: Submit;
@@ -74,21 +74,21 @@ export function clusterRoutes(dependencies: RapiClusterDependencies): readonly R
  * answer, what the store has.
  */
 export async function loadNodes(
-  { overview, instances }: NodeFactsSources,
+  { overview, index }: NodeFactsSources,
   { scope }: RapiUser,
 ): Promise<readonly NodeFacts[]> {
-  const [nodes, records] = await Promise.all([overview.nodes(), instances.list()]);
+  const [nodes, records] = await Promise.all([overview.nodes(), index.list()]);
+  const seen = records.filter((record) => isWithin(scope, record));
+  const byNode = Map.groupBy(seen, ({ primaryNode }) => primaryNode);
   return nodes.map((node) => ({
     name: node.name,
+    flags: node.flags,
     // What the host has, and has left, tells of the others on it.
     capacity: 'silent' in node || scope !== null ? null : node,
     // An embedded store has what its node made under other names too.
-    instanceNames: records
-      .filter(
-        (record) =>
-          (nodes.length === 1 || record.primaryNode === node.name) && isWithin(scope, record),
-      )
-      .map(({ name }) => name),
+    instanceNames: (nodes.length === 1 ? seen : (byNode.get(node.name) ?? [])).map(
+      ({ name }) => name,
+    ),
   }));
 }
 

@@ -35,6 +35,7 @@ const statusWords: Readonly<Record<InstanceStatus, string>> = {
   ERROR_nodedown: 'ERROR_nodedown',
   // Ganeti's nodes answer or are down.
   ERROR_nodefails: 'ERROR_nodedown',
+  ERROR_nodeoffline: 'ERROR_nodeoffline',
 };
 
 export function backendParameters({ beparams }: InstanceInfo): Record<string, unknown> {

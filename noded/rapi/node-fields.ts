@@ -1,3 +1,4 @@
+import { nodeRole, type NodeFlags } from '#shared/contract/node-flags.ts';
 import type { HostCapacity } from '../doctor/describe-node.ts';
 import { fieldsOf, fieldsOfPart, toMiB, type Fields } from './fields.ts';
 
@@ -7,6 +8,7 @@ export interface NodeFacts {
   /** Null for a node that does not answer. */
   readonly capacity: HostCapacity | null;
   readonly instanceNames: readonly string[];
+  readonly flags: NodeFlags;
 }
 
 const { text, bool, number, unit, timestamp, other } = fieldsOf<NodeFacts>();
@@ -17,10 +19,10 @@ const none = (): null => null;
 
 export const nodeFields: Fields<NodeFacts> = {
   name: text('Node', 'Node name', (node) => node.name),
-  offline: bool('Offline', 'Whether node is marked offline', () => false),
+  offline: bool('Offline', 'Whether node is marked offline', (node) => node.flags.offline),
   master_candidate: bool('MasterC', 'Whether node is a master candidate', () => true),
-  drained: bool('Drained', 'Whether node is drained', () => false),
-  role: text('Role', 'Node role', () => 'M'),
+  drained: bool('Drained', 'Whether node is drained', (node) => node.flags.drained),
+  role: text('Role', 'Node role', (node) => nodeRole(node.flags)),
   master_capable: bool('MasterCapable', 'Whether node can become a master', () => true),
   vm_capable: bool('VMCapable', 'Whether node can host instances', () => true),
   dtotal: unit('DTotal', 'Total storage space for instance disk allocation', none),

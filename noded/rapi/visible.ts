@@ -5,12 +5,13 @@ import { isWithin, nameSubmitter } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { JobService } from '../jobs/job-service.ts';
-import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
+import { noInstance } from '../records/instance-repository.ts';
 import type { RapiUser } from './users-file.ts';
 
 export interface VisibleSources {
   readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
-  readonly instances: Pick<InstanceRepository, 'list'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
 
@@ -27,9 +28,9 @@ export interface Visible {
   job(user: RapiUser, id: number): Promise<JobRecord>;
 }
 
-export function createVisible({ overview, instances, jobs }: VisibleSources): Visible {
+export function createVisible({ overview, index, jobs }: VisibleSources): Visible {
   const namesFor = async ({ scope }: RapiUser): Promise<readonly string[]> =>
-    (await instances.list()).filter((each) => isWithin(scope, each)).map(({ name }) => name);
+    (await index.list()).filter((each) => isWithin(scope, each)).map(({ name }) => name);
   const filterJobs = async (
     user: RapiUser,
     all: readonly JobRecord[],

@@ -9,11 +9,16 @@ import { StoreConflict } from '#shared/store/store-conflict.ts';
 import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
+import { createBootRepository, type BootRepository } from './boot-repository.ts';
+import { createProfileRepository, type ProfileRepository } from './profile-repository.ts';
 
 const OS = 'os';
 
-/** The cluster's own record, and what the administrator set per OS definition. */
-export interface ClusterRepository {
+/**
+ * The cluster's own record, and what the administrator set per OS definition and in profiles, and
+ * what instances boot by.
+ */
+export interface ClusterRepository extends ProfileRepository, BootRepository {
   /** Makes the record where there is none. */
   ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
@@ -41,6 +46,8 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
     return stored === undefined ? defaultOsSettings(name) : parseRecord(osSettings, OS, stored);
   };
   return {
+    ...createProfileRepository(store),
+    ...createBootRepository(store),
     ensure: () => ensureCluster(store, clock.now()),
     load,
     update: async (change) => {

@@ -9,6 +9,7 @@ import {
 } from '#shared/store/readable-records.ts';
 import type { ListedRecord, Store } from '#shared/store/store.ts';
 import { INSTANCES } from './instance-repository.ts';
+import { NamedOrder } from './named-order.ts';
 
 /** What lists, counts and metrics need of a record: what a node keeps of each in memory. */
 export type IndexedInstance = Pick<
@@ -20,13 +21,18 @@ export type IndexedInstance = Pick<
   | 'adminState'
   | 'installState'
   | 'tags'
+  | 'profiles'
+  | 'bootEnv'
   | 'beparams'
   | 'diskTemplate'
   | 'communication'
   | 'serialNo'
   | 'createdAtMs'
   | 'modifiedAtMs'
->;
+> & {
+  /** What all its disks together may grow to. */
+  readonly diskBytes: number;
+};
 
 /**
  * The instances of the cluster as they were written last, kept by the log of changes. For reading
@@ -55,6 +61,8 @@ const ASK_AGAIN_MS = 500;
  * a list is told an hour later at the latest.
  */
 const READ_ALL_AGAIN_MS = 3_600_000;
+/** Records that changed: one after the other, each would take a way to the server and back. */
+const READ_AT_ONCE = 32;
 
 export function startInstanceIndex(dependencies: InstanceIndexDependencies): InstanceIndex {
   return new FollowingIndex(dependencies);
@@ -69,9 +77,9 @@ class FollowingIndex implements InstanceIndex {
   readonly #watch: ReturnType<Store['watch']>;
   readonly #timer: NodeJS.Timeout;
   readonly #ended = new AbortController();
-  #instances = new Map<string, IndexedInstance>();
+  readonly #shared = new SharedParts();
+  #instances = new NamedOrder<IndexedInstance>();
   #bad = new Map<string, RecordProblem>();
-  #sorted: readonly IndexedInstance[] | undefined;
   /** Ids that are to be read, or null: all. */
   #changed: Set<string> | null = null;
   #reading: Promise<void> | undefined;
@@ -91,8 +99,7 @@ class FollowingIndex implements InstanceIndex {
     await this.#watch.caughtUp();
     if (this.#reading !== undefined)
       await new Promise<void>((resolve, reject) => void this.#waiting.push({ resolve, reject }));
-    this.#sorted ??= [...this.#instances.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    return this.#sorted;
+    return this.#instances.list();
   }
 
   doubt(uuid: string): void {
@@ -127,7 +134,6 @@ class FollowingIndex implements InstanceIndex {
       const served = this.#waiting.splice(0);
       try {
         await (ids === null ? this.#readWhole() : this.#readSome(ids));
-        this.#sorted = undefined;
         this.#isFailing = false;
         for (const { resolve } of served) resolve();
       } catch (error) {
@@ -145,11 +151,11 @@ class FollowingIndex implements InstanceIndex {
   }
 
   async #readWhole(): Promise<void> {
-    const instances = new Map<string, IndexedInstance>();
+    const instances = new NamedOrder<IndexedInstance>();
     const bad = new Map<string, RecordProblem>();
     for await (const slice of this.#dependencies.store.scan(INSTANCES)) {
       if (this.#ended.signal.aborted) return;
-      take(slice, instances, bad);
+      this.#take(slice, instances, bad);
     }
     this.#instances = instances;
     this.#setAside(bad);
@@ -157,11 +163,19 @@ class FollowingIndex implements InstanceIndex {
 
   async #readSome(ids: ReadonlySet<string>): Promise<void> {
     const bad = new Map(this.#bad);
-    for (const id of ids) {
-      const found = await this.#get(id);
-      this.#instances.delete(id);
-      bad.delete(id);
-      if (found !== undefined) take([found], this.#instances, bad);
+    const all = [...ids];
+    for (let at = 0; at < all.length; at += READ_AT_ONCE) {
+      const some = all.slice(at, at + READ_AT_ONCE);
+      const found = await Promise.all(some.map((id) => this.#get(id)));
+      for (const id of some) {
+        this.#instances.delete(id);
+        bad.delete(id);
+      }
+      this.#take(
+        found.filter((record) => record !== undefined),
+        this.#instances,
+        bad,
+      );
     }
     if (bad.size > 0 || this.#bad.size > 0) this.#setAside(bad);
   }
@@ -179,23 +193,56 @@ class FollowingIndex implements InstanceIndex {
     this.#bad = bad;
     this.#dependencies.problems.replace(INSTANCES, [...bad.values()]);
   }
+
+  #take(
+    records: readonly ListedRecord[],
+    instances: NamedOrder<IndexedInstance>,
+    bad: Map<string, RecordProblem>,
+  ): void {
+    const found = sortOut(instanceRecord, INSTANCES, records);
+    instances.add(found.readable.map(({ value }) => this.#shared.indexed(value)));
+    for (const problem of found.bad) bad.set(problem.id, problem);
+  }
 }
 
-function take(
-  records: readonly ListedRecord[],
-  instances: Map<string, IndexedInstance>,
-  bad: Map<string, RecordProblem>,
-): void {
-  const found = sortOut(instanceRecord, INSTANCES, records);
-  for (const { id, value } of found.readable) instances.set(id, indexed(value));
-  for (const problem of found.bad) bad.set(problem.id, problem);
-}
+/** More different ones than lists of any cluster have; what is given up is made anew. */
+const MAX_SHARED = 10_000;
 
-function indexed(record: InstanceRecord): IndexedInstance {
-  const { uuid, name, primaryNode, osType, adminState, installState, tags, beparams } = record;
-  const { diskTemplate, communication, serialNo, createdAtMs, modifiedAtMs } = record;
-  return {
-    ...{ uuid, name, primaryNode, osType, adminState, installState, tags, beparams },
-    ...{ diskTemplate, communication, serialNo, createdAtMs, modifiedAtMs },
-  };
+/** What thousands of instances have in common is in memory once. */
+class SharedParts {
+  readonly #parts = new Map<string, unknown>();
+
+  indexed(record: InstanceRecord): IndexedInstance {
+    const { uuid, name, adminState, installState, diskTemplate, communication } = record;
+    const { serialNo, createdAtMs, modifiedAtMs } = record;
+    return {
+      uuid,
+      name,
+      primaryNode: this.#one(record.primaryNode),
+      osType: this.#one(record.osType),
+      adminState,
+      installState,
+      tags: this.#one(record.tags),
+      profiles: this.#one(record.profiles),
+      bootEnv: record.bootEnv === null ? null : this.#one(record.bootEnv),
+      beparams: this.#one(record.beparams),
+      diskTemplate,
+      diskBytes: record.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      communication,
+      serialNo,
+      createdAtMs,
+      modifiedAtMs,
+    };
+  }
+
+  /** The first that was equal to it. */
+  #one<T>(part: T): T {
+    const key = JSON.stringify(part);
+    const known = this.#parts.get(key);
+    // What has the same JSON has the same type.
+    if (known !== undefined) return known as T;
+    if (this.#parts.size >= MAX_SHARED) this.#parts.clear();
+    this.#parts.set(key, part);
+    return part;
+  }
 }

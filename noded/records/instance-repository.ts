@@ -6,6 +6,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac, randomNicMac } from './channel-addresses.ts';
+import { isOfNamed, planNamed } from './named-records.ts';
 
 export const INSTANCES = 'instances';
 const NAMES = 'claim-name';
@@ -31,7 +32,8 @@ export interface InstanceRepository {
   /**
    * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
    * again
-   * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS
+   * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS, NOT_FOUND and
+   * BOOTENV_NOT_FOUND (what it names is gone)
    */
   create(
     instance: NewInstance,
@@ -50,7 +52,8 @@ export interface InstanceRepository {
   /**
    * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
    * had, and gives up, is claimed and given up in the same commit.
-   * @throws AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken)
+   * @throws AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and
+   * BOOTENV_NOT_FOUND (what it comes to name is gone)
    */
   update(
     uuid: string,
@@ -63,7 +66,7 @@ export interface InstanceRepository {
   checkRestorable(instance: InstanceRecord): Promise<void>;
   /**
    * Puts back a record that the store lost. What it claims is claimed again, or still its own; one
-   * that cannot be read is replaced.
+   * that cannot be read is replaced. What it names may be lost too, and is not asked for.
    * @throws AppError INSTANCE_EXISTS, CONFLICT: what another instance has by now
    */
   restore(instance: InstanceRecord): Promise<InstanceRecord>;
@@ -127,7 +130,10 @@ export function createInstanceRepository(
         modifiedAtMs: clock.now(),
         serialNo: before.serialNo + 1,
       };
-      const extra = await planMoves(before, after);
+      const extra = [
+        ...(await planMoves(before, after)),
+        ...(await planNamed(store, after, before)),
+      ];
       try {
         await store.commit([
           { collection: INSTANCES, id: uuid, expected: stored.revision, value: after },
@@ -137,7 +143,8 @@ export function createInstanceRepository(
       } catch (error) {
         refuseTakenName(error, after.name);
         refuseTakenMac(error, after);
-        if (!(error instanceof StoreConflict) || error.collection !== INSTANCES) throw error;
+        if (!(error instanceof StoreConflict)) throw error;
+        if (error.collection !== INSTANCES && !isOfNamed(error)) throw error;
       }
     }
   };
@@ -259,9 +266,11 @@ export function createInstanceRepository(
           expected: 'absent',
           value: record.uuid,
         });
+        const named = await planNamed(store, record);
         try {
           await store.commit([
             ...claimsOf(record).map(claim),
+            ...named,
             { collection: INSTANCES, id: record.uuid, expected: 'absent', value: record },
             { collection: COUNTERS, id: LAST_IP, expected: 'any', value: ip },
           ]);

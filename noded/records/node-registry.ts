@@ -1,6 +1,12 @@
 import { z } from 'zod';
+import {
+  changeNodeFlags,
+  NO_FLAGS,
+  type NodeFlagChanges,
+  type NodeFlags,
+} from '#shared/contract/node-flags.ts';
 import { listRecords, parseRecord, type RecordProblems } from '#shared/store/readable-records.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 
@@ -12,7 +18,10 @@ const nodeRecord = z.object({
   name: z.string(),
   /** Of the node's key, in base64; nodes that are clusters by themselves need none. */
   publicKey: z.string().optional(),
+  drained: z.boolean().optional(),
+  offline: z.boolean().optional(),
 });
+type NodeRecord = z.infer<typeof nodeRecord>;
 
 const removedNode = z.object({ name: z.string(), removedAtMs: z.number() });
 
@@ -26,6 +35,11 @@ export interface NodeRegistry {
    */
   register(name: string, publicKey: string): Promise<void>;
   names(): Promise<readonly string[]>;
+  list(): Promise<readonly ListedFlags[]>;
+  /** None of a node that is not there. */
+  flagsOf(name: string): Promise<NodeFlags>;
+  /** @throws AppError NODE_NOT_FOUND */
+  changeFlags(name: string, changes: NodeFlagChanges): Promise<NodeFlags>;
   /** In base64; undefined when there is no such node. */
   publicKeyOf(name: string): Promise<string | undefined>;
   /** Its name is free then; its key is not taken again. */
@@ -34,14 +48,25 @@ export interface NodeRegistry {
   removedAtMs(publicKey: string): Promise<number | null>;
 }
 
+export interface ListedFlags {
+  readonly name: string;
+  readonly flags: NodeFlags;
+}
+
 export function createNodeRegistry(store: Store, problems: RecordProblems): NodeRegistry {
-  const find = async (name: string): Promise<z.infer<typeof nodeRecord> | undefined> => {
+  const find = async (name: string): Promise<NodeRecord | undefined> => {
     const stored = await store.get(NODES, name);
     return stored && parseRecord(nodeRecord, NODES, stored);
   };
   return {
     registerAlone: async (name) => {
-      await store.commit([{ collection: NODES, id: name, expected: 'any', value: { name } }]);
+      // One that cannot be read is made anew, as it always was.
+      const found = await find(name).catch((error: unknown) => {
+        if (isAppError(error, 'RECORD_UNREADABLE')) return undefined;
+        throw error;
+      });
+      const value = found ?? { name };
+      await store.commit([{ collection: NODES, id: name, expected: 'any', value }]);
     },
     register: async (name, publicKey) => {
       const nodes = await listRecords(store, NODES, nodeRecord, problems);
@@ -71,6 +96,27 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
     },
     names: async () =>
       (await listRecords(store, NODES, nodeRecord, problems)).map(({ name }) => name),
+    list: async () =>
+      (await listRecords(store, NODES, nodeRecord, problems)).map((node) => ({
+        name: node.name,
+        flags: flagsIn(node),
+      })),
+    flagsOf: async (name) => flagsIn(await find(name)),
+    changeFlags: async (name, changes) => {
+      for (;;) {
+        const stored = await store.get(NODES, name);
+        if (stored === undefined) throw nodeNotFound(name);
+        const node = parseRecord(nodeRecord, NODES, stored);
+        const flags = changeNodeFlags(flagsIn(node), changes);
+        const value = { ...node, ...flags };
+        try {
+          await store.commit([{ collection: NODES, id: name, expected: stored.revision, value }]);
+          return flags;
+        } catch (error) {
+          if (!(error instanceof StoreConflict)) throw error;
+        }
+      }
+    },
     publicKeyOf: async (name) => (await find(name))?.publicKey,
     remove: async (name, nowMs) => {
       const publicKey = (await find(name))?.publicKey;
@@ -94,6 +140,20 @@ export function createNodeRegistry(store: Store, problems: RecordProblems): Node
       return stored === undefined ? null : parseRecord(removedNode, REMOVED, stored).removedAtMs;
     },
   };
+}
+
+function flagsIn(node: NodeRecord | undefined): NodeFlags {
+  return {
+    drained: node?.drained ?? NO_FLAGS.drained,
+    offline: node?.offline ?? NO_FLAGS.offline,
+  };
+}
+
+function nodeNotFound(name: string): AppError {
+  return new AppError('NODE_NOT_FOUND', `there is no node '${name}' in this cluster`, {
+    details: { node: name },
+    hint: 'gnt-node list shows the nodes',
+  });
 }
 
 /** In hexadecimal: ids are shown and typed. */

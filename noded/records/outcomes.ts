@@ -2,6 +2,7 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { installsSystem, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { installChanges, installRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { isAppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
@@ -185,7 +186,10 @@ function settle(
 ): InstanceRecord {
   if (instance.install?.jobId !== install.jobId) return instance;
   if (installState === 'failed') return failInstall(instance, install);
-  return { ...instance, ...changes, installState, install, beforeReinstall: null };
+  const installed = { ...instance, ...changes, installState, install, beforeReinstall: null };
+  // From now on it boots what was installed.
+  const bootEnv = installsSystem(installed.bootEnv) ? LOCAL_BOOT_ENV : installed.bootEnv;
+  return { ...installed, bootEnv };
 }
 
 /** It could not write, and may later. */

@@ -21,6 +21,8 @@ export type ProgramName =
   | 'gnt-job'
   | 'gnt-backup'
   | 'gnt-image'
+  | 'gnt-profile'
+  | 'gnt-bootenv'
   | 'gnt-appliance'
   | 'gnt-noded';
 

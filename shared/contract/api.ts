@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { launchDefaults, serviceProtocol } from './cluster-settings.ts';
 import { hookBook } from './hook-book.ts';
 import { imageKey } from './image-keys.ts';
+import { NO_FLAGS, nodeFlags } from './node-flags.ts';
 import { osParameterName, uuid, visibility } from './primitives.ts';
 
 /**
@@ -78,13 +79,20 @@ export const nodeInfo = z.object({
   removedAtMs: z.number().nullable().default(null),
   orphans: z.array(orphan).default([]),
   appliance: z.object({ state: z.enum(['intact', 'missing', 'corrupt']), detail: z.string() }),
+  /** A node of an earlier release does not say. */
+  flags: nodeFlags.default(NO_FLAGS),
 });
 export type NodeInfo = z.infer<typeof nodeInfo>;
 
 /** A node of a list: what it says of itself, or why it says nothing. */
 export const listedNode = z.union([
   nodeInfo,
-  z.strictObject({ name: z.string(), silent: z.string(), instances: z.number().int() }),
+  z.strictObject({
+    name: z.string(),
+    silent: z.string(),
+    instances: z.number().int(),
+    flags: nodeFlags.default(NO_FLAGS),
+  }),
 ]);
 export type ListedNode = z.infer<typeof listedNode>;
 
@@ -167,6 +175,20 @@ export const cryptoRenewed = z.object({
   skipped: z.array(z.string()),
 });
 export type CryptoRenewed = z.infer<typeof cryptoRenewed>;
+
+/** POST /v1/cluster/join-tokens. */
+export const makeJoinToken = z.strictObject({
+  /** Seconds: long enough to carry a word over, short enough to be forgotten. */
+  lifetimeS: z.number().int().min(10).max(86_400),
+});
+export const joinTokenMade = z.object({
+  /** A secret, as good as the cluster's key until then. */
+  token: z.string(),
+  expiresAtMs: z.number(),
+  /** Where the store is, without a password. */
+  store: z.string(),
+});
+export type JoinTokenMade = z.infer<typeof joinTokenMade>;
 
 /** Of an exchange of the key, in their order; records are sealed anew by one node. */
 export const cryptoSteps = ['learn', 'seal', 'reseal', 'forget'] as const;

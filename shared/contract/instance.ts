@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { applianceInForce } from './appliance-choice.ts';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
+import { bootEnvName } from './boot-env.ts';
 import { bootReport } from './boot-report.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
+import { hostRoom } from './host-room.ts';
 import { hookFiles } from './hooks.ts';
 import { installTimeout } from './install-timeout.ts';
 import { lifecycleInfo, lifecycleRecord, runListName, runLists } from './lifecycle.ts';
@@ -15,10 +17,12 @@ import {
   instanceName,
   macAddress,
   mediumSuccess,
+  snapshotName,
   tokenPolicy,
   uuid,
   visibility,
 } from './primitives.ts';
+import { profileNames } from './profile.ts';
 import { nicNetwork } from './static-network.ts';
 
 const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
@@ -64,6 +68,23 @@ export const instanceDisk = z.object({
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
 });
+/** Each takes the blocks that were changed since. */
+export const MAX_SNAPSHOTS = 64;
+/** Its disks, of one moment, and what is true of them alone. */
+export const instanceSnapshot = z.object({
+  uuid,
+  name: snapshotName,
+  takenAtMs: z.number(),
+  /** What its guest had in memory is not in it: it is like after a power cut. */
+  wasRunning: z.boolean(),
+  /** The installation that is on these disks. */
+  instanceId: uuid,
+  installState: z.enum(['created', 'installed']),
+  disks: z.array(instanceDisk),
+  /** What ssh checked its guest against. */
+  hostKeys: knownHostKeys.nullable().default(null),
+});
+export type InstanceSnapshot = z.infer<typeof instanceSnapshot>;
 export type InstanceNic = z.infer<typeof instanceNic>;
 export type InstanceDisk = z.infer<typeof instanceDisk>;
 
@@ -134,6 +155,13 @@ export const instanceRecord = z.object({
   osParameters: z.record(z.string(), z.string()),
   osParametersPrivate: z.record(z.string(), z.string()),
   secretNames: z.array(z.string()),
+  /** Sets of parameters below its own, the first above the others. Absent in older records. */
+  profiles: profileNames.default([]),
+  /**
+   * The boot environment that it boots into through its channel; `local`: from its disk. Absent in
+   * older records.
+   */
+  bootEnv: bootEnvName.nullable().default(null),
   /**
    * Of these secrets the last install was given; whether the package needed a password is
    * remembered, the password is not.
@@ -152,6 +180,10 @@ export const instanceRecord = z.object({
   metadataToken: tokenPolicy,
   diskTemplate: z.enum(['file', 'diskless']),
   disks: z.array(instanceDisk),
+  /** Oldest first. Absent in older records. */
+  snapshots: z.array(instanceSnapshot).default([]),
+  /** Of the last restoration of a snapshot: whose disks these are. Absent in older records. */
+  restoreId: uuid.nullable().default(null),
   nics: z.array(instanceNic),
   /**
    * What the machine that runs is made of, where NICs or disks were changed since its start: what
@@ -207,6 +239,8 @@ export const installChanges = instanceRecord.pick({
   osParameters: true,
   osParametersPrivate: true,
   secretNames: true,
+  profiles: true,
+  bootEnv: true,
 });
 export type InstallChanges = z.infer<typeof installChanges>;
 
@@ -224,6 +258,8 @@ export const instanceStatus = z.enum([
   'ERROR_nodedown',
   /** Its node answers, and not with what was asked for. */
   'ERROR_nodefails',
+  /** Its node is marked offline: nobody asks it. */
+  'ERROR_nodeoffline',
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 
@@ -302,6 +338,8 @@ export const machineChanges = z.object({
   isFirst: z.boolean(),
   running: z.array(runningMachine),
   ended: z.array(uuid),
+  /** What its host has, with the first line and when that changes by more than a trifle. */
+  room: hostRoom.optional(),
 });
 export type MachineChanges = z.infer<typeof machineChanges>;
 

@@ -230,7 +230,12 @@ export const lifecycleCommand = z.discriminatedUnion('do', [
     script: fileName,
   }),
   /** Tells its operating system to go down, or to begin anew. */
-  z.strictObject({ do: z.enum(['reboot', 'stop', 'terminate']), entry: uuid }),
+  z.strictObject({
+    do: z.enum(['reboot', 'stop', 'terminate']),
+    /** What the scripts are told it is for, where that is another: it goes down to be started again. */
+    kind: z.literal('reboot').optional(),
+    entry: uuid,
+  }),
 ]);
 export type LifecycleCommand = z.infer<typeof lifecycleCommand>;
 

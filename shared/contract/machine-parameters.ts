@@ -35,6 +35,8 @@ export const hvParameters = z.strictObject({
   kernel_path: source.optional(),
   initrd_path: source.optional(),
   kernel_args: z.string().max(2048).optional(),
+  /** What the machine boots with; `bios` without. */
+  firmware: z.enum(['bios', 'uefi']).optional(),
   /**
    * IP TTL of the metadata service's replies; more than 1 lets containers behind the guest reach
    * it.

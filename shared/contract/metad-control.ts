@@ -40,6 +40,8 @@ export const MAX_DATAGRAM_FLOWS = 64;
  *   GET /v1/instances/{uuid}/image (Range) | /v1/instances/{uuid}/package   for instances that are being installed
  *   GET /v1/instances/{uuid}/mirror/{name}/{path}   (Range, conditions) likewise, from a mirror that the administrator allows;
  *     400 for a path that could lead out of it, 404 when it is not there, 502 with a reason for everything else
+ *   GET /v1/instances/{uuid}/boot/{path}   (Range, conditions) of an instance that boots from its channel: a file of the archive or
+ *     repository of its boot environment; 404 and 502 likewise
  *   GET /v1/instances/{uuid}/services/{name}   Upgrade: tcp, x-gnt-source-port: the guest's port → 101 and a raw stream to the exposed
  *     service, which noded has sent its PROXY header to; 404 when there is no such service, 502 when it does not answer
  *   GET /v1/instances/{uuid}/datagrams/{name}  Upgrade: tcp → 101 and a stream of datagrams (shared/stream/datagram-frames.ts) to and from

@@ -1,6 +1,8 @@
 import { hostKeys } from './host-keys.ts';
 import { z } from 'zod';
 import { applianceName } from './appliance-manifest.ts';
+import { bootEnvName } from './boot-env.ts';
+import { bootContent, bootObject } from './boot-objects.ts';
 import { autostartChanges } from './autostart.ts';
 import {
   exposedServiceChanges,
@@ -15,7 +17,7 @@ import {
 import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
 import { installTimeout } from './install-timeout.ts';
-import { inputName, MAX_INPUTS, type RunLists, runLists } from './lifecycle.ts';
+import { inputName, MAX_INPUTS, runLists } from './lifecycle.ts';
 import {
   beParameterChanges,
   beParameters,
@@ -25,6 +27,7 @@ import {
   nicSpec,
   source,
 } from './machine-parameters.ts';
+import { profileName, profileNames } from './profile.ts';
 import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
   base64,
@@ -35,10 +38,10 @@ import {
   mirrorName,
   mirrorUrl,
   osParameterName,
+  snapshotName,
   tokenPolicy,
   uuid,
 } from './primitives.ts';
-import { redactMedium, redactSource } from './redact-source.ts';
 import { takeLoginsApart } from './source-login.ts';
 
 /**
@@ -84,6 +87,10 @@ const reinstallable = {
   osParameters: osParameterValues.default({}),
   osParametersPrivate: osParameterValues.default({}),
   osParametersSecret: osParameterValues.default({}),
+  /** What it boots into through its channel. */
+  bootEnv: bootEnvName.optional(),
+  /** In place of stored ones; the first counts more than those after it. */
+  profiles: profileNames.optional(),
   start: z.boolean().default(true),
 } as const;
 
@@ -94,6 +101,7 @@ const takenBack = {
   personalizationPackage: source.nullable().optional(),
   personalizationChecksum: imageChecksum.nullable().optional(),
   appliance: applianceName.nullable().optional(),
+  bootEnv: bootEnvName.nullable().optional(),
 } as const;
 
 export const instanceCreate = z.strictObject({
@@ -161,6 +169,7 @@ export const instanceModify = z.strictObject({
   osImageChecksum: reinstallable.osImageChecksum,
   osImageGrow: reinstallable.osImageGrow,
   osImageFormat: reinstallable.osImageFormat,
+  profiles: reinstallable.profiles,
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
   /**
@@ -281,6 +290,23 @@ export const instanceGrowDisk = z.strictObject({
   /** The amount is the new size, not what is added. */
   absolute: z.boolean().default(false),
 });
+/** A moment of the disks, of a running instance too. */
+export const instanceSnapshot = z.strictObject({
+  opcode: z.literal('INSTANCE_SNAPSHOT'),
+  name: instanceName,
+  snapshot: snapshotName,
+});
+/** The disks of a stopped instance are what they were; what was written since is lost. */
+export const instanceRestore = z.strictObject({
+  opcode: z.literal('INSTANCE_RESTORE'),
+  name: instanceName,
+  snapshot: snapshotName,
+});
+export const instanceRemoveSnapshot = z.strictObject({
+  opcode: z.literal('INSTANCE_REMOVE_SNAPSHOT'),
+  name: instanceName,
+  snapshot: snapshotName,
+});
 /** Dumps of an instance's disks by the `export` script of its OS, in a directory of the node. */
 export const backupExport = z.strictObject({
   opcode: z.literal('BACKUP_EXPORT'),
@@ -305,6 +331,36 @@ export const osModify = z.strictObject({
   appliance: applianceName.nullable().optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
+});
+/**
+ * Makes a profile where there is none. Secrets are of instances: what a profile has is stored, and
+ * shown (public) or not (private).
+ */
+export const profileModify = z.strictObject({
+  opcode: z.literal('PROFILE_SET_PARAMS'),
+  name: profileName,
+  osParameters: osParameterChanges.default({}),
+  osParametersPrivate: osParameterChanges.default({}),
+});
+export const profileRemove = z.strictObject({
+  opcode: z.literal('PROFILE_REMOVE'),
+  name: profileName,
+});
+/** Everything in it is as it has to be, or nothing of it is taken. */
+export const bootEnvSet = z.strictObject({
+  opcode: z.literal('BOOTENV_SET'),
+  ...bootContent,
+});
+export const bootEnvRemove = z.strictObject({
+  opcode: z.literal('BOOTENV_REMOVE'),
+  object: bootObject,
+});
+/** Opens the archive of a BootEnv on the node that runs it. */
+export const bootEnvUploadIso = z.strictObject({
+  opcode: z.literal('BOOTENV_UPLOAD_ISO'),
+  bootEnv: bootEnvName,
+  /** Absent: its IsoUrl. */
+  source: source.optional(),
 });
 export const clusterModify = z.strictObject({
   opcode: z.literal('CLUSTER_SET_PARAMS'),
@@ -350,6 +406,23 @@ export const clusterModify = z.strictObject({
   removeTags: tags.optional(),
 });
 
+/** What an operator says of a node; what is not given stays. */
+export const nodeModify = z
+  .strictObject({
+    opcode: z.literal('NODE_SET_PARAMS'),
+    name: instanceName,
+    drained: z.boolean().optional(),
+    offline: z.boolean().optional(),
+  })
+  .refine(
+    ({ drained, offline }) => !(drained === true && offline === true),
+    'a node is drained or offline, not both',
+  )
+  .refine(
+    ({ drained, offline }) => drained !== undefined || offline !== undefined,
+    'nothing to change: give drained or offline',
+  );
+
 /** No URL of what it lets through has a login in it. */
 export const opcode = z
   .discriminatedUnion('opcode', [
@@ -366,10 +439,19 @@ export const opcode = z
     instanceReboot,
     instanceGrowDisk,
     instanceRunScript,
+    instanceSnapshot,
+    instanceRestore,
+    instanceRemoveSnapshot,
     backupExport,
     backupRemove,
     osModify,
+    profileModify,
+    profileRemove,
+    bootEnvSet,
+    bootEnvRemove,
+    bootEnvUploadIso,
     clusterModify,
+    nodeModify,
   ])
   .check(takeLoginsApart);
 export type Opcode = z.infer<typeof opcode>;
@@ -377,53 +459,3 @@ export type Opcode = z.infer<typeof opcode>;
 export type OpcodeInput = z.input<typeof opcode>;
 export type OpcodeName = Opcode['opcode'];
 export type OpcodeOf<Name extends OpcodeName> = Extract<Opcode, { opcode: Name }>;
-
-const REDACTED = '<redacted>';
-
-/**
- * The opcode as it may be stored and shown: private values, secrets, credentials and documents
- * replaced.
- */
-export function redactOpcode(full: Opcode): Record<string, unknown> {
-  const shown: Record<string, unknown> = { ...full };
-  for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {
-    if (key in full) {
-      // Each of them is a table of parameters, where the opcode has it.
-      const names = Object.keys((full as Record<string, unknown>)[key] as object);
-      shown[key] = Object.fromEntries(names.map((name) => [name, REDACTED]));
-    }
-  }
-  for (const key of [
-    'personalizationUser',
-    'personalizationPassword',
-    'userData',
-    'vendorData',
-    'networkConfig',
-  ]) {
-    if (shown[key] !== undefined && shown[key] !== null) shown[key] = REDACTED;
-  }
-  if ('hooks' in full && full.hooks !== undefined)
-    shown['hooks'] = full.hooks.map(({ name }) => ({ name, content: REDACTED }));
-  if ('runLists' in full && full.runLists != null)
-    shown['runLists'] = redactRunLists(full.runLists);
-  if ('inputs' in full)
-    shown['inputs'] = Object.fromEntries(Object.keys(full.inputs).map((name) => [name, REDACTED]));
-  for (const key of ['osImage', 'personalizationPackage']) {
-    if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
-  }
-  if ('installParameters' in full && full.installParameters != null)
-    shown['installParameters'] = redactMedium(full.installParameters);
-  return shown;
-}
-
-/** Names: scripts may hold what is nobody else's, and so may texts of inputs. */
-function redactRunLists(lists: RunLists): Record<string, unknown> {
-  const named = ({ name }: { readonly name: string }): object => ({ name, content: REDACTED });
-  return {
-    boot: lists.boot.map(named),
-    operational: lists.operational.map(named),
-    decommission: lists.decommission.map(named),
-    attachments: lists.attachments.map(named),
-    inputs: Object.fromEntries(Object.keys(lists.inputs).map((name) => [name, REDACTED])),
-  };
-}

@@ -43,6 +43,10 @@ export const osParameterName = z
 export const fileName = z
   .string()
   .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,127}$/, 'not a file name');
+/** A moment of an instance's disks, as its operator calls it. */
+export const snapshotName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, 'not a name of a snapshot');
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
 export const base64 = z.base64();
 export const timestampMs = z.number().nonnegative();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
+import { viewBoot } from './boot-view.ts';
 import { serviceProtocol } from './cluster-settings.ts';
 import { hookDocuments } from './hooks.ts';
 import { viewLifecycle } from './lifecycle.ts';
@@ -152,6 +153,10 @@ export const instanceView = z.strictObject({
   install: viewInstall.nullable(),
   /** Absent: it has no run lists. A metad of an earlier release knows none. */
   lifecycle: viewLifecycle.optional(),
+  /** Absent: it does not boot from its channel. A metad of an earlier release knows none. */
+  boot: viewBoot.optional(),
+  /** In place of `boot`: it cannot be rendered any more, and what metad serves of it goes on. */
+  keepsBoot: z.literal(true).optional(),
   createdAtMs: timestampMs,
 });
 

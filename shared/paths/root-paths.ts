@@ -26,6 +26,8 @@ export interface RootPaths {
   /** What images are called, and those that were imported, a file each. */
   readonly cataloguesFile: string;
   readonly importedImagesDir: string;
+  /** Archives that instances boot from, opened. */
+  readonly bootArchivesDir: string;
   readonly applianceDir: string;
   /** Those that were imported, a folder each. */
   readonly importedAppliancesDir: string;
@@ -90,6 +92,7 @@ export function createRootPaths(root: string): RootPaths {
     imageCacheDir: join(stateDir, 'images'),
     cataloguesFile: join(stateDir, 'catalogues.json'),
     importedImagesDir: join(stateDir, 'imported-images'),
+    bootArchivesDir: join(stateDir, 'boot-archives'),
     applianceDir: join(stateDir, 'appliance'),
     importedAppliancesDir: join(stateDir, 'appliances'),
     applianceHooksFile: join(stateDir, 'appliance-hooks.json'),

@@ -133,8 +133,10 @@ class FileHighWater implements HighWater {
   }
 
   knownIds(collection: string, asked: number): readonly string[] {
-    const marks = this.#marks.get(collection) ?? new Map<string, Mark>();
-    return [...marks].flatMap(([id, { raisedAt }]) => (raisedAt <= asked ? [id] : []));
+    const known: string[] = [];
+    for (const [id, { raisedAt }] of this.#marks.get(collection) ?? [])
+      if (raisedAt <= asked) known.push(id);
+    return known;
   }
 
   note(records: readonly MarkedRecord[]): void {

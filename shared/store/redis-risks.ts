@@ -1,3 +1,5 @@
+import { MIB } from '../units/bytes.ts';
+
 /** What a store's own settings, or its state, may cost. */
 export interface StoreRisk {
   /** `error`: what was told may be gone, or nothing can be written. */
@@ -11,6 +13,8 @@ export interface RedisFacts {
   readonly info: string;
   /** Null where CONFIG is forbidden, as hosted servers do. */
   readonly appendFsync: string | null;
+  /** `client-output-buffer-limit`, in the server's words; null as above. */
+  readonly outputLimits: string | null;
   /** A replica has what is told, so that this server's own disk is not all there is. */
   readonly isReplicated: boolean;
 }
@@ -19,6 +23,7 @@ export interface RedisFacts {
 export function findRedisRisks({
   info,
   appendFsync,
+  outputLimits,
   isReplicated,
 }: RedisFacts): readonly StoreRisk[] {
   const facts = new Map(
@@ -31,6 +36,7 @@ export function findRedisRisks({
     ...findEviction(facts),
     ...findFailedWrites(facts),
     ...findDelay(facts, appendFsync, isReplicated),
+    ...findOutputLimits(outputLimits ?? ''),
   ];
 }
 
@@ -91,4 +97,21 @@ function findDelay(
   if (message === null) return [];
   const hint = 'give it appendonly yes and appendfsync always, or a replica and ?replicas=1';
   return [{ level: 'warning', message, hint }];
+}
+
+/** What may wait for a node in the streams between nodes is less, whatever the node does. */
+const WAITING_BYTES = 8 * MIB;
+
+/** Of subscribers: a limit at once, one for some seconds; 0 is none. */
+function findOutputLimits(limits: string): readonly StoreRisk[] {
+  const [, hard = 0, soft = 0] = (/pubsub (\d+) (\d+)/.exec(limits) ?? []).map(Number);
+  const least = Math.min(...[hard, soft].filter((bytes) => bytes > 0));
+  if (least >= WAITING_BYTES) return [];
+  return [
+    {
+      level: 'warning',
+      message: `it cuts a node off, and all that others ask of it, when ${least} bytes wait for it (client-output-buffer-limit pubsub)`,
+      hint: 'give it client-output-buffer-limit "pubsub 32mb 8mb 60" in redis.conf and by CONFIG SET',
+    },
+  ];
 }

@@ -33,7 +33,7 @@ export interface RedisStoreOptions {
 /** Keys that the server looks at in one step. */
 const SCAN_COUNT = 1000;
 /** Records of a slice: a few milliseconds of work for who opens and reads them. */
-const SLICE = 100;
+const SLICE = 32;
 const COMMAND_TIMEOUT_MS = 10_000;
 /** For replicas to have a write; less than the above. One that lags so much is as good as none. */
 const REPLICAS_TIMEOUT_MS = 2000;
@@ -242,14 +242,23 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
 
 async function askRisks(redis: Redis, isReplicated: boolean): Promise<readonly StoreRisk[]> {
   const info = await redis.info();
-  // A pair of name and value; nobody has to allow CONFIG.
-  const told = await redis.config('GET', 'appendfsync').catch(() => null);
-  const value = Array.isArray(told) ? (told as unknown[])[1] : null;
+  const [appendFsync, outputLimits] = await Promise.all([
+    askSetting(redis, 'appendfsync'),
+    askSetting(redis, 'client-output-buffer-limit'),
+  ]);
   return findRedisRisks({
     info,
-    appendFsync: typeof value === 'string' ? value : null,
+    ...{ appendFsync, outputLimits },
     isReplicated,
   });
+}
+
+/** @returns null where it is not told: nobody has to allow CONFIG */
+async function askSetting(redis: Redis, name: string): Promise<string | null> {
+  // A pair of name and value.
+  const told = await redis.config('GET', name).catch(() => null);
+  const value = Array.isArray(told) ? (told as unknown[])[1] : null;
+  return typeof value === 'string' ? value : null;
 }
 
 /** @throws what the server said */

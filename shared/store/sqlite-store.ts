@@ -28,7 +28,7 @@ export interface SqliteStoreOptions {
  */
 const BUSY_TIMEOUT_MS = 250;
 /** Records of a slice: a few milliseconds of work for who reads them. */
-const SLICE = 100;
+const SLICE = 32;
 
 /**
  * The embedded engine: one file (0600, in a directory that it makes 0700 when missing), WAL, every

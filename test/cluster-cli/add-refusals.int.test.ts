@@ -114,6 +114,11 @@ const refusals: readonly (readonly [string, readonly string[], RegExp])[] = [
     /^error\[USAGE\]: --personalization-user needs --personalization-password$/m,
   ],
   [
+    '--degraded-fails without --wait-ready',
+    ['--degraded-fails', 'web1'],
+    /^error\[USAGE\]: --degraded-fails waits for nothing by itself$/m,
+  ],
+  [
     '--wait-ready with --no-start',
     ['--wait-ready=5', '--no-start', 'web1'],
     /^error\[USAGE\]: --wait-ready and --no-start contradict each other$/m,

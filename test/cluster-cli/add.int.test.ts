@@ -244,6 +244,23 @@ test('--wait-ready is content with a degraded boot, and says what was the matter
   assert.match(result.stderr, /warning: cloud-init of web1: WARNING: no such module/);
 });
 
+test('a degraded boot is a failed one for who says so, and only then', async () => {
+  const boot = {
+    ...{ status: 'degraded' as const, stage: null, errors: [], stages: [] },
+    recoverableErrors: ['WARNING: no such module'],
+  };
+  lab.daemon.instances.push(sampleInstance({ name: 'web1', boot }));
+  for (const command of ['startup', 'reboot'] as const) {
+    const args = [command, '--wait-ready', '--degraded-fails', 'web1'];
+    const result = await runProgram('gnt-instance', args, { root: lab.daemon.root });
+    assert.equal(result.status, 1);
+    assert.match(
+      result.stderr,
+      /^error\[GUEST_BOOT_FAILED\]: cloud-init of web1 is degraded: WARNING: no such module$/m,
+    );
+  }
+});
+
 test('--wait-ready does not take the knock of a boot that is under way for its end', async () => {
   const boot = {
     ...{ status: 'running' as const, stage: 'modules-final' as const, errors: [], stages: [] },

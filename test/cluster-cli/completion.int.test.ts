@@ -42,7 +42,17 @@ async function completeInBash(line: string): Promise<readonly string[]> {
 const lines: readonly (readonly [string, readonly string[]])[] = [
   [
     'gnt-instance re',
-    ['reinstall', 'remove', 'rename', 'remove-tags', 'reboot', 'replace-token', 'receive'],
+    [
+      'reinstall',
+      'remove',
+      'rename',
+      'remove-tags',
+      'reboot',
+      'replace-token',
+      'restore-snapshot',
+      'remove-snapshot',
+      'receive',
+    ],
   ],
   ['gnt-instance console ', ['web1', 'db1']],
   ['gnt-instance info web1 d', ['db1']],

@@ -34,6 +34,8 @@ test('every command of every program has its own help', async () => {
       'list-fields',
     ],
     os: ['list', 'diagnose', 'info', 'modify'],
+    bootenv: ['create', 'list', 'list-fields', 'show', 'destroy', 'render', 'uploadiso'],
+    profile: ['list', 'list-fields', 'info', 'modify', 'remove'],
     cluster: ['init', 'info', 'modify', 'verify'],
     node: ['list', 'info', 'doctor'],
     job: ['list', 'info', 'watch', 'cancel'],

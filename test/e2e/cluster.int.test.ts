@@ -27,6 +27,7 @@ import {
   leaveBehind,
   listed,
   statusOf,
+  submit,
   succeed,
   untilRunning,
 } from './support/ask-nodes.ts';
@@ -230,7 +231,11 @@ test('a job of another node is watched and cancelled; of two who want a name one
     'success',
   );
   const adding = one.run('gnt-instance', addWords('slow', 'slow.example.com', '-n', TWO));
-  await succeed(one, 'gnt-job', 'cancel', String((await untilRunning(one)).id));
+  const { id } = await untilRunning(one);
+  // A job that is cancelled before it has entered the instance leaves none.
+  while ((await one.run('gnt-instance', ['info', 'slow.example.com'])).status !== 0)
+    await sleep(20);
+  await succeed(one, 'gnt-job', 'cancel', String(id));
   assertRefused(await adding, 1, 'JOB_CANCELED', /cancelled/);
   assert.equal(
     await statusOf(one, { opcode: 'INSTANCE_REMOVE', name: 'slow.example.com' }),
@@ -243,6 +248,67 @@ test('a job of another node is watched and cancelled; of two who want a name one
     await statusOf(two, { opcode: 'INSTANCE_REMOVE', name: 'claim.example.com' }),
     'success',
   );
+});
+
+test('without -n a choice says why, passes over who is drained, and gives the last room once', async () => {
+  await succeed(one, 'gnt-node', 'modify', '--drained', 'yes', TWO);
+  const fields = ['--no-headers', '-o', 'name,role,state'];
+  assert.match(await succeed(two, 'gnt-node', 'list', ...fields), new RegExp(`${TWO} +D +drained`));
+  const remove = async (name: string): Promise<void> =>
+    assert.equal(await statusOf(one, { opcode: 'INSTANCE_REMOVE', name }), 'success');
+  const placed = await submit(two, { ...diskless, name: 'placed.example.com' });
+  assert.equal(placed.error, null);
+  assert.equal(placed.node, ONE);
+  const [why, ...passedOver] = placed.log.map(({ message }) => message);
+  assert.match(why ?? '', /^placed on node1\.example\.com, .* of memory.*processors would be left/);
+  assert.equal(passedOver[0], `not on ${TWO}: it is drained`);
+  await remove('placed.example.com');
+  const told = await statusOf(one, { ...diskless, name: 'told.example.com', node: TWO });
+  assert.equal(told, 'NODE_DRAINED');
+  // More than half of what is free, twice.
+  const { memoryFreeMiB } = await ask(one, '/v1/node', nodeInfo);
+  const beparams = { memoryMiB: Math.floor(0.6 * memoryFreeMiB) };
+  const names = ['big1.example.com', 'big2.example.com'];
+  const big = names.map((name, at) =>
+    statusOf(at === 0 ? one : two, { ...diskless, name, beparams }),
+  );
+  const ends = await Promise.all(big);
+  assert.deepEqual(ends.toSorted(), ['NO_ROOM', 'success']);
+  const words = ['add', '-t', 'diskless', '--no-install', '-B', `memory=${beparams.memoryMiB}`];
+  const none = await two.run('gnt-instance', [...words, '-o', 'slow', 'big3.example.com']);
+  assertRefused(
+    none,
+    2,
+    'NO_ROOM',
+    /node1\.example\.com: .* of memory: it has .*node2.*is drained/,
+  );
+  await remove(names[ends.indexOf('success')] ?? '');
+  await succeed(one, 'gnt-node', 'modify', '--drained', 'no', TWO);
+});
+
+test('a node that is marked offline is asked for nothing, and does nothing', async () => {
+  const modify = (lab: Lab, ...words: string[]): Promise<ProgramResult> =>
+    lab.run('gnt-node', ['modify', ...words]);
+  assertRefused(await modify(two, '-O', 'yes', TWO), 2, 'CONFLICT', /is the one that is asked/);
+  assertRefused(await modify(two, '-O', 'yes', 'no.example.com'), 2, 'NODE_NOT_FOUND', /'no\./);
+  assertRefused(await modify(two, TWO), 2, 'USAGE', /--drained/);
+  assert.equal((await modify(one, '--offline', 'yes', TWO)).status, 0);
+  assert.deepEqual(await listed(one), [
+    [ONE, 'up', 0],
+    [TWO, 'silent', 1],
+  ]);
+  assert.equal((await infoOf(one, NAME)).status, 'ERROR_nodeoffline');
+  const shown = await succeed(one, 'gnt-instance', 'list', '--no-headers', '-o', 'name,status');
+  assert.match(shown, new RegExp(`^${NAME} +ERROR_nodeoffline$`, 'm'));
+  const start = { opcode: 'INSTANCE_STARTUP', name: NAME };
+  for (const lab of [one, two]) assert.equal(await statusOf(lab, start), 'NODE_OFFLINE');
+  const placed = await submit(two, { ...diskless, name: 'placed.example.com' });
+  assert.equal(placed.node, ONE);
+  const removal = { opcode: 'INSTANCE_REMOVE', name: 'placed.example.com' };
+  assert.equal(await statusOf(one, removal), 'success');
+  assertRefused(await one.run('gnt-node', ['remove', TWO]), 2, 'CONFLICT', /answers/);
+  assert.equal((await modify(two, '--offline', 'no', TWO)).status, 0);
+  assert.equal((await infoOf(one, NAME)).status, 'ADMIN_down');
 });
 
 test('what one node changes of the cluster, the other one does', async () => {
@@ -265,8 +331,9 @@ test('what one node changes of the cluster, the other one does', async () => {
 });
 
 test('a name is one node; one that is gone is removed with what it had', async () => {
-  const words = ['init', '--store', url(), '--cluster-key', one.paths.clusterKeyFile];
-  await succeed(three, 'gnt-cluster', ...words);
+  const token = (await succeed(one, 'gnt-cluster', 'join-token')).trim();
+  await succeed(three, 'gnt-node', 'add', token);
+  assertRefused(await three.run('gnt-cluster', ['join', token]), 2, 'CONFLICT', /already/);
   const twin = await three.run('gnt-noded', ['--node', TWO]);
   assertRefused(twin, 2, 'CONFLICT', /another node 'node2/);
   await leaveBehind(url(), one.paths.clusterKeyFile, THREE, 'lost.example.com');
@@ -299,6 +366,8 @@ test('a node that was removed while it was cut off says so, and is no node of th
     assertRefused(add, 2, 'NODE_REMOVED', /removed from its cluster.*\n.*node\.key/);
     const other = await three.run('gnt-node', ['remove', '--forget-instances', TWO]);
     assertRefused(other, 2, 'NODE_REMOVED', /removed from its cluster/);
+    const drain = { opcode: 'NODE_SET_PARAMS', name: TWO, drained: true };
+    assert.equal(await statusOf(three, drain), 'NODE_REMOVED');
     assert.doesNotMatch(await succeed(one, 'gnt-node', 'list'), /node3/);
   };
   await assertRemoved();
@@ -462,7 +531,7 @@ test('a node that does not answer is left behind only when the operator says so,
 });
 
 test('without Redis commands fail by name, and all goes on when it is back', async () => {
-  const adding = two.run('gnt-instance', addWords('slow', 'slow.example.com'));
+  const adding = two.run('gnt-instance', addWords('slow', 'slow.example.com', '-n', TWO));
   const { id } = await untilRunning(two);
   // In the script: nothing is written to the store meanwhile.
   const log = '/v1/instances/slow.example.com/log';

@@ -20,7 +20,9 @@ service=http://169.254.169.254/ganeti/latest
 setsid sh -c "while :; do curl -s -m 70 '$service/read?wait=60' >/run/command; [ ! -s /run/command ] || sh /run/command; done" </dev/null >/dev/null 2>&1 &
 echo booted
 `;
-const LEAVE_SCRIPT = '#!/bin/sh\necho "left for $DECOM_REASON"\n';
+/** Has no end where there is nothing left to lose. */
+const LEAVE_SCRIPT =
+  '#!/bin/sh\necho "left for $DECOM_REASON"\n[ "$DECOM_REASON" != terminate ] || exec sleep 1000\n';
 let lab: Lab;
 let imagePath: string;
 
@@ -70,7 +72,7 @@ async function untilState(state: string): Promise<void> {
   await until(state, async () => (await info()).lifecycle?.state === state);
 }
 
-test('a guest runs its lists in each boot, before it goes down for each reason, and stranded', async () => {
+test('a guest runs its lists in each boot, before it goes down for each reason, stranded too, and is cut off at its deadline', async () => {
   await succeed('add', '--os-image', imagePath, '-C', 'yes', '-s', '2G', '-B', 'memory=512,vcpus=2', NAME); // prettier-ignore
   await untilState('operational');
   const { uuid } = await info();
@@ -102,7 +104,16 @@ test('a guest runs its lists in each boot, before it goes down for each reason, 
   await untilState('stranded');
   assert.equal((await info()).lifecycle?.exitStatus, 3);
   assert.notEqual((await info()).lifecycle?.run, run);
+  await succeed('shutdown', NAME);
+  assert.deepEqual(await info().then(({ lifecycle }) => [lifecycle?.state, lifecycle?.kind]), [
+    'decommissioned',
+    'stop',
+  ]);
+  assert.equal(await count('left for stop\n'), 2);
 
+  await succeed('modify', '-H', 'decommission_timeout=10', NAME);
+  await succeed('startup', NAME);
+  await untilState('stranded');
   // What is removed takes its log along: it is read meanwhile.
   let seen = '';
   const removing = new AbortController();
@@ -115,4 +126,5 @@ test('a guest runs its lists in each boot, before it goes down for each reason, 
   await succeed('remove', '--force', NAME).finally(() => removing.abort());
   await watching;
   assert.match(seen, /left for terminate\n/);
+  assert.match(seen, /Failed: its decommission list did not end within 10 s\n/);
 });

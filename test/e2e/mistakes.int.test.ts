@@ -18,6 +18,12 @@ before(async () => {
   await addOs('words');
   await addOs('stranger');
   await addOs('broken', 'echo no luck; exit 3');
+  const bootEnv = 'Name: rescue\nOS:\n  Name: debian-12\n';
+  await writeFile(join(lab.paths.root, 'rescue.yaml'), bootEnv);
+  const disc = `  IsoFile: disc.iso\n  IsoSha256: ${'f'.repeat(64)}\n`;
+  await writeFile(join(lab.paths.root, 'disc.yaml'), `Name: disc\nOS:\n  Name: disc-1\n${disc}`);
+  await writeFile(join(lab.paths.root, 'disc.iso'), 'other bytes');
+  await writeFile(join(lab.paths.root, 'wrong.yaml'), `${bootEnv}Kernel: /boot/linux\n`);
   for (const name of ['words', 'broken'])
     assert.equal((await lab.run('gnt-os', ['trust', name])).status, 0);
 });

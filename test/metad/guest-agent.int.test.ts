@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, test, type TestContext } from 'node:test';
 import type { LifecycleEvent, ViewLifecycle } from '#shared/contract/lifecycle.ts';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
 import { ChannelLab, type Guest } from './support/channel-lab.ts';
@@ -90,6 +90,55 @@ describe('the guest’s agent', () => {
     return (JSON.parse(body.toString()) as { lastSequence: number }).lastSequence;
   }
 
+  /** A guest that boots, with what `enable` leaves in it. */
+  async function bootGuest(t: TestContext, lifecycle: ViewLifecycle): Promise<GuestSystem> {
+    const system = await GuestSystem.create(guest.namespace, { shell: 'dash', downloader: 'curl' });
+    t.after(() => system[Symbol.asyncDispose]());
+    // Nothing of the test before counts for this one.
+    await lab.control('DELETE', `/v1/instances/${base.uuid}`);
+    await serve(lifecycle);
+    const path = `/v1/instances/${base.uuid}/tree/ganeti/latest/guest/enable`;
+    await system.write('enable', (await lab.control('GET', path)).body.toString());
+    await system.boot('sh /var/lib/enable');
+    return system;
+  }
+
+  test('strands a boot whose list is another one for the host, and runs no script of which that knows nothing', async (t) => {
+    const of = (second: string): ViewLifecycle => {
+      const boot = [
+        scriptOf('01-wait', 'until [ -e /var/lib/go ]; do sleep 0.1; done'),
+        scriptOf(second, 'echo ran >/var/lib/ran'),
+      ];
+      return lifecycleOf({ lists: { ...lists, boot } });
+    };
+    const since = await lastSequence();
+    const system = await bootGuest(t, of('02-old'));
+    await wordsUntil(since, 'started boot/01-wait');
+    await serve(of('02-new'));
+    await system.write('go', '');
+    assert.deepEqual(
+      wordsOf(await wordsUntil(since, 'stranded')),
+      // The end of the first was told with the beginning of the second, which was refused.
+      ['booting', 'started boot/01-wait', 'stranded'],
+      system.log,
+    );
+    assert.equal(await system.read('ran'), null);
+  });
+
+  test('goes off for a reboot that is a stop and a start, and tells its scripts so', async (t) => {
+    const one = { boot: [], operational: [], decommission: lists.decommission };
+    const since = await lastSequence();
+    const system = await bootGuest(t, lifecycleOf({ lists: one }));
+    await wordsUntil(since, 'operational');
+    const next = { do: 'stop', kind: 'reboot', entry: LAST } as const;
+    await serve(lifecycleOf({ lists: one, state: 'operational', next }));
+    const ended = await wordsUntil(since, 'decommissioned');
+    assert.ok(wordsOf(ended).includes('decommissioning reboot'), system.log);
+    assert.equal(outputOf(ended, 'decommission/01-leave'), 'because of reboot\n');
+    await system.wentDown();
+    assert.equal(await system.read('went-down'), 'poweroff\n');
+  });
+
   for (const shell of SHELLS)
     for (const downloader of DOWNLOADERS)
       test(`runs all lists in ${shell} with ${downloader}`, async (t) => {
@@ -151,8 +200,7 @@ describe('the guest’s agent', () => {
           'decommissioned',
         ]);
         assert.equal(outputOf(ended, 'decommission/01-leave'), 'because of terminate\n');
-        for (let tries = 0; (await system.read('went-down')) === null && tries < 200; tries++)
-          await new Promise((resolve) => setTimeout(resolve, 20));
+        await system.wentDown();
         assert.equal(await system.read('went-down'), 'poweroff\n', system.log);
       });
 });

@@ -47,6 +47,8 @@ async function createNode(t: TestContext, records: InstanceRecord[], formerBoot 
   const lab = {
     ...{ bootFile, events, running, fails, pauses, clock },
     store: { isAway: false },
+    /** How many questions after the mark are answered with yes. */
+    offlineFor: 0,
     /** Called while an instance is being started. */
     whileStarting: (): Promise<void> => turn(),
     get mostUnderWay() {
@@ -54,15 +56,20 @@ async function createNode(t: TestContext, records: InstanceRecord[], formerBoot 
     },
     start: (overrides = {}) =>
       startAutostart({
-        instances: {
+        index: {
           list: () => {
-            if (!lab.store.isAway) return Promise.resolve(records);
+            if (!lab.store.isAway)
+              return Promise.resolve(records.map((each) => ({ ...each, diskBytes: 0 })));
             lab.store.isAway = false;
             return Promise.reject(new AppError('STORE_UNAVAILABLE', 'away'));
           },
+          doubt: () => undefined,
+        },
+        instances: {
           findByUuid: (uuid) => Promise.resolve(records.find((each) => each.uuid === uuid)),
         },
         owns: (node) => node === 'node1',
+        isOffline: () => Promise.resolve(lab.offlineFor-- > 0),
         isRunning: (uuid) => running.has(uuid),
         jobs: {
           submit: (opcode: Opcode) => {
@@ -206,6 +213,22 @@ test('a store that is away while the host starts is waited for', async (t) => {
   await using autostart = node.start();
   await autostart.settled;
   assert.deepEqual(node.events, ['pause 10', 'web1 success']);
+});
+
+test('a host that comes back while it is marked offline starts its instances when the mark is gone', async (t) => {
+  const node = await createNode(t, [down('web1')]);
+  node.offlineFor = 30;
+  const bootBefore: string[] = [];
+  await using autostart = node.start({
+    sleep: async (ms: number) => {
+      node.events.push(`pause ${ms / 1000}`);
+      bootBefore.push((await readFile(node.bootFile, 'utf8')).trim());
+    },
+  });
+  await autostart.settled;
+  assert.deepEqual(node.events, [...Array<string>(30).fill('pause 10'), 'web1 success']);
+  assert.deepEqual([...new Set(bootBefore)], ['boot-1']);
+  assert.equal((await readFile(node.bootFile, 'utf8')).trim(), THIS_BOOT);
 });
 
 test('a machine that crashed is started again as often as it may be, in eight hours', async (t) => {

@@ -14,6 +14,7 @@ import { createJobEngine } from '../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
 import { reconcile } from '../../noded/reconcile.ts';
+import { startInstanceIndex } from '../../noded/records/instance-index.ts';
 import { createInstanceRepository } from '../../noded/records/instance-repository.ts';
 import { createGate, shutdown } from './jobs/job-engine-lab.ts';
 import { ManualClock } from './support/manual-clock.ts';
@@ -37,6 +38,9 @@ test('what the store has of refused work is ended; what is worked on, and what i
       return revisions;
     },
   };
+  const problems = createRecordProblems(silentLogger);
+  const index = startInstanceIndex({ store, problems, logger: silentLogger });
+  t.after(() => index[Symbol.asyncDispose]());
   const jobs = createJobRepository(lossy, createRecordProblems(silentLogger));
   const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
   const gate = createGate();
@@ -68,7 +72,7 @@ test('what the store has of refused work is ended; what is worked on, and what i
   ];
 
   const owns = (node: string | undefined): boolean => node === 'node1';
-  const records = { jobs, instances, owns, lastAwayAtMs: () => null };
+  const records = { jobs, instances, index, owns, lastAwayAtMs: () => null };
   await reconcile({ records, engine, clock, logger: silentLogger });
   const statuses = (await jobs.list()).map(({ status, error }) => error?.code ?? status);
   assert.deepEqual(statuses, ['running', 'JOB_INTERRUPTED', 'queued']);

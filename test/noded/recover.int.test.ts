@@ -10,6 +10,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
+import { createSnapshotDisks } from '../../noded/disks/snapshot-disks.ts';
 import { beginInstall, beginReinstall } from '../../noded/records/install-states.ts';
 import { createGuestEvents } from '../../noded/instances/guest-events.ts';
 import { createGuestReports } from '../../noded/instances/guest-reports.ts';
@@ -28,8 +29,10 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from './support/fake-node.ts';
 import { ManualClock } from './support/manual-clock.ts';
 import { createOpcode } from './support/opcodes.ts';
 import { randomUUID } from 'node:crypto';
+import { startInstanceIndex } from '../../noded/records/instance-index.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { sampleJob } from '../lab/sample-job.ts';
+import { createLabBootViews } from './support/lab-boot-views.ts';
 
 let dir = '';
 let stores = 0;
@@ -50,12 +53,16 @@ async function createNode(t: TestContext) {
   const clusters = createClusterRepository(store, clock);
   await clusters.ensure();
   const instances = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
-  const jobs = createJobRepository(store, createRecordProblems(silentLogger));
+  const problems = createRecordProblems(silentLogger);
+  const readWhole = t.mock.method(store, 'scan');
+  const index = startInstanceIndex({ store, problems, logger: silentLogger });
+  t.after(() => index[Symbol.asyncDispose]());
+  const jobs = createJobRepository(store, problems);
   const hypervisor = new FakeHypervisor();
   const network = new FakeNetwork();
   const metad = new FakeMetad();
   const lifecycles = createLabLifecycles();
-  const views = createViews(instances, clusters, lifecycles);
+  const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
   const logger = silentLogger;
   const keeper = createMachineKeeper({
     hypervisor,
@@ -68,6 +75,7 @@ async function createNode(t: TestContext) {
   const guestEvents = createGuestEvents();
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const disks = createInstanceDisks(dir);
+  const snapshots = createSnapshotDisks(dir, disks);
   const runner = createInstanceRunner({
     instances,
     keeper,
@@ -82,6 +90,7 @@ async function createNode(t: TestContext) {
   const owns = (node: string | undefined): boolean =>
     node === undefined || node === 'node1.example.com';
   return {
+    readWhole,
     store,
     hypervisor,
     network,
@@ -94,7 +103,9 @@ async function createNode(t: TestContext) {
     guestReports,
     lifecycles,
     instances,
+    index,
     disks,
+    snapshots,
     jobs,
     outcomes: createTestOutcomes(join(dir, `outcomes-${stores}`), jobs, instances),
     owns,
@@ -124,6 +135,16 @@ test('jobs that were running are told as interrupted, ended ones stay as they ar
   assert.equal(interrupted.error?.code, 'JOB_INTERRUPTED');
   assert.equal(interrupted.endedAtMs, 50_000);
   assert.deepEqual(await node.jobs.load(2), done);
+});
+
+test('the records of all instances are read once, by the index', async (t) => {
+  const node = await createNode(t);
+  await node.create('web1.example.com');
+  const read = t.mock.method(node.store, 'get');
+  await recover(node);
+  assert.equal(node.readWhole.mock.callCount(), 1);
+  const again = read.mock.calls.filter(({ arguments: [collection] }) => collection === 'instances');
+  assert.equal(again.length, 0, 'without files nothing is to be settled');
 });
 
 test('a running instance is taken over with its TAP, and its view is told again', async (t) => {
@@ -198,6 +219,16 @@ test('copies that were killed are settled each on its own, whichever cannot be',
   await recover({ ...node, disks: { ...disks, listCopies, settle } });
   assert.deepEqual(folders.map(existsSync), [false, true]);
   assert.deepEqual(await disks.listCopies(), [broken.uuid]);
+});
+
+test('a folder of disks that cannot be read does not keep the daemon from starting', async (t) => {
+  const node = await createNode(t);
+  const web1 = await node.create('web1.example.com');
+  const machine = new FakeMachine(web1.uuid);
+  node.hypervisor.survivors = [{ machine, meta: { kind: 'run', device: 'gnt.com.4' } }];
+  const broken = (): Promise<never> => Promise.reject(new Error('EIO: i/o error, scandir'));
+  await recover({ ...node, disks: { ...node.disks, list: broken, listCopies: broken } });
+  assert.equal(node.keeper.get(web1.uuid)?.device, 'gnt.com.4');
 });
 
 test('an instance whose reinstallation was interrupted is what it was, on its old disks', async (t) => {
@@ -340,6 +371,21 @@ test('a machine whose own description is gone is told from an installation by wh
     [true, false],
   );
   assert.equal(node.keeper.get(web1.uuid)?.device, 'gnt.com.0');
+});
+
+test('a guest that a killed snapshot left standing goes on, others are not told to', async (t) => {
+  const node = await createNode(t);
+  const [web1, web2] = [await node.create('web1'), await node.create('web2')];
+  const folder = join(dir, web1.uuid, `snapshotting-${randomUUID()}`);
+  await mkdir(folder, { recursive: true });
+  const machines = [new FakeMachine(web1.uuid), new FakeMachine(web2.uuid)];
+  node.hypervisor.survivors = machines.map((machine) => ({ machine, meta: { kind: 'run' } }));
+  await recover(node);
+  assert.deepEqual(
+    machines.map((machine) => machine.resumes),
+    [1, 0],
+  );
+  assert.equal(existsSync(folder), false, 'what no record names is gone');
 });
 
 test('a machine that cannot be taken over does not keep the daemon from starting', async (t) => {

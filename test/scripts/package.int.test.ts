@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -74,6 +75,19 @@ test('it is no larger than was promised', async () => {
   assert.ok(unpacked > 100e6 && unpacked <= 130e6, `${unpacked} bytes unpacked`);
 });
 
+const WITHOUT_LINTIAN = existsSync('/usr/bin/lintian') ? false : 'lintian is not installed';
+
+test(
+  "Debian's own judge finds neither an error nor a warning",
+  { skip: WITHOUT_LINTIAN },
+  async () => {
+    const found = await run('lintian', ['--allow-root', '--fail-on', 'none', deb], {
+      timeoutMs: BUILD_TIMEOUT_MS,
+    });
+    assert.equal(found.stdout, '');
+  },
+);
+
 test('on a clean Debian it installs, its programs run, and what it ships is accepted', async () => {
   // What it depends on is large, and nothing of it is needed for what is looked at here.
   await inRoot('dpkg', '--force-depends', '--install', `/${deb.slice(root.length + 1)}`);
@@ -139,9 +153,14 @@ test('it is not removed from under running instances', async () => {
   await rm(join(root, 'run/gnt/vm'), { recursive: true });
 });
 
-test('purge leaves nothing, not even what the daemon made', async () => {
+test('purge leaves exports and nothing else, not even what the daemon made', async () => {
   await cp(join(root, 'etc/hostname'), join(root, 'var/lib/gnt/store.sqlite'));
   await writeFile(join(root, 'var/log/gnt/metad.log'), 'line\n');
+  const backup = join(root, 'srv/ganeti/export/web1');
+  await mkdir(backup, { recursive: true });
+  await writeFile(join(backup, 'config.ini'), '[export]\n');
   await inRoot('dpkg', '--purge', 'gnt');
+  assert.deepEqual(await readdir(backup), ['config.ini']);
+  await rm(join(root, 'srv/ganeti'), { recursive: true });
   assert.deepEqual(await listFiles(), clean);
 });

@@ -27,7 +27,7 @@ const MAX_STEPS = 1000;
 const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
 
 /** What a key without a value is worth. */
-const empty = new Set<unknown>(['', '~']);
+const empty = new Set<unknown>(['']);
 /** Maps of words, where an empty one is a value. */
 const verbatimFields = ['environment', 'sysctl', 'timesyncd', 'systemd_firstboot'];
 
@@ -83,6 +83,7 @@ function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[
     throw invalid(file, `stage ${stage} has more than ${MAX_STEPS} steps`, 'split it');
   return steps.map((step: unknown, index) => {
     const where = `stage ${stage}, step ${index + 1}`;
+    if (empty.has(step)) return stepFields.parse({}, { jitless: true });
     if (!isMap(step)) throw invalid(file, `${where}: it is no map`);
     for (const [field, reason] of Object.entries(refusedFields))
       if (field in step && !empty.has(step[field]))

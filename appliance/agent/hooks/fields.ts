@@ -13,9 +13,9 @@ const path = z.string().regex(/^\/[^\0]*[^/\0]\/?$/, 'not an absolute path');
 const word = z.string().regex(/^[^\s\0]+$/, 'not one word');
 const integer = z
   .string()
-  .regex(/^(0o?[0-7]{1,9}|[1-9][0-9]{0,9}|0)$/, 'not a whole number')
+  .regex(/^(0o?[0-7]{1,9}|0x[0-9A-Fa-f]{1,8}|[1-9][0-9]{0,9}|0)$/, 'not a whole number')
   .transform((digits) =>
-    /^0o?./.test(digits) ? Number(`0o${digits.replace(/^0o?/, '')}`) : Number(digits),
+    /^0o?[0-7]/.test(digits) ? Number(`0o${digits.replace(/^0o?/, '')}`) : Number(digits),
   );
 const mode = integer.refine((value) => value <= MAX_MODE, 'not a file mode');
 const flag = z

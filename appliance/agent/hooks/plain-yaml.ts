@@ -4,8 +4,11 @@ import { isNode, isScalar, visit } from 'yaml';
 /** Makes the error for a reason, which never repeats what the document holds. */
 export type Refusal = (reason: string, hint?: string) => Error;
 
+/** What YAML has for nothing, where it stands without quotes and tag. */
+const NOTHING = /^(~|null|Null|NULL)$/;
+
 /**
- * YAML with all scalars as they are written. Aliases are bounded by the library.
+ * YAML with all scalars as they are written; what is nothing is an empty text. Aliases are bounded by the library.
  * @throws what `refuse` makes
  */
 export function parsePlainYaml(text: string, refuse: Refusal): unknown {
@@ -18,6 +21,11 @@ export function parsePlainYaml(text: string, refuse: Refusal): unknown {
   if ('problem' in read) throw refuse(read.problem.reason, read.problem.hint);
   const { document } = read;
   visit(document, {
+    Scalar: (at, scalar) => {
+      const { type, tag, value } = scalar;
+      const isNothing = type === 'PLAIN' && tag === undefined && NOTHING.test(String(value));
+      if (at !== 'key' && isNothing) scalar.value = '';
+    },
     Pair: (_, { key }) => {
       if (isScalar(key) && key.value === '__proto__') throw refuse('a key "__proto__" is no field');
     },

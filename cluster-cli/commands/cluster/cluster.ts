@@ -307,6 +307,8 @@ export async function runClusterInfo(
 function findingOfNode(node: ListedNode): DoctorReport['findings'] {
   if (!('silent' in node)) return [];
   const { name, silent } = node;
+  if (node.flags.offline)
+    return [{ check: `node ${name}`, level: 'warning', message: silent, hint: null }];
   const hint = `start gnt-noded there; if it is gone for good: gnt-node remove ${name}`;
   return [{ check: `node ${name}`, level: 'error', message: silent, hint }];
 }
@@ -328,7 +330,7 @@ export async function runClusterVerify(
   ]);
   const WRONG = new Set([
     ...['paused', 'ERROR_down', 'ERROR_up', 'install_failed'],
-    ...['ERROR_nodedown', 'ERROR_nodefails'],
+    ...['ERROR_nodedown', 'ERROR_nodefails', 'ERROR_nodeoffline'],
   ]);
   const findings: DoctorReport['findings'] = [
     ...report.findings,

@@ -129,20 +129,27 @@ async function requireKey(path: string): Promise<Uint8Array> {
 /**
  * @param cluster whose records the key opens. A node of this very cluster was left behind when its
  * key was renewed, and takes the one of now.
+ * @param options `before`: done when nothing stands against it any more
  */
-async function keepKey(
+export async function keepKey(
   paths: RootPaths,
   key: Uint8Array,
   cluster: string | undefined,
+  { before = () => Promise.resolve() }: { readonly before?: () => Promise<void> } = {},
 ): Promise<void> {
   const kept = await readClusterKey(paths.clusterKeyFile);
   if (kept === undefined) {
+    await before();
     await writeClusterKey(paths, key);
     return;
   }
-  if (Buffer.from(kept).equals(key)) return;
+  if (Buffer.from(kept).equals(key)) {
+    await before();
+    return;
+  }
   const choice = await readStoreChoice(paths);
   if (cluster !== undefined && choice?.cluster === cluster) {
+    await before();
     const keys = await loadClusterKeys(paths);
     await keys.sealWith(key);
     await keys.forgetOthers(fingerprintOf(key));

@@ -11,8 +11,11 @@ import {
 import type { ForceOptions } from '../instance/change.ts';
 import type { ClusterOptions } from './cluster.ts';
 import type { RenewOptions } from './crypto.ts';
+import { JOIN_DESCRIPTION } from './join-description.ts';
+import type { JoinTokenOptions } from './join.ts';
 
 const load = () => import('./cluster.ts');
+const loadJoin = () => import('./join.ts');
 const loadKeys = () => import('./crypto.ts');
 
 function clusterOptions(): readonly Option[] {
@@ -147,6 +150,32 @@ export function createClusterProgram(context: Context): Command {
     ],
   }).action(async (options: ClusterOptions) => {
     await (await load()).runClusterModify(context, options);
+  });
+  addCommand(program, {
+    usage: 'join-token',
+    summary: 'make a word by which one node joins',
+    description:
+      'Prints a word that is good once and for ten minutes. It has the address of the store, password included, and a secret that opens the copy of the key that the store keeps for it meanwhile: hand it over as you would hand over the key.',
+    options: [
+      wholeNumber('--lifetime <seconds>', 'how long it is good (default 600, at most 86400)', {
+        group: 'Token:',
+        minimum: 10,
+      }),
+      jsonOption(),
+    ],
+    examples: ['gnt-cluster join-token | ssh node3.example.com gnt-cluster join'],
+  }).action(async (options: JoinTokenOptions) => {
+    await (await loadJoin()).runJoinToken(context, options);
+  });
+  addCommand(program, {
+    usage: 'join [token]',
+    arguments: { token: 'what join-token printed; @FILE, - for stdin; asked for without it' },
+    summary: 'make this node one of a cluster',
+    description: JOIN_DESCRIPTION,
+    options: [],
+    examples: ['gnt-cluster join', 'gnt-cluster join @/run/token && systemctl start gnt-noded'],
+  }).action(async (token: string | undefined) => {
+    await (await loadJoin()).runJoin(context, token);
   });
   addCommand(program, {
     usage: 'renew-crypto',

@@ -9,7 +9,7 @@ import { readParameters, withoutUnset } from '../../values/os-parameters.ts';
 import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { readRunLists, type RunListOptions } from './run-lists.ts';
-import { refuseWaitWithout, waitReady } from './wait-ready.ts';
+import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
 import { chooseImage } from './named-image.ts';
 import {
   orTakenBack,
@@ -47,6 +47,8 @@ export interface InstallationOptions extends OsParameterOptions {
   readonly installParameters?: readonly string[];
   readonly mediumSuccess?: MediumSuccess;
   readonly appliance?: string;
+  readonly bootenv?: string;
+  readonly profiles?: string;
   readonly hooks?: readonly string[];
   /** Seconds. */
   readonly installTimeout?: number;
@@ -70,7 +72,7 @@ export interface MetadataOptions extends RunListOptions {
 }
 
 export interface AddOptions
-  extends InstallationOptions, MetadataOptions, DiskOptions, SubmitOptions {
+  extends InstallationOptions, MetadataOptions, DiskOptions, SubmitOptions, WaitReadyOptions {
   readonly net?: readonly string[];
   readonly nics: boolean;
   readonly backendParameters?: readonly string[];
@@ -79,8 +81,6 @@ export interface AddOptions
   readonly autostart?: readonly string[];
   readonly install: boolean;
   readonly onFailure?: 'keep' | 'remove';
-  /** Seconds. */
-  readonly waitReady?: number;
 }
 
 /** `gnt-instance add`. @throws AppError, CommandFailure */
@@ -96,7 +96,7 @@ export async function runAdd(context: Context, name: string, options: AddOptions
     if (!options.json) context.note(`instance ${name} is added`);
     return;
   }
-  await waitReady(context, name, options.waitReady);
+  await waitReady(context, name, options.waitReady, options.degradedFails);
 }
 
 /** @throws AppError */
@@ -143,9 +143,14 @@ type Create = Extract<OpcodeInput, { opcode: 'INSTANCE_CREATE' }>;
 type Reinstall = Extract<OpcodeInput, { opcode: 'INSTANCE_REINSTALL' }>;
 type Parameters = NonNullable<Reinstall['osParameters']>;
 type Personalization = 'personalizationUser' | 'personalizationPassword' | 'hooks';
-type OfRun = 'installTimeoutS' | 'mediumSuccess';
+type OfRun = 'installTimeoutS' | 'mediumSuccess' | 'profiles';
 type TakenBack =
-  'osType' | 'osImage' | 'personalizationPackage' | 'personalizationChecksum' | 'appliance';
+  | 'osType'
+  | 'osImage'
+  | 'personalizationPackage'
+  | 'personalizationChecksum'
+  | 'appliance'
+  | 'bootEnv';
 
 interface Installation
   extends
@@ -160,8 +165,9 @@ interface Installation
 
 /** A new instance has nothing stored that could be reset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
-  const { osType, osImage, personalizationPackage, personalizationChecksum, appliance, ...rest } =
+  const { osType, osImage, personalizationPackage, personalizationChecksum, ...others } =
     installation;
+  const { appliance, bootEnv, ...rest } = others;
   return {
     ...rest,
     osType: notTakenBack('--os-type', osType),
@@ -169,6 +175,7 @@ function withoutResets({ installParameters, ...installation }: Installation) {
     personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
     personalizationChecksum: notTakenBack('--personalization-checksum', personalizationChecksum),
     appliance: notTakenBack('--appliance', appliance),
+    bootEnv: notTakenBack('--bootenv', bootEnv),
     installParameters: installParameters && withoutUnset(installParameters),
     osParameters: withoutUnset(installation.osParameters),
     osParametersPrivate: withoutUnset(installation.osParametersPrivate),
@@ -220,10 +227,23 @@ export async function composeInstallation(
     installTimeoutS: options.installTimeout,
     mediumSuccess: options.mediumSuccess,
     appliance: orTakenBack(options.appliance),
+    ...readBootChoice(options),
     osParameters: parameters.public,
     osParametersPrivate: parameters.private,
     osParametersSecret: parameters.secret,
     start: options.start,
+  };
+}
+
+/** What add, reinstall and modify share: `none` names no profile, or no boot environment. */
+export function readBootChoice({
+  bootenv,
+  profiles,
+}: Pick<InstallationOptions, 'bootenv' | 'profiles'>): Pick<Installation, 'bootEnv' | 'profiles'> {
+  const named = profiles === undefined ? undefined : orTakenBack(profiles);
+  return {
+    bootEnv: orTakenBack(bootenv),
+    ...(named !== undefined && { profiles: named === null ? [] : [...parseList(named)] }),
   };
 }
 

@@ -13,6 +13,7 @@ import {
   composeInstallation,
   type InstallationOptions,
   type MetadataOptions,
+  readBootChoice,
   readImage,
   readSwitches,
 } from './add.ts';
@@ -70,7 +71,7 @@ async function change(
   if (job === null) return;
   if (!options.json) context.note(done);
   if (options.waitReady !== undefined && 'name' in opcode)
-    await waitReady(context, opcode.name, options.waitReady);
+    await waitReady(context, opcode.name, options.waitReady, options.degradedFails);
 }
 
 export interface ReinstallOptions extends InstallationOptions, ForceOptions, WaitReadyOptions {
@@ -255,6 +256,7 @@ async function composeChanges(context: Context, options: ModifyOptions) {
     installTimeoutS: readTimeout(options.installTimeout),
     mediumSuccess: options.mediumSuccess,
     appliance: orTakenBack(options.appliance),
+    ...readBootChoice(options),
   };
 }
 

@@ -1,4 +1,4 @@
-import { parseDocument } from 'yaml';
+import { type Document, parseDocument } from 'yaml';
 import { MAX_NETWORK_ITEMS } from '#shared/contract/static-network.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { readYaml } from '#shared/yaml/read-yaml.ts';
@@ -47,12 +47,25 @@ export function remarkOnNetworkConfig(bytes: Buffer): string | null {
   const read = readYaml(text, { version: '1.1' }, MAX_NETWORK_ITEMS);
   if ('problem' in read)
     return `the channel is not added to it, so the guest has no metadata service: ${read.problem.reason}`;
-  const { document } = read;
-  const top = document.has('network') ? ['network'] : [];
-  if (document.getIn([...top, 'config']) === 'disabled')
+  const given = resolved(read.document);
+  if (given === null) return 'the channel is not added to it: its aliases make too much of it';
+  const { config, version } = 'network' in given ? toMap(given['network']) : given;
+  if (config === 'disabled')
     return 'it switches the configuration off: the channel stays down too, and nothing is served';
-  const version: unknown = document.getIn([...top, 'version']);
   return version === 1 || version === 2 ? null : 'it has no version 1 or 2, which cloud-init needs';
+}
+
+/** @returns null when the library refuses to resolve its aliases */
+function resolved(document: Document): Readonly<Record<string, unknown>> | null {
+  try {
+    return toMap(document.toJS());
+  } catch {
+    return null;
+  }
+}
+
+function toMap(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 function yamlFault(text: string): string | null {

@@ -41,7 +41,8 @@ export async function runLaunch(
 ): Promise<void> {
   refuseSwapped(image, name);
   const isSilent = !options.start || options.submit === true || options.dryRun === true;
-  refuseWaitWithout(options, { '--no-start': !options.start, '--no-wait': !options.wait });
+  const others = { '--no-start': !options.start, '--no-wait': !options.wait };
+  refuseWaitWithout(options, others, options.wait);
   const client = await context.client();
   const defaults = await readUserDefaults(join(homedir(), '.config/gnt/config.yaml'));
   const cluster = await client.cluster();
@@ -64,7 +65,8 @@ export async function runLaunch(
       : opcode.disks;
   const job = await submitAndWatch(context, { ...opcode, disks, sshKeys: [...keys] }, options);
   if (job === null || isSilent) return;
-  if (options.wait) await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S);
+  if (options.wait)
+    await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S, options.degradedFails);
   if (!options.json) context.note(`log in: gnt-instance ssh ${name}`);
 }
 

@@ -73,6 +73,16 @@ export function installationOptions(): readonly Option[] {
       { group: OS_GROUP, choices: MEDIUM_SUCCESS },
     ),
     option(
+      '--bootenv <name>',
+      'boot into this boot environment through the channel (gnt-bootenv list); one whose name ends in -install installs the instance, in place of an image, and is "local" afterwards, which boots the disk; "none" takes it back',
+      { group: OS_GROUP, complete: 'bootenv' },
+    ),
+    option(
+      '--profiles <list>',
+      'take OS parameters from these profiles too (gnt-profile list), the first above the others, below its own; in place of stored ones, "none" takes them back',
+      { group: OS_GROUP, complete: 'profile' },
+    ),
+    option(
       '--appliance <name>',
       'install with this imported appliance (gnt-appliance list), or "built", whatever the OS definition and the cluster say; stored, "none" takes it back',
       { group: OS_GROUP },
@@ -122,12 +132,20 @@ export function secretOption(): Option {
   );
 }
 
-export function waitReadyOption(): Option {
-  return wholeNumber(
-    '--wait-ready <seconds>',
-    'wait until cloud-init in the guest is done, status 1 with its errors when it failed; a guest without it says itself that it is up. --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init tells with every datasource but EC2',
-    { group: 'Job:', minimum: 1 },
-  );
+export function waitReadyOptions(): readonly Option[] {
+  const group = 'Job:';
+  return [
+    wholeNumber(
+      '--wait-ready <seconds>',
+      'wait until cloud-init in the guest is done, status 1 with its errors when it failed; a guest without it says itself that it is up. --wait-ready alone is 600 s, otherwise --wait-ready=SECONDS. A stock cloud-init tells with every datasource but EC2',
+      { group, minimum: 1 },
+    ),
+    option(
+      '--degraded-fails',
+      'with --wait-ready: status 1 for a degraded boot too, which is done with warnings',
+      { group },
+    ),
+  ];
 }
 
 /** What the guest is served in normal runs. */
@@ -202,7 +220,7 @@ export function machineOptions(): readonly Option[] {
     ),
     option(
       '-H, --hypervisor-parameters <list>',
-      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), decommission_timeout=SECONDS (for its decommission list; 180 without), systemd_credentials=yes|no; repeatable',
+      'kvm:accel=auto|kvm|tcg, boot_order, cdrom_image_path, kernel_path, initrd_path, kernel_args, metadata_hop_limit=1..255, metadata_request_rate, metadata_request_burst, metadata_connections, metadata_connection_rate, boot_report=vendor-data|user-data|no (how cloud-init is asked to tell its boot), decommission_timeout=SECONDS (for its decommission list; 180 without), systemd_credentials=yes|no, firmware=bios|uefi; repeatable',
       { group, isRepeatable: true },
     ),
     option(

@@ -143,6 +143,7 @@ const HV_KEYS = [
   'boot_report',
   'decommission_timeout',
   'systemd_credentials',
+  'firmware',
 ] as const;
 
 /**

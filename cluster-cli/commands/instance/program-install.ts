@@ -11,7 +11,7 @@ import {
   metadataOptions,
   partOptions,
   storedTimeoutOption,
-  waitReadyOption,
+  waitReadyOptions,
 } from './options.ts';
 
 export const LIST_SYNTAX = `Lists: key=value,key2=value2; '\\,' is a comma; no_key is False; a bare key is True; -key forgets;
@@ -44,7 +44,7 @@ export function addInstallation(program: Command, context: Context): void {
       option('--no-install', 'make the disks only; nothing is started', { group: 'Job:' }),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       onFailureOption(),
-      waitReadyOption(),
+      ...waitReadyOptions(),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],
@@ -75,7 +75,7 @@ export function addInstallation(program: Command, context: Context): void {
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       onFailureOption(),
       option('--no-wait', 'do not wait until cloud-init is done', { group: 'Job:' }),
-      waitReadyOption(),
+      ...waitReadyOptions(),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],
@@ -112,7 +112,7 @@ export function addInstallation(program: Command, context: Context): void {
       ),
       option('--no-start', 'do not start it after the installation', { group: 'Job:' }),
       option('-f, --force', 'do not ask', { group: 'Job:' }),
-      waitReadyOption(),
+      ...waitReadyOptions(),
       ...jobOptions(),
     ],
     notes: [LIST_SYNTAX, SECRETS],

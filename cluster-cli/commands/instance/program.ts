@@ -11,7 +11,8 @@ import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { SshOptions } from './ssh.ts';
 import { addInstallation, SECRETS } from './program-install.ts';
-import { installTimeoutOption, secretOption, waitReadyOption } from './options.ts';
+import { addSnapshots } from './program-snapshots.ts';
+import { installTimeoutOption, secretOption, waitReadyOptions } from './options.ts';
 
 const NAME = { name: 'name of the instance' } as const;
 const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
@@ -31,6 +32,7 @@ export function createInstanceProgram(context: Context): Command {
   );
   addInstallation(program, context);
   addLifecycle(program, context);
+  addSnapshots(program, context);
   addReading(program, context);
   addChannel(program, context);
   return program;
@@ -160,7 +162,7 @@ function addLifecycle(program: Command, context: Context): void {
     usage: 'startup <name>',
     aliases: ['start'],
     summary: 'start an instance',
-    options: [secretOption(), waitReadyOption(), ...job],
+    options: [secretOption(), ...waitReadyOptions(), ...job],
     notes: [SECRETS],
   }).action(async (name: string, options: SubmitOptions) => {
     await (await load.change()).runStartup(context, name, options);
@@ -189,7 +191,7 @@ function addLifecycle(program: Command, context: Context): void {
         },
       ),
       seconds('--shutdown-timeout <seconds>', 'time for the guest to shut down'),
-      waitReadyOption(),
+      ...waitReadyOptions(),
       ...job,
     ],
   }).action(async (name: string, options: SubmitOptions) => {

@@ -17,14 +17,22 @@ const MAX_LINE_CHARACTERS = 64 * 1024;
 export interface WaitReadyOptions {
   /** Seconds. */
   readonly waitReady?: number;
+  /** A degraded boot is a failed one. */
+  readonly degradedFails?: boolean;
 }
 
 /** @throws AppError USAGE when there will be nobody to wait for */
 export function refuseWaitWithout(
   options: WaitReadyOptions & SubmitOptions,
   others: Readonly<Record<string, boolean>> = {},
+  isWaiting = false,
 ): void {
-  if (options.waitReady === undefined) return;
+  if (options.waitReady === undefined) {
+    if (options.degradedFails !== true || isWaiting) return;
+    throw new AppError('USAGE', '--degraded-fails waits for nothing by itself', {
+      hint: 'give --wait-ready too',
+    });
+  }
   const against = { '--submit': options.submit, '--dry-run': options.dryRun, ...others };
   const [other] = Object.entries(against).find(([, isGiven]) => isGiven === true) ?? [];
   if (other === undefined) return;
@@ -39,7 +47,12 @@ export function refuseWaitWithout(
  * @throws AppError GUEST_NOT_READY that tells what is known of the guest, GUEST_BOOT_FAILED with
  *   cloud-init's own errors
  */
-export async function waitReady(context: Context, name: string, limitS: number): Promise<void> {
+export async function waitReady(
+  context: Context,
+  name: string,
+  limitS: number,
+  degradedFails = false,
+): Promise<void> {
   const client = await context.client();
   const left = new AbortController();
   const release = context.interrupts.take(() => left.abort());
@@ -49,7 +62,7 @@ export async function waitReady(context: Context, name: string, limitS: number):
   let stage: string | null = null;
   try {
     for await (const info of infos(client, name, deadline.signal)) {
-      if (isUp(info, context)) return;
+      if (isUp(info, context, degradedFails)) return;
       if (info.boot?.stage != null && info.boot.stage !== stage) {
         stage = info.boot.stage;
         context.note(`${name}: cloud-init is at ${stage}`);
@@ -106,7 +119,7 @@ function withProgress(
 }
 
 /** @throws AppError GUEST_BOOT_FAILED */
-function isUp(info: InstanceInfo, context: Context): boolean {
+function isUp(info: InstanceInfo, context: Context, degradedFails: boolean): boolean {
   const { name, running, boot, lifecycle } = info;
   if (running !== null && lifecycle != null) return isOperational(name, lifecycle, context);
   if (running === null || boot?.status === 'running') return false;
@@ -116,10 +129,12 @@ function isUp(info: InstanceInfo, context: Context): boolean {
     context.note(`${name} is up, ${(tookMs / 1000).toFixed(1)} s after its start`);
     return true;
   }
-  if (boot.status === 'error') {
+  if (boot.status === 'error' || (boot.status === 'degraded' && degradedFails)) {
+    const how = boot.status === 'error' ? 'failed' : 'is degraded';
+    const faults = [...boot.errors, ...(degradedFails ? boot.recoverableErrors : [])];
     throw new AppError(
       'GUEST_BOOT_FAILED',
-      `cloud-init of ${name} failed: ${boot.errors.map(sanitizeLine).join('; ')}`,
+      `cloud-init of ${name} ${how}: ${faults.map(sanitizeLine).join('; ')}`,
       {
         hint: `the instance runs; look at it with gnt-instance info ${name}, or inside with cloud-init status --long`,
         details: { instance: name, boot },

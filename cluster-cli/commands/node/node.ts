@@ -1,10 +1,12 @@
 import type { ListedNode } from '#shared/contract/api.ts';
+import type { NodeFlags } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { nodeFields } from '../../fields/other-fields.ts';
 import { formatBytes, formatMiB, formatTime } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 
 /** `gnt-node list [NODE…]`. */
@@ -59,6 +61,27 @@ export async function runNodeRemove(
   context.note(`node ${name} is removed from the cluster`);
 }
 
+export interface NodeModifyOptions extends SubmitOptions {
+  readonly drained?: boolean;
+  readonly offline?: boolean;
+}
+
+/** `gnt-node modify NODE`. @throws AppError, CommandFailure */
+export async function runNodeModify(
+  context: Context,
+  name: string,
+  { drained, offline, ...options }: NodeModifyOptions,
+): Promise<void> {
+  if (drained === undefined && offline === undefined) {
+    throw new AppError('USAGE', 'nothing to modify was given', {
+      hint: 'give --drained or --offline',
+    });
+  }
+  const opcode = { opcode: 'NODE_SET_PARAMS', name, drained, offline } as const;
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(`node ${name} is modified`);
+}
+
 async function findNodes(
   loading: Promise<readonly ListedNode[]>,
   names: readonly string[],
@@ -76,6 +99,7 @@ function describeNode(node: ListedNode): readonly string[] {
     return renderOutline([
       { key: 'Node name', value: node.name },
       { key: 'State', value: `silent: ${node.silent}` },
+      ...describeFlags(node.flags),
       { key: 'Instances', value: node.instances },
     ]);
   }
@@ -89,6 +113,7 @@ function describeNode(node: ListedNode): readonly string[] {
             value: `removed from its cluster at ${formatTime(node.removedAtMs)}: gnt-node doctor`,
           },
         ]),
+    ...describeFlags(node.flags),
     { key: 'Version', value: node.version },
     { key: 'Root', value: node.root },
     { key: 'Daemon', value: `process ${node.pid}, since ${formatTime(node.startedAtMs)}` },
@@ -113,6 +138,11 @@ function describeNode(node: ListedNode): readonly string[] {
     })),
     { key: 'Appliance', value: `${node.appliance.state}: ${node.appliance.detail}` },
   ]);
+}
+
+function describeFlags({ drained, offline }: NodeFlags): Parameters<typeof renderOutline>[0] {
+  const marks = [...(drained ? ['drained'] : []), ...(offline ? ['offline'] : [])];
+  return marks.length === 0 ? [] : [{ key: 'Marked', value: marks.join(', ') }];
 }
 
 function nodeNotFound(name: string, nodes: readonly ListedNode[]): AppError {

@@ -1,12 +1,16 @@
 import { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jsonOption, option } from '../../completion/command.ts';
+import { addCommand, jobOptions, jsonOption, option, yesNo } from '../../completion/command.ts';
+import { JOIN_DESCRIPTION } from '../cluster/join-description.ts';
+import type { NodeModifyOptions } from './node.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
 const load = () => import('./node.ts');
 
 export function createNodeProgram(context: Context): Command {
-  const program = new Command('gnt-node').description('Shows nodes and checks this one.');
+  const program = new Command('gnt-node').description(
+    'Shows and changes nodes, and checks this one.',
+  );
   addCommand(program, {
     usage: 'list [names...]',
     arguments: { names: 'nodes; * and ? match several' },
@@ -31,6 +35,31 @@ export function createNodeProgram(context: Context): Command {
     options: [jsonOption()],
   }).action(async (names: readonly string[], options: { json?: boolean }) => {
     await (await load()).runNodeInfo(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'add [token]',
+    arguments: { token: 'what gnt-cluster join-token printed; @FILE, - for stdin' },
+    summary: 'make this node one of a cluster, as gnt-cluster join',
+    description: JOIN_DESCRIPTION,
+    options: [],
+  }).action(async (token: string | undefined) => {
+    await (await import('../cluster/join.ts')).runJoin(context, token);
+  });
+  addCommand(program, {
+    usage: 'modify <name>',
+    arguments: { name: 'node' },
+    completeArguments: ['node'],
+    summary: 'say that a node is drained or offline, or that it is not any more',
+    description:
+      'A drained node gets no new instances; those that it has go on and obey. One that is offline is down for longer: besides, no node asks it for anything, its jobs are refused and its instances are ERROR_nodeoffline. A node is one of the two at most: setting one takes the other one back.',
+    options: [
+      yesNo('-D, --drained <yes|no>', 'it gets no new instances'),
+      yesNo('-O, --offline <yes|no>', 'nobody asks it for anything; run it on another node'),
+      ...jobOptions(),
+    ],
+    examples: ['gnt-node modify --drained yes node2.example.com'],
+  }).action(async (name: string, options: NodeModifyOptions) => {
+    await (await load()).runNodeModify(context, name, options);
   });
   addCommand(program, {
     usage: 'remove <name>',

@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
@@ -8,11 +9,16 @@ import {
   newBenchInstance,
   openClusterRecords,
 } from '../support/cluster-records.ts';
+import { createIdleEngine, runEmptyJobs } from '../support/empty-jobs.ts';
 import { median, percentile, residentBytes, type Report } from '../support/measurement.ts';
+import { watchServer, type ServerWork } from '../support/server-work.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 
 const ONE = 'node1.example.com';
 const TWO = 'node2.example.com';
+const NODES = [ONE, TWO, 'node3.example.com'];
+/** Of each node. */
+const JOBS = 500;
 /** Instances of the two real nodes together. */
 const LISTED = 20_000;
 /** What the channel's addresses allow in one cluster is not much more; of a node that is simulated. */
@@ -69,13 +75,65 @@ async function measureCluster(
     });
     time(`create in the store, of ${LISTED}, p50`, await timeCreate(instances));
     await measureLists(one, report);
+    await measureServer(one, redis, report);
+    time('the command, whole', await timeCommand(one));
     await measureAsked(one, report);
     await measureAtOnce(one, report);
     await addRecords(store, ['node3.example.com'], { from: LISTED, to: MOST });
     time(`create in the store, of ${MOST}, p50`, await timeCreate(instances));
+    await Promise.all([one.stopNode(), two.stopNode()]);
+    await measureJobs(url, clusterKeyFile, one.paths.root, report);
   } finally {
     await store.close();
   }
+}
+
+/** Jobs that do nothing, of three nodes that get their numbers from one store. */
+async function measureJobs(
+  url: string,
+  keyFile: string,
+  root: string,
+  report: Report,
+): Promise<void> {
+  const stores = await Promise.all(NODES.map(() => openClusterRecords(url, keyFile)));
+  const engines = stores.map(({ store }, index) =>
+    createIdleEngine(NODES[index] ?? ONE, store, join(root, `outcomes-${index}`)),
+  );
+  try {
+    for (const atOnce of [4, 64]) {
+      const begunAt = performance.now();
+      await Promise.all(engines.map((engine) => runEmptyJobs(engine, JOBS, atOnce)));
+      const value = (1000 * JOBS * engines.length) / (performance.now() - begunAt);
+      const name = `jobs of 3 nodes, ${atOnce} at once on each`;
+      report({ name, value, unit: 'a second', compared_with: null });
+    }
+  } finally {
+    await Promise.all(engines.map((engine) => engine.stop()));
+    await Promise.all(stores.map(({ store }) => store.close()));
+  }
+}
+
+/** `gnt-instance list`, with the start of its process. */
+async function timeCommand(lab: Lab): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const begunAt = performance.now();
+    const { status, stderr } = await lab.run('gnt-instance', ['list', '-o', 'name,status']);
+    if (status !== 0) throw new Error(stderr);
+    times.push(performance.now() - begunAt);
+  }
+  return median(times);
+}
+
+async function measureServer(lab: Lab, redis: RedisServer, report: Report): Promise<void> {
+  await using server = watchServer(redis.socket);
+  const works: ServerWork[] = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    works.push(await server.during(() => askTimed(lab, LISTS.names)));
+  const add = (name: string, value: number, unit: string): void =>
+    report({ name: `list, names: ${name}`, value, unit, compared_with: null });
+  add('commands in Redis', median(works.map(({ commandsMs }) => commandsMs)), 'ms');
+  add('bytes from Redis', median(works.map(({ sentBytes }) => sentBytes)) / 1024, 'KiB');
 }
 
 async function startBoth(one: Lab, two: Lab): Promise<void> {

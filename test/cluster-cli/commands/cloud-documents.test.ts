@@ -38,6 +38,12 @@ test('a network configuration is looked at too', () => {
   const remark = (text: string): string | null => remarkOnNetworkConfig(Buffer.from(text));
   assert.equal(remark('version: 2\nethernets: {}\n'), null);
   assert.equal(remark('network:\n  version: 1\n  config: []\n'), null);
+  assert.equal(remark('a: &a {version: 2}\nnetwork: {<<: *a, ethernets: {}}\n'), null);
+  assert.match(remark('a: &a {config: disabled}\nnetwork: *a\n') ?? '', /the channel stays down/);
+  const many = (of: string): string => `[${Array<string>(40).fill(`*${of}`).join(', ')}]`;
+  const bomb = `a: &a [x]\nb: &b ${many('a')}\nc: &c ${many('b')}\nd: ${many('c')}\n`;
+  assert.match(remark(`version: 2\n${bomb}`) ?? '', /aliases make too much/);
+  assert.match(remark('network:\n') ?? '', /no version 1 or 2/);
   assert.match(remark('network: {config: disabled}\n') ?? '', /the channel stays down/);
   assert.match(remark('ethernets: {}\n') ?? '', /no version 1 or 2/);
   assert.match(remark('version: [\n') ?? '', /^not YAML: /);

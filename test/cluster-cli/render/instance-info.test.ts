@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { renderInstanceInfo } from '../../../cluster-cli/render/instance-info.ts';
 import { sampleInstance } from '../support/samples.ts';
@@ -25,4 +26,21 @@ test('info tells how far the run lists are, and nothing of them where there are 
   );
   const without = renderInstanceInfo(sampleInstance({ lifecycle: null }));
   assert.ok(!without.some((line) => line.includes('Lifecycle')));
+});
+
+test('info tells what cloud-init says of the boot, and no control character of it', () => {
+  const boot: BootReport = {
+    ...{ status: 'error', stage: 'modules-final' },
+    errors: ['a\u001b[2J\u0007b\nRunning: false'],
+    recoverableErrors: ['WARNING: c\u202e'],
+    stages: [{ name: 'init-local', seconds: 2.51 }],
+  };
+  const lines = renderInstanceInfo(sampleInstance({ boot }));
+  const at = lines.findIndex((line) => line.includes('cloud-init: error'));
+  const told = lines.slice(at, at + 4).map((line) => line.trim().replace(/^- /, ''));
+  assert.equal(told[0], 'cloud-init: error, at modules-final');
+  assert.match(told[1] ?? '', /^error: a.*b.*Running: false$/);
+  assert.match(told[2] ?? '', /^recoverable error: WARNING: c/);
+  assert.equal(told[3], 'init-local: 2.5 s');
+  assert.doesNotMatch(lines.join(''), /[\p{Cc}\u202a-\u202e]/u);
 });

@@ -2,12 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { instanceFields } from '../../../cluster-cli/fields/instance-fields.ts';
 import { globToRegex, parseFilter } from '../../../cluster-cli/render/filter.ts';
-import {
-  compareValues,
-  findField,
-  selectFields,
-  sortItems,
-} from '../../../cluster-cli/render/select.ts';
+import { findField, selectFields, sortItems } from '../../../cluster-cli/render/select.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { renderTable } from '../../../cluster-cli/render/table.ts';
 import { sampleInstance } from '../support/samples.ts';
@@ -116,7 +111,12 @@ test('sorting counts numbers within names, and reverses with a minus', () => {
   assert.deepEqual(names('name'), ['db', 'web2', 'web10']);
   assert.deepEqual(names('-name'), ['web10', 'web2', 'db']);
   assert.deepEqual(names('status,-name'), ['web10', 'web2', 'db']);
-  assert.equal(compareValues(null, 0) < 0, true);
+  const [here, nowhere] = [
+    sampleInstance({ name: 'a', osType: 'x' }),
+    sampleInstance({ name: 'b', osType: null }),
+  ];
+  const sorted = sortItems(instanceFields, [here, nowhere], 'os');
+  assert.deepEqual(sorted, [nowhere, here], 'what is not available comes first');
 });
 
 test('a glob matches whole names, and its other characters mean themselves', () => {

@@ -18,7 +18,8 @@ import {
 } from '#shared/contract/instance.ts';
 import type { HookBook } from '#shared/contract/hook-book.ts';
 import type { JobEvent, JobRecord } from '#shared/contract/job.ts';
-import { opcode as opcodeSchema, redactOpcode, type Opcode } from '#shared/contract/opcode.ts';
+import { opcode as opcodeSchema, type Opcode } from '#shared/contract/opcode.ts';
+import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import type { ResolvedImage } from '#shared/contract/image-catalogue.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { NOW_MS, sampleJob } from '../../lab/sample-job.ts';
@@ -240,7 +241,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
     for (const line of [now, ...standIn.progress]) response.write(`${JSON.stringify(line)}\n`);
     return;
   }
-  if (rest === 'log') {
+  if (rest === 'log' || rest === 'audit') {
     response.writeHead(200, { 'content-type': 'text/plain' });
     response.end(standIn.installLog);
     return;

@@ -24,6 +24,8 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     appliance: null,
     applianceInForce: { name: 'mini', source: 'os debian' },
     hookNames: [],
+    profiles: [],
+    bootEnv: null,
     osParameters: { color: 'blue' },
     osParametersPrivate: { license: '<redacted>' },
     osParametersEffective: {
@@ -45,6 +47,8 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     dialects: ['ganeti', 'ec2', 'openstack', 'nocloud'],
     metadataToken: 'optional',
     diskTemplate: 'file',
+    snapshots: [],
+    restoreId: null,
     disks: [
       { uuid: 'aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee', name: 'root', sizeBytes: 10 * 2 ** 30 },
     ],
@@ -128,6 +132,7 @@ export function sampleNode(): NodeInfo {
     instancesRunning: 1,
     removedAtMs: null,
     orphans: [],
+    flags: { drained: false, offline: false },
     appliance: { state: 'intact', detail: 'kernel 6.1.0' },
   };
 }

@@ -7,9 +7,24 @@ import { mutate } from '../mutate.ts';
 import { openPure, type Target } from '../target.ts';
 
 const MAC = [0x52, 0x54, 0, 0xe1, 0xa3, 0x45];
-const CLIENT = { mac: '52:54:00:e1:a3:45', ip: '169.254.0.1', hostName: 'web1' };
+const BOOT = 'http://169.254.169.254/ganeti/latest/boot/machines';
+const CLIENT = {
+  mac: '52:54:00:e1:a3:45',
+  ip: '169.254.0.1',
+  hostName: 'web1',
+  boot: { script: `${BOOT}.ipxe`, loader: `${BOOT}/x.efi` },
+};
+/** Contents that firmware sends. */
+const CONTENTS = [
+  'PXEClient',
+  'PXEClient:Arch:00000',
+  'HTTPClient',
+  'iPXE',
+  '\x04iPXE',
+  '\x00\x10',
+];
 /** Codes that mean something to the parser, and some that do not. */
-const CODES = [0, 12, 50, 50, 53, 54, 55, 61, 82, 255];
+const CODES = [0, 12, 50, 50, 53, 54, 55, 60, 60, 61, 77, 77, 82, 93, 255];
 
 /** DHCP: what is read is in the bytes, and an answer goes to the client that asked. */
 export function dhcpTarget(parse: typeof parseDhcpRequest = parseDhcpRequest): Target {
@@ -19,11 +34,15 @@ export function dhcpTarget(parse: typeof parseDhcpRequest = parseDhcpRequest): T
 function generate(random: SeededRandom): Buffer {
   const bytes = (count: number): number[] => Array.from({ length: count }, () => random.below(256));
   const options = Array.from({ length: random.below(6) }, () => {
-    const content = bytes(random.pick([0, 1, 4, 4, 4, 16, 255]));
+    const content =
+      random.below(3) === 0
+        ? [...Buffer.from(random.pick(CONTENTS), 'latin1')]
+        : bytes(random.pick([0, 1, 4, 4, 4, 16, 255]));
     return [random.pick(CODES), content.length, ...content];
   });
   const message = dhcpMessage({
     type: 1 + random.below(8),
+    transactionId: bytes(4),
     flags: random.below(65_536),
     ciaddr: bytes(4),
     giaddr: random.pick([[0, 0, 0, 0], bytes(4)]),
@@ -51,6 +70,8 @@ function check(input: Buffer, parse: typeof parseDhcpRequest): void {
   const answer = answerDhcp(CLIENT, request);
   if (answer === null) return;
   assert.equal(request.mac, CLIENT.mac, 'an answer for a foreign MAC');
+  const isBoot = answer.bytes.includes(BOOT);
+  assert.ok(!isBoot || request.firmware, 'a boot option for who is no firmware');
   assert.equal(answer.bytes.readUInt32BE(4), request.transactionId);
   assert.ok(answer.bytes.length >= 300 && answer.bytes.length <= 576);
 }

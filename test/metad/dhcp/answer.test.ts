@@ -85,3 +85,99 @@ test('other MACs, relays, other servers’ clients, releases and declines get no
   assert.equal(answerTo({ type: 4 }), null);
   assert.equal(answerTo({ type: 7 }), null);
 });
+
+const boot = {
+  script: 'http://169.254.169.254/ganeti/latest/boot/52:54:00:e1:a3:45.ipxe',
+  loader: 'http://169.254.169.254/ganeti/latest/boot/machines/u/boot/EFI/boot/bootx64.efi',
+};
+
+/** Options 60, 67 and 175 of the answer to a DISCOVER with these. */
+function bootOptionsFor(
+  options: readonly (readonly [number, readonly number[] | string])[],
+  urls: typeof boot | { script: string; loader: null } | null = boot,
+): readonly (string | undefined)[] {
+  const encoded = options.flatMap(([code, content]) => {
+    const bytes = Buffer.from(content);
+    return [code, bytes.length, ...bytes];
+  });
+  const request = parseDhcpRequest(dhcpMessage({ type: 1, options: encoded }));
+  assert.ok(request);
+  const found = read(answerDhcp({ ...client, boot: urls }, request)).options;
+  assert.equal(found.has(3) || found.has(6), false);
+  return [60, 67, 175]
+    .map((code) => found.get(code))
+    .map((b) => b && Buffer.from(b).toString('latin1'));
+}
+
+const NOTHING = [undefined, undefined, undefined];
+const TO_SCRIPT = [undefined, boot.script, '\xb0\x01\x01'];
+const PXE = [60, 'PXEClient:Arch:00000:UNDI:002001'] as const;
+const HTTP = [60, 'HTTPClient:Arch:00016:UNDI:003001'] as const;
+
+test('iPXE in a ROM is sent to its script, however it says that it is iPXE', () => {
+  for (const userClass of ['iPXE', '\x04iPXE', '\x03foo\x04iPXE', '\x04iPXE\x05other'])
+    assert.deepEqual(bootOptionsFor([PXE, [77, userClass]]), TO_SCRIPT, userClass);
+  // In pieces, which are one option (RFC 3396).
+  assert.deepEqual(bootOptionsFor([PXE, [77, 'iP'], [77, 'XE']]), TO_SCRIPT);
+  assert.deepEqual(
+    bootOptionsFor([
+      [60, 'PXECl'],
+      [77, 'iPXE'],
+      [60, 'ient'],
+    ]),
+    TO_SCRIPT,
+  );
+  assert.deepEqual(bootOptionsFor([PXE, PXE, [77, 'iPXE']]), TO_SCRIPT);
+});
+
+test('nobody else gets a boot option', () => {
+  const others: Parameters<typeof bootOptionsFor>[0][] = [
+    [],
+    [PXE],
+    [[77, 'iPXE']],
+    [
+      [60, 'd-i'],
+      [77, 'iPXE'],
+    ],
+    [
+      [60, 'PXEClientele'],
+      [77, 'iPXE'],
+    ],
+    [PXE, [77, 'gPXE']],
+    [PXE, [77, 'iPXE2']],
+    [PXE, [77, '\x05iPXE']],
+    [PXE, [77, '\x00iPXE']],
+    [PXE, [77, '']],
+    [PXE, [77, 'i'.repeat(255)]],
+    [PXE, [77, Buffer.alloc(255, 1)], [77, Buffer.alloc(255, 1)]].map(
+      ([code, content]) => [code as number, [...Buffer.from(content as string)]] as const,
+    ),
+    [HTTP],
+    [HTTP, [93, [0, 7]]],
+    [HTTP, [93, [16]]],
+  ];
+  for (const options of others) assert.deepEqual(bootOptionsFor(options), NOTHING);
+  assert.deepEqual(bootOptionsFor([PXE, [77, 'iPXE']], null), NOTHING);
+});
+
+test('EFI that boots by HTTP is sent to the loader, where there is one', () => {
+  const asked = [HTTP, [93, [0, 16]]] as const;
+  assert.deepEqual(bootOptionsFor(asked), ['HTTPClient', boot.loader, undefined]);
+  const several = [HTTP, [93, [0, 7, 0, 16]]] as const;
+  assert.deepEqual(bootOptionsFor(several), ['HTTPClient', boot.loader, undefined]);
+  assert.deepEqual(bootOptionsFor(asked, { ...boot, loader: null }), NOTHING);
+});
+
+test('a boot option is neither in a refusal nor for a foreign MAC', () => {
+  const options = [60, 9, ...Buffer.from('PXEClient'), 77, 4, ...Buffer.from('iPXE')];
+  const answerFor = (parts: Partial<DhcpMessageParts>): DhcpAnswer | null => {
+    const request = parseDhcpRequest(
+      dhcpMessage({ type: 3, ...parts, options: [...options, ...(parts.options ?? [])] }),
+    );
+    assert.ok(request);
+    return answerDhcp({ ...client, boot }, request);
+  };
+  assert.equal(read(answerFor({ options: [50, 4, 10, 0, 0, 1] })).options.has(67), false);
+  assert.equal(read(answerFor({ options: [50, 4, ...OWN] })).options.has(67), true);
+  assert.equal(answerFor({ mac: [0x52, 0x54, 0, 0, 0, 1], options: [50, 4, ...OWN] }), null);
+});

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answerDhcp } from '../../../metad/dhcp/answer.ts';
 import { parseDhcpRequest } from '../../../metad/dhcp/codec.ts';
-import { loadDhcpRecordings, RECORDED_CLIENT } from '../support/dhcp-recording.ts';
+import {
+  FIRMWARE_RECORDINGS,
+  loadDhcpRecordings,
+  RECORDED_CLIENT,
+} from '../support/dhcp-recording.ts';
 import { decodeDhcpReply } from '../support/dhcp-fixture.ts';
 
 /** What real clients sent, as test/metad/record-dhcp.ts wrote it down, answered again. */
@@ -12,15 +16,20 @@ const ANSWERS: Readonly<Record<string, string | null>> = {
   request: 'ack',
   release: null,
 };
+/** Whatever its firmware would be sent to, its operating system is not. */
+const GUEST = {
+  ...RECORDED_CLIENT,
+  boot: { script: 'http://169.254.169.254/script', loader: 'http://169.254.169.254/loader' },
+};
 
 for (const [name, { client, messages }] of await loadDhcpRecordings()) {
-  test(`${name}: what ${client} sends is answered with the address and the one route`, () => {
+  test(`${name}: what ${client} sends is answered with the address and the one route, and with nothing to boot`, () => {
     const types: string[] = [];
     for (const { hex } of messages) {
       const request = parseDhcpRequest(Buffer.from(hex, 'hex'));
       assert.ok(request, hex);
       types.push(request.type);
-      const answer = answerDhcp(RECORDED_CLIENT, request);
+      const answer = answerDhcp(GUEST, request);
       const expected = ANSWERS[request.type];
       if (expected === null) {
         assert.equal(answer, null);
@@ -33,7 +42,8 @@ for (const [name, { client, messages }] of await loadDhcpRecordings()) {
       assert.equal(reply.yourAddress, RECORDED_CLIENT.ip);
       assert.equal(reply.mac, RECORDED_CLIENT.mac);
       assert.deepEqual([...(reply.options.get(121) ?? [])], [32, 169, 254, 169, 254, 0, 0, 0, 0]);
-      for (const code of [3, 6, 33]) assert.equal(reply.options.get(code), undefined, `${code}`);
+      for (const code of [3, 6, 33, 60, 66, 67, 175])
+        assert.equal(reply.options.get(code), undefined, `${code}`);
       assert.equal(answer.destination, '255.255.255.255');
     }
     assert.deepEqual(types.slice(0, 2), ['discover', 'request'], client);
@@ -47,4 +57,27 @@ test('each of the clients that guests have was recorded', async () => {
       names.some((name) => name.startsWith(program)),
       program,
     );
+});
+
+test('what the ROM of QEMU’s NIC sends, as BIOS and as EFI, is answered with its script', async () => {
+  const recordings = await loadDhcpRecordings(FIRMWARE_RECORDINGS);
+  const architectures = [...recordings].map(([name, { messages }]) => {
+    const types = messages.map(({ hex }) => {
+      const request = parseDhcpRequest(Buffer.from(hex, 'hex'));
+      assert.ok(request?.firmware, name);
+      const answer = answerDhcp({ ...GUEST, mac: request.mac, ip: '169.254.0.1' }, request);
+      assert.ok(answer, name);
+      const { options } = decodeDhcpReply(answer.bytes);
+      assert.equal(options.get(67)?.toString(), GUEST.boot.script);
+      assert.deepEqual([...(options.get(175) ?? [])], [0xb0, 1, 1]);
+      for (const code of [3, 6, 60]) assert.equal(options.get(code), undefined);
+      return request.type;
+    });
+    assert.deepEqual(types, ['discover', 'request'], `${name} waits for nobody else`);
+    return [name, parseDhcpRequest(Buffer.from(messages[0]?.hex ?? '', 'hex'))?.firmware];
+  });
+  assert.deepEqual(Object.fromEntries(architectures), {
+    'ipxe-bios': { vendorClass: 'PXEClient', userClasses: ['iPXE'], architecture: 0 },
+    'ipxe-efi': { vendorClass: 'PXEClient', userClasses: ['iPXE'], architecture: 7 },
+  });
 });

@@ -55,6 +55,35 @@ test('a document that merges one of its cards from another gets it too', () => {
   assert.equal((value as { config: { name?: string }[] }).config[1]?.name, 'eth1');
 });
 
+test('a document whose parts stand elsewhere gets it where they belong', () => {
+  for (const text of [
+    'cards: &n {version: 2, ethernets: {a: {dhcp4: true}}}\nnetwork: *n\n',
+    'base: &b {version: 2}\nnetwork:\n  <<: *b\n  ethernets: {a: {dhcp4: true}}\n',
+    'cards: &n {a: {dhcp4: true}}\nnetwork: {version: 2, ethernets: *n}\n',
+  ]) {
+    const { network } = configFor(text) as { network: { ethernets: Record<string, unknown> } };
+    assert.deepEqual(network.ethernets, {
+      ...{ a: { dhcp4: true } },
+      gntcom: { match: { macaddress: CHANNEL_MAC }, dhcp4: true },
+    });
+  }
+  const { config } = configFor(
+    'cards: &c [{type: physical, name: eth0}]\nversion: 1\nconfig: *c\n',
+  ) as { config: { name: string }[] };
+  assert.deepEqual(
+    config.map(({ name }) => name),
+    ['eth0', 'eth1'],
+  );
+});
+
+test('a document whose aliases make too much of it stays as it is', () => {
+  const cards = Array.from({ length: 60 }, (_, at) => `c${at}: {dhcp4: true}`).join(', ');
+  const many = Array.from({ length: 60 }, (_, at) => `k${at}: *n`).join(', ');
+  const text = `a: &n {${cards}}\nb: &v {version: 2}\nc: {${many}}\nnetwork: *v\n`;
+  const view = parseView(exampleView({ networkConfig: Buffer.from(text).toString('base64') }));
+  assert.equal(networkConfig(view).toString(), text);
+});
+
 test('a document that names the NIC, or that we do not understand, stays as it is', () => {
   for (const text of [
     `version: 2\nethernets: {a: {match: {macaddress: "${CHANNEL_MAC.toUpperCase()}"}}} # mine\n`,

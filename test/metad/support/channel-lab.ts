@@ -109,8 +109,8 @@ export class ChannelLab implements AsyncDisposable {
   }
 
   /** The first whole line that contains a text, as soon as there is one. */
-  async logLine(text: string): Promise<string> {
-    const deadline = Date.now() + READY_TIMEOUT_MS;
+  async logLine(text: string, timeoutMs = READY_TIMEOUT_MS): Promise<string> {
+    const deadline = Date.now() + timeoutMs;
     for (;;) {
       const line = this.#log
         .split('\n')

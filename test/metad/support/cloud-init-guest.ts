@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { debianTree } from '../../lab/cached-tree.ts';
@@ -103,6 +103,19 @@ export class CloudInitGuest implements AsyncDisposable {
     return { result: v1 };
   }
 
+  /** Of a guest that has booted: how long its cloud-init takes for so many empty per-boot scripts. */
+  async timePerBoot(scripts: number): Promise<number> {
+    for (let at = 0; at < scripts; at += 1)
+      await this.#tree.write(`var/lib/cloud/scripts/per-boot/${at + 10}-empty`, '#!/bin/sh\n:\n');
+    const stdout = await this.#tree.run(`mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+begin=$(date +%s%N)
+cloud-init single --name scripts-per-boot --frequency always >/dev/null || exit
+echo $((($(date +%s%N) - begin) / 1000))
+`);
+    return Number(stdout.trim()) / 1000;
+  }
+
   /**
    * Lays the files of a seed disk where cloud-init looks for them beside such disks: it reads them
    * by the same function, and no device has to be made.
@@ -116,6 +129,15 @@ export class CloudInitGuest implements AsyncDisposable {
   /** A file of the guest's disk; null when there is none. */
   async file(path: string): Promise<string | null> {
     return await this.#tree.read(path);
+  }
+
+  /** Who may do what with it. */
+  async mode(path: string): Promise<number> {
+    return (await stat(join(this.#tree.root, path))).mode & 0o777;
+  }
+
+  async remove(path: string): Promise<void> {
+    await rm(join(this.#tree.root, path));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

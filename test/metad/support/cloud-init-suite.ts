@@ -57,6 +57,14 @@ function isEnd(event: MetadEvent['event']): event is BootStatusEvent {
   return event.type === 'boot-result' && event.result.stage === null;
 }
 
+const TYPE_TAG = 'rs_agent:type=right_link_lite';
+const IDENTITY_FILE = 'var/lib/rightscale-identity';
+const INSTALLER_URL = `http://169.254.169.254/latest/meta-data/tags/instance/${INCLUDED_KEY}`;
+
+function identityOf({ uuid, clusterName }: InstanceView): string {
+  return `client_id='${uuid}'\nclient_secret=''\naccount='${clusterName}'\napi_hostname='169.254.169.254'\n`;
+}
+
 /** From the boothook on, which is of the network stage; one of a tenth of a second may go unseen. */
 const TOLD_STAGES = ['init-network', 'modules-config', 'modules-final', 'ready', null];
 function stagesTold(events: readonly MetadEvent['event'][]): readonly (string | null)[] {
@@ -272,6 +280,65 @@ export function testCloudInit(release: CloudInitRelease): void {
       assert.deepEqual(words, [...once, ...once]);
       // The user's own script ran, too.
       assert.equal(await cloudInit.file('var/user-data-ran'), 'once\n');
+    });
+
+    test('with RightLink’s tag EC2’s guests get identity, agent and their own user data, of every kind', async () => {
+      const boot = [scriptOf('01-count', 'echo "$GREETING" | tee -a /var/counted')];
+      const lists = { boot, operational: [], decommission: [] };
+      view = {
+        ...view,
+        revision: 2,
+        tags: [TYPE_TAG],
+        metadata: { ...view.metadata, role: 'web', [INCLUDED_KEY]: INCLUDED_SCRIPT },
+        userData: KINDS_OF_USER_DATA.toString('base64'),
+        lifecycle: lifecycleOf({ lists }),
+      };
+      await lab.put(view);
+      for (const counted of ['hello\n', 'hello\nhello\n']) {
+        const { result } = await cloudInit.boot(BRIGHTBOX);
+        assert.deepEqual(
+          result.errors.filter((error) => !isOfTree(error)),
+          [],
+        );
+        assert.equal(await cloudInit.file(IDENTITY_FILE), identityOf(view));
+        assert.equal(await cloudInit.mode(IDENTITY_FILE), 0o600);
+        assert.equal(await cloudInit.file('var/counted'), counted);
+        // It comes back with each boot.
+        await cloudInit.remove(IDENTITY_FILE);
+      }
+      const ran = ((await cloudInit.file(RAN)) ?? '').trim().split('\n');
+      // EC2 has no `ds.meta_data.role`.
+      for (const kind of KINDS_RAN)
+        assert.ok(
+          ran.some((line) => line.startsWith(kind.split(' ')[0] ?? '')),
+          kind,
+        );
+    });
+
+    test('an identity that cloud-config writes stands beside the user’s own files, and a tag’s installer is run in each boot in place of ours', async () => {
+      const files = [{ path: '/var/own', content: 'own' }];
+      const userData = `#cloud-config\n${JSON.stringify({ write_files: files })}`;
+      view = {
+        ...view,
+        revision: 2,
+        tags: [
+          ...[TYPE_TAG, 'rs_agent:mime_identity=write_file'],
+          `rs_agent:mime_shellscript=${INSTALLER_URL}`,
+        ],
+        metadata: { [INCLUDED_KEY]: '#!/bin/sh\necho installed >>/var/installed\n' },
+        userData: Buffer.from(userData).toString('base64'),
+        lifecycle: lifecycleOf({ lists: { boot: [], operational: [], decommission: [] } }),
+      };
+      await lab.put(view);
+      for (const installed of ['installed\n', 'installed\ninstalled\n']) {
+        await cloudInit.boot(NOCLOUD);
+        assert.equal(await cloudInit.file('var/installed'), installed);
+      }
+      assert.equal(await cloudInit.file('var/own'), 'own');
+      assert.equal(await cloudInit.file(IDENTITY_FILE), identityOf(view));
+      assert.equal(await cloudInit.mode(IDENTITY_FILE), 0o600);
+      assert.equal(await cloudInit.file('var/lib/rightlink/agent'), null);
+      assert.equal(await cloudInit.file('var/lib/cloud/scripts/per-boot/gnt-installer'), null);
     });
 
     for (const [bootReport, boot] of [

@@ -1,5 +1,7 @@
 export interface DhcpMessageParts {
   readonly type: number;
+  /** Four bytes. */
+  readonly transactionId?: readonly number[];
   readonly flags?: number;
   readonly ciaddr?: readonly number[];
   readonly giaddr?: readonly number[];
@@ -11,7 +13,8 @@ export interface DhcpMessageParts {
 /** A client's message on the wire, laid out by hand from RFC 2131. */
 export function dhcpMessage(parts: DhcpMessageParts): Buffer {
   const bytes = Buffer.alloc(240);
-  bytes.set([1, 1, 6, 0, 0x12, 0x34, 0x56, 0x78], 0);
+  bytes.set([1, 1, 6, 0], 0);
+  bytes.set(parts.transactionId ?? [0x12, 0x34, 0x56, 0x78], 4);
   bytes.writeUInt16BE(parts.flags ?? 0, 10);
   bytes.set(parts.ciaddr ?? [0, 0, 0, 0], 12);
   bytes.set(parts.giaddr ?? [0, 0, 0, 0], 24);

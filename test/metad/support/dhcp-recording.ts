@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { DhcpClient } from '../../../metad/dhcp/answer.ts';
 
 export const DHCP_RECORDINGS = join(import.meta.dirname, '../../../fixtures/dhcp');
+export const FIRMWARE_RECORDINGS = join(import.meta.dirname, '../../../fixtures/dhcp-firmware');
 /** The guest that each of them was. */
 export const RECORDED_CLIENT: DhcpClient = {
   mac: '52:54:00:e1:a3:45',
@@ -22,10 +23,12 @@ export interface DhcpRecording {
   readonly messages: readonly RecordedMessage[];
 }
 
-export async function loadDhcpRecordings(): Promise<ReadonlyMap<string, DhcpRecording>> {
-  const files = (await readdir(DHCP_RECORDINGS)).sort();
+export async function loadDhcpRecordings(
+  folder = DHCP_RECORDINGS,
+): Promise<ReadonlyMap<string, DhcpRecording>> {
+  const files = (await readdir(folder)).sort();
   const recordings = files.map(async (file) => {
-    const text = await readFile(join(DHCP_RECORDINGS, file), 'utf8');
+    const text = await readFile(join(folder, file), 'utf8');
     return [file.replace('.json', ''), JSON.parse(text) as DhcpRecording] as const;
   });
   return new Map(await Promise.all(recordings));

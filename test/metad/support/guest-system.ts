@@ -98,6 +98,12 @@ export class GuestSystem implements AsyncDisposable {
     return await readFile(join(this.#directory, 'lib', path), 'utf8').catch(() => null);
   }
 
+  /** Until its system was told to go off, or to begin anew, or four seconds have passed. */
+  async wentDown(): Promise<void> {
+    for (let tries = 0; (await this.read('went-down')) === null && tries < 200; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
   async write(path: string, text: string): Promise<void> {
     await writeFile(join(this.#directory, 'lib', path), text);
   }

@@ -67,3 +67,28 @@ export function installingView(overrides: Partial<InstanceView> = {}): InstanceV
     ...overrides,
   });
 }
+
+/** The same instance, which boots from its channel. */
+export function bootingView(overrides: Partial<InstanceView> = {}): InstanceView {
+  const { channel, uuid } = exampleView();
+  const file = (
+    text: string,
+    isSecretBearing: boolean,
+  ): { content: string; isSecretBearing: boolean } => ({
+    content: Buffer.from(text).toString('base64'),
+    isSecretBearing,
+  });
+  return exampleView({
+    boot: {
+      bootEnv: 'debian-12-install',
+      script: `${channel.mac}.ipxe`,
+      loader: 'EFI/boot/bootx64.efi',
+      files: {
+        [`${channel.mac}.ipxe`]: file('#!ipxe\nexit\n', false),
+        [`machines/${uuid}/preseed.cfg`]: file('S3CRET\n', true),
+      },
+      hasTree: true,
+    },
+    ...overrides,
+  });
+}

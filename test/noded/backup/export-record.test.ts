@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { formatExportRecord, parseExportRecord } from '../../../noded/backup/export-record.ts';
+import { completeFromExport } from '../../../noded/backup/plan-import.ts';
+import { createOpcode } from '../support/opcodes.ts';
 import { GANETI_EXPORT, OUR_EXPORT } from '../support/export-samples.ts';
 import { formatIni, parseIni } from '../../../noded/backup/ini.ts';
 
@@ -10,6 +12,16 @@ const record = OUR_EXPORT;
 
 test('what an export says is read back as it was', () => {
   assert.deepEqual(parseExportRecord(formatExportRecord(record)), record);
+});
+
+test('an import has the profiles of the export, or those that are given, or none', () => {
+  const exported = { record, dumps: [], path: '/srv/export/web1' };
+  const imported = (given: object) =>
+    completeFromExport(createOpcode({ name: 'web2', ...given }), exported).profiles;
+  assert.deepEqual(imported({}), ['web', 'base']);
+  assert.deepEqual(imported({ profiles: ['other'] }), ['other']);
+  assert.deepEqual(imported({ profiles: [] }), []);
+  assert.deepEqual(parseExportRecord(GANETI_EXPORT).profiles, []);
 });
 
 test('line ends and separators of any kind in a parameter come back', () => {
@@ -31,6 +43,7 @@ for (const [what, change] of [
   ['a dump outside of its directory', ['disk0.snap', '../../etc/shadow']],
   ['a dump that is a path', ['disk0.snap', '/etc/shadow']],
   ['more disks than there can be', ['disk_count = 2', 'disk_count = 20000000']],
+  ['a profile that is a path', ['profiles = web', 'profiles = ../web']],
   ['another version', ['version = 0', 'version = 9']],
   ['a name that is a path', ['name = web1.example.com', 'name = ../web1']],
   ['a line that is neither', ['[backend]', 'what is this']],

@@ -22,6 +22,7 @@ export async function makeExportOf(
     osParameters: {},
     osParametersPrivate: {},
     tags: [],
+    profiles: [],
   });
 }
 

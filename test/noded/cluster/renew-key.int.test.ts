@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -273,6 +274,19 @@ test('a node that does not answer is named, and nothing begins; left behind it r
   await cluster.stop();
 });
 
+/** Without c; it may be trying by itself just now, which is told, and done again. */
+async function renewBeside(renewal: KeyRenewal): Promise<void> {
+  for (let tries = 100; ; tries--) {
+    try {
+      await renewal.renew(['c']);
+      return;
+    } catch (error) {
+      if (tries === 0 || !(error instanceof AppError && error.code === 'CONFLICT')) throw error;
+      await sleep(20);
+    }
+  }
+}
+
 test('a node that goes away in the middle is waited for; then it is there, or removed', async () => {
   for (const outcome of ['back', 'removed', 'skipped'] as const) {
     const cluster = await Cluster.of('a', 'b', 'c');
@@ -290,7 +304,7 @@ test('a node that goes away in the middle is waited for; then it is there, or re
     await assert.rejects(b.renewal.renew([]), { code: 'CONFLICT' });
     if (outcome === 'back') c.isUp = true;
     if (outcome === 'removed') cluster.nodes = [a, b];
-    if (outcome === 'skipped') await a.renewal.renew(['c']);
+    if (outcome === 'skipped') await renewBeside(a.renewal);
     await untilDone(a.renewal, outcome);
     await a.renewal.stop();
     await cluster.assertRenewed();

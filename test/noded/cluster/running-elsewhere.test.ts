@@ -13,7 +13,8 @@ test(
     t.mock.timers.enable({ apis: ['setInterval'] });
     const asked = new Map<string, number>();
     const answered = new EventEmitter();
-    const names = ['own', 'mute'];
+    const names = ['own', 'mute', 'off'];
+    const offline = new Set(['off']);
     const running = followRunningElsewhere({
       nodeName: 'own',
       peers: {
@@ -23,7 +24,12 @@ test(
           return Promise.reject(new UnreachableNode(node, { isThere: node === 'mute' }));
         },
       },
-      nodes: { names: () => Promise.resolve(names) },
+      nodes: {
+        list: () =>
+          Promise.resolve(
+            names.map((name) => ({ name, flags: { drained: false, offline: offline.has(name) } })),
+          ),
+      },
       store: {
         watch: (_collection, onChanges) => {
           queueMicrotask(() => onChanges(null));
@@ -41,5 +47,15 @@ test(
     // After two seconds, and after four more; the other one each second.
     const mute = asked.get('mute') ?? 0;
     assert.ok(mute === 2 || mute === 3, `${mute} times`);
+    // One that is marked offline is never asked, and one that gets the mark is not any more.
+    assert.equal(asked.get('off'), undefined);
+    offline.add('gone');
+    t.mock.timers.tick(60_000);
+    await turn();
+    const facts = await running.facts();
+    assert.deepEqual(
+      ['off', 'gone', 'mute'].map((node) => facts.get(node)?.state),
+      ['offline', 'offline', 'silent'],
+    );
   },
 );

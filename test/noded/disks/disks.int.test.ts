@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -83,6 +83,19 @@ test('disks are sparse files of the asked size that only root may open', async (
   assert.ok(blocks < 100);
   assert.equal((await stat(disks.pathOf(instance, 1))).size, 1 << 20);
   assert.equal((await stat(join(disks.pathOf(instance, 0), '..'))).mode & 0o777, 0o700);
+});
+
+test('what disks have written is told, of one without any nothing, and with snapshots nothing either', async () => {
+  const disks = createInstanceDisks(dir);
+  const instance = instanceRecord({ disks: [{ sizeBytes: 1 << 22 }, { sizeBytes: 1 << 22 }] });
+  assert.equal(await disks.ownBytes(instance), 0);
+  await disks.createEmpty(instance);
+  assert.equal(await disks.ownBytes(instance), 0);
+  for (const index of [0, 1])
+    await writeFile(disks.pathOf(instance, index), Buffer.alloc(65_536, 1));
+  assert.equal(await disks.ownBytes(instance), 2 * 65_536);
+  await mkdir(join(dir, instance.uuid, `snapshot-${instance.uuid}`));
+  assert.equal(await disks.ownBytes(instance), 0);
 });
 
 test('an installation starts from zeros, whatever was on the disk', async () => {

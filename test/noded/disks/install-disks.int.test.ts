@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { chooseDisks } from '../../../noded/install/choose-disks.ts';
+import { chooseDisks, type FormerDisks } from '../../../noded/install/choose-disks.ts';
 import { instanceRecord } from '../support/records.ts';
 
 let dir = '';
@@ -83,6 +83,15 @@ test('after a kill it is the record that says whose disks they are, also half wa
   assert.deepEqual(await halfWay.disks.settle(halfWay.next), []);
 });
 
+test('while the record waits for the end of an installation, its disks stay for it', async () => {
+  const { disks, old, next, fill, read, list } = await createInstalled();
+  await fill();
+  assert.deepEqual(await disks.settle({ ...old, installState: 'installing' }), []);
+  assert.equal((await list()).length, 4);
+  await disks.settle({ ...next, installState: 'installed' });
+  assert.deepEqual(await read(), ['new', 'new']);
+});
+
 test('a disk is grown that the record tells of, though taking it over had failed', async () => {
   const { disks, next, fill, read, list } = await createInstalled();
   await fill();
@@ -121,6 +130,33 @@ test('the room that new disks may take is promised to nobody else until they are
   }
   using chosen = await choose('keep-if-room');
   assert.equal(chosen.areBeside, true);
+});
+
+test('disks whose blocks a snapshot shares are not overwritten where new ones have no room', async () => {
+  const disks = createInstanceDisks(dir);
+  const free = await disks.freeBytes();
+  const made = instanceRecord({ disks: [{ sizeBytes: 4 * free }] });
+  const { uuid, instanceId, disks: parts } = made;
+  const kept = {
+    ...{ uuid, name: 's', takenAtMs: 0, wasRunning: false, hostKeys: null },
+    ...{ instanceId, installState: 'installed' as const, disks: parts },
+  };
+  const report = { log: () => undefined };
+  const choose = (snapshots: readonly (typeof kept)[], how: FormerDisks, imageBytes: number) =>
+    chooseDisks(disks, { ...made, snapshots: [...snapshots] }, how, imageBytes, report);
+  for (const how of ['keep', 'keep-if-room', 'overwrite'] as const) {
+    await assert.rejects(choose([kept], how, 2 * free), {
+      code: 'DISK_SPACE',
+      hint: /remove-snapshot/,
+    });
+  }
+  using overwritten = await choose([kept], 'overwrite', MIB);
+  assert.equal(overwritten.areBeside, false);
+  // Of those there is nothing to lose, and nothing gives back what they share.
+  using worthless = await choose([kept], 'worthless', 2 * free);
+  assert.equal(worthless.areBeside, false);
+  using alone = await choose([], 'overwrite', 2 * free);
+  assert.equal(alone.areBeside, false);
 });
 
 test('new disks are guessed to take what the old ones have, but no more than they may', async () => {

@@ -7,6 +7,7 @@ import { instanceRecord } from '../support/records.ts';
 const record = instanceRecord({});
 const instance = (...sizes: readonly number[]) => ({
   name: 'a',
+  snapshots: [],
   disks: sizes.map((gib) => ({ name: null, uuid: record.uuid, sizeBytes: gib * GIB })),
 });
 const levels = (facts: Parameters<typeof examineDisks>[0]) =>
@@ -24,6 +25,15 @@ test('disks that may grow beyond their file system are told', () => {
     'ok',
     'ok',
   ]);
+});
+
+test('a snapshot counts as much as the disks that it was taken of', () => {
+  const { disks } = instance(50);
+  const taken = { ...record, uuid: record.uuid, name: 's', takenAtMs: 0, wasRunning: true };
+  const snapshots = [{ ...taken, installState: 'installed' as const, disks }];
+  const facts = { instances: [{ name: 'a', disks, snapshots }], halted: [], ofNobody: [] };
+  assert.equal(levels({ ...facts, totalBytes: 100 * GIB })[0], 'ok');
+  assert.equal(levels({ ...facts, totalBytes: 99 * GIB })[0], 'warning');
 });
 
 test('guests that stand still are named', () => {

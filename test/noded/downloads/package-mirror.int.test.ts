@@ -104,6 +104,7 @@ before(async () => {
       openImage: async () => undefined,
       openPackage: async () => undefined,
       findService: async () => undefined,
+      findBootTree: () => undefined,
       openMirror: async (_uuid, name, request) =>
         mirrors[name] === undefined ? undefined : askMirror(mirrors[name], request),
     },

@@ -42,6 +42,7 @@ function plan(machine: MachineSpec): readonly string[] {
     initrd: machine.kernel?.initrdPath === undefined ? undefined : 7,
     smbios: machine.smbiosStrings && 9,
     cdrom: machine.cdromPath === undefined ? undefined : 8,
+    uefi: machine.uefi && { code: 20, variables: 21 },
     disks: machine.disks.map((_, index) => ({ fd: 10 + index, direct: index === 0 })),
     taps: machine.nics.map((nic, index) => (nic.kind === 'tap' ? 100 + index : null)),
   });
@@ -128,7 +129,7 @@ test('a disk is raw, of the access asked for, without the page cache only where 
   assert.deepEqual(valuesOf(args, '-add-fd'), ['fd=5,set=1', 'fd=10,set=2', 'fd=11,set=3']);
 });
 
-test('the boot order names one device each, and the channel never boots', () => {
+test('the boot order names one device each, and the channel does not boot unasked', () => {
   const args = plan(
     spec({
       ...{ nics: [user, bridged, channel], cdromPath: '/cd' },
@@ -146,6 +147,37 @@ test('the boot order names one device each, and the channel never boots', () => 
   // Nor does a user-mode NIC, behind which nobody answers.
   for (const nic of devices(spec({ nics: [user, channel], bootOrder: ['network'] }), 'virtio-net'))
     assert.match(nic, /,romfile=$/);
+});
+
+test('the channel boots when it is asked to, and no other NIC then has a ROM', () => {
+  const machine = spec({ nics: [user, bridged, channel], bootOrder: ['channel', 'disk'] });
+  const nics = devices(machine, 'virtio-net-pci');
+  assert.deepEqual(
+    nics.map((nic) => [address(nic), /,(romfile=|bootindex=\d)$/.exec(nic)?.[1]]),
+    [
+      ['2.0', 'romfile='],
+      ['3.0', 'romfile='],
+      ['f.0', 'bootindex=1'],
+    ],
+  );
+  assert.match(devices(machine, 'virtio-blk-pci')[0] ?? '', /bootindex=2/);
+  const early = devices({ ...machine, isChannelFirst: true }, 'virtio-net-pci');
+  assert.match(early[2] ?? '', /addr=1\.0,bootindex=1$/);
+});
+
+test('UEFI runs from flash that nobody writes, and writes its variables to flash of its own', () => {
+  const args = plan(spec({ uefi: { variablesPath: '/d/vars' } }));
+  assert.deepEqual(valuesOf(args, '-machine'), [
+    'q35,dump-guest-core=off,pflash0=uefi,pflash1=uefivars',
+  ]);
+  const [code, codeFormat, variables, variablesFormat] = valuesOf(args, '-blockdev');
+  for (const value of [code, codeFormat]) assert.match(value ?? '', /node-name=uefi.*read-only=on/);
+  for (const value of [variables, variablesFormat])
+    assert.match(value ?? '', /node-name=uefivars.*read-only=off/);
+  const sets = valuesOf(args, '-add-fd').map((value) => /set=(\d+)/.exec(value)?.[1]);
+  assert.equal(new Set(sets).size, sets.length);
+  assert.doesNotMatch(args.join(' '), /\/d\/vars/);
+  assert.deepEqual(valuesOf(plan(spec()), '-machine'), ['q35,dump-guest-core=off']);
 });
 
 test('with a kernel nothing else boots', () => {

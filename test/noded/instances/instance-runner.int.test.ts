@@ -55,20 +55,21 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     clock,
     onExit: () => undefined,
   });
+  const forRun: Views['forRun'] = (_uuid, device, revision, given) =>
+    Promise.resolve(
+      planView({
+        instance: record,
+        cluster: clusterRecord,
+        device,
+        revision,
+        parameters: resolveParameters([
+          instanceLayer(record, given?.osParameters ?? new Map<string, Secret>()),
+        ]),
+        install: null,
+      }),
+    );
   const views: Views = {
-    forRun: (_uuid, device, revision, given) =>
-      Promise.resolve(
-        planView({
-          instance: record,
-          cluster: clusterRecord,
-          device,
-          revision,
-          parameters: resolveParameters([
-            instanceLayer(record, given?.osParameters ?? new Map<string, Secret>()),
-          ]),
-          install: null,
-        }),
-      ),
+    ...{ forRun, forStart: forRun },
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
   const runner = createInstanceRunner({
@@ -157,6 +158,24 @@ test('the seed disk has a name until QEMU has it open, also where QEMU does not 
   await runner.start(seeded, secrets, context);
   assert.equal(existsSync(seed), false);
   assert.deepEqual(wasThere, [true, true]);
+});
+
+test('a reboot that stops and starts has the guest go off, and tells it why', async () => {
+  const announced: (readonly unknown[])[] = [];
+  const lifecycles = Object.assign(createLabLifecycles(), {
+    announce: (...how: readonly unknown[]) => {
+      announced.push(how);
+      return Promise.reject(new Error('seen'));
+    },
+  });
+  const { runner } = createRunner('/nonexistent', lifecycles);
+  await runner.start(record, secrets, context);
+  await assert.rejects(runner.reboot(record, 60, context, 'full'), /seen/);
+  await assert.rejects(runner.stop(record, 60, context, 'terminate'), /seen/);
+  assert.deepEqual(announced, [
+    [record.uuid, 'stop', 'reboot'],
+    [record.uuid, 'terminate'],
+  ]);
 });
 
 test('a reboot that is cancelled while the guest is asked leaves nothing announced', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { AGENT_TYPE_TAG } from '#shared/contract/agent-tags.ts';
 import { refuseLostDocuments } from '../../../noded/instances/lost-documents.ts';
 import { instanceRecord } from '../support/records.ts';
 
@@ -46,4 +47,41 @@ test("what is not cloud-init's does not go with a part of ours behind it", () =>
   }
   instanceRecord({ userData: encode('#cloud-config\n'), hvparams });
   instanceRecord({ hvparams });
+});
+
+test('what is not cloud-init’s does not go with a tag that puts parts of ours before it', () => {
+  const type = 'rs_agent:type=right_link_lite';
+  const userData = encode('{"ignition":{"version":"3.4.0"}}');
+  const refusal = {
+    code: 'VALIDATION',
+    message: /^--user-data does not go with rs_agent:type=right_link_lite: /,
+  };
+  assert.throws(() => instanceRecord({ userData, tags: [type] }), refusal);
+  const tagged = { ...instanceRecord({ userData }), tags: [type] };
+  assert.throws(() => refuseLostDocuments(tagged, { addTags: [type] }), refusal);
+  assert.throws(() => refuseLostDocuments(tagged, { tags: [type] }), refusal);
+  refuseLostDocuments(tagged, { hvparams: {} });
+  instanceRecord({ userData: encode('#cloud-config\n'), tags: [type] });
+});
+
+test('a tag for the agent that says nothing is refused by name', () => {
+  const wrong = 'rs_agent:mime_include_url=none';
+  assert.throws(() => instanceRecord({ tags: [wrong] }), {
+    code: 'VALIDATION',
+    message: /^the tag rs_agent:mime_include_url=none does not say an http or https URL$/,
+  });
+  const stored = { ...instanceRecord({}), tags: [wrong] };
+  assert.throws(() => refuseLostDocuments(stored, { addTags: [wrong] }), { code: 'VALIDATION' });
+  refuseLostDocuments(stored, { userData: encode('#!/bin/sh\n') });
+});
+
+test('tags of ours that are stored stand in the way of no other one', () => {
+  const wrong = { ...instanceRecord({}), tags: ['rs_agent:mime_identity=foo', 'blue'] };
+  refuseLostDocuments(wrong, { addTags: ['blue'] });
+  const tagged = {
+    ...instanceRecord({}),
+    userData: encode('no format'),
+    tags: [AGENT_TYPE_TAG, 'blue'],
+  };
+  refuseLostDocuments(tagged, { addTags: ['blue'] });
 });

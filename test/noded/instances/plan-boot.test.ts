@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { installationParameters } from '../../../noded/instances/installation-parameters.ts';
-import { hasMedium, refuseUnbootable } from '../../../noded/instances/plan-boot.ts';
+import { hasMedium, planUefi, refuseUnbootable } from '../../../noded/instances/plan-boot.ts';
 import { instanceRecord } from '../support/records.ts';
 
 type Parameters = InstanceRecord['hvparams'];
@@ -62,4 +62,11 @@ test('a medium is what installations boot from alone, in place of the kernel of 
     hasMedium(instanceWith({ accel: 'tcg', metadata_hop_limit: 2 }, { hvparams })),
     false,
   );
+});
+
+test('UEFI has variables of the machine, and a kernel that QEMU loads needs no firmware', () => {
+  assert.deepEqual(planUefi({ firmware: 'uefi' }, '/v'), { variablesPath: '/v' });
+  assert.equal(planUefi({ firmware: 'uefi', kernel_path: '/k' }, '/v'), undefined);
+  assert.equal(planUefi({ firmware: 'bios' }, '/v'), undefined);
+  assert.equal(planUefi({}, '/v'), undefined);
 });

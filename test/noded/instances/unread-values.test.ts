@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeUnreached, describeUnread } from '../../../noded/instances/unread-values.ts';
 
-const silent = { communication: false, osType: null, installParameters: {} };
+const silent = { communication: false, osType: null, installParameters: {}, bootEnv: null };
 const given = { osParameters: { color: 'red' }, userData: 'eA==', sshKeys: ['ssh-ed25519 AAAA'] };
 
 test('names what was given to a guest that is served nothing', () => {

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
@@ -94,4 +95,77 @@ test('two nodes that enter jobs at once get a number each, whatever comes betwee
     const ids = (await other.list()).map(({ id }) => id);
     assert.equal(new Set(ids).size, before + 2);
   }
+});
+
+test('jobs that are submitted at once are a few commits, and each is refused for its own faults', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const store = createSqliteStore({ path: join(dir, 'store'), clock: new ManualClock() });
+  t.after(() => store.close());
+  const commits = t.mock.method(store, 'commit');
+  const jobs = createJobRepository(store, createRecordProblems(silentLogger));
+  const tooLarge = 'x'.repeat(17 * 1024 * 1024);
+  const enter = (index: number): Promise<number> =>
+    jobs
+      .enter((id) => ({
+        ...{ ...example, id, summary: `job ${index}` },
+        ...(index % 3 === 0 && { submitter: 'rapi:tim' }),
+        ...(index === 40 && { summary: tooLarge }),
+      }))
+      .then(({ id }) => id);
+  const some = await Promise.allSettled(Array.from({ length: 40 }, (_, index) => enter(index)));
+  assert.deepEqual(
+    some.map((one) => one.status === 'fulfilled' && one.value),
+    Array.from({ length: 40 }, (_, index) => index + 1),
+    'in the order in which they were submitted',
+  );
+  assert.ok(commits.mock.callCount() <= 3, `${commits.mock.callCount()} commits`);
+  const more = await Promise.allSettled([39, 40, 41].map(enter));
+  assert.deepEqual(
+    more.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled'],
+  );
+  assert.equal((await jobs.list()).length, 42);
+});
+
+test('a store that is away refuses all that wait for it, and nothing of them is written later', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const store = createSqliteStore({ path: join(dir, 'store'), clock: new ManualClock() });
+  t.after(() => store.close());
+  let isAway = true;
+  const wayward: typeof store = {
+    ...store,
+    commit: (writes) =>
+      isAway ? Promise.reject(new AppError('STORE_UNAVAILABLE', 'away')) : store.commit(writes),
+  };
+  const jobs = createJobRepository(wayward, createRecordProblems(silentLogger));
+  const enter = (): Promise<unknown> => jobs.enter((id) => ({ ...example, id }));
+  const refused = await Promise.allSettled(Array.from({ length: 100 }, enter));
+  assert.ok(refused.every(({ status }) => status === 'rejected'));
+  isAway = false;
+  await enter();
+  assert.deepEqual(
+    (await jobs.list()).map(({ id }) => id),
+    [1],
+  );
+});
+
+test('after an error of which nobody knows what it left, no job is entered a second time', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-jobs-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const store = createSqliteStore({ path: join(dir, 'store'), clock: new ManualClock() });
+  t.after(() => store.close());
+  const wayward: typeof store = {
+    ...store,
+    commit: async (writes) => {
+      await store.commit(writes);
+      throw new Error('it was full after that');
+    },
+  };
+  const jobs = createJobRepository(wayward, createRecordProblems(silentLogger));
+  const enter = (): Promise<unknown> => jobs.enter((id) => ({ ...example, id }));
+  const told = await Promise.allSettled(Array.from({ length: 4 }, enter));
+  assert.ok(told.every(({ status }) => status === 'rejected'));
+  assert.equal((await jobs.list()).length, 4);
 });

@@ -15,7 +15,7 @@ function newRecord(run: string): LifecycleRecord {
 }
 
 /** @param onWrite what the store does about the n-th attempt */
-function createStore(onWrite: (attempt: number) => void) {
+function createStore(onWrite: (attempt: number) => void, pauses = PAUSES) {
   let stored: InstanceRecord = instanceRecord();
   const attempts: (LifecycleRecord | null)[] = [];
   const store = new LifecycleStore(
@@ -29,7 +29,7 @@ function createStore(onWrite: (attempt: number) => void) {
       },
     },
     silentLogger,
-    PAUSES,
+    pauses,
   );
   return { store, attempts, stored: () => stored.lifecycle };
 }
@@ -52,6 +52,26 @@ void test('a record that is forgotten during an outage is not written later', as
   const keeping = store.keep(uuid, { record: newRecord('former') });
   await Promise.all([keeping, store.forgetFormer(uuid)]);
   assert.equal(stored(), null);
+});
+
+void test('another state is written at once, be it that of a moment ago that is just being written', async () => {
+  const latest = { record: newRecord('0') };
+  const done = Promise.withResolvers<void>();
+  const { store, stored } = createStore(
+    (attempt) => {
+      if (attempt === 1) latest.record = { ...latest.record, state: 'operational' };
+      if (attempt === 3) done.resolve();
+    },
+    { ...PAUSES, pauseMs: 60_000 },
+  );
+  void store.keep(uuid, latest);
+  // Behind the second record there is a pause, which this one ends.
+  while (stored()?.state !== 'operational') await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  latest.record = { ...latest.record, state: 'stranded' };
+  void store.keep(uuid, latest);
+  await done.promise;
+  assert.equal(stored()?.state, 'stranded');
 });
 
 void test('a guest that says much does not have the store written without a pause', async () => {

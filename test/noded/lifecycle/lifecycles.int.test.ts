@@ -81,7 +81,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
     assert.ok(found);
     return found;
   };
-  const newDaemon = (given: Partial<LifecyclesDependencies> = {}) => {
+  const newDaemon = (given: Partial<LifecyclesDependencies> = {}, hears = true) => {
     const guestEvents = createGuestEvents();
     const lifecycles: Lifecycles = createLabLifecycles({
       ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 1500 },
@@ -100,6 +100,7 @@ async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
       },
       ...given,
     });
+    if (hears) lifecycles.hear();
     return { lifecycles, guestEvents };
   };
   const first = newDaemon();
@@ -404,6 +405,41 @@ void test('a guest that came back while no daemon was there keeps its power', as
   await lab.say(second, { type: 'decommissioned' }, { ...BOOTED[0], boot: randomUUID() });
   await lab.until((record) => record.lifecycle?.state === 'booting');
   assert.equal(lab.kills(), 0);
+});
+
+void test('a daemon that cannot hear its guests yet cuts no power, however long it takes to come up', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'reboot' });
+  await lab.until((record) => record.lifecycle?.state === 'decommissioning');
+  lab.clock.advance(240_000);
+  const second = lab.newDaemon({ replayGraceMs: 1 }, false);
+  second.lifecycles.followAdopted({ machine: { uuid: lab.uuid, startedAtMs: 5 } });
+  await second.lifecycles.planView(await lab.instance(), PARAMETERS);
+  // Timers are rung in the order of their times: one of the deadline would have rung.
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(lab.kills(), 0);
+  second.lifecycles.hear();
+  await lab.until((record) => record.lifecycle?.state === 'failed');
+  assert.equal(lab.kills(), 1);
+});
+
+void test('a list that is changed while it runs is the guest’s with its next boot', async (t) => {
+  const lab = await createLab(t);
+  await lab.start();
+  await lab.say(lab.first, ...BOOTED.slice(0, 2));
+  const own = { ...LISTS, boot: LISTS.boot.slice(1) };
+  const namesOf = async (): Promise<readonly string[] | undefined> => {
+    const view = await lab.first.lifecycles.planView(
+      { ...(await lab.instance()), runLists: own },
+      PARAMETERS,
+    );
+    return view?.lists.boot.map(({ name }) => name);
+  };
+  assert.deepEqual(await namesOf(), ['01-base', '02-more']);
+  await lab.say(lab.first, ...BOOTED.slice(2));
+  assert.equal(lab.first.lifecycles.state(lab.uuid), 'operational');
+  assert.deepEqual(await namesOf(), ['01-more']);
 });
 
 void test('a clock that was set back does not lose a deadline', async (t) => {

@@ -165,13 +165,22 @@ void test('what is not operational in time is stopped, stranded or not', () => {
 });
 
 void test('a shutdown is a termination if the host said so; a reboot stays one', () => {
-  const announce = (kind: 'stop' | 'terminate') =>
-    ({ type: 'announced', command: { do: kind, entry: COMMAND } }) as const;
+  const announce = (how: 'stop' | 'terminate', kind?: 'reboot'): Word => ({
+    type: 'announced',
+    command: { do: how, ...(kind && { kind }), entry: COMMAND },
+  });
   const kindOf = (...words: readonly Word[]) => tell([...UP, ...words]).record.kind;
   assert.equal(kindOf(announce('terminate'), ['decommissioning', 'stop']), 'terminate');
   assert.equal(kindOf(announce('stop'), ['decommissioning', 'stop']), 'stop');
   assert.equal(kindOf(announce('terminate'), ['decommissioning', 'reboot']), 'reboot');
+  // The first half of a stop and start.
+  assert.equal(kindOf(announce('stop', 'reboot'), ['decommissioning', 'stop']), 'reboot');
   assert.equal(kindOf(['decommissioning', 'service_restart']), 'service_restart');
+});
+
+void test('a guest whose first word of its end was lost is decommissioned all the same', () => {
+  const { record } = tell([...UP, 'decommissioned']);
+  assert.deepEqual([record.state, record.kind], ['decommissioned', 'stop']);
 });
 
 void test('what metad tells again, and what is of another run, changes nothing', () => {

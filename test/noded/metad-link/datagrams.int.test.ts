@@ -62,6 +62,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
+      findBootTree: () => undefined,
       openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,
@@ -122,6 +123,15 @@ async function untilAnswered(index: number): Promise<void> {
   });
   client.socket.close();
   opened.splice(opened.indexOf(client.socket), 1);
+}
+
+/** Whether a socket of this host's has datagrams that its process has not read yet. */
+function hasUnreadDatagrams(port: number): boolean {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return readFileSync('/proc/net/udp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .some(([, address, , , queues]) => address?.endsWith(local) && !queues?.endsWith(':00000000'));
 }
 
 async function metric(name: string): Promise<number> {
@@ -251,12 +261,16 @@ test('who is not the service is not heard, though it knows the port', async (t) 
 });
 
 test('a service that answers one datagram with a hundred is heard eight times', async () => {
-  dns.onQuestion = (question, asker) => {
-    for (let count = 0; count < 100; count++) dns.answer(question, asker);
+  let sent = 0;
+  dns.onQuestion = (question, { port, address }) => {
+    for (let count = 0; count < 100; count++)
+      dns.socket.send(answerQuestion(question), port, address, () => (sent += 1));
   };
   const client = fromGuest(0);
   client.ask('loud');
   assert.ok(await client.heard(8));
+  // What is still on its way when the next question is asked would be taken for its answers.
+  await until(() => sent === 100 && !hasUnreadDatagrams(dns.askers.at(-1)?.port ?? 0));
   dns.onQuestion = (_, asker) => dns.socket.send('last', asker.port, asker.address);
   client.ask('quiet');
   assert.ok(await client.heard(9));
@@ -289,8 +303,12 @@ test('datagrams of several fragments pass whole up to 4,096 bytes, longer ones d
 test('a guest may use more ports than it has flows: the one that is idle longest ends', async () => {
   const clients = Array.from({ length: MAX_FLOWS + 20 }, () => fromGuest(0));
   for (const [index, client] of clients.entries()) {
-    client.ask(`port${index}`);
-    assert.ok(await client.heard(1), `port ${index} hears nothing`);
+    // A datagram may be lost on its way, and who hears nothing asks again.
+    const hears = async (): Promise<boolean> => {
+      client.ask(`port${index}`);
+      return client.heard(1, PATIENCE_MS / 2);
+    };
+    assert.ok((await hears()) || (await hears()), `port ${index} hears nothing`);
   }
   assert.equal(await metric('datagram_flows'), MAX_FLOWS + 1, 'and one of the other guest');
   clients[0]?.ask('again');

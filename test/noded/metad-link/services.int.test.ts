@@ -52,6 +52,7 @@ before(async () => {
     gid: NOBODY,
     logger: silentLogger,
     content: {
+      findBootTree: () => undefined,
       openMirror: async () => undefined,
       openImage: async () => undefined,
       openPackage: async () => undefined,

@@ -84,6 +84,7 @@ after(async () => {
 });
 
 const content: ContentProvider = {
+  findBootTree: () => undefined,
   openMirror: async () => undefined,
   openImage: async () => ({ path: join(paths.root, 'image'), sizeBytes: image.length }),
   findService: async () => undefined,

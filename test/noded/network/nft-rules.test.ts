@@ -53,6 +53,13 @@ test("a TAP's datagrams are limited likewise, DHCP's among them", () => {
   assert.ok(limit !== -1 && limit < first);
 });
 
+test('a TAP advertises that there is no router only where firmware boots by it', () => {
+  const text = planTapRules('gnt.com.3', { ...guest, boots: true });
+  assert.match(text, /^add rule netdev gnt_gnt\.com\.3 .* fwd to "gnt\.com\.3"$/m);
+  assert.doesNotMatch(planTapRules('gnt.com.3', guest), /fwd/);
+  assert.match(planTapRulesRemoval('gnt.com.3'), /^delete table netdev gnt_gnt\.com\.3$/m);
+});
+
 test('every IPv4 source that a TAP accepts is the guest itself or unspecified', () => {
   const accepted = lines(planTapRules('gnt.com.3', guest)).flatMap(
     (line) => /\bip saddr (\{[^}]*\}|\S+).*(?:accept|goto)/.exec(line)?.[1] ?? [],

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { NO_FLAGS } from '#shared/contract/node-flags.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -71,11 +72,15 @@ async function createNode(t: TestContext) {
     views: {} as Views,
     chooseAccelerator: () => Promise.resolve('tcg'),
   });
-  const clusters = { load: () => Promise.resolve(clusterRecord) } as unknown as ClusterRepository;
+  const clusters = {
+    load: () => Promise.resolve(clusterRecord),
+    loadProfile: () => Promise.resolve(undefined),
+  } as unknown as ClusterRepository;
   const orphans = { list: () => [], find: () => undefined } as unknown as Orphans;
   const handlers = createJobHandlers({
     ...{ instances, disks, runner, orphans, clusters, owns: () => true, logDir: dir, clock },
     lifecycles: createLabLifecycles(),
+    nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
     // No installation comes so far.
   } as unknown as OperationDependencies);
   const signal = AbortSignal.timeout(60_000);

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
+import { NO_FLAGS } from '#shared/contract/node-flags.ts';
 import { downloadLimitsOf } from '#shared/contract/download-limits.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -99,9 +100,11 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
   const handler = createInstanceHandler({
     ...{ nodeName: 'node1', owns: () => true, clusters, instances, disks, images, installer },
     runner: { checkRunnable: async () => undefined },
+    bootViews: { check: async () => undefined },
     hookChecker: { check: async () => ({ documents: [], book: null }) },
     ...{ logger: silentLogger, clock },
     lifecycles: createLabLifecycles(),
+    nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
   } as unknown as OperationDependencies);
   const ends = new AbortController();
   let jobId = 0;

@@ -24,6 +24,7 @@ import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { createLabBootViews } from '../support/lab-boot-views.ts';
 
 const COLLECTIONS = ['instances', 'claim-name', 'claim-ip', 'claim-mac'];
 
@@ -40,7 +41,12 @@ async function createNode(t: TestContext) {
   const instances = createInstanceRepository(store, clock, createRecordProblems(logger));
   const metad = new FakeMetad();
   const network = new FakeNetwork();
-  const views = createViews(instances, clusters, createLabLifecycles());
+  const views = createViews(
+    instances,
+    clusters,
+    createLabLifecycles(),
+    createLabBootViews(clusters),
+  );
   const keeper = createMachineKeeper({
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onExit: () => undefined,

@@ -22,6 +22,7 @@ import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode, modifyOpcode } from '../support/opcodes.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { createLabBootViews } from '../support/lab-boot-views.ts';
 
 const PARAMETERS = ['hidden-below', 'shown-below', 'own', 'default'];
 
@@ -60,11 +61,12 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     ),
   );
 
-  const view = await createViews(instances, clusters, createLabLifecycles()).forRun(
-    web1.uuid,
-    'gnt.com.0',
-    1,
-  );
+  const view = await createViews(
+    instances,
+    clusters,
+    createLabLifecycles(),
+    createLabBootViews(clusters),
+  ).forRun(web1.uuid, 'gnt.com.0', 1);
   assert.deepEqual(view.osParameters, {
     'hidden-below': { value: 'variant', visibility: 'public' },
     'shown-below': { value: 'variant', visibility: 'private' },
@@ -90,11 +92,12 @@ test('the guest, a script on the host and gnt-instance info agree on every param
   // What else operations work with, a modification's prerequisites do not ask.
   const dependencies = {
     ...{ instances, clusters, osRegistry, runner, lifecycles: createLabLifecycles() },
+    bootViews: createLabBootViews(clusters),
     hostCopies: createHostCopies(
       join(dir, 'copies'),
       createTestChildren(join(dir, 'children')).launch,
     ),
-  } as OperationDependencies;
+  } as unknown as OperationDependencies;
   await modifyInstanceHandler(dependencies).prepare(
     modifyOpcode({ name: web1.name, osParameters: { own: 'instance' } }),
     new AbortController().signal,

@@ -11,17 +11,26 @@ import { clusterRecord, instanceRecord } from '../support/records.ts';
 const { signal } = new AbortController();
 
 /** A running instance with a kernel from a folder that the remote API may name. */
-function prepareWith(remoteFolders: readonly string[], badLists?: AppError) {
+function prepareWith(remoteFolders: readonly string[], badLists?: AppError, bootEnv?: string) {
   const checked: string[] = [];
   const runner = {
     running: () => ({}),
     checkRunnable: async () => void checked.push('runnable'),
   } as unknown as InstanceRunner;
-  const instance = instanceRecord({ hvparams: { kernel_path: '/srv/kernels/./vmlinuz' } });
+  const instance = instanceRecord({
+    hvparams: { kernel_path: '/srv/kernels/./vmlinuz' },
+    ...(bootEnv !== undefined && { bootEnv }),
+  });
   const handler = rebootInstanceHandler({
     ...{ runner, instances: { findByName: async () => instance } },
+    bootViews: {
+      check: async () => Promise.reject(new AppError('BOOTENV_RENDER', 'no such param')),
+    },
     lifecycles: { check: async () => badLists && Promise.reject(badLists) },
-    clusters: { load: async () => ({ ...clusterRecord, remoteFolders: [...remoteFolders] }) },
+    clusters: {
+      load: async () => ({ ...clusterRecord, remoteFolders: [...remoteFolders] }),
+      loadProfile: async () => undefined,
+    },
   } as unknown as OperationDependencies);
   const prepare = (kind: 'soft' | 'hard' | 'full'): Promise<unknown> => {
     const opcode = parseOpcode({ opcode: 'INSTANCE_REBOOT', name: 'web1', kind });
@@ -78,4 +87,13 @@ test('a failed decommissioning is told of this run, not of one before it', async
     if (state === undefined) await stopping;
     else await assert.rejects(stopping, { code: 'DECOMMISSION_TIMEOUT' });
   }
+});
+
+test('a guest whose BootEnv cannot be rendered any more is not stopped for a reboot', async () => {
+  for (const kind of ['soft', 'full'] as const) {
+    await assert.rejects(prepareWith(['/srv/kernels'], undefined, 'rescue').prepare(kind), {
+      code: 'BOOTENV_RENDER',
+    });
+  }
+  await prepareWith([], undefined, 'rescue').prepare('hard');
 });

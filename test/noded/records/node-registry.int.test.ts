@@ -69,3 +69,38 @@ test('a node that is removed while it registers stays removed, and only the node
   assert.equal(await nodes.publicKeyOf('node2'), 'key3');
   assert.equal(await nodes.removedAtMs('key3'), null);
 });
+
+test('what is said of a node stays through its restarts, and goes with it', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'gnt-nodes-'));
+  const store = createSqliteStore({ path: join(directory, 'store.sqlite') });
+  t.after(async () => {
+    await store.close();
+    await rm(directory, { recursive: true });
+  });
+  const nodes = createNodeRegistry(store, createRecordProblems(silentLogger));
+  await nodes.registerAlone('node1');
+  await nodes.register('node2', 'key2');
+  for (const name of ['node1', 'node2']) {
+    assert.deepEqual(await nodes.flagsOf(name), { drained: false, offline: false });
+    await Promise.all([
+      nodes.changeFlags(name, { drained: true }),
+      nodes.changeFlags(name, { offline: false }),
+    ]);
+  }
+  await nodes.registerAlone('node1');
+  await nodes.register('node2', 'key2');
+  const drained = { drained: true, offline: false };
+  assert.deepEqual(await nodes.list(), [
+    { name: 'node1', flags: drained },
+    { name: 'node2', flags: drained },
+  ]);
+  assert.equal(await nodes.publicKeyOf('node2'), 'key2');
+  await nodes.remove('node2', 7);
+  await nodes.register('node2', 'key3');
+  assert.deepEqual(await nodes.flagsOf('node2'), { drained: false, offline: false });
+  await assert.rejects(nodes.changeFlags('node9', { drained: true }), /'node9'/);
+  const bad = { collection: 'nodes', id: 'node1', expected: 'any', value: { name: 7 } } as const;
+  await store.commit([bad]);
+  await nodes.registerAlone('node1');
+  assert.deepEqual(await nodes.names(), ['node1', 'node2']);
+});

@@ -19,6 +19,7 @@ import { createHookChecker } from '../../../noded/os/check-hooks.ts';
 import { createClusterRepository } from '../../../noded/records/cluster-repository.ts';
 import { noClusterKey } from '../../../noded/cluster/start-cluster-key.ts';
 import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
+import { previewBootPlan } from '../../../noded/instances/preview-boot-plan.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
@@ -40,6 +41,7 @@ import { createLabLifecycles } from './lab-lifecycles.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createLabBootViews } from './lab-boot-views.ts';
 
 let top = '';
 let count = 0;
@@ -66,6 +68,7 @@ export const node: NodeInfo = {
   removedAtMs: null,
   orphans: [],
   appliance: { state: 'missing', detail: 'none yet' },
+  flags: { drained: false, offline: false },
 };
 
 interface Overrides {
@@ -90,7 +93,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const index = startInstanceIndex({ store, problems, logger });
   t.after(() => index[Symbol.asyncDispose]());
   const lifecycles = createLabLifecycles();
-  const views = createViews(instances, clusters, lifecycles);
+  const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
   const hypervisor = new FakeHypervisor();
   const metad = new FakeMetad();
   const keeper = createMachineKeeper({
@@ -168,11 +171,14 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       mirrors: () => Promise.resolve([]),
     }),
     logDir: paths.logDir,
+    planBoot: (instance, name) =>
+      previewBootPlan(instance, name, { clusters, archives: { find: () => null } }),
     describeNode,
     examine: () => Promise.resolve({ ok: true, findings: [] }),
     metrics: () => Promise.resolve('gnt_up 1\n'),
     storeDescription: 'sqlite',
     clusterKey: noClusterKey(),
+    issueJoinToken: () => Promise.reject(new Error('nobody joins here')),
     overview: createOwnOverview({
       ...{
         nodeName: 'node1',

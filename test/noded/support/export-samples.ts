@@ -15,6 +15,7 @@ export const OUR_EXPORT = {
   osParameters: { motd: 'one\n  two: [x]\n\n four = 4 ', empty: '' },
   osParametersPrivate: { key: '100% [sure]; #1' },
   tags: ['db', 'prod'],
+  profiles: ['web', 'base'],
 };
 /** What Ganeti's FinalizeExport writes. */
 export const GANETI_EXPORT = `[export]

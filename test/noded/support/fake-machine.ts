@@ -18,6 +18,7 @@ export class FakeMachine implements Machine {
   #isRunning = true;
   kills = 0;
   halt: GuestHalt | null = null;
+  pauses = 0;
   resumes = 0;
   guestResets = 0;
   note: string | undefined = undefined;
@@ -61,6 +62,11 @@ export class FakeMachine implements Machine {
 
   isRunning(): boolean {
     return this.#isRunning;
+  }
+
+  pause(): Promise<void> {
+    this.pauses += 1;
+    return Promise.resolve();
   }
 
   resume(): Promise<void> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { opcode, redactOpcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 
 const redact = (input: OpcodeInput): Record<string, unknown> => redactOpcode(opcode.parse(input));
 const document = Buffer.from('#cloud-config').toString('base64');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { opcode, redactOpcode } from '#shared/contract/opcode.ts';
+import { opcode } from '#shared/contract/opcode.ts';
+import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 import { redactSource } from '#shared/contract/redact-source.ts';
 
 test('hides user and password of a URL, and keeps the rest', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { opcode, redactOpcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import { redactOpcode } from '#shared/contract/redact-opcode.ts';
 
 const CREATE = { opcode: 'INSTANCE_CREATE', name: 'web1', osImage: '/srv/a.raw' } as const;
 const MODIFY = { opcode: 'INSTANCE_SET_PARAMS', name: 'web1' } as const;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { systemClock } from '#shared/clock/clock.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { openHighWater, type HighWater } from '#shared/store/high-water.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
@@ -87,6 +88,27 @@ test('an old record that is put back is refused by name, also with a higher revi
     assert.deepEqual([debian?.value, other?.value], [undefined, 1]);
   }
   await store.close();
+});
+
+test('an old record of any kind is refused, also of one that nobody has thought of; but of a claim, a job, a counter', async (t) => {
+  const bench = newBench();
+  const store = await bench.open('a');
+  t.after(() => store.close());
+  const putBackIn = async (collection: string): Promise<unknown> => {
+    await write(store, 'x', 'revoked', collection);
+    const putBack = await bench.keep(collection, 'x');
+    await write(store, 'x', 'new', collection);
+    await putBack();
+    return store.get(collection, 'x').then(
+      (record) => record?.value,
+      (error: unknown) => isAppError(error) && error.code,
+    );
+  };
+  const guarded = ['cluster', 'os', 'nodes', 'removed-nodes', 'instances', 'profiles', 'renewals'];
+  for (const collection of [...guarded, 'bootenvs', 'boot-templates', 'boot-params', 'of-tomorrow'])
+    assert.equal(await putBackIn(collection), 'RECORD_REPLAYED', collection);
+  for (const collection of ['claim-name', 'claim-ip', 'claim-mac', 'jobs', 'job-rings', 'counters'])
+    assert.equal(await putBackIn(collection), 'revoked', collection);
 });
 
 test('what another node changed counts once it was seen, and over a restart', async () => {

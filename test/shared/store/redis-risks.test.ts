@@ -6,6 +6,7 @@ const told = (lines: readonly string[], more: Partial<RedisFacts> = {}): readonl
   findRedisRisks({
     info: ['# Memory', ...lines, ''].join('\r\n'),
     appendFsync: 'always',
+    outputLimits: 'normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60',
     isReplicated: false,
     ...more,
   }).map(({ level, message }) => `${level}: ${message}`);
@@ -35,4 +36,11 @@ test('what a crash takes is said, but of one with a replica that has to have it'
   assert.match(told(['aof_enabled:0'], { appendFsync: null }).join(), /^warning: .*snapshot/);
   assert.deepEqual(told(['aof_enabled:0'], { isReplicated: true }), []);
   assert.deepEqual(told(SAFE, { appendFsync: null }), []);
+});
+
+test('one that cuts off who is as far behind as the streams between nodes allow, says at how many bytes', () => {
+  for (const limit of ['pubsub 1048576 0 0', 'pubsub 33554432 1048576 60'])
+    assert.match(told(SAFE, { outputLimits: limit }).join(), /^warning: .* 1048576 bytes.*pubsub/);
+  for (const outputLimits of ['pubsub 0 0 0', 'normal 1 1 1', null])
+    assert.deepEqual(told(SAFE, { outputLimits }), []);
 });

@@ -27,12 +27,13 @@ function refused(text: string, message: RegExp): void {
 
 test("scalars are read as the document has them: modes are octal, a version stays one, words like 'yes' are words", () => {
   const [step] =
-    stepsOf(`- files: [{path: /a, permissions: 0750}, {path: /b, permissions: 0o640}, {path: /c, permissions: 420}]
+    stepsOf(`- files: [{path: /a, permissions: 0750}, {path: /b, permissions: 0o640}, {path: /c, permissions: 420},
+           {path: /d, permissions: 0x1a4}]
   environment: {VERSION: 1.10, ANSWER: yes, NOTHING: }
   optional: yes`) ?? [];
   assert.deepEqual(
     step?.files.map(({ permissions }) => permissions),
-    [0o750, 0o640, 420],
+    [0o750, 0o640, 420, 420],
   );
   assert.deepEqual(step?.environment, { VERSION: '1.10', ANSWER: 'yes', NOTHING: '' });
   assert.equal(step?.optional, true);
@@ -47,6 +48,20 @@ test('keys without a value, and stages without steps, are as if they were not th
   assert.deepEqual(parse('').stages.size, 0);
   assert.deepEqual(parse('stages:').stages.size, 0);
   assert.deepEqual(parse('stages:\n  after-install:').stages.get('after-install'), []);
+});
+
+test('what YAML has for nothing is nothing in every spelling, and a text in quotes', () => {
+  const [step, none] =
+    stepsOf(`- files: null
+  dns: Null
+  environment: {A: ~, B: null, C: 'null', D: "~", E: !!str NULL, null: x}
+- `) ?? [];
+  assert.deepEqual([step?.files, step?.dns, none?.commands], [[], undefined, []]);
+  assert.deepEqual(step?.environment, {
+    ...{ A: '', B: '', C: 'null', D: '~', E: 'NULL' },
+    null: 'x',
+  });
+  assert.deepEqual(parse('stages: null').stages.size, 0);
 });
 
 test('anchors and merges are resolved', () => {

@@ -1,0 +1,50 @@
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '#shared/errors/app-error.ts';
+import { collect, TooLong } from '#shared/stream/collect.ts';
+import { LineSplitter } from '#shared/stream/lines.ts';
+import { MIB } from '#shared/units/bytes.ts';
+
+const MAX_ANSWER_BYTES = 64 * MIB;
+/** What a list shows of an instance: its tags are most of it. */
+const MAX_LINE_CHARACTERS = MIB;
+
+/** @throws AppError NODED_UNREACHABLE when it is broken off */
+export async function readAll(response: IncomingMessage): Promise<Buffer> {
+  try {
+    return await collect(response, MAX_ANSWER_BYTES);
+  } catch (error) {
+    throw error instanceof TooLong ? notUnderstood('the request', error.message) : brokenOff(error);
+  }
+}
+
+/** The lines of an answer, as they come. @throws AppError NODED_UNREACHABLE */
+export async function* linesOf(
+  response: IncomingMessage,
+  path: string,
+): AsyncGenerator<readonly string[], void> {
+  const splitter = new LineSplitter({ maxLength: MAX_LINE_CHARACTERS, longer: 'refuse' });
+  try {
+    // setEncoding makes the chunks strings.
+    for await (const text of response.setEncoding('utf8') as AsyncIterable<string>)
+      yield splitter.push(text);
+  } catch (error) {
+    throw error instanceof RangeError ? notUnderstood(path, error.message) : brokenOff(error);
+  }
+}
+
+function brokenOff(cause: unknown): AppError {
+  return new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
+    hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
+    cause,
+  });
+}
+
+export async function discard(response: IncomingMessage): Promise<void> {
+  await readAll(response);
+}
+
+export function notUnderstood(path: string, reason: string | undefined): AppError {
+  return new AppError('INTERNAL', `noded's answer to ${path} is not understood: ${reason}`, {
+    hint: 'this command and the running gnt-noded are of different versions: restart gnt-noded',
+  });
+}

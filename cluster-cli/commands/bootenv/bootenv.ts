@@ -1,0 +1,182 @@
+import { stringify } from 'yaml';
+import type { BootEnvInfo, BootObject, BootPlanInfo } from '#shared/contract/boot-objects.ts';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+import { bootEnvFields } from '../../fields/other-fields.ts';
+import type { Context } from '../../terminal/context.ts';
+import { fromHere } from '../../values/host-path.ts';
+import { type ListOptions, printFields, printList } from '../list.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { type BootContent, readBootContent } from './read-content.ts';
+
+/** `gnt-bootenv create PATH…`. @throws AppError, CommandFailure */
+export async function runCreate(
+  context: Context,
+  paths: readonly string[],
+  options: SubmitOptions,
+): Promise<void> {
+  const { leftOut, ...content } = readBootContent(paths, context.values);
+  for (const what of leftOut) context.warn(`left out: ${what}`);
+  const told = describeContent(content);
+  if (told === '') {
+    throw new AppError('VALIDATION', `there is nothing to create in ${paths.join(', ')}`, {
+      hint: 'BootEnvs, templates, params and profiles are taken',
+    });
+  }
+  const opcode: OpcodeInput = { opcode: 'BOOTENV_SET', ...content };
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(told);
+}
+
+function describeContent(content: Omit<BootContent, 'leftOut'>): string {
+  const lists = [
+    ['BootEnv', content.bootEnvs.map(({ Name }) => Name)],
+    ['template', content.templates.map(({ ID }) => ID)],
+    ['param', content.params.map(({ Name }) => Name)],
+    ['profile', content.profiles.map(({ name }) => name)],
+  ] as const;
+  return lists
+    .filter(([, names]) => names.length > 0)
+    .map(([kind, names]) =>
+      names.length > 4 ? `${names.length} ${kind}s` : `${kind} ${names.join(', ')}`,
+    )
+    .join('; ');
+}
+
+/** `gnt-bootenv list`. @throws AppError, CommandFailure */
+export async function runList(
+  context: Context,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<void> {
+  const items = await (await context.client()).bootEnvs();
+  printList(
+    context,
+    {
+      table: bootEnvFields,
+      items,
+      nameOf: ({ name }: BootEnvInfo) => name,
+      names,
+      notFound: (name) =>
+        notFound(
+          { kind: 'bootEnv', name },
+          items.map((one) => one.name),
+        ),
+      toJson: ({ document, ...shown }: BootEnvInfo) => ({ ...shown, document }),
+      defaultSort: 'name',
+    },
+    options,
+  );
+}
+
+export function runListFields(context: Context, options: { readonly json?: boolean }): void {
+  printFields(context, bootEnvFields, options);
+}
+
+/** What `show` and `destroy` are about: a BootEnv by its name, or one of the other kinds. */
+export interface ObjectOptions {
+  readonly template?: string;
+  readonly param?: string;
+}
+
+/** @throws AppError USAGE */
+function objectOf(name: string | undefined, { template, param }: ObjectOptions): BootObject {
+  const given: BootObject[] = [
+    ...(name === undefined ? [] : [{ kind: 'bootEnv', name } as const]),
+    ...(template === undefined ? [] : [{ kind: 'template', name: template } as const]),
+    ...(param === undefined ? [] : [{ kind: 'param', name: param } as const]),
+  ];
+  const [object] = given;
+  if (object !== undefined && given.length === 1) return object;
+  throw new AppError('USAGE', 'give the name of a BootEnv, or --template ID, or --param NAME');
+}
+
+/** `gnt-bootenv show NAME`. @throws AppError, CommandFailure */
+export async function runShow(
+  context: Context,
+  name: string | undefined,
+  options: ObjectOptions & { readonly json?: boolean },
+): Promise<void> {
+  const object = objectOf(name, options);
+  const client = await context.client();
+  const show = (value: unknown): void =>
+    context.print(
+      options.json ? JSON.stringify(value, null, 2) : stringify(value, { lineWidth: 0 }).trimEnd(),
+    );
+  switch (object.kind) {
+    case 'bootEnv':
+      return show(find(object, await client.bootEnvs(), (one) => one.name).document);
+    case 'template': {
+      const { id, contents } = find(object, await client.bootTemplates(), (one) => one.id);
+      if (options.json) return show({ ID: id, Contents: contents });
+      return context.print(contents.replace(/\n$/, ''));
+    }
+    case 'param': {
+      const found = find(object, await client.bootParams(), (one) => one.name);
+      return show({ Name: found.name, Schema: found.schema });
+    }
+  }
+}
+
+function find<T>(object: BootObject, all: readonly T[], nameOf: (one: T) => string): T {
+  const found = all.find((one) => nameOf(one) === object.name);
+  if (found !== undefined) return found;
+  throw notFound(object, all.map(nameOf));
+}
+
+function notFound({ kind, name }: BootObject, known: readonly string[]): AppError {
+  const near = suggest(name, known);
+  const what = kind === 'bootEnv' ? 'BootEnv' : kind;
+  return new AppError('BOOTENV_NOT_FOUND', `there is no ${what} '${name}'`, {
+    details: { name },
+    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+  });
+}
+
+/** `gnt-bootenv destroy NAME`. @throws AppError, CommandFailure */
+export async function runDestroy(
+  context: Context,
+  name: string | undefined,
+  options: ObjectOptions & SubmitOptions,
+): Promise<void> {
+  const object = objectOf(name, options);
+  const job = await submitAndWatch(context, { opcode: 'BOOTENV_REMOVE', object }, options);
+  if (job !== null && !options.json) context.note(`${object.name} is gone`);
+}
+
+/** `gnt-bootenv render NAME INSTANCE`. @throws AppError, CommandFailure */
+export async function runRender(
+  context: Context,
+  name: string,
+  instance: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const plan = await (await context.client()).bootPlan(instance, name);
+  if (options.json) return context.print(JSON.stringify(plan, null, 2));
+  for (const what of plan.leftOut) context.warn(`left out: ${what}`);
+  context.note(describePlan(plan));
+  for (const { path, contents, lostSecrets } of plan.files) {
+    context.print(`==> ${path} <==`);
+    context.print(contents ?? `(needs the value of ${lostSecrets.join(', ')}, which is nowhere)`);
+  }
+}
+
+function describePlan({ source, kernel, initrds }: BootPlanInfo): string {
+  if (source === null) return 'nothing is loaded';
+  const from = source.kind === 'archive' ? `the archive ${source.isoFile}` : source.url;
+  return `${[kernel, ...initrds].filter((path) => path !== null).join(', ') || 'files'} from ${from}`;
+}
+
+/** `gnt-bootenv uploadiso NAME [FILE]`. @throws AppError, CommandFailure */
+export async function runUploadIso(
+  context: Context,
+  bootEnv: string,
+  file: string | undefined,
+  options: SubmitOptions,
+): Promise<void> {
+  const source = file === undefined ? {} : { source: fromHere(file) };
+  const opcode: OpcodeInput = { opcode: 'BOOTENV_UPLOAD_ISO', bootEnv, ...source };
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(`the archive of ${bootEnv} is open on this node`);
+}

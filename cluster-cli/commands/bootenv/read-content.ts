@@ -1,0 +1,234 @@
+import { isNode, type Document } from 'yaml';
+import type { z } from 'zod';
+import {
+  bootEnvDocument,
+  bootParam,
+  bootTemplate,
+  foldBootEnv,
+  type BootEnv,
+  type BootParam,
+  type BootTemplate,
+} from '#shared/contract/boot-env.ts';
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { readYaml } from '#shared/yaml/read-yaml.ts';
+import type { ValueSource } from '../../values/value-source.ts';
+import { type ContentFile, listContentFiles, SECTIONS, type Section } from './list-files.ts';
+import { profileDocument, type ProfileValues, toProfile } from './read-profile.ts';
+
+/** Lines and list items of a file: a bundle has all of a product's templates in it. */
+const MAX_ITEMS = 200_000;
+const MAX_ALIASES = 200;
+
+/** All that a call of the command gives, in the one form that the node knows. */
+export interface BootContent {
+  readonly bootEnvs: BootEnv[];
+  readonly templates: BootTemplate[];
+  readonly params: BootParam[];
+  readonly profiles: ProfileValues[];
+  /** What means nothing here, and would do something elsewhere; with its place. */
+  readonly leftOut: string[];
+}
+
+type Path = readonly (string | number)[];
+
+/**
+ * Reads boot environments and what belongs to them as people write them: YAML or JSON with one
+ * object, a list of them, or a bundle with sections; a folder of such files; templates as they are,
+ * called by their file's name.
+ * @throws AppError BOOTENV_INVALID with file and line, FILE_UNREADABLE, VALIDATION
+ */
+export function readBootContent(paths: readonly string[], values: ValueSource): BootContent {
+  const content: BootContent = {
+    ...{ bootEnvs: [], templates: [], params: [], profiles: [], leftOut: [] },
+  };
+  for (const path of paths) {
+    const { files, leftOut } = listContentFiles(path);
+    content.leftOut.push(...leftOut.map((name) => `${path}: ${name}`));
+    for (const file of files) readFile(file, values, content);
+  }
+  return content;
+}
+
+function readFile(file: ContentFile, values: ValueSource, content: BootContent): void {
+  const text = values.readWholeText('FILE', file.path);
+  const isStructured = /\.(ya?ml|json)$/i.test(file.name);
+  if (!isStructured) {
+    const isTemplate = file.section === 'templates' || /\.tmpl$/i.test(file.name);
+    if (!isTemplate && file.section !== null) {
+      content.leftOut.push(`${file.path}: neither YAML nor JSON`);
+      return;
+    }
+    if (isTemplate) {
+      const reading = new Reading(file.path, '', null);
+      takeTemplate(reading, [], { ID: file.name, Contents: text }, content);
+      return;
+    }
+  }
+  const reading = parse(file.path, text);
+  const value = reading.value();
+  if (file.section === 'templates' && !isObjectWith(value, 'Contents')) {
+    takeTemplate(reading, [], { ID: file.name, Contents: text }, content);
+    return;
+  }
+  takeDocument(reading, value, file.section, content);
+}
+
+/** A document, to find the line of what is wrong with it. */
+class Reading {
+  readonly file: string;
+  readonly #text: string;
+  readonly #document: Document.Parsed | null;
+
+  constructor(file: string, text: string, document: Document.Parsed | null) {
+    this.file = file;
+    this.#text = text;
+    this.#document = document;
+  }
+
+  value(): unknown {
+    try {
+      return this.#document?.toJS({ maxAliasCount: MAX_ALIASES });
+    } catch (error) {
+      throw new AppError('BOOTENV_INVALID', `${this.file}: too much of it is said by aliases`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** `FILE:LINE`, of the nearest thing that there is. */
+  placeOf(path: Path): string {
+    for (let length = path.length; length >= 0 && this.#document !== null; length -= 1) {
+      const node: unknown =
+        length === 0 ? this.#document.contents : this.#document.getIn(path.slice(0, length), true);
+      if (!isNode(node) || !node.range) continue;
+      return `${this.file}:${this.#text.slice(0, node.range[0]).split('\n').length}`;
+    }
+    return this.file;
+  }
+}
+
+function parse(file: string, text: string): Reading {
+  const read = readYaml(text, {}, MAX_ITEMS);
+  if ('document' in read) return new Reading(file, text, read.document);
+  const [, line, reason = read.problem.reason] =
+    /^line (\d+): (.*)$/s.exec(read.problem.reason) ?? [];
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `${file}${line === undefined ? '' : `:${line}`}: ${reason}`,
+    { ...(read.problem.hint !== undefined && { hint: read.problem.hint }) },
+  );
+}
+
+function takeDocument(
+  reading: Reading,
+  value: unknown,
+  section: Section | null,
+  content: BootContent,
+): void {
+  if (isObjectWith(value, 'sections')) return takeBundle(reading, value.sections, content);
+  const isList = Array.isArray(value);
+  const objects: readonly unknown[] = isList ? value : [value];
+  for (const [index, object] of objects.entries())
+    takeObject(reading, isList ? [index] : [], object, section ?? kindOf(object), content);
+}
+
+function takeBundle(reading: Reading, sections: unknown, content: BootContent): void {
+  if (typeof sections !== 'object' || sections === null)
+    throw invalid(reading, ['sections'], 'sections are expected to be a map');
+  for (const [name, objects] of Object.entries<unknown>({ ...sections })) {
+    const section = SECTIONS.find((one) => one === name);
+    if (section === undefined || typeof objects !== 'object' || objects === null) {
+      content.leftOut.push(`${reading.placeOf(['sections', name])}: ${name}`);
+      continue;
+    }
+    // By name, or as a list.
+    for (const [key, object] of Object.entries<unknown>({ ...objects })) {
+      const at = Array.isArray(objects) ? Number(key) : key;
+      takeObject(reading, ['sections', name, at], object, section, content);
+    }
+  }
+}
+
+/** By the fields that only one kind has. */
+function kindOf(object: unknown): Section | null {
+  if (isObjectWith(object, 'Contents') && !isObjectWith(object, 'Name')) return 'templates';
+  if (isObjectWith(object, 'Schema')) return 'params';
+  if (isObjectWith(object, 'Params')) return 'profiles';
+  return isObjectWith(object, 'OS') || isObjectWith(object, 'Templates') ? 'bootenvs' : null;
+}
+
+function takeObject(
+  reading: Reading,
+  path: Path,
+  object: unknown,
+  kind: Section | null,
+  content: BootContent,
+): void {
+  switch (kind) {
+    case 'bootenvs': {
+      const { bootEnv, leftOut } = foldBootEnv(check(reading, path, bootEnvDocument, object));
+      if (bootEnv.Name === LOCAL_BOOT_ENV)
+        content.leftOut.push(
+          `${reading.placeOf(path)}: BootEnv ${LOCAL_BOOT_ENV}, which is built in`,
+        );
+      else content.bootEnvs.push(bootEnv);
+      content.leftOut.push(...leftOut.map((what) => `${reading.placeOf(path)}: ${what}`));
+      return;
+    }
+    case 'templates':
+      return takeTemplate(reading, path, object, content);
+    case 'params':
+      content.params.push(check(reading, path, bootParam, object));
+      return;
+    case 'profiles': {
+      const { profile, leftOut } = toProfile(check(reading, path, profileDocument, object));
+      content.profiles.push(profile);
+      content.leftOut.push(...leftOut.map((what) => `${reading.placeOf(path)}: ${what}`));
+      return;
+    }
+    case null:
+      throw invalid(
+        reading,
+        path,
+        'neither a BootEnv (OS), nor a template (ID, Contents), a param (Name, Schema) or a profile (Name, Params)',
+      );
+  }
+}
+
+function takeTemplate(reading: Reading, path: Path, object: unknown, content: BootContent): void {
+  content.templates.push(check(reading, path, bootTemplate, object));
+}
+
+function check<T>(reading: Reading, path: Path, schema: z.ZodType<T>, object: unknown): T {
+  const parsed = schema.safeParse(object);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const inside = (issue?.path ?? []).map((part) => (typeof part === 'symbol' ? '' : part));
+  const keys = issue?.code === 'unrecognized_keys' ? issue.keys : [];
+  const field = [...inside, ...keys.slice(0, 1)];
+  const what = keys.length > 0 ? 'an unknown field' : (issue?.message ?? 'not valid');
+  throw invalid(reading, [...path, ...field], `${formatField(field)}${what}`);
+}
+
+function formatField(field: Path): string {
+  const name = field
+    .map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`))
+    .join('')
+    .replace(/^\./, '');
+  return name === '' ? '' : `${name}: `;
+}
+
+function invalid(reading: Reading, path: Path, reason: string): AppError {
+  return new AppError('BOOTENV_INVALID', `${reading.placeOf(path)}: ${reason}`, {
+    details: { file: reading.file },
+    hint: "the fields are dr-provision's: see gnt-bootenv create --help",
+  });
+}
+
+function isObjectWith<Key extends string>(
+  value: unknown,
+  key: Key,
+): value is Readonly<Record<Key, unknown>> {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key);
+}

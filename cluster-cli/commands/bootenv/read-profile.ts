@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { osParameterName } from '#shared/contract/primitives.ts';
+import { profileName } from '#shared/contract/profile.ts';
+
+/** A profile as dr-provision writes it. */
+export const profileDocument = z.strictObject({
+  Name: profileName,
+  Params: z.record(osParameterName, z.json()).nullish(),
+  Description: z.unknown().optional(),
+  Documentation: z.unknown().optional(),
+  Meta: z.unknown().optional(),
+  /** Those that it has in it. */
+  Profiles: z.array(z.string()).nullish(),
+  ...{ Available: z.unknown().optional(), Bundle: z.unknown().optional() },
+  ...{ Endpoint: z.unknown().optional(), Errors: z.unknown().optional() },
+  ...{ Partial: z.unknown().optional(), ReadOnly: z.unknown().optional() },
+  Validated: z.unknown().optional(),
+});
+
+export interface ProfileValues {
+  readonly name: string;
+  readonly osParameters: Record<string, string>;
+}
+
+/** OS parameters are texts: what is none is the JSON of its value, as a param's schema reads it. */
+export function toProfile({ Name, Params, Profiles }: z.infer<typeof profileDocument>): {
+  readonly profile: ProfileValues;
+  readonly leftOut: readonly string[];
+} {
+  const values = Object.entries(Params ?? {}).map(
+    ([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)] as const,
+  );
+  return {
+    profile: { name: Name, osParameters: Object.fromEntries(values) },
+    leftOut: (Profiles ?? []).map(
+      (one) => `the profile ${one} in ${Name}: name both for an instance`,
+    ),
+  };
+}

@@ -1,0 +1,140 @@
+import { existsSync } from 'node:fs';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import type { RootPaths } from '#shared/paths/root-paths.ts';
+import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { type JoinToken, openWithToken, parseJoinToken } from '#shared/store/join-token.ts';
+import { type Joins, openJoins } from '#shared/store/redis-joins.ts';
+import { ringOf } from '#shared/store/sealed-store.ts';
+import { readStoreChoice, writeStoreChoice } from '#shared/store/store-choice.ts';
+import { describeStoreUrl } from '#shared/store/store-url.ts';
+import { formatTime } from '../../render/format.ts';
+import type { Context } from '../../terminal/context.ts';
+import { promptHidden } from '../../terminal/prompt.ts';
+import { keepKey } from './init-store.ts';
+
+export interface JoinTokenOptions {
+  /** Seconds. */
+  readonly lifetime?: number;
+  readonly json?: boolean;
+}
+
+const DEFAULT_LIFETIME_S = 600;
+/** A node's clock makes stamps of records and times of jobs, which others compare. */
+const MAX_SKEW_MS = 60_000;
+
+/** `gnt-cluster join-token`: the word goes to stdout alone, so that it can be piped. */
+export async function runJoinToken(context: Context, options: JoinTokenOptions): Promise<void> {
+  const client = await context.client();
+  const made = await client.makeJoinToken(options.lifetime ?? DEFAULT_LIFETIME_S);
+  if (options.json) {
+    context.print(JSON.stringify(made, null, 2));
+    return;
+  }
+  context.print(made.token);
+  context.note(
+    `good once, until ${formatTime(made.expiresAtMs)}: gnt-cluster join on the new node, before the first start of gnt-noded. Until then it is as good as the key of the cluster`,
+  );
+  if (/^unix:|\/\/(localhost|127\.|\[?::1)/.test(made.store))
+    context.warn(`the store is ${made.store}: only nodes of this host reach it`);
+}
+
+/**
+ * `gnt-cluster join`, `gnt-node add`: makes this root a node of the cluster that the token is of.
+ * @param given the word, `@FILE` or `-`; without it, it is asked for, or read from stdin
+ * @throws AppError TOKEN_INVALID, TOKEN_EXPIRED, TOKEN_USED, CLOCK_SKEW, CONFLICT, STORE_KEY,
+ * HOST_PREREQUISITE; nothing was changed then
+ */
+export async function runJoin(context: Context, given: string | undefined): Promise<void> {
+  const { paths } = context;
+  const token = parseJoinToken(await readToken(context, given));
+  await refuseMember(paths, token);
+  await using joins = await openJoins(token.url);
+  const key = await lookUp(joins, token, context.clock.now());
+  const { store, cluster } = await openSealedRedis(token.url, () => ringOf(key), silentLogger);
+  await using closing = new AsyncDisposableStack();
+  closing.defer(() => store.close());
+  if (cluster?.uuid !== token.cluster) {
+    throw new AppError(
+      'CONFLICT',
+      `${describeStoreUrl(token.url)} has ${cluster === undefined ? 'no cluster' : `cluster ${cluster.name}`}, and the token is of another one`,
+      { hint: 'make a token on a node of the cluster that is meant: gnt-cluster join-token' },
+    );
+  }
+  // Before it is used up: what can be refused, is refused by now.
+  await keepKey(paths, key, cluster.uuid, {
+    before: async () => {
+      if (!(await joins.take(token.id))) throw used(token);
+    },
+  });
+  await writeStoreChoice(paths, { url: token.url, cluster: cluster.uuid });
+  context.note(
+    `this node is in cluster ${cluster.name} in ${describeStoreUrl(token.url)}: start gnt-noded`,
+  );
+}
+
+async function readToken(context: Context, given: string | undefined): Promise<string> {
+  const { values, terminal } = context;
+  if (given === undefined && terminal.stdin.isTTY) return promptHidden(context, 'token: ');
+  if (given === undefined || given === '-') return values.readText('TOKEN', '-');
+  if (!given.startsWith('@')) {
+    context.warn(
+      'a token on the command line can be read by every user of this host, and stays in the history of the shell: the password of the store in it is good even when the token is used up. Give @FILE or -',
+    );
+  }
+  return values.resolve('TOKEN', given);
+}
+
+/** A node is of one cluster, and stays in it. */
+async function refuseMember(paths: RootPaths, { cluster }: JoinToken): Promise<void> {
+  const choice = await readStoreChoice(paths);
+  if (choice !== undefined) {
+    const which = choice.cluster === cluster ? 'this cluster already' : 'another cluster';
+    throw new AppError('CONFLICT', `this node is in ${which}: ${describeStoreUrl(choice.url)}`, {
+      hint:
+        choice.cluster === cluster
+          ? 'start gnt-noded; the token was not used'
+          : 'use another GNT_ROOT; the token was not used',
+    });
+  }
+  if (!existsSync(paths.storeFile)) return;
+  throw new AppError('CONFLICT', `this node is a cluster by itself, in ${paths.storeFile}`, {
+    hint: 'stop gnt-noded; if no instance is left in it, move that file away and join again; the token was not used',
+  });
+}
+
+/** @throws AppError CLOCK_SKEW, TOKEN_EXPIRED, TOKEN_USED, TOKEN_INVALID */
+export async function lookUp(joins: Joins, token: JoinToken, hereMs: number): Promise<Uint8Array> {
+  const thereMs = await joins.now();
+  if (Math.abs(hereMs - thereMs) > MAX_SKEW_MS) {
+    const seconds = Math.round(Math.abs(hereMs - thereMs) / 1000);
+    const way = hereMs > thereMs ? 'ahead of' : 'behind';
+    throw new AppError(
+      'CLOCK_SKEW',
+      `the clock of this host is ${seconds} s ${way} that of the store ${describeStoreUrl(token.url)}`,
+      { hint: 'set the clocks, as by timedatectl set-ntp true; the token was not used' },
+    );
+  }
+  if (thereMs >= token.expiresAtMs) {
+    throw new AppError(
+      'TOKEN_EXPIRED',
+      `the token was good until ${formatTime(token.expiresAtMs)}`,
+      {
+        hint: 'make another one on a node of the cluster: gnt-cluster join-token',
+      },
+    );
+  }
+  const sealed = await joins.look(token.id);
+  if (sealed === undefined) throw used(token);
+  return openWithToken(token, sealed);
+}
+
+function used({ url }: JoinToken): AppError {
+  return new AppError(
+    'TOKEN_USED',
+    `the store ${describeStoreUrl(url)} has nothing for this token: it was used already`,
+    {
+      hint: 'make another one: gnt-cluster join-token. If nobody of yours used it, gnt-cluster renew-crypto',
+    },
+  );
+}

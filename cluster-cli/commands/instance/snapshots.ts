@@ -1,0 +1,79 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import { snapshotFields } from '../../fields/other-fields.ts';
+import type { Context } from '../../terminal/context.ts';
+import { type ListOptions, printList } from '../list.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+import { confirmLoss, type ForceOptions } from './change.ts';
+
+/** `gnt-instance snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
+export async function runSnapshot(
+  context: Context,
+  name: string,
+  snapshot: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const job = await submitAndWatch(
+    context,
+    { opcode: 'INSTANCE_SNAPSHOT', name, snapshot },
+    options,
+  );
+  if (job !== null && !options.json) context.note(`${name} has the snapshot ${snapshot}`);
+}
+
+/** `gnt-instance list-snapshots NAME`. @throws AppError, CommandFailure */
+export async function runListSnapshots(
+  context: Context,
+  name: string,
+  options: ListOptions,
+): Promise<void> {
+  const client = await context.client();
+  const { snapshots } = await client.instance(name);
+  const notFound = (wanted: string): AppError =>
+    new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`);
+  printList(
+    context,
+    {
+      table: snapshotFields,
+      items: snapshots,
+      nameOf: (one) => one.name,
+      names: [],
+      notFound,
+      defaultSort: 'taken',
+    },
+    options,
+  );
+}
+
+/** `gnt-instance restore-snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
+export async function runRestoreSnapshot(
+  context: Context,
+  name: string,
+  snapshot: string,
+  options: ForceOptions,
+): Promise<void> {
+  const what = `This makes the disks of ${name} be those of its snapshot ${snapshot}, and what was written since is lost.`;
+  await confirmLoss(context, what, options);
+  const job = await submitAndWatch(
+    context,
+    { opcode: 'INSTANCE_RESTORE', name, snapshot },
+    options,
+  );
+  if (job !== null && !options.json)
+    context.note(`the disks of ${name} are those of the snapshot ${snapshot}`);
+}
+
+/** `gnt-instance remove-snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
+export async function runRemoveSnapshot(
+  context: Context,
+  name: string,
+  snapshot: string,
+  options: ForceOptions,
+): Promise<void> {
+  await confirmLoss(context, `This removes the snapshot ${snapshot} of ${name}.`, options);
+  const job = await submitAndWatch(
+    context,
+    { opcode: 'INSTANCE_REMOVE_SNAPSHOT', name, snapshot },
+    options,
+  );
+  if (job !== null && !options.json) context.note(`the snapshot ${snapshot} is removed`);
+}

@@ -1,0 +1,58 @@
+import { stringify } from 'yaml';
+import { parseAgentTags } from '#shared/contract/agent-tags.ts';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+import type { ServedView } from '../view/served-view.ts';
+import { textPart } from './multi-part.ts';
+import { quoteForShell } from './shell-word.ts';
+
+const PATH = '/var/lib/rightscale-identity';
+/** What is in a list of the operator's stays, and this comes behind it. */
+const APPENDED = 'list(append)+dict(no_replace,recurse_list)+str()';
+
+/** A part of user-data, and where it is among the others. */
+interface PlacedPart {
+  readonly part: string;
+  readonly place: 'first' | 'last';
+}
+
+/**
+ * What writes /var/lib/rightscale-identity, which root alone reads, where a tag asks for it: by a
+ * boothook, which every boot runs and before everything else, or by cloud-config's `write_files`,
+ * once an instance. An installation's programs get the operator's document as it is.
+ */
+export function identityPart(view: ServedView): PlacedPart | null {
+  const tags = parseAgentTags(view.tags);
+  if (tags === null || view.mode !== 'run') return null;
+  const content = identity(view);
+  if (tags.identity === 'shellscript') {
+    const part = textPart('cloud-boothook', writingScript(content), 'rightscale-identity');
+    return { part, place: 'first' };
+  }
+  const file = { path: PATH, owner: 'root:root', permissions: '0600', content };
+  const config = `#cloud-config\n${stringify({ write_files: [file] }, { version: '1.1', lineWidth: 0 })}`;
+  // Of two documents the later one says how both are merged.
+  const part = textPart('cloud-config', config, 'rightscale-identity', APPENDED);
+  return { part, place: 'last' };
+}
+
+/** RightLink's variables. There is no secret: whom the channel belongs to is known by its device. */
+function identity({ uuid, clusterName }: ServedView): string {
+  return [
+    ['client_id', uuid],
+    ['client_secret', ''],
+    ['account', clusterName],
+    ['api_hostname', SERVICE_IPV4],
+  ]
+    .map(([name = '', value = '']) => `${name}=${quoteForShell(value)}\n`)
+    .join('');
+}
+
+function writingScript(content: string): string {
+  return `#cloud-boothook
+#!/bin/sh
+umask 077
+cat >${PATH}.new <<'GNT_IDENTITY_END'
+${content}GNT_IDENTITY_END
+mv ${PATH}.new ${PATH}
+`;
+}

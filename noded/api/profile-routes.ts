@@ -1,0 +1,28 @@
+import { type ProfileInfo, profileInfo, type ProfileRecord } from '#shared/contract/profile.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { InstanceIndex } from '../records/instance-index.ts';
+import { question, type AnyApiRoute } from './api-route.ts';
+
+export interface ProfileRoutesDependencies {
+  readonly clusters: Pick<ClusterRepository, 'listProfiles'>;
+  readonly index: Pick<InstanceIndex, 'list'>;
+}
+
+export function profileRoutes(dependencies: ProfileRoutesDependencies): readonly AnyApiRoute[] {
+  const { clusters, index } = dependencies;
+  return [
+    question('/v1/profiles', 'Profiles of OS parameters', profileInfo.array(), async () => {
+      const users = new Map<string, string[]>();
+      for (const { name, profiles } of await index.list())
+        for (const profile of profiles) users.getOrInsert(profile, []).push(name);
+      const profiles = await clusters.listProfiles();
+      return profiles.map((profile) => describeProfile(profile, users.get(profile.name) ?? []));
+    }),
+  ];
+}
+
+function describeProfile(profile: ProfileRecord, instances: string[]): ProfileInfo {
+  const { name, osParameters, osParametersPrivate } = profile;
+  const redacted = Object.keys(osParametersPrivate).map((key) => [key, '<redacted>'] as const);
+  return { name, osParameters, osParametersPrivate: Object.fromEntries(redacted), instances };
+}

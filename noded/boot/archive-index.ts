@@ -1,0 +1,171 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_NAMES, MAX_ARCHIVE_PATH_BYTES } from './explode-script.ts';
+
+/** Of what an appliance may say of an archive. */
+export const MAX_INDEX_BYTES = 64 * MIB;
+/** As many links as Linux follows for a path (path_resolution(7)). */
+const MAX_LINKS_FOLLOWED = 40;
+/** Of a path that is followed: a link's own, and what is behind it. */
+const MAX_PARTS = 2 * MAX_ARCHIVE_DEPTH;
+const LINE_FEED = 0x0a;
+/** Of `link`: the lines of files begin with digits. */
+const LINK_LETTER = 0x6c;
+
+export interface ArchiveExtent {
+  readonly offset: number;
+  readonly sizeBytes: number;
+}
+interface ArchiveIndex {
+  readonly files: ReadonlyMap<string, ArchiveExtent>;
+  /** Paths by path; the empty one is the archive's root. To files, folders, or nothing at all. */
+  readonly links: ReadonlyMap<string, string>;
+}
+
+/**
+ * The index of an archive: its files, `OFFSET SIZE PATH` by line, then its links, `link PATH` with a
+ * tab and what it leads to, each in the order of the paths' bytes. These are the words of a guest, of
+ * which each is checked. Pure.
+ * @param dataBytes what the extents have to be within
+ * @throws AppError IMAGE_INVALID
+ */
+export function parseArchiveIndex(text: string, dataBytes: number): ArchiveIndex {
+  const lines = text.split('\n');
+  if (lines.pop() !== '') throw refusal('its last line is cut');
+  if (lines.length > MAX_ARCHIVE_NAMES)
+    throw refusal(`it has more than ${MAX_ARCHIVE_NAMES} names`);
+  const firstLinkAt = lines.findIndex((line) => line.startsWith('link '));
+  const filesEnd = firstLinkAt === -1 ? lines.length : firstLinkAt;
+  const files = new Map(lines.slice(0, filesEnd).map((line) => parseFile(line, dataBytes)));
+  const links = new Map(lines.slice(filesEnd).map(parseLink));
+  if (files.size + links.size < lines.length) throw refusal('it has a path twice');
+  for (const paths of [[...files.keys()], [...links.keys()]]) refuseDisorder(paths);
+  for (const path of links.keys())
+    if (files.has(path)) throw refusal('it has a path as a file and as a link');
+  refuseOverlaps([...files.values()]);
+  return { files, links };
+}
+
+function parseFile(line: string, dataBytes: number): readonly [string, ArchiveExtent] {
+  const [, offset, size, path = ''] = /^(\d{1,15}) (\d{1,15}) ([^\n]+)$/.exec(line) ?? [];
+  const extent = { offset: Number(offset), sizeBytes: Number(size) };
+  if (!isArchivePath(path)) throw refusal('a path in it is none');
+  // A number that is none is within nothing.
+  if (!(extent.offset + extent.sizeBytes <= dataBytes)) throw refusal(`the place of ${path}`);
+  return [path, extent];
+}
+
+function parseLink(line: string): readonly [string, string] {
+  const [, path = '', target = '/'] = /^link ([^\n\t]+)\t([^\n\t]*)$/.exec(line) ?? [];
+  if (!isArchivePath(path) || (target !== '' && !isArchivePath(target)))
+    throw refusal('a link in it is none');
+  return [path, target];
+}
+
+function refuseDisorder(paths: readonly string[]): void {
+  let before = Buffer.alloc(0);
+  for (const path of paths) {
+    const bytes = Buffer.from(path);
+    if (Buffer.compare(before, bytes) >= 0) throw refusal('its paths are in no order');
+    before = bytes;
+  }
+}
+
+/**
+ * The file that a path leads to, through links to files and to folders. Asked at each plan and by
+ * each guest, it searches the lines as they are: to read all of them takes a second of the daemon.
+ * @param index which was parsed once, when it was kept. Pure.
+ */
+export function findInArchive(index: Buffer, asked: string): ArchiveExtent | undefined {
+  let path = asked;
+  for (let followed = 0; followed <= MAX_LINKS_FOLLOWED; followed += 1) {
+    // Bounds the work, which is for each of its folders.
+    if (path.length > MAX_ARCHIVE_PATH_BYTES) return undefined;
+    if (path.split('/').length > MAX_PARTS) return undefined;
+    const file = findLine(index, 'file', path);
+    if (file !== undefined) {
+      const [offset, sizeBytes] = file.split(' ', 2).map(Number);
+      return { offset: offset ?? Number.NaN, sizeBytes: sizeBytes ?? Number.NaN };
+    }
+    const link = firstLink(index, path);
+    if (link === undefined) return undefined;
+    const rest = path.slice(link.path.length + 1);
+    path = link.target === '' || rest === '' ? `${link.target}${rest}` : `${link.target}/${rest}`;
+  }
+  return undefined;
+}
+
+/** The path itself, or the first folder on its way, that is a link. */
+function firstLink(
+  index: Buffer,
+  path: string,
+): { readonly path: string; readonly target: string } | undefined {
+  if (!isLinkLine(index, startOfLine(index, index.length - 1))) return undefined;
+  let cut = 0;
+  while (cut !== -1) {
+    cut = path.indexOf('/', cut + 1);
+    const folder = cut === -1 ? path : path.slice(0, cut);
+    const line = findLine(index, 'link', folder);
+    if (line !== undefined) return { path: folder, target: line.slice(line.indexOf('\t') + 1) };
+  }
+  return undefined;
+}
+
+/** By bisection: files come before links, both in the order of their paths' bytes. */
+function findLine(index: Buffer, kind: 'file' | 'link', path: string): string | undefined {
+  const wanted = Buffer.from(path);
+  let [from, to] = [0, index.length];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    const start = startOfLine(index, middle);
+    const end = index.indexOf(LINE_FEED, middle);
+    const isLink = isLinkLine(index, start);
+    const order =
+      isLink === (kind === 'link')
+        ? pathOfLine(index.subarray(start, end), isLink).compare(wanted)
+        : Number(isLink) - Number(!isLink);
+    if (order === 0) return index.toString('utf8', start, end);
+    if (order < 0) from = end + 1;
+    else to = start;
+  }
+  return undefined;
+}
+
+function startOfLine(index: Buffer, within: number): number {
+  return within <= 0 ? 0 : index.lastIndexOf(LINE_FEED, within - 1) + 1;
+}
+
+function isLinkLine(index: Buffer, start: number): boolean {
+  return index[start] === LINK_LETTER;
+}
+
+function pathOfLine(line: Buffer, isLink: boolean): Buffer {
+  if (isLink) return line.subarray('link '.length, line.indexOf('\t'));
+  return line.subarray(line.indexOf(' ', line.indexOf(' ') + 1) + 1);
+}
+
+function isArchivePath(path: string): boolean {
+  const isPart = (part: string): boolean => part !== '' && part !== '.' && part !== '..';
+  return (
+    Buffer.byteLength(path) <= MAX_ARCHIVE_PATH_BYTES &&
+    !/[\\\p{Cc}\p{Cs}\ufffd]/u.test(path) &&
+    path.split('/').every(isPart)
+  );
+}
+
+/** Hard links have the place of what they are, and nothing else has a part of another's. */
+function refuseOverlaps(extents: ArchiveExtent[]): void {
+  const sorted = extents
+    .filter(({ sizeBytes }) => sizeBytes > 0)
+    .sort((a, b) => a.offset - b.offset || a.sizeBytes - b.sizeBytes);
+  for (const [at, { offset, sizeBytes }] of sorted.entries()) {
+    const next = sorted[at + 1];
+    if (next === undefined) return;
+    const isSame = next.offset === offset && next.sizeBytes === sizeBytes;
+    if (!isSame && next.offset < offset + sizeBytes) throw refusal('two files lie on each other');
+  }
+}
+
+function refusal(reason: string): AppError {
+  return new AppError('IMAGE_INVALID', `the index of the archive is not one: ${reason}`);
+}

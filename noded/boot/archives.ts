@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+  type FileHandle,
+} from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncPath, writeDurably } from '#shared/files/durable.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
+import type { BootTree } from './boot-tree.ts';
+import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
+
+/** Names of archives of this node, each of which is a content that was opened. */
+const namesFile = z.record(fileName, sha256Hex);
+/** Indexes that are held in memory: each may have some megabytes. */
+const MAX_HELD = 4;
+const UNFINISHED = /^new-/;
+
+/** A file that an appliance is to fill, which is nobody's before `keep`. */
+export interface UnfinishedArchive extends AsyncDisposable {
+  readonly path: string;
+  /**
+   * Checks what the appliance wrote, and makes it the archive of a name.
+   * @param sizeBytes as it says
+   * @returns how many files it has
+   * @throws AppError IMAGE_INVALID
+   */
+  keep(isoFile: string, sizeBytes: number): Promise<number>;
+}
+
+/**
+ * The archives that were opened on this node: their files in one run of bytes, and an index of it.
+ * By content, under the names that BootEnvs give them.
+ */
+export interface BootArchives {
+  /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
+  find(isoFile: string, sha256: string): { has(path: string): boolean } | null;
+  /** It stays of the content that it is made of, whatever the name comes to mean. */
+  tree(isoFile: string): BootTree | null;
+  /** Gives a content that was opened already a name. @returns whether there is one */
+  name(isoFile: string, sha256: string): Promise<boolean>;
+  create(sha256: string, maxBytes: number): Promise<UnfinishedArchive>;
+}
+
+/** Forgets what a daemon before this one did not finish. */
+export async function openBootArchives(dir: string): Promise<BootArchives> {
+  for (const file of await list(dir))
+    if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
+  const archives = new FolderArchives(dir, await readNames(join(dir, 'names.json')));
+  await archives.dropUnnamed();
+  return archives;
+}
+
+class FolderArchives implements BootArchives {
+  readonly #dir: string;
+  #names: Readonly<Record<string, string>>;
+  readonly #held = new Map<string, Buffer>();
+  /** Trees by their content. Nobody gives one back: it is lent as long as somebody has it. */
+  readonly #lent = new Map<string, readonly WeakRef<BootTree>[]>();
+
+  constructor(dir: string, names: Readonly<Record<string, string>>) {
+    this.#dir = dir;
+    this.#names = names;
+  }
+
+  find(isoFile: string, expected: string): { has(path: string): boolean } | null {
+    const sha256 = this.#contentOf(isoFile);
+    if (sha256 === undefined || (expected !== '' && expected !== sha256)) return null;
+    return { has: (path) => findInArchive(this.#index(sha256), path) !== undefined };
+  }
+
+  tree(isoFile: string): BootTree | null {
+    const sha256 = this.#contentOf(isoFile);
+    if (sha256 === undefined) return null;
+    const tree: BootTree = {
+      open: async ({ path }) => {
+        const extent = findInArchive(this.#index(sha256), decodePath(path) ?? '');
+        if (extent === undefined)
+          return { kind: 'refusal', status: 404, reason: 'the archive has no such file' };
+        const handle = await open(this.#path(sha256, 'data'), 'r');
+        return { kind: 'slice', handle, ...extent, etag: `"${sha256}-${extent.offset}"` };
+      },
+    };
+    this.#lent.set(sha256, [...this.#lentOf(sha256), new WeakRef(tree)]);
+    return tree;
+  }
+
+  async name(isoFile: string, sha256: string): Promise<boolean> {
+    try {
+      for (const part of ['data', 'index'] as const) await stat(this.#path(sha256, part));
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
+    const names = { ...this.#names, [isoFile]: sha256 };
+    await writeDurably(join(this.#dir, 'names.json'), JSON.stringify(names), { mode: 0o600 });
+    this.#names = names;
+    await this.dropUnnamed();
+    return true;
+  }
+
+  async create(sha256: string, maxBytes: number): Promise<UnfinishedArchive> {
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    const path = join(this.#dir, `new-${randomUUID()}`);
+    {
+      await using handle = await open(path, 'wx', 0o600);
+      await handle.truncate(maxBytes);
+    }
+    const indexPath = `${path}.index`;
+    return {
+      path,
+      keep: async (isoFile, sizeBytes) => {
+        if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
+          throw notWhole('the appliance says that it wrote what it could not');
+        const { text, dataBytes } = await readIndex(path, sizeBytes);
+        const { files } = parseArchiveIndex(text, dataBytes);
+        await truncate(path, dataBytes);
+        await writeDurably(indexPath, text, { mode: 0o600 });
+        await syncPath(path);
+        // The index comes last: where it is, the files are.
+        await rename(path, this.#path(sha256, 'data'));
+        await rename(indexPath, this.#path(sha256, 'index'));
+        await syncPath(this.#dir);
+        await this.name(isoFile, sha256);
+        return files.size;
+      },
+      [Symbol.asyncDispose]: async () => {
+        for (const each of [path, indexPath]) await rm(each, { force: true });
+      },
+    };
+  }
+
+  #contentOf(isoFile: string): string | undefined {
+    return Object.hasOwn(this.#names, isoFile) ? this.#names[isoFile] : undefined;
+  }
+
+  /** What machines boot from now is left until the next time. */
+  async dropUnnamed(): Promise<void> {
+    const named = new Set(Object.values(this.#names));
+    for (const file of await list(this.#dir)) {
+      const sha256 = /^([0-9a-f]{64})\.(data|index)$/.exec(file)?.[1];
+      if (sha256 === undefined || named.has(sha256)) continue;
+      if (this.#lentOf(sha256).length > 0) continue;
+      this.#held.delete(sha256);
+      this.#lent.delete(sha256);
+      await rm(join(this.#dir, file), { force: true });
+    }
+  }
+
+  #lentOf(sha256: string): readonly WeakRef<BootTree>[] {
+    return this.#lent.get(sha256)?.filter((tree) => tree.deref() !== undefined) ?? [];
+  }
+
+  /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */
+  #index(sha256: string): Buffer {
+    const held = this.#held.get(sha256);
+    if (held !== undefined) return held;
+    const index = readFileSync(this.#path(sha256, 'index'));
+    const [oldest] = this.#held.keys();
+    if (this.#held.size >= MAX_HELD && oldest !== undefined) this.#held.delete(oldest);
+    this.#held.set(sha256, index);
+    return index;
+  }
+
+  #path(sha256: string, part: 'data' | 'index'): string {
+    return join(this.#dir, `${sha256}.${part}`);
+  }
+}
+
+/** The folder is made with its first archive. */
+async function list(dir: string): Promise<readonly string[]> {
+  try {
+    return await readdir(dir);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** What is behind the files: their index, and at its end where it begins. */
+async function readIndex(
+  path: string,
+  sizeBytes: number,
+): Promise<{ readonly text: string; readonly dataBytes: number }> {
+  await using handle = await open(path, 'r');
+  const trailer = await readAt(handle, sizeBytes - TRAILER_BYTES, TRAILER_BYTES);
+  const dataBytes = Number(TRAILER.exec(trailer.toString('latin1'))?.[1] ?? Number.NaN);
+  const indexBytes = sizeBytes - TRAILER_BYTES - dataBytes;
+  if (!(indexBytes >= 0 && indexBytes <= MAX_INDEX_BYTES))
+    throw notWhole('what the appliance wrote has no index');
+  return { text: (await readAt(handle, dataBytes, indexBytes)).toString('utf8'), dataBytes };
+}
+
+async function readAt(handle: FileHandle, offset: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
+    if (bytesRead === 0) throw notWhole('what the appliance wrote is cut');
+    done += bytesRead;
+  }
+  return bytes;
+}
+
+function notWhole(reason: string): AppError {
+  return new AppError('IMAGE_INVALID', reason);
+}
+
+async function readNames(path: string): Promise<Record<string, string>> {
+  try {
+    return namesFile.parse(parseJson(await readFile(path, 'utf8')));
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return {};
+    throw error;
+  }
+}
+
+/** Null for what is no path of an archive. */
+function decodePath(encoded: string): string | null {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,42 @@
+import { formatFloat } from './template/format-numbers.ts';
+import { CallError } from './template/template-error.ts';
+import { isDict, isList, sortedKeys, Struct, type Value } from './template/values.ts';
+
+/** Values in each other that are followed. */
+const MAX_DEPTH = 100;
+/** A text that YAML takes for nothing else, of whichever version. */
+const PLAIN = /^[A-Za-z_/][\w/.@+-]*$/;
+const WORDS = /^(?:true|false|yes|no|on|off|y|n|null|nan|inf)$/i;
+
+/** A value as YAML: block style, texts in double quotes where they could be taken for more. */
+export function encodeYaml(value: Value, spend: (steps: number) => void): string {
+  return `${encode(value, spend, 0).replace(/^\n/, '')}\n`;
+}
+
+function encode(value: Value, spend: (steps: number) => void, depth: number): string {
+  spend(1);
+  if (depth > MAX_DEPTH) throw new CallError('a value is too deep for YAML');
+  const line = `\n${'  '.repeat(depth)}`;
+  const below = (part: Value): string => {
+    const text = encode(part, spend, depth + 1);
+    return text.startsWith('\n') ? text : ` ${text}`;
+  };
+  if (isList(value))
+    return value.length === 0 ? '[]' : value.map((part) => `${line}-${below(part)}`).join('');
+  if (isDict(value)) {
+    if (value.size === 0) return '{}';
+    return sortedKeys(value, spend)
+      .map((key) => `${line}${encodeText(key)}:${below(value.get(key) ?? null)}`)
+      .join('');
+  }
+  if (value instanceof Struct) throw new CallError(`a ${value.typeName} has no YAML`);
+  if (typeof value === 'string') {
+    spend(value.length >> 4);
+    return encodeText(value);
+  }
+  return typeof value === 'number' ? formatFloat(value, 'f', -1) : String(value);
+}
+
+function encodeText(text: string): string {
+  return PLAIN.test(text) && !WORDS.test(text) ? text : JSON.stringify(text);
+}

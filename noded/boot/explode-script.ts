@@ -1,0 +1,215 @@
+/** What of an archive is kept; a whole distribution on one disk has a tenth of it. */
+export const MAX_ARCHIVE_NAMES = 100_000;
+/** Longest path in bytes. */
+export const MAX_ARCHIVE_PATH_BYTES = 1024;
+/** Parts of a path. */
+export const MAX_ARCHIVE_DEPTH = 32;
+/** At the end of what the script prints: where the index begins. */
+export const TRAILER_BYTES = 64;
+export const TRAILER = /^gnt-index (\d{1,15}) *\n$/;
+
+/**
+ * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of nobody's
+ * trust are, and prints the files one behind the other, each from a multiple of 512 bytes on, then
+ * their index (@see parseArchiveIndex), then where that begins. It is Perl, which the appliance has:
+ * the kernel reads an ISO 9660 file system, with Rock Ridge and Joliet, and a program of the
+ * distribution decompresses a tar archive, which is read here. Links that lead out are left out. A
+ * file system that says more than it can hold (files on the same blocks, folders that are in
+ * themselves) is refused by what it comes to.
+ */
+export const EXPLODE_SCRIPT = String.raw`#!/usr/bin/perl
+use strict;
+use warnings;
+
+my ($device, $bytes) = ('/dev/disk/by-id/virtio-disk0', $ENV{ARCHIVE_BYTES});
+my ($max_names, $max_depth, $max_path) = (${MAX_ARCHIVE_NAMES}, ${MAX_ARCHIVE_DEPTH}, ${MAX_ARCHIVE_PATH_BYTES});
+my ($chunk, $align, $max_meta, $max_multiple) = (1 << 20, 512, 1 << 20, 2);
+my ($names, $at, $left, %files, %links) = (0, 0, 0);
+binmode STDOUT;
+
+sub refuse {
+  print STDERR "the archive cannot be opened: $_[0]\n";
+  exit 1;
+}
+sub put {
+  my $done = 0;
+  while ($done < length $_[0]) {
+    my $written = syswrite(STDOUT, $_[0], length($_[0]) - $done, $done);
+    refuse($!) unless defined $written;
+    $done += $written;
+  }
+  $at += length $_[0];
+}
+sub pad { put("\0" x (-$at % $align)) }
+sub count_name { refuse("it has more than $max_names names") if ++$names > $max_names }
+
+# Undefined for what leads out of the archive.
+sub resolve {
+  my @kept;
+  for my $part (map { split m{/} } @_) {
+    next if $part eq '' || $part eq '.';
+    if ($part ne '..') { push @kept, $part; next }
+    return undef unless @kept;
+    pop @kept;
+  }
+  return join '/', @kept;
+}
+# Undefined for what no request could ask for.
+sub clean {
+  my $path = resolve(@_);
+  return undef if !defined $path || $path eq '' || length $path > $max_path || ($path =~ tr{/}{}) >= $max_depth;
+  my $text = $path;
+  return undef unless utf8::decode($text);
+  return undef if $text =~ /[\x00-\x1f\x7f-\x9f\\\x{d800}-\x{dfff}\x{fffd}]/;
+  return $path;
+}
+
+sub add_file {
+  my ($name, $size, $in) = @_;
+  my $path = clean($name);
+  my $offset = $at;
+  for (my $missing = $size; $missing > 0;) {
+    my $got = read($in, my $data, $missing < $chunk ? $missing : $chunk);
+    refuse('it ends in the middle of a file') unless $got;
+    put($data) if defined $path;
+    $missing -= $got;
+  }
+  if (!defined $path) { $left++; return }
+  pad();
+  $files{$path} = [$offset, $size];
+  delete $links{$path};
+}
+sub add_link {
+  my ($name, $target, $is_symbolic) = @_;
+  my $path = clean($name);
+  my ($folder) = $name =~ m{^(.*)/};
+  my $to = resolve($is_symbolic && $target !~ m{^/} ? ($folder // '', $target) : $target);
+  # To the root of the archive itself, or to what could be in it.
+  if (defined $path && defined $to && ($to eq '' || defined clean($to))) { $links{$path} = $to } else { $left++ }
+}
+
+sub read_folder {
+  my ($root) = @_;
+  my ($sum, %seen) = (0);
+  my $walk;
+  $walk = sub {
+    my ($folder, $depth) = @_;
+    my ($dev, $ino) = lstat("$root/$folder") or refuse("$folder: $!");
+    refuse('its folders are in themselves, or too deep in each other') if $depth > $max_depth || $seen{"$dev:$ino"}++;
+    opendir(my $handle, "$root/$folder") or refuse("$folder: $!");
+    my @found;
+    while (defined(my $name = readdir $handle)) {
+      next if $name eq '.' || $name eq '..';
+      count_name();
+      push @found, $name;
+    }
+    closedir $handle;
+    for my $name (sort @found) {
+      my $path = $folder eq '' ? $name : "$folder/$name";
+      lstat("$root/$path") or refuse("$path: $!");
+      my $size = -s _;
+      if (-l _) { add_link($path, readlink("$root/$path") // '', 1) }
+      elsif (-d _) { $walk->($path, $depth + 1) }
+      elsif (-f _) {
+        $sum += $size;
+        refuse('its files lie on each other: they have more bytes than it') if $sum > $max_multiple * $bytes;
+        open(my $in, '<:raw', "$root/$path") or refuse("$path: $!");
+        add_file($path, $size, $in);
+      }
+    }
+  };
+  $walk->('', 1);
+}
+
+sub number {
+  my ($field) = @_;
+  if (ord($field) & 0x80) {
+    my $value = 0;
+    $value = $value * 256 + ord for split //, substr($field, 4);
+    return $value;
+  }
+  return $field =~ /^ *([0-7]*)[ \0]*$/ ? oct($1 eq '' ? 0 : $1) : refuse('a number in its headers is none');
+}
+sub read_meta {
+  my ($in, $size) = @_;
+  refuse('a header of it is too long') if $size > $max_meta;
+  my $whole = $size + (-$size % 512);
+  (read($in, my $data, $whole) // 0) == $whole or refuse('it ends in the middle of a header');
+  return substr($data, 0, $size);
+}
+sub read_tar {
+  my ($in) = @_;
+  my ($long_name, $long_link, %pax, $entries);
+  while (my $got = read($in, my $head, 512)) {
+    refuse('it ends in the middle of a header') if $got != 512;
+    last if $head eq "\0" x 512;
+    my ($sum) = substr($head, 148, 8) =~ /^ *([0-7]+)[ \0]*$/;
+    my $copy = $head;
+    substr($copy, 148, 8) = ' ' x 8;
+    refuse('it is neither ISO 9660 nor tar, plain or in gzip, xz, zstd or bzip2') if !defined $sum || unpack('%32C*', $copy) != oct $sum;
+    count_name();
+    $entries++;
+    my ($name, $link, $prefix) = (unpack('Z100', $head), unpack('x157 Z100', $head), unpack('x345 Z155', $head));
+    my ($size, $type) = (number(substr($head, 124, 12)), substr($head, 156, 1));
+    $name = "$prefix/$name" if substr($head, 257, 6) eq "ustar\0" && $prefix ne '';
+    if ($type eq 'L' || $type eq 'K' || $type eq 'x' || $type eq 'g') {
+      my $data = read_meta($in, $size);
+      if ($type eq 'L') { ($long_name) = unpack('Z*', $data) }
+      elsif ($type eq 'K') { ($long_link) = unpack('Z*', $data) }
+      elsif ($type eq 'x') {
+        while ($data =~ /\G(\d{1,7}) /gc) {
+          my ($from, $length) = (pos($data), $1 - length($1) - 1);
+          refuse('a header of it is none') if $length < 1 || $from + $length > length $data;
+          my ($key, $value) = split /=/, substr($data, $from, $length - 1), 2;
+          $pax{$key} = $value;
+          pos($data) = $from + $length;
+        }
+      }
+      next;
+    }
+    $name = $pax{path} // $long_name // $name;
+    $link = $pax{linkpath} // $long_link // $link;
+    $size = $pax{size} if defined $pax{size} && $pax{size} =~ /^\d{1,15}$/;
+    ($long_name, $long_link, %pax) = ();
+    if ($type eq '0' || $type eq "\0" || $type eq '7') {
+      next if $name =~ m{/$};
+      add_file($name, $size, $in);
+      (read($in, my $rest, -$size % 512) // 0) == -$size % 512 or refuse('it ends in the middle of a file');
+    }
+    elsif ($type eq '2') { add_link($name, $link, 1) }
+    elsif ($type eq '1') { add_link($name, $link, 0) }
+    elsif ($type !~ /[3-6]/) { refuse('it has entries of a kind that is not known') }
+  }
+  refuse('there is nothing in it') unless $entries;
+  # So that what is damaged behind its end is heard of too.
+  1 while read($in, my $rest, $chunk);
+}
+
+open(my $archive, '<:raw', $device) or refuse($!);
+read($archive, my $head, 8);
+my $iso = '';
+seek($archive, 16 * 2048 + 1, 0) && read($archive, $iso, 5) if $bytes > 34816;
+my %decompressors = ("\x1f\x8b" => 'gzip -dc', "\xfd7" => 'xz -dc', "\x28\xb5" => 'zstd -dcq', 'BZ' => 'bzip2 -dc');
+my $decompressor = $decompressors{substr($head, 0, 2)};
+if ($iso eq 'CD001') {
+  mkdir '/tmp/archive' or refuse($!);
+  system('mount', '-t', 'iso9660', '-o', 'ro,nosuid,nodev,noexec,iocharset=utf8', $device, '/tmp/archive') == 0
+    or refuse('its file system cannot be mounted');
+  read_folder('/tmp/archive');
+  system('umount', '/tmp/archive') == 0 or refuse('its file system is held');
+}
+else {
+  my $command = "head -c $bytes $device" . ($decompressor ? " | $decompressor" : '');
+  open(my $in, '-|:raw', 'sh', '-c', $command) or refuse($!);
+  read_tar($in);
+  # gzip says so of what follows its last stream.
+  close($in) || ($decompressor // '') eq 'gzip -dc' && $? >> 8 == 2 or refuse('it is damaged or cut');
+}
+pad();
+my $index = $at;
+delete @links{keys %files};
+put(join '', map { "$files{$_}[0] $files{$_}[1] $_\n" } sort keys %files);
+put(join '', map { "link $_\t$links{$_}\n" } sort keys %links);
+put(sprintf("gnt-index %-53s\n", $index));
+print STDERR scalar(keys %files) . " files, " . scalar(keys %links) . " links, $left names left out\n";
+`;

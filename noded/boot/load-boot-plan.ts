@@ -1,0 +1,75 @@
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+import { isBelow } from '../downloads/mirror-url.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { BootPlan, BootPlanInput } from './boot-plan.ts';
+import { planBootEnv } from './plan-boot-env.ts';
+
+const BASE_URL = `http://${SERVICE_IPV4}/ganeti/latest/boot`;
+
+/** Where what a plan is made of comes from. */
+export interface BootSources {
+  readonly clusters: Pick<
+    ClusterRepository,
+    'load' | 'loadBootEnv' | 'listBootEnvs' | 'listTemplates' | 'listParams'
+  >;
+  /** The archives that this node has opened. */
+  readonly archives: { find: BootPlanInput['archive'] };
+}
+
+export type BootOwner = Pick<InstanceRecord, 'name' | 'uuid' | 'channel'>;
+
+/** In force, and by layers, the lowest first. */
+export type BootParameters = Pick<BootPlanInput, 'parameters' | 'layers'>;
+
+/**
+ * What a machine is given to boot into a BootEnv: of the store as it is now, rendered with the
+ * parameters of its instance.
+ * @throws AppError BOOTENV_NOT_FOUND, BOOTENV_INVALID, BOOTENV_NO_SOURCE, BOOTENV_RENDER
+ */
+export async function loadBootPlan(
+  name: string,
+  { name: machineName, uuid, channel }: BootOwner,
+  parameters: BootParameters,
+  { clusters, archives }: BootSources,
+): Promise<BootPlan> {
+  const [cluster, bootEnv, templates, params] = await Promise.all([
+    clusters.load(),
+    clusters.loadBootEnv(name),
+    clusters.listTemplates(),
+    clusters.listParams(),
+  ]);
+  if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
+  const allowed = Object.values(cluster.packageMirrors ?? {});
+  return planBootEnv({
+    machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip },
+    bootEnv,
+    templates: new Map(templates.map(({ ID, Contents }) => [ID, Contents])),
+    schemas: new Map(params.map((param) => [param.Name, param])),
+    ...parameters,
+    archive: (isoFile, sha256) => archives.find(isoFile, sha256),
+    isAllowed: (url) => URL.canParse(url) && allowed.some((base) => isAllowedBelow(url, base)),
+    baseUrl: BASE_URL,
+  });
+}
+
+/** The folder itself is allowed with or without the slash at its end. */
+function isAllowedBelow(url: string, base: string): boolean {
+  return isBelow(new URL(url.endsWith('/') ? url : `${url}/`), base);
+}
+
+/** With the nearest name, `local` among them, which needs no definition. */
+export async function bootEnvNotFound(
+  name: string,
+  clusters: Pick<ClusterRepository, 'listBootEnvs'>,
+): Promise<AppError> {
+  const known = (await clusters.listBootEnvs()).map(({ Name }) => Name);
+  const near = suggest(name, [...known, LOCAL_BOOT_ENV]);
+  return new AppError('BOOTENV_NOT_FOUND', `there is no BootEnv '${name}'`, {
+    details: { name },
+    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+  });
+}

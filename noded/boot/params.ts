@@ -1,0 +1,221 @@
+import type { BootParam } from '#shared/contract/boot-env.ts';
+import { reveal } from '#shared/secret/secret.ts';
+import type { BootParameter, BootPlanInput } from './boot-plan.ts';
+import { CallError } from './template/template-error.ts';
+
+/** A param's value, of the type that its schema says. */
+export type ParamValue =
+  /** A secret of which only the name is known. */
+  | { readonly kind: 'lost' }
+  | {
+      readonly kind: 'known';
+      readonly value: unknown;
+      /** Whether what it goes into is treated as a secret. */
+      readonly isHidden: boolean;
+    };
+
+type ParamSources = Pick<BootPlanInput, 'parameters' | 'schemas' | 'layers'>;
+
+const TYPES = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'] as const;
+type SchemaType = (typeof TYPES)[number];
+
+/** What is read of a JSON schema; the rest of one describes itself to people. */
+interface ParamSchema {
+  /** None where it says nothing, or something unknown. */
+  readonly types: readonly SchemaType[];
+  readonly values: readonly unknown[] | undefined;
+  readonly byDefault: unknown;
+}
+
+function readSchema(param: BootParam | undefined): ParamSchema {
+  const schema: unknown = param?.Schema;
+  if (!isMap(schema)) return { types: [], values: undefined, byDefault: undefined };
+  const { type, enum: values, default: byDefault } = schema;
+  const named: readonly unknown[] = Array.isArray(type) ? type : [type];
+  return {
+    types: TYPES.filter((each) => named.includes(each)),
+    values: Array.isArray(values) ? values : undefined,
+    byDefault,
+  };
+}
+
+/** Takes steps by what is read. @throws CallError when there are none left */
+type Spend = (steps: number) => void;
+
+/** The params of one plan, each of which is read once, however often templates ask for it. */
+export interface ParamReader {
+  /** @throws CallError */
+  readonly read: (name: string, spend: Spend) => ParamValue | undefined;
+  /** With what every layer says of it. @throws CallError */
+  readonly compose: (name: string, spend: Spend) => ParamValue | undefined;
+  readonly has: (name: string) => boolean;
+}
+
+export function createParamReader(sources: ParamSources): ParamReader {
+  const once = (make: typeof readParam): ParamReader['read'] => {
+    const known = new Map<string, ParamValue | undefined>();
+    return (name, spend) => {
+      if (!known.has(name)) known.set(name, make(name, sources, spend));
+      return known.get(name);
+    };
+  };
+  return {
+    read: once(readParam),
+    compose: once(composeParam),
+    has: (name) => hasParam(name, sources),
+  };
+}
+
+export function hasParam(name: string, { schemas, parameters }: ParamSources): boolean {
+  return parameters.has(name) || readSchema(schemas.get(name)).byDefault !== undefined;
+}
+
+/**
+ * The param of a name: the OS parameter in force, else its schema's default; undefined for neither.
+ * @throws CallError when the parameter is not of its schema's type
+ */
+export function readParam(
+  name: string,
+  sources: ParamSources,
+  spend: Spend = () => undefined,
+): ParamValue | undefined {
+  const schema = sources.schemas.get(name);
+  const parameter = sources.parameters.get(name);
+  if (parameter) return readParameter(name, parameter, schema, spend);
+  const { byDefault } = readSchema(schema);
+  if (byDefault === undefined) return undefined;
+  return { kind: 'known', value: byDefault, isHidden: schema?.Secure === true };
+}
+
+/**
+ * The param of a name with what every layer says of it: maps are joined, what a higher layer says
+ * wins; lists follow each other, the higher first. Of other types the one in force.
+ */
+function composeParam(
+  name: string,
+  sources: ParamSources,
+  spend: Spend = () => undefined,
+): ParamValue | undefined {
+  const schema = sources.schemas.get(name);
+  const parts = sources.layers.flatMap(({ values }) => {
+    const parameter = values.get(name);
+    return parameter ? [readParameter(name, parameter, schema, spend)] : [];
+  });
+  if (parts.length === 0) return readParam(name, sources, spend);
+  const known = parts.filter((part) => part.kind === 'known');
+  if (known.length < parts.length) return { kind: 'lost' };
+  return {
+    kind: 'known',
+    value: known.map(({ value }) => value).reduce((low, high) => compose(low, high, 0)),
+    isHidden: known.some(({ isHidden }) => isHidden),
+  };
+}
+
+/** Maps in each other that are joined; below that the higher layer's is taken whole. */
+const MAX_COMPOSE_DEPTH = 32;
+
+function compose(low: unknown, high: unknown, depth: number): unknown {
+  if (Array.isArray(low) && Array.isArray(high))
+    return [...(high as unknown[]), ...(low as unknown[])];
+  if (!isMap(low) || !isMap(high) || depth >= MAX_COMPOSE_DEPTH) return high;
+  const joined = Object.entries(high).map(([key, value]) => [
+    key,
+    Object.hasOwn(low, key) ? compose(low[key], value, depth + 1) : value,
+  ]);
+  return { ...low, ...Object.fromEntries(joined) };
+}
+
+function isMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function readParameter(
+  name: string,
+  { visibility, value }: BootParameter,
+  schema: BootParam | undefined,
+  spend: Spend,
+): ParamValue {
+  if (value === null) return { kind: 'lost' };
+  const text = typeof value === 'string' ? value : reveal(value);
+  return {
+    kind: 'known',
+    value: readTyped(name, text, schema, spend),
+    isHidden: visibility !== 'public' || schema?.Secure === true,
+  };
+}
+
+/**
+ * What stands for a value that is not shown: of the type, the keys and the length that it has, so that
+ * templates go the same way, without a text or a number of its own. Of an enum its first. Pure.
+ */
+export function redactParam(text: string, param: BootParam | undefined, word: string): string {
+  const { types, values } = readSchema(param);
+  const [first] = values ?? [];
+  if (first !== undefined) return typeof first === 'string' ? first : JSON.stringify(first);
+  if (isText(types)) return word;
+  try {
+    return JSON.stringify(JSON.parse(text), (_key, value: unknown) => {
+      if (typeof value === 'string') return word;
+      if (typeof value === 'number') return 0;
+      return typeof value === 'boolean' ? false : value;
+    });
+  } catch {
+    // Reading it is refused, and so is reading this.
+    return '';
+  }
+}
+
+function isText(types: readonly SchemaType[]): boolean {
+  return types.length === 0 || types.includes('string');
+}
+
+/** OS parameters are text: what is to be of another type is read as JSON. */
+function readTyped(
+  name: string,
+  text: string,
+  param: BootParam | undefined,
+  spend: Spend,
+): unknown {
+  spend(1 + (text.length >> 5));
+  const { types, values } = readSchema(param);
+  const value = isText(types) ? text : readJson(name, text, types);
+  const wanted = values && JSON.stringify(value);
+  const isWanted = (each: unknown): boolean => {
+    const listed = JSON.stringify(each);
+    spend(1 + (listed.length >> 6));
+    return listed === wanted;
+  };
+  if (values && !values.some(isWanted))
+    throw new CallError(`the parameter '${name}' is none of the values that its schema lists`);
+  return value;
+}
+
+function readJson(name: string, text: string, types: readonly SchemaType[]): unknown {
+  const wanted = `the parameter '${name}' is to be ${types.join(' or ')}, written as JSON`;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message would tell of the value.
+    throw new CallError(wanted);
+  }
+  if (!types.some((type) => isOfType(value, type))) throw new CallError(wanted);
+  return value;
+}
+
+function isOfType(value: unknown, type: SchemaType): boolean {
+  switch (type) {
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isMap(value);
+    case 'null':
+      return value === null;
+    case 'integer':
+      return Number.isInteger(value);
+    case 'boolean':
+    case 'number':
+    case 'string':
+      return typeof value === type;
+  }
+}

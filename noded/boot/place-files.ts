@@ -1,0 +1,49 @@
+import { bootPath } from '#shared/contract/boot-view.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { BootPlanInput } from './boot-plan.ts';
+import { machinePath } from './render-data.ts';
+
+export type Place =
+  | { readonly kind: 'file'; readonly path: string }
+  /** Of a loader that is got by TFTP, which nothing here serves. */
+  | { readonly kind: 'left-out'; readonly reason: string };
+
+type Machine = BootPlanInput['machine'];
+
+/** pxelinux, GRUB and elilo look for their configuration below these, or by the address in hex. */
+const TFTP_FOLDERS = /^(?:pxelinux\.cfg|grub|grub2|boot\/grub|elilo)\//;
+
+/** Where a machine's iPXE script may be, the preferred place first. */
+export function scriptsOf({ mac, address }: Machine): readonly string[] {
+  return [`${mac}.ipxe`, `${address}.ipxe`];
+}
+
+/**
+ * Whether a file may be where its template says: below the machine's own folder, or as its script.
+ * @throws AppError BOOTENV_INVALID
+ */
+export function placeFile(
+  bootEnv: string,
+  template: string,
+  path: string,
+  machine: Machine,
+): Place {
+  if (TFTP_FOLDERS.test(path) || /^[0-9A-F]{8}\.conf$/.test(path))
+    return {
+      kind: 'left-out',
+      reason: `the template '${template}' at ${path.slice(0, 100)}: nothing is loaded by TFTP`,
+    };
+  const own = `${machinePath(machine)}/`;
+  const tree = `${own}boot`;
+  const isOwn = path.startsWith(own) && path !== tree && !path.startsWith(`${tree}/`);
+  if (bootPath.safeParse(path).success && (isOwn || scriptsOf(machine).includes(path)))
+    return { kind: 'file', path };
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `BootEnv ${bootEnv}: the Path of the template '${template}' is not the machine's: '${path.slice(0, 200)}'`,
+    {
+      details: { bootEnv, template },
+      hint: "a path begins with '{{.Machine.Path}}/', and not with its boot/; or it is '{{.Machine.Address}}.ipxe'",
+    },
+  );
+}

@@ -1,0 +1,288 @@
+import type { z } from 'zod';
+import {
+  bootEnvCustomize,
+  EFI_LOADER,
+  packageRepositories,
+  type BootEnv,
+  type PackageRepository,
+} from '#shared/contract/boot-env.ts';
+import { MAX_BOOT_BYTES, MAX_BOOT_FILE_BYTES } from '#shared/contract/boot-view.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { chooseSource } from './choose-source.ts';
+import { customizeBootEnv } from './customize-boot-env.ts';
+import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
+import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
+import { placeFile, scriptsOf, type Place } from './place-files.ts';
+import { createParamReader, hasParam, readParam } from './params.ts';
+import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
+import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
+import { asCallError, CallError, TemplateError } from './template/template-error.ts';
+
+/**
+ * Of all templates of a plan together. Debian's take some hundreds, dr-provision's largest some
+ * thousands; these are about 0.1 s at the most, in which noded does nothing else.
+ */
+const MAX_STEPS = 100_000;
+
+/**
+ * All that a machine is given to boot by, rendered for it. Pure.
+ * @throws AppError BOOTENV_INVALID for paths that are not the machine's, BOOTENV_NO_SOURCE when
+ * neither an archive nor an allowed repository has kernel and initrds, BOOTENV_RENDER with template,
+ * line and column
+ */
+export function planBootEnv(input: BootPlanInput): BootPlan {
+  const customize = readDocument(input, 'bootenv-customize', bootEnvCustomize) ?? {};
+  const override = Object.hasOwn(customize, input.bootEnv.Name)
+    ? customize[input.bootEnv.Name]
+    : undefined;
+  const bootEnv = customizeBootEnv(input.bootEnv, override);
+  requireParams(bootEnv, input);
+  let read: readonly PackageRepository[] | undefined;
+  const repositories = (): readonly PackageRepository[] => {
+    read ??= readDocument(input, 'package-repositories', packageRepositories) ?? [];
+    return read;
+  };
+  const source = chooseSource(bootEnv, repositories, input);
+  const params = createParamReader(input);
+  const { files, leftOut } = renderFiles(
+    { ...input, bootEnv, repositories, params },
+    input.templates,
+  );
+  const { Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
+  return {
+    bootEnv: bootEnv.Name,
+    osName: bootEnv.OS.Name,
+    script: chooseScript(bootEnv, input, files),
+    files,
+    source,
+    kernel: Kernel === '' ? null : Kernel,
+    initrds: Initrds,
+    httpLoader: bootEnv.Loaders[EFI_LOADER] ?? null,
+    leftOut,
+  };
+}
+
+/** A param that is a document of dr-provision's. Undefined where there is none. */
+function readDocument<Schema extends z.ZodType>(
+  input: BootPlanInput,
+  name: string,
+  schema: Schema,
+): z.output<Schema> | undefined {
+  const invalid = (reason: string): AppError =>
+    new AppError('BOOTENV_INVALID', `the parameter '${name}' of ${input.machine.name}: ${reason}`, {
+      details: { bootEnv: input.bootEnv.Name, parameter: name },
+      hint: `correct '${name}' where it is set: gnt-instance info shows where`,
+    });
+  const found = asInvalid(() => readParam(name, input), invalid);
+  if (!found) return undefined;
+  // It decides which files there are, and goes into names, addresses and messages.
+  if (found.kind === 'lost' || found.isHidden)
+    throw invalid('it is private, secret or Secure, and has to be public');
+  const document = typeof found.value === 'string' ? parseText(found.value, invalid) : found.value;
+  const parsed = schema.safeParse(document);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw invalid(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'invalid'}`);
+}
+
+function asInvalid<Result>(run: () => Result, invalid: (reason: string) => AppError): Result {
+  try {
+    return run();
+  } catch (error) {
+    const reason = asCallError(error);
+    if (reason instanceof CallError) throw invalid(reason.message);
+    throw error;
+  }
+}
+
+/** Of a param without a schema, which is a text. */
+function parseText(text: string, invalid: (reason: string) => AppError): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid('it is no JSON');
+  }
+}
+
+function requireParams({ Name, RequiredParams }: BootEnv, input: BootPlanInput): void {
+  const missing = RequiredParams.filter(
+    (name) => !input.parameters.has(name) && !hasDefault(name, input),
+  );
+  if (missing.length === 0) return;
+  throw new AppError(
+    'BOOTENV_RENDER',
+    `BootEnv ${Name} requires the parameters ${missing.join(', ')}, which ${input.machine.name} has not`,
+    {
+      details: { bootEnv: Name, missing },
+      hint: `gnt-instance modify -O ${missing[0] ?? ''}=… ${input.machine.name}`,
+    },
+  );
+}
+
+function hasDefault(name: string, { schemas }: BootPlanInput): boolean {
+  return hasParam(name, { schemas, parameters: new Map(), layers: [] });
+}
+
+interface RenderedFiles {
+  readonly files: readonly BootFile[];
+  readonly leftOut: readonly string[];
+}
+
+function renderFiles(input: RenderInput, templates: ReadonlyMap<string, string>): RenderedFiles {
+  const { bootEnv, machine } = input;
+  const inline = bootEnv.Templates.filter(({ Contents }) => Contents !== '');
+  const set = createTemplateSet(
+    new Map([
+      [DEFAULT_IPXE_ID, DEFAULT_IPXE],
+      ...templates,
+      ...inline.map(({ Name, Contents }) => [Name, Contents] as const),
+    ]),
+    { maxSteps: MAX_STEPS, maxBytes: MAX_BOOT_FILE_BYTES },
+  );
+  const files = new Map<string, BootFile>();
+  const links: { readonly name: string; readonly place: Place; readonly target: string }[] = [];
+  const leftOut: string[] = [];
+  const taken = new Map<string, string>();
+  for (const { Name, Path, ID, Link } of bootEnv.Templates) {
+    const place = placeFile(
+      bootEnv.Name,
+      Name,
+      renderText(input, set, `${Name} (Path)`, Path),
+      machine,
+    );
+    if (place.kind === 'left-out') {
+      leftOut.push(place.reason);
+      continue;
+    }
+    const other = taken.get(place.path);
+    refuseBelow(bootEnv, place.path, [...taken.keys()]);
+    if (other !== undefined)
+      throw new AppError(
+        'BOOTENV_INVALID',
+        `BootEnv ${bootEnv.Name}: the templates '${other}' and '${Name}' have the same Path ${place.path}`,
+        { details: { bootEnv: bootEnv.Name, path: place.path } },
+      );
+    taken.set(place.path, Name);
+    if (Link === '') files.set(place.path, renderFile(input, set, place.path, ID || Name));
+    else links.push({ name: Name, place, target: renderText(input, set, `${Name} (Link)`, Link) });
+  }
+  for (const { name, place, target } of links) {
+    const file = files.get(target);
+    if (!file || place.kind !== 'file')
+      throw new AppError(
+        'BOOTENV_INVALID',
+        `BootEnv ${bootEnv.Name}: the Link of '${name}' leads to ${target}, which is no file of its templates`,
+        { details: { bootEnv: bootEnv.Name, template: name } },
+      );
+    files.set(place.path, { ...file, path: place.path });
+  }
+  refuseTooMuch(bootEnv, [...files.values()]);
+  return { files: [...files.values()], leftOut };
+}
+
+/** @throws AppError BOOTENV_INVALID where one is a file and the other needs a folder of its name */
+function refuseBelow({ Name }: BootEnv, path: string, taken: readonly string[]): void {
+  const other = taken.find((each) => each.startsWith(`${path}/`) || path.startsWith(`${each}/`));
+  if (other === undefined) return;
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `BootEnv ${Name}: the Paths ${other} and ${path} make one of them a file and a folder`,
+    { details: { bootEnv: Name, path } },
+  );
+}
+
+function renderFile(input: RenderInput, set: TemplateSet, path: string, name: string): BootFile {
+  if (!set.has(name)) {
+    const { Name } = input.bootEnv;
+    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
+      details: { bootEnv: Name, template: name },
+      hint: 'gnt-bootenv create FILE adds it',
+    });
+  }
+  const use: ParamUse = { isSecretBearing: false, lostSecrets: new Set() };
+  const text = attempt({ input, use, set, name }, () =>
+    set.render(name, createRenderData(input, use)),
+  );
+  return {
+    path,
+    contents: use.lostSecrets.size > 0 ? null : text,
+    isSecretBearing: use.isSecretBearing,
+    lostSecrets: [...use.lostSecrets],
+  };
+}
+
+/** What is asked before a file can have its place: it needs no secret that is lost. */
+function renderText(input: RenderInput, set: TemplateSet, name: string, text: string): string {
+  const use: ParamUse = { isSecretBearing: false, lostSecrets: new Set() };
+  const rendered = attempt({ input, use, set, name }, () =>
+    set.renderText(name, text, createRenderData(input, use)),
+  );
+  if (use.isSecretBearing)
+    throw new AppError(
+      'BOOTENV_RENDER',
+      `BootEnv ${input.bootEnv.Name}: ${name} is of a parameter that is not public`,
+      { details: { bootEnv: input.bootEnv.Name, template: name }, hint: 'name files otherwise' },
+    );
+  return rendered.trim();
+}
+
+interface Attempt {
+  readonly input: RenderInput;
+  readonly use: ParamUse;
+  readonly set: TemplateSet;
+  /** Of what is rendered. */
+  readonly name: string;
+}
+
+/** What a file that needs a lost secret comes to, mistakes included, is not looked at. */
+function attempt({ input, use, set, name }: Attempt, render: () => string): string {
+  try {
+    return render();
+  } catch (error) {
+    if (!(error instanceof TemplateError)) throw error;
+    if (use.lostSecrets.size > 0) return '';
+    const { Name } = input.bootEnv;
+    const { position, reason } = error;
+    // A reason may have the value, or a name that was made of it, and so may the name of a template
+    // that a value defines: once a secret was read, neither is told.
+    const isKnown = error.template === name || set.has(error.template);
+    const template =
+      !use.isSecretBearing || isKnown ? error.template : `text that ${name} is made of`;
+    const shown = use.isSecretBearing
+      ? 'what went wrong is not told, since a parameter that is not public was read'
+      : reason;
+    const at = `${template}:${position.line}:${position.column}`;
+    throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: template ${at}: ${shown}`, {
+      details: { bootEnv: Name, template, line: position.line, column: position.column },
+      hint: `gnt-bootenv render ${Name} ${input.machine.name} shows what it makes once it is corrected`,
+      // Its message has the values that this one leaves out.
+      cause: use.isSecretBearing ? undefined : error,
+    });
+  }
+}
+
+function refuseTooMuch({ Name }: BootEnv, files: readonly BootFile[]): void {
+  const bytes = files.reduce((sum, { contents }) => sum + Buffer.byteLength(contents ?? ''), 0);
+  if (bytes <= MAX_BOOT_BYTES) return;
+  throw new AppError(
+    'BOOTENV_RENDER',
+    `BootEnv ${Name}: its files have ${bytes} bytes, more than ${MAX_BOOT_BYTES}`,
+    {
+      details: { bootEnv: Name, bytes, maxBytes: MAX_BOOT_BYTES },
+      hint: 'serve large files from the archive',
+    },
+  );
+}
+
+function chooseScript(
+  { Name }: BootEnv,
+  { machine }: BootPlanInput,
+  files: readonly BootFile[],
+): string {
+  const script = scriptsOf(machine).find((path) => files.some((file) => file.path === path));
+  if (script !== undefined) return script;
+  throw new AppError('BOOTENV_INVALID', `BootEnv ${Name} has no iPXE script for its machine`, {
+    details: { bootEnv: Name },
+    hint: `add a template with ID ${DEFAULT_IPXE_ID} and Path '{{.Machine.MacAddr "ipxe"}}.ipxe'`,
+  });
+}

@@ -1,0 +1,124 @@
+import type { PackageRepository } from '#shared/contract/boot-env.ts';
+import { AMD64_NAMES } from '#shared/contract/boot-env.ts';
+
+/** How packages are got, by the distribution's name in dr-provision's names of systems. */
+const REPO_TYPES: ReadonlyMap<string, 'apt' | 'yum' | 'zypp'> = new Map([
+  ...(['debian', 'ubuntu', 'linuxmint', 'devuan'] as const).map((name) => [name, 'apt'] as const),
+  ...(['suse', 'sles', 'opensuse'] as const).map((name) => [name, 'zypp'] as const),
+  ...[
+    ...['almalinux', 'amzn', 'centos', 'fedora', 'ol', 'oraclelinux', 'photon', 'redhat'],
+    ...['rhel', 'rocky', 'scientificlinux'],
+  ].map((name) => [name, 'yum'] as const),
+]);
+
+export type RepoType = 'apt' | 'yum' | 'zypp';
+
+/** The way of a repository: its own word, else what its first system's name says. */
+export function repoTypeOf({ repoType, os }: PackageRepository): RepoType | null {
+  if (repoType !== '') return repoType;
+  const family = /^[a-z]+/.exec((os[0] ?? '').toLowerCase())?.[0] ?? '';
+  return REPO_TYPES.get(family) ?? null;
+}
+
+function isAmd64({ arch }: PackageRepository): boolean {
+  return arch === 'any' || AMD64_NAMES.includes(arch);
+}
+
+/** What a machine of a system may install from. */
+export function machineRepositories(
+  all: readonly PackageRepository[],
+  osName: string,
+): readonly PackageRepository[] {
+  return all.filter((repository) => repository.os.includes(osName) && isAmd64(repository));
+}
+
+/** What it is installed from: one source, and one of security updates at most. */
+export function installRepositories(
+  all: readonly PackageRepository[],
+  osName: string,
+): readonly PackageRepository[] {
+  const own = machineRepositories(all, osName);
+  return [
+    ...own.filter(({ installSource }) => installSource).slice(0, 1),
+    ...own.filter((each) => each.securitySource && !each.installSource).slice(0, 1),
+  ];
+}
+
+/** Where a repository's kernels are. */
+export function bootUrlOf({ bootloc, url }: PackageRepository): string {
+  return bootloc === '' ? url : bootloc;
+}
+
+/** The URL of one of a repository's components, the package manager's wildcards in it. */
+export function urlFor(repository: PackageRepository, component: string): string {
+  const { url, distribution, os } = repository;
+  if (repoTypeOf(repository) !== 'yum' || distribution === '' || component === '') return url;
+  const base = `${withoutEndSlash(url)}/${distribution}/${component}/$basearch`;
+  // From release 8 on, CentOS has a folder more.
+  return os.some((name) => /^centos-(?:[89]|\d{2})/.test(name)) ? `${base}/os` : base;
+}
+
+/** As a package manager's file has it. */
+export function repositoryLines(repository: PackageRepository): string {
+  const { tag, url, distribution, components } = repository;
+  switch (repoTypeOf(repository)) {
+    case 'apt':
+      return `deb ${[url, distribution, ...components].filter((part) => part !== '').join(' ')}\n`;
+    case 'zypp':
+      return `[${tag}]\nname=${tag}\nenabled=1\nautorefresh=1\nbaseurl=${url}\ntype=rpm-md\n`;
+    case 'yum':
+      return yumParts(repository)
+        .map(({ name, baseUrl }) => `[${name}]\nname=${name}\nbaseurl=${baseUrl}\nenabled=1\n`)
+        .join('\n');
+    case null:
+      return '';
+  }
+}
+
+/** As an installer's answers have it: Debian's preseed, RedHat's kickstart, SUSE's AutoYaST. */
+export function installLines(repository: PackageRepository): string {
+  const { url, securitySource, installSource } = repository;
+  switch (repoTypeOf(repository)) {
+    case 'apt':
+      return preseedLines(repository);
+    case 'yum':
+      return installSource
+        ? `install\nurl --url=${url}`
+        : yumParts(repository)
+            .map(({ name, baseUrl }) => `repo --name="${name}" --baseurl=${baseUrl}`)
+            .join('\n');
+    case 'zypp':
+      return installSource || securitySource
+        ? `<listentry><media_url><![CDATA[${url}]]></media_url></listentry>`
+        : '';
+    case null:
+      return '';
+  }
+}
+
+function yumParts(
+  repository: PackageRepository,
+): readonly { readonly name: string; readonly baseUrl: string }[] {
+  const { tag, url, components, distribution } = repository;
+  if (components.length === 0 || distribution === '') return [{ name: tag, baseUrl: url }];
+  return components.map((component) => ({
+    name: `${tag}-${component}`,
+    baseUrl: urlFor(repository, component),
+  }));
+}
+
+function preseedLines({ url, installSource }: PackageRepository): string {
+  const { protocol, host, pathname } = new URL(url);
+  const path = withoutEndSlash(pathname) || '/';
+  if (!installSource)
+    return `d-i apt-setup/security_host string ${host}\nd-i apt-setup/security_path string ${path}`;
+  return [
+    `d-i mirror/protocol string ${protocol.slice(0, -1)}`,
+    `d-i mirror/http/hostname string ${host}`,
+    `d-i mirror/http/directory string ${path}`,
+  ].join('\n');
+}
+
+function withoutEndSlash(text: string): string {
+  return text.endsWith('/') ? text.slice(0, -1) : text;
+}

@@ -1,0 +1,427 @@
+import type { CommandNode, Node, Operand, ParsedTemplate, PipeNode } from './nodes.ts';
+import { readCharacter, readNumber, unquote } from './read-literals.ts';
+import { readTokens, type TemplateSource, type Token } from './read-tokens.ts';
+import { errorAt, type TemplateError } from './template-error.ts';
+
+/** Of blocks and parentheses in each other. Whoever writes a template by hand stays below 20. */
+const MAX_NESTING = 100;
+
+/** Declared where one is: each use looks through them. */
+const MAX_VARIABLES = 200;
+
+/** What is told of a function that templates may not call, or null for one that they may. */
+export type CheckFunction = (name: string) => string | null;
+
+/**
+ * The templates that a text makes: itself, by its name, and what it defines.
+ * @param spend takes steps by what there is to be read
+ * @throws TemplateError
+ */
+export function parseTemplate(
+  source: TemplateSource,
+  checkFunction: CheckFunction,
+  spend: (steps: number) => void,
+): ReadonlyMap<string, ParsedTemplate> {
+  const parser = new Parser(source, checkFunction, spend);
+  parser.parseAll();
+  return parser.templates;
+}
+
+/** How a list of nodes ended: `else` stands before what belongs to it. */
+type Ending = 'end' | 'else';
+
+/**
+ * INVARIANTS: `#at` never passes the last token, which is of kind `end`; `#variables` holds what is
+ * declared where `#at` is.
+ */
+class Parser {
+  readonly templates = new Map<string, ParsedTemplate>();
+  /** The names of those that say something. */
+  readonly #said = new Set<string>();
+  readonly #source: TemplateSource;
+  readonly #tokens: readonly Token[];
+  readonly #checkFunction: CheckFunction;
+  #at = 0;
+  #variables: string[] = ['$'];
+  #rangeDepth = 0;
+  #nesting = 0;
+
+  constructor(
+    source: TemplateSource,
+    checkFunction: CheckFunction,
+    spend: (steps: number) => void,
+  ) {
+    this.#source = source;
+    this.#checkFunction = checkFunction;
+    this.#tokens = readTokens(source, spend);
+  }
+
+  parseAll(): void {
+    const nodes: Node[] = [];
+    while (this.#peek().kind !== 'end') {
+      if (this.#isKeywordAction('define')) this.#parseDefine();
+      else {
+        const node = this.#parseNode();
+        if (node === 'end' || node === 'else') throw this.#error(`unexpected {{${node}}}`);
+        nodes.push(node);
+      }
+    }
+    this.#add(this.#source.name, nodes);
+  }
+
+  #add(name: string, nodes: readonly Node[]): void {
+    const isSaid = !isBlank(nodes);
+    if (this.#said.has(name)) {
+      if (!isSaid) return;
+      throw this.#error(`the template '${name}' is defined twice`);
+    }
+    if (isSaid) this.#said.add(name);
+    this.templates.set(name, { source: this.#source, nodes });
+  }
+
+  #parseDefine(): void {
+    this.#next();
+    this.#nextNonSpace();
+    const name = this.#templateName();
+    this.#expectRight('define');
+    this.#parseBody(name);
+  }
+
+  /** The body of a define or a block, which is a template of its own. */
+  #parseBody(name: string): void {
+    const [variables, rangeDepth] = [this.#variables, this.#rangeDepth];
+    this.#variables = ['$'];
+    this.#rangeDepth = 0;
+    const [nodes, ending] = this.#parseList();
+    if (ending !== 'end') throw this.#error('unexpected {{else}}');
+    this.#add(name, nodes);
+    this.#variables = variables;
+    this.#rangeDepth = rangeDepth;
+  }
+
+  #parseList(): readonly [readonly Node[], Ending] {
+    const nodes: Node[] = [];
+    while (this.#peek().kind !== 'end') {
+      const node = this.#parseNode();
+      if (node === 'end' || node === 'else') return [nodes, node];
+      nodes.push(node);
+    }
+    throw this.#error('unexpected end of the text: an {{end}} is missing');
+  }
+
+  #parseNode(): Node | Ending {
+    const token = this.#next();
+    if (token.kind === 'text') return { kind: 'text', text: token.text };
+    const first = this.#peekNonSpace();
+    if (first.kind !== 'keyword' || isLiteralWord(first.text))
+      return {
+        kind: 'action',
+        offset: first.offset,
+        pipe: this.#parsePipe('an action', false),
+      };
+    this.#nextNonSpace();
+    return this.#parseControl(first);
+  }
+
+  #parseControl({ text, offset }: Token): Node | Ending {
+    switch (text) {
+      case 'if':
+      case 'with':
+      case 'range':
+        return this.#parseBranch(text, offset);
+      case 'end':
+        this.#expectRight('end');
+        return 'end';
+      case 'else':
+        if (!this.#isKeyword('if') && !this.#isKeyword('with')) this.#expectRight('else');
+        return 'else';
+      case 'break':
+      case 'continue':
+        this.#expectRight(text);
+        if (this.#rangeDepth === 0) throw this.#error(`{{${text}}} outside of {{range}}`, offset);
+        return { kind: text };
+      case 'template': {
+        const name = this.#templateName();
+        const hasPipe = this.#peekNonSpace().kind !== 'right';
+        const pipe = hasPipe ? this.#parsePipe('template', false) : null;
+        if (!hasPipe) this.#expectRight('template');
+        return { kind: 'template', offset, name, pipe };
+      }
+      case 'block': {
+        const name = this.#templateName();
+        const pipe = this.#parsePipe('block', false);
+        this.#nested(() => this.#parseBody(name));
+        return { kind: 'template', offset, name, pipe };
+      }
+      default:
+        throw this.#error(`unexpected {{${text}}}`, offset);
+    }
+  }
+
+  #parseBranch(kind: 'if' | 'with' | 'range', offset: number): Node {
+    const declared = this.#variables.length;
+    const node = this.#nested((): Node => {
+      const pipe = this.#parsePipe(kind, kind === 'range');
+      if (kind === 'range') this.#rangeDepth += 1;
+      const [then, ending] = this.#parseList();
+      if (kind === 'range') this.#rangeDepth -= 1;
+      const otherwise = ending === 'end' ? null : this.#parseElse(kind);
+      return { kind, offset, pipe, then, otherwise };
+    });
+    this.#variables.length = declared;
+    return node;
+  }
+
+  /** `{{else if x}}` has one {{end}} with the if that it belongs to; so has with. */
+  #parseElse(kind: 'if' | 'with' | 'range'): readonly Node[] {
+    const { text, offset } = this.#peekNonSpace();
+    if (this.#isKeyword('if') || this.#isKeyword('with')) {
+      if (text !== kind) throw this.#error(`unexpected {{else ${text}}} in {{${kind}}}`);
+      this.#nextNonSpace();
+      return [this.#parseBranch(kind, offset)];
+    }
+    const [nodes, ending] = this.#parseList();
+    if (ending !== 'end') throw this.#error('a second {{else}}');
+    return nodes;
+  }
+
+  /** A pipeline up to the end of its action, that included. */
+  #parsePipe(context: string, isRange: boolean): PipeNode {
+    return this.#parsePipeUntil(context, isRange, (token) => token.kind === 'right');
+  }
+
+  #parsePipeUntil(context: string, isRange: boolean, ends: (token: Token) => boolean): PipeNode {
+    const { offset } = this.#peekNonSpace();
+    const { variables, isAssignment } = this.#parseVariables(context, isRange);
+    const commands: CommandNode[] = [];
+    while (!ends(this.#peekNonSpace())) commands.push(this.#parseCommand(commands.length));
+    this.#nextNonSpace();
+    if (commands.length === 0) throw this.#error(`${context} has no value`, offset);
+    return { offset, variables, isAssignment, commands };
+  }
+
+  #parseVariables(context: string, isRange: boolean): Pick<PipeNode, 'variables' | 'isAssignment'> {
+    const names: string[] = [];
+    const begin = this.#at;
+    while (this.#peekNonSpace().kind === 'variable') {
+      names.push(this.#nextNonSpace().text);
+      const sign = this.#peekNonSpace();
+      if (sign.kind === 'sign' && (sign.text === ':=' || sign.text === '=')) {
+        this.#nextNonSpace();
+        const isAssignment = sign.text === '=';
+        const isKnown = (name: string): boolean => isAssignment && this.#variables.includes(name);
+        // A pipeline knows its own variables, as it does in Go.
+        this.#variables.push(...names.filter((name) => !isKnown(name)));
+        if (this.#variables.length > MAX_VARIABLES)
+          throw this.#error(`more than ${MAX_VARIABLES} variables`);
+        return { variables: names, isAssignment };
+      }
+      if (sign.kind !== 'sign' || sign.text !== ',') {
+        if (names.length > 1) throw this.#error('expected := after the variables of a range');
+        break;
+      }
+      if (!isRange || names.length > 1) throw this.#error(`${context} has too many variables`);
+      this.#nextNonSpace();
+      if (this.#peekNonSpace().kind !== 'variable')
+        throw this.#error('a range declares variables only');
+    }
+    this.#at = begin;
+    return { variables: [], isAssignment: false };
+  }
+
+  #parseCommand(index: number): CommandNode {
+    const { offset } = this.#peekNonSpace();
+    const operands: Operand[] = [];
+    for (;;) {
+      this.#peekNonSpace();
+      this.#skipSpace();
+      const operand = this.#parseOperand();
+      if (operand) operands.push(operand);
+      const token = this.#peek();
+      if (token.kind === 'space') continue;
+      if (token.kind === 'sign' && token.text === '|') this.#next();
+      else if (token.kind !== 'right' && !(token.kind === 'sign' && token.text === ')'))
+        throw this.#error(`unexpected ${describe(token)}`, token.offset);
+      break;
+    }
+    const [first, ...others] = operands;
+    if (!first) throw this.#error('an empty command', offset);
+    if (index > 0 && ['dot', 'nil', 'number', 'literal'].includes(first.kind))
+      throw this.#error('what stands behind a pipe is no function', first.offset);
+    return { offset, operands: [first, ...others] };
+  }
+
+  #parseOperand(): Operand | null {
+    const term = this.#parseTerm();
+    if (!term) return null;
+    const names: string[] = [];
+    while (this.#peek().kind === 'field') names.push(this.#next().text);
+    if (names.length === 0) return term;
+    switch (term.kind) {
+      case 'field':
+      case 'variable':
+        return { ...term, names: [...term.names, ...names] };
+      case 'function':
+      case 'pipe':
+        return { kind: 'chain', offset: term.offset, of: term, names };
+      case 'chain':
+      case 'dot':
+      case 'literal':
+      case 'nil':
+      case 'number':
+        throw this.#error('a field of a literal', term.offset);
+    }
+  }
+
+  #parseTerm(): Operand | null {
+    const token = this.#peek();
+    const { offset, text } = token;
+    switch (token.kind) {
+      case 'identifier': {
+        const refusal = this.#checkFunction(text);
+        if (refusal !== null) throw this.#error(refusal, offset);
+        this.#next();
+        return { kind: 'function', offset, name: text };
+      }
+      case 'field':
+        this.#next();
+        return { kind: 'field', offset, names: [text] };
+      case 'variable':
+        if (!this.#variables.includes(text)) throw this.#error(`undefined variable '${text}'`);
+        this.#next();
+        return { kind: 'variable', offset, name: text, names: [] };
+      case 'keyword':
+        return this.#parseWord(token);
+      case 'number':
+      case 'char':
+        return this.#parseNumber(token);
+      case 'string':
+      case 'raw':
+        return { kind: 'literal', offset, value: this.#readText() };
+      case 'sign':
+        return this.#parseSign(token);
+      case 'end':
+      case 'left':
+      case 'right':
+      case 'space':
+      case 'text':
+        return null;
+    }
+  }
+
+  #parseWord({ text, offset }: Token): Operand | null {
+    if (!isLiteralWord(text)) return null;
+    this.#next();
+    return text === 'nil'
+      ? { kind: 'nil', offset }
+      : { kind: 'literal', offset, value: text === 'true' };
+  }
+
+  #parseNumber({ kind, text, offset }: Token): Operand {
+    const number = kind === 'char' ? readCharacter(text) : readNumber(text);
+    if (!number) throw this.#error(`not a number: ${text.slice(0, 40)}`);
+    this.#next();
+    return { ...number, offset };
+  }
+
+  #parseSign({ text, offset }: Token): Operand | null {
+    if (text === '.') {
+      this.#next();
+      return { kind: 'dot', offset };
+    }
+    if (text !== '(') return null;
+    this.#next();
+    const isClosing = (token: Token): boolean => token.kind === 'sign' && token.text === ')';
+    const pipe = this.#nested(() => this.#parsePipeUntil('a parenthesis', false, isClosing));
+    return { kind: 'pipe', offset, pipe };
+  }
+
+  #templateName(): string {
+    const { kind } = this.#peekNonSpace();
+    if (kind !== 'string' && kind !== 'raw') throw this.#error('expected the name of a template');
+    this.#skipSpace();
+    return this.#readText();
+  }
+
+  #readText(): string {
+    const { text, offset } = this.#next();
+    const value = unquote(text);
+    if (value === null) throw this.#error('a backslash that means nothing', offset);
+    return value;
+  }
+
+  #nested<Result>(parse: () => Result): Result {
+    this.#nesting += 1;
+    if (this.#nesting > MAX_NESTING) throw this.#error(`more than ${MAX_NESTING} levels`);
+    const result = parse();
+    this.#nesting -= 1;
+    return result;
+  }
+
+  #expectRight(context: string): void {
+    const token = this.#nextNonSpace();
+    if (token.kind !== 'right')
+      throw this.#error(`unexpected ${describe(token)} in {{${context}}}`, token.offset);
+  }
+
+  #isKeywordAction(keyword: string): boolean {
+    if (this.#peek().kind !== 'left') return false;
+    const begin = this.#at;
+    this.#next();
+    const isIt = this.#isKeyword(keyword);
+    this.#at = begin;
+    return isIt;
+  }
+
+  #isKeyword(keyword: string): boolean {
+    const token = this.#peekNonSpace();
+    return token.kind === 'keyword' && token.text === keyword;
+  }
+
+  #peek(): Token {
+    const token = this.#tokens[this.#at];
+    if (!token) throw new Error('a parser that passed the end of its text');
+    return token;
+  }
+
+  #next(): Token {
+    const token = this.#peek();
+    if (token.kind !== 'end') this.#at += 1;
+    return token;
+  }
+
+  #skipSpace(): void {
+    while (this.#peek().kind === 'space') this.#at += 1;
+  }
+
+  #peekNonSpace(): Token {
+    const begin = this.#at;
+    this.#skipSpace();
+    const token = this.#peek();
+    this.#at = begin;
+    return token;
+  }
+
+  #nextNonSpace(): Token {
+    this.#skipSpace();
+    return this.#next();
+  }
+
+  #error(reason: string, offset: number = this.#peekNonSpace().offset): TemplateError {
+    return errorAt(this.#source, offset, reason);
+  }
+}
+
+function describe({ kind, text }: Token): string {
+  if (kind === 'end') return 'end of the text';
+  return kind === 'right' ? '}}' : `'${text.slice(0, 40)}'`;
+}
+
+function isLiteralWord(word: string): boolean {
+  return word === 'true' || word === 'false' || word === 'nil';
+}
+
+/** Whether a template says nothing: the only kind that another of its name may replace. */
+function isBlank(nodes: readonly Node[]): boolean {
+  return nodes.every((node) => node.kind === 'text' && node.text.trim() === '');
+}

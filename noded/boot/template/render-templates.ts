@@ -1,0 +1,128 @@
+import { evaluateTemplate, withDefinitions, type ParsedText } from './evaluate.ts';
+import { builtins } from './functions/builtins.ts';
+import { dictFunctions } from './functions/dicts.ts';
+import { listFunctions } from './functions/lists.ts';
+import { numberFunctions } from './functions/numbers.ts';
+import { patternFunctions } from './functions/patterns.ts';
+import { refusalOf } from './functions/refused.ts';
+import { textFunctions } from './functions/text.ts';
+import type { ParsedTemplate } from './nodes.ts';
+import { parseTemplate } from './parse-template.ts';
+import type { TemplateSource } from './read-tokens.ts';
+import { asCallError, CallError, errorAt } from './template-error.ts';
+import type { GoFunction, Value } from './values.ts';
+
+/** Function names; where sprig has another meaning for one of Go's own, it is sprig's, as there. */
+const functions: ReadonlyMap<string, GoFunction> = new Map(
+  [builtins, textFunctions, listFunctions, dictFunctions, numberFunctions, patternFunctions]
+    .map((each) => Object.entries(each))
+    .flat(),
+);
+
+/** What functions a template can call, by name. */
+export function listFunctionNames(): readonly string[] {
+  return [...functions.keys(), 'and', 'or'].sort();
+}
+
+function checkFunction(name: string): string | null {
+  if (functions.has(name) || name === 'and' || name === 'or') return null;
+  return refusalOf(name) ?? `there is no function '${name}'`;
+}
+
+export interface TemplateSet {
+  /** Whether there is a template of this name, without what others define. */
+  readonly has: (name: string) => boolean;
+  /** The text that a template makes of a value. @throws TemplateError */
+  readonly render: (name: string, dot: Value) => string;
+  /** The same for a text that is no template of the set. @throws TemplateError */
+  readonly renderText: (name: string, text: string, dot: Value) => string;
+}
+
+export interface TemplateLimits {
+  /** Of all renderings of the set together. A million are about a second, where it is worst. */
+  readonly maxSteps: number;
+  /** Of one rendering's text. */
+  readonly maxBytes: number;
+}
+
+/**
+ * Templates that may call each other. Each is parsed when it is used first, so that one with a
+ * mistake hurts nobody who does not use it; what templates define is found as well.
+ * @param texts by name
+ */
+export function createTemplateSet(
+  texts: ReadonlyMap<string, string>,
+  { maxSteps, maxBytes }: TemplateLimits,
+): TemplateSet {
+  const parsed = new Map<string, ParsedTemplate>();
+  const own = new Set<string>();
+  const values = new Map<string, ParsedText>();
+  let steps = 0;
+  const spend = (count: number): void => {
+    steps += count;
+    if (steps > maxSteps) throw new CallError('the templates take too many steps');
+  };
+  const parseAll = (name: string, text: string): ParsedText => {
+    const definitions = placed({ name, text }, () => {
+      spend(1 + (text.length >> 8));
+      return new Map(parseTemplate({ name, text }, checkFunction, spend));
+    });
+    const template = definitions.get(name);
+    if (!template) throw new Error('a parser that leaves out the text itself');
+    for (const each of definitions.keys())
+      if (each === name || texts.has(each)) definitions.delete(each);
+    return { template, definitions };
+  };
+  const parse = (name: string, text: string): ParsedText => {
+    spend(1 + (text.length >> 6));
+    const key = `${name}\n${text}`;
+    const known = values.get(key) ?? parseAll(name, text);
+    values.set(key, known);
+    return known;
+  };
+  /** Definitions are everyone's; a name of the set itself is not taken by one. */
+  const load = (name: string, text: string): ParsedTemplate => {
+    const known = own.has(name) ? parsed.get(name) : undefined;
+    if (known) return known;
+    own.add(name);
+    const { template, definitions } = parseAll(name, text);
+    for (const [each, defined] of definitions) parsed.set(each, defined);
+    parsed.set(name, template);
+    return template;
+  };
+  const lookUp = (name: string): ParsedTemplate | undefined => {
+    const text = texts.get(name);
+    if (text !== undefined) return load(name, text);
+    if (!parsed.has(name))
+      for (const [each, contents] of texts) {
+        spend(1 + (contents.length >> 8));
+        if (/\{\{-?\s*(?:define|block)\b/.test(contents)) load(each, contents);
+      }
+    return parsed.get(name);
+  };
+  const surroundings = { functions, lookUp, parse, spend, maxBytes };
+  return {
+    has: (name) => texts.has(name),
+    render: (name, dot) =>
+      placed({ name, text: '' }, () => {
+        const template = lookUp(name);
+        if (!template) throw new CallError(`there is no template '${name}'`);
+        return evaluateTemplate(template, dot, surroundings);
+      }),
+    renderText: (name, text, dot) =>
+      placed({ name, text: '' }, () => {
+        const { template, definitions } = parse(name, text);
+        return evaluateTemplate(template, dot, withDefinitions(surroundings, definitions));
+      }),
+  };
+}
+
+/** What has no place of its own is of the whole text. @throws TemplateError */
+function placed<Result>(source: TemplateSource, run: () => Result): Result {
+  try {
+    return run();
+  } catch (thrown) {
+    const error = asCallError(thrown);
+    throw error instanceof CallError ? errorAt(source, 0, error.message) : error;
+  }
+}

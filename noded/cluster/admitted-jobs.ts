@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { withDefaultOs } from '../instances/default-os.ts';
+import { planNewInstance } from '../instances/plan-record.ts';
+import type { JobService } from '../jobs/job-service.ts';
+import type { OsRegistry } from '../os/os-registry.ts';
+import { randomNicMac } from '../records/channel-addresses.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { Wanted } from './choose-node.ts';
+import type { NodeRoom } from './node-room.ts';
+
+export interface AdmittedJobsDependencies {
+  /** The jobs of this node. */
+  readonly own: JobService;
+  readonly room: NodeRoom;
+  readonly osRegistry: Pick<OsRegistry, 'find'>;
+  readonly clusters: Pick<ClusterRepository, 'load'>;
+}
+
+/**
+ * The jobs of a node that has others beside it: each new instance gets its room before its job is
+ * taken, and one that was placed here by a choice is refused where that has changed meanwhile.
+ */
+export function createAdmittedJobs({
+  own,
+  room,
+  osRegistry,
+  clusters,
+}: AdmittedJobsDependencies): JobService {
+  return {
+    dryRun: (opcode, signal) => own.dryRun(opcode, signal),
+    cancel: (id) => own.cancel(id),
+    get: (id) => own.get(id),
+    list: () => own.list(),
+    watch: (id, signal) => own.watch(id, signal),
+    submit: async (opcode, options = {}) => {
+      const isNew = opcode.opcode === 'INSTANCE_CREATE' && options.isDryRun !== true;
+      const wanted = isNew ? wantedBy(opcode) : null;
+      if (!isNew || wanted === null) return own.submit(opcode, options);
+      if (options.placement !== undefined) {
+        const { osType } = withDefaultOs(opcode, (await clusters.load()).defaultOs);
+        if (osType !== undefined)
+          await osRegistry.find(osType, { forceVariant: opcode.forceVariant === true });
+      }
+      const admission =
+        options.placement === undefined ? room.note(wanted) : await room.admit(wanted);
+      try {
+        const id = await own.submit(opcode, options);
+        admission.becomes(id);
+        return id;
+      } catch (error) {
+        admission.withdraw();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Whether a node that was chosen cannot take it, and another one may. */
+export function isPassedOn(error: unknown): error is AppError {
+  return isAppError(error, 'NO_ROOM') || isOsMissing(error);
+}
+
+export function isOsMissing(error: unknown): error is AppError {
+  return (['OS_NOT_FOUND', 'OS_INVALID', 'OS_VARIANT'] as const).some((code) =>
+    isAppError(error, code),
+  );
+}
+
+/** @returns null where the request contradicts itself: its own job says how */
+export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
+  try {
+    const { name, beparams, disks, tags } = planNewInstance(opcode, {
+      nodeName: '',
+      newUuid: randomUUID,
+      newMac: randomNicMac,
+    });
+    const diskBytes = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+    return { name, ...beparams, diskBytes, tags };
+  } catch (error) {
+    if (isAppError(error)) return null;
+    throw error;
+  }
+}
+
+/** What an opcode names and only the node that is asked has; undefined: nothing. */
+export function namedOfThisHost({
+  osImage,
+  personalizationPackage,
+  hvparams,
+  installParameters,
+  importFrom,
+  appliance = BUILT_APPLIANCE,
+}: OpcodeOf<'INSTANCE_CREATE'>): string | undefined {
+  const ofMachines = [hvparams, installParameters ?? {}].flatMap((parameters) => [
+    parameters.kernel_path,
+    parameters.initrd_path,
+    parameters.cdrom_image_path,
+  ]);
+  if (appliance !== BUILT_APPLIANCE) return appliance;
+  const sources = [osImage, personalizationPackage, ...ofMachines];
+  return importFrom ?? sources.find((source) => source?.startsWith('/') === true);
+}

@@ -1,0 +1,253 @@
+import { constants } from 'node:fs';
+import { copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { sharesBlocks } from './copy-disks.ts';
+import { holdImages } from './hold-images.ts';
+import type { InstanceDisks } from './instance-disks.ts';
+import { diskPath, listNames, settleDisks, successorPath } from './install-disks.ts';
+
+type Owner = Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>;
+type Snapshots = InstanceRecord['snapshots'];
+
+/** How the folder of a snapshot begins, finished or not. */
+export const SNAPSHOT_PREFIX = 'snapshot';
+
+/**
+ * A snapshot that is on its way in or out. The record says which: one that it names gets its name,
+ * any other one is removed, whenever a daemon or the power went. A finished one that no record names
+ * is left alone: the store may have lost it.
+ */
+const UNFINISHED = /^snapshotting-([0-9a-f-]{36})$/;
+const FINISHED = /^snapshot-([0-9a-f-]{36})$/;
+
+function unfinishedDir(dir: string, uuid: string): string {
+  return join(dir, `snapshotting-${uuid}`);
+}
+
+function snapshotDir(dir: string, uuid: string): string {
+  return join(dir, `snapshot-${uuid}`);
+}
+
+/** The machine that has the disks. */
+export interface PausableMachine {
+  isRunning(): boolean;
+  /** All that the guest has written is in the files when it resolves. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+}
+
+/** Moments of an instance's disks, which share their blocks with them: below the instance's folder. */
+export interface SnapshotDisks {
+  /**
+   * Whether there can be one: never is a disk copied instead.
+   * @throws AppError NOT_SUPPORTED, DISK_MISSING, DISK_SPACE
+   */
+  check(instance: InstanceRecord): Promise<void>;
+  /**
+   * All disks in the same moment, in which a guest that runs stands still.
+   * @param how `machine`: the one that has the disks, undefined where none may have them
+   * @returns for how long the guest stood still
+   * @throws AppError DISK_IN_USE, DISK_FULL, QMP
+   */
+  take(
+    instance: InstanceRecord,
+    uuid: string,
+    how: { readonly machine: PausableMachine | undefined; readonly commit: () => Promise<unknown> },
+  ): Promise<{ readonly stillMs: number }>;
+  /**
+   * The disks are those of the snapshot as soon as the commit has put `restoreId` into the record,
+   * and untouched until then. The snapshot stays.
+   * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_FULL
+   */
+  restore(
+    instance: Owner,
+    snapshot: Snapshots[number],
+    how: { readonly restoreId: string; readonly commit: () => Promise<unknown> },
+  ): Promise<void>;
+  /** @param commit takes it out of the record */
+  remove(
+    instance: Pick<InstanceRecord, 'uuid'>,
+    uuid: string,
+    commit: () => Promise<unknown>,
+  ): Promise<void>;
+  /** Folders, as `UUID/snapshot-UUID`, of finished ones that the record does not name. */
+  listForgotten(instance: Pick<InstanceRecord, 'uuid' | 'snapshots'>): Promise<readonly string[]>;
+  /** Whether one was being taken when a daemon ended: its guest may stand still since then. */
+  isUnfinished(uuid: string): Promise<boolean>;
+}
+
+export function createSnapshotDisks(
+  disksDir: string,
+  disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSpace'>,
+): SnapshotDisks {
+  const dirOf = ({ uuid }: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, uuid);
+  return {
+    check: async (instance) => {
+      await disks.settle(instance);
+      await disks.activate(instance);
+      await disks.checkSpace();
+      if (await sharesBlocks(disksDir)) return;
+      throw new AppError(
+        'NOT_SUPPORTED',
+        `the file system of ${disksDir} cannot share blocks, so there are no snapshots on it`,
+        {
+          details: { path: disksDir },
+          hint: `put ${disksDir} on btrfs or xfs; on this one gnt-instance copy and gnt-backup export keep a stopped instance's disks`,
+        },
+      );
+    },
+    take: async (instance, uuid, { machine, commit }) => {
+      const dir = dirOf(instance);
+      await using held = new AsyncDisposableStack();
+      if (machine === undefined) held.use(await holdImages(dir));
+      const unfinished = unfinishedDir(dir, uuid);
+      // It is there for as long as the guest stands still: see isUnfinished.
+      await mkdir(unfinished, { mode: 0o700 });
+      let stillMs: number;
+      try {
+        const count = instance.disks.length;
+        stillMs = await whileStill(machine, () =>
+          cloneAll(count, (index) => [diskPath(dir, index), diskPath(unfinished, index)]),
+        );
+        await syncFlatDirectory(unfinished);
+        await syncPath(dir);
+      } catch (error) {
+        // One that could not be told to go on is told by the next daemon.
+        if (!(error instanceof StandsStill)) await rm(unfinished, { recursive: true, force: true });
+        throw tellFull(error, dir);
+      }
+      await commit();
+      await rename(unfinished, snapshotDir(dir, uuid));
+      await syncPath(dir);
+      return { stillMs };
+    },
+    restore: async (instance, snapshot, { restoreId, commit }) => {
+      const dir = dirOf(instance);
+      const from = snapshotDir(dir, snapshot.uuid);
+      const next = (index: number): string => successorPath(dir, index, restoreId);
+      {
+        await using held = await holdImages(dir);
+        void held;
+        try {
+          await cloneAll(snapshot.disks.length, (index) => [diskPath(from, index), next(index)]);
+          for (const index of snapshot.disks.keys()) await syncPath(next(index));
+          await syncPath(dir);
+        } catch (error) {
+          for (const index of snapshot.disks.keys()) await rm(next(index), { force: true });
+          if (systemCodeOf(error) === 'ENOENT') throw missing(snapshot.name, from, error);
+          throw tellFull(error, dir);
+        }
+      }
+      await commit();
+      await settleDisks(dir, [restoreId]);
+    },
+    remove: async (instance, uuid, commit) => {
+      const dir = dirOf(instance);
+      const unfinished = unfinishedDir(dir, uuid);
+      try {
+        await rename(snapshotDir(dir, uuid), unfinished);
+        await syncPath(dir);
+      } catch (error) {
+        // Somebody removed it by hand: then there is nothing but the record to change.
+        if (systemCodeOf(error) !== 'ENOENT') throw error;
+      }
+      await commit();
+      await rm(unfinished, { recursive: true, force: true });
+    },
+    listForgotten: async ({ uuid, snapshots }) =>
+      (await listNames(dirOf({ uuid })))
+        .filter((name) => {
+          const [, found] = FINISHED.exec(name) ?? [];
+          return found !== undefined && snapshots.every((one) => one.uuid !== found);
+        })
+        .map((name) => `${uuid}/${name}`),
+    isUnfinished: async (uuid) =>
+      (await listNames(dirOf({ uuid }))).some((name) => UNFINISHED.test(name)),
+  };
+}
+
+/**
+ * Ends what a kill, or a store that was away, interrupted. Idempotent.
+ * @param snapshots those of the record
+ * @returns names of the folders that were dealt with
+ */
+export async function settleSnapshots(
+  dir: string,
+  snapshots: Snapshots,
+): Promise<readonly string[]> {
+  const unfinished = (await listNames(dir)).flatMap((name) => UNFINISHED.exec(name)?.[1] ?? []);
+  for (const uuid of unfinished) {
+    const path = unfinishedDir(dir, uuid);
+    if (snapshots.some((snapshot) => snapshot.uuid === uuid)) {
+      await rename(path, snapshotDir(dir, uuid));
+    } else {
+      await rm(path, { recursive: true, force: true });
+    }
+  }
+  if (unfinished.length > 0) await syncPath(dir);
+  return unfinished.map((uuid) => `snapshotting-${uuid}`);
+}
+
+/** The guest was stopped, and nobody could tell it to go on. */
+class StandsStill extends AppError {}
+
+/** @returns milliseconds for which the guest stood still */
+async function whileStill(
+  machine: PausableMachine | undefined,
+  work: () => Promise<void>,
+): Promise<number> {
+  if (machine === undefined) {
+    await work();
+    return 0;
+  }
+  const fromMs = performance.now();
+  try {
+    await machine.pause();
+    await work();
+  } finally {
+    await goOn(machine);
+  }
+  return performance.now() - fromMs;
+}
+
+/** Whatever became of the pause: one that was not heard of may have happened. */
+async function goOn(machine: PausableMachine): Promise<void> {
+  try {
+    await machine.resume().catch(() => machine.resume());
+  } catch (error) {
+    if (!machine.isRunning()) return;
+    throw new StandsStill('QMP', 'nobody answered that the guest goes on: it may stand still', {
+      hint: 'no snapshot was taken; it goes on by itself when QEMU has done what it waits for, mostly a slow disk; if it does not, systemctl restart gnt-noded tells it again',
+      cause: error,
+    });
+  }
+}
+
+async function cloneAll(
+  count: number,
+  pathsOf: (index: number) => readonly [string, string],
+): Promise<void> {
+  for (let index = 0; index < count; index += 1) {
+    const [from, to] = pathsOf(index);
+    await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+  }
+}
+
+function missing(name: string, path: string, cause: unknown): AppError {
+  return new AppError('DISK_MISSING', `the disks of snapshot '${name}' are not in ${path}`, {
+    details: { path },
+    hint: 'put the folder back, or remove the snapshot',
+    cause,
+  });
+}
+
+function tellFull(error: unknown, dir: string): unknown {
+  if (systemCodeOf(error) !== 'ENOSPC') return error;
+  return new AppError('DISK_FULL', `${dir} is full: nothing was changed`, {
+    hint: 'remove what is not needed, or make the file system larger',
+    cause: error,
+  });
+}

@@ -1,0 +1,20 @@
+import { availableParallelism, freemem, totalmem } from 'node:os';
+import type { HostRoom } from '#shared/contract/host-room.ts';
+import { MIB } from '#shared/units/bytes.ts';
+
+/** Of the file system of the disks. */
+interface DiskSpace {
+  totalBytes(): Promise<number>;
+  freeBytes(): Promise<number>;
+}
+
+/** What this host has, and what of it is free. */
+export async function measureRoom(disks: DiskSpace): Promise<HostRoom> {
+  return {
+    cpus: availableParallelism(),
+    memoryMiB: Math.floor(totalmem() / MIB),
+    memoryFreeMiB: Math.floor(freemem() / MIB),
+    diskBytes: await disks.totalBytes(),
+    diskFreeBytes: await disks.freeBytes(),
+  };
+}

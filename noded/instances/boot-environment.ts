@@ -1,0 +1,63 @@
+import { installsSystem, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
+type Owner = Pick<InstanceRecord, 'bootEnv'>;
+
+/** The BootEnv that installs the instance, in place of another medium; null for none. Pure. */
+export function installingBootEnv({ bootEnv }: Owner): string | null {
+  return installsSystem(bootEnv) ? bootEnv : null;
+}
+
+/**
+ * The BootEnv that the instance boots into in normal runs; null: its disk. One that installs is for
+ * installations, which an operator asks for: a guest that reboots would install itself again. Pure.
+ */
+export function bootEnvOfRun({ bootEnv }: Owner): string | null {
+  return bootEnv === LOCAL_BOOT_ENV || installsSystem(bootEnv) ? null : bootEnv;
+}
+
+/**
+ * Refuses a BootEnv that the instance as it is could never boot into. Pure.
+ * @throws AppError VALIDATION
+ */
+export function refuseUnbootableEnv(
+  instance: Pick<
+    InstanceRecord,
+    | 'name'
+    | 'bootEnv'
+    | 'communication'
+    | 'dialects'
+    | 'hvparams'
+    | 'installParameters'
+    | 'metadataToken'
+  >,
+): void {
+  const { name, bootEnv, communication, dialects, hvparams, installParameters } = instance;
+  const refuse = (reason: string, hint: string): never => {
+    throw new AppError('VALIDATION', `'${name}' cannot boot into BootEnv ${bootEnv}: ${reason}`, {
+      hint,
+    });
+  };
+  if (installingBootEnv(instance) !== null) {
+    const { boot_order, cdrom_image_path, kernel_path } = installParameters;
+    if ((boot_order ?? cdrom_image_path ?? kernel_path) !== undefined)
+      refuse(
+        'it has another installation medium',
+        'reset it: --install-parameters boot_order=default,cdrom_image_path=default,kernel_path=default',
+      );
+    return;
+  }
+  if (bootEnvOfRun(instance) === null) return;
+  if (!communication)
+    refuse('it boots through the channel, which is off in normal runs', 'add --communication yes');
+  if (!dialects.includes('ganeti'))
+    refuse('its files are of the ganeti dialect', 'add ganeti to --dialects');
+  if (instance.metadataToken === 'required')
+    refuse(
+      'it loads its files without a session token, which firmware cannot ask for',
+      'add --metadata-token optional',
+    );
+  if (hvparams.kernel_path !== undefined)
+    refuse('with a kernel_path nothing else boots', 'reset it: -H kernel_path=default');
+}

@@ -1,0 +1,234 @@
+import { type ViewBoot, type ViewBootFile, viewBoot } from '#shared/contract/boot-view.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { BootFile, BootPlan, BootSource } from '../boot/boot-plan.ts';
+import { type BootTree, createRepositoryTree } from '../boot/boot-tree.ts';
+import { type BootSources, bootEnvNotFound, loadBootPlan } from '../boot/load-boot-plan.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
+import { bootEnvOfRun, installingBootEnv, refuseUnbootableEnv } from './boot-environment.ts';
+import { type JobSecrets, noSecrets } from './job-secrets.ts';
+import { loadParameterLayers, type ParameterSources } from './load-parameters.ts';
+import { resolveParameters } from './os-parameters.ts';
+
+/** Of the questions whether a repository has the files that are booted. */
+const ASK_TIMEOUT_MS = 15_000;
+/** In place of a channel that a new instance has not been given yet. */
+const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
+
+export interface BootViewsDependencies {
+  readonly sources: BootSources & { readonly clusters: ParameterSources };
+  /** Where what machines load is found by whoever serves it. */
+  readonly trees: { set(uuid: string, tree: BootTree | null): void };
+  readonly openArchive: (isoFile: string) => BootTree | null;
+  readonly logger: Logger;
+}
+
+/** What machines boot from their channels: rendered whenever a view is made, and kept nowhere. */
+export interface BootViews {
+  /**
+   * Everything about the BootEnv of an instance that can be refused before anything is changed.
+   * @throws AppError VALIDATION, BOOTENV_*
+   */
+  check(
+    instance: NewInstance | InstanceRecord,
+    secrets: JobSecrets,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** For a machine that is about to start. @throws AppError BOOTENV_*, of the store */
+  forStart(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
+  /**
+   * For a guest that runs. What cannot be rendered any more leaves it what it was given last: by a
+   * daemon before this one, too, as far as metad has it.
+   * @throws AppError of the store
+   */
+  forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
+  /** For an installation. @throws AppError BOOTENV_* */
+  forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
+  /** Whether an installation by it says nothing, so that its power-off is its success. */
+  isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
+  /** Its machine has ended. */
+  forget(uuid: string): void;
+}
+
+export function createBootViews(dependencies: BootViewsDependencies): BootViews {
+  const { sources, trees, openArchive, logger } = dependencies;
+  /** What guests that run were given, without the values of secrets: metad has those. */
+  const given = new Map<string, ViewBoot>();
+
+  const plan = async (
+    name: string,
+    instance: NewInstance | InstanceRecord,
+    secrets: JobSecrets,
+  ): Promise<BootPlan> => {
+    const layers = await loadParameterLayers(instance, sources.clusters, secrets.osParameters);
+    const parameters = resolveParameters(layers);
+    const channel = {
+      ...NO_CHANNEL,
+      uuid: instance.uuid,
+      ...('channel' in instance && instance.channel),
+    };
+    return loadBootPlan(name, { ...instance, channel }, { parameters, layers }, sources);
+  };
+  const treeOf = (source: BootSource | null): BootTree | null => {
+    if (source === null) return null;
+    return source.kind === 'archive'
+      ? openArchive(source.isoFile)
+      : createRepositoryTree(source.url);
+  };
+  const make = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
+    const made = await plan(name, instance, secrets);
+    return { view: encodePlan(made), tree: treeOf(made.source) };
+  };
+  /** What later views have where nothing can be rendered: without the values of this job's secrets. */
+  const withoutSecrets = async (
+    view: ViewBoot,
+    name: string,
+    instance: InstanceRecord,
+    { osParameters }: JobSecrets,
+  ): Promise<ViewBoot> => {
+    if (osParameters.size === 0) return view;
+    try {
+      return encodePlan(await plan(name, instance, noSecrets));
+    } catch (error) {
+      if (!isBootError(error)) throw error;
+      return withoutSecretFiles(view, [...osParameters.keys()]);
+    }
+  };
+  const render = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
+    const made = await make(name, instance, secrets);
+    given.set(instance.uuid, await withoutSecrets(made.view, name, instance, secrets));
+    trees.set(instance.uuid, made.tree);
+    return made.view;
+  };
+  const nameOf = (instance: InstanceRecord): string | null => {
+    const name = instance.communication ? bootEnvOfRun(instance) : null;
+    if (name !== null) return name;
+    given.delete(instance.uuid);
+    trees.set(instance.uuid, null);
+    return null;
+  };
+  return {
+    check: async (instance, secrets, signal) => {
+      refuseUnbootableEnv(instance);
+      const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
+      if (name === null) return;
+      const planned = await plan(name, instance, secrets);
+      encodePlan(planned);
+      const { source, kernel, initrds } = planned;
+      if (source?.kind !== 'repository') return;
+      const tree = createRepositoryTree(source.url);
+      const paths = [...(kernel === null ? [] : [kernel]), ...initrds];
+      // All at once, in one time: an instance is locked meanwhile.
+      const ended = new AbortController();
+      const asking = AbortSignal.any([signal, ended.signal, AbortSignal.timeout(ASK_TIMEOUT_MS)]);
+      const asked = { name, url: source.url };
+      try {
+        await Promise.all(paths.map((path) => requireFile(tree, path, asked, asking)));
+      } finally {
+        ended.abort();
+      }
+    },
+    forStart: async (instance, secrets) => {
+      const name = nameOf(instance);
+      return name === null ? undefined : render(name, instance, secrets);
+    },
+    forRun: async (instance, secrets) => {
+      const name = nameOf(instance);
+      if (name === null) return undefined;
+      try {
+        return await render(name, instance, secrets);
+      } catch (error) {
+        if (!isBootError(error)) throw error;
+        logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
+        // The tree that it has stays with it, if this daemon has given it one.
+        return given.get(instance.uuid) ?? 'kept';
+      }
+    },
+    forInstall: async (instance, secrets) => {
+      const name = installingBootEnv(instance);
+      if (name === null) return undefined;
+      const { view, tree } = await make(name, instance, secrets);
+      trees.set(instance.uuid, tree);
+      return view;
+    },
+    isSilent: async (instance) => {
+      const name = installingBootEnv(instance);
+      if (name === null) return false;
+      const bootEnv = await sources.clusters.loadBootEnv(name);
+      if (bootEnv === undefined) throw await bootEnvNotFound(name, sources.clusters);
+      return bootEnv.Meta['report'] === 'none';
+    },
+    forget: (uuid) => {
+      given.delete(uuid);
+      trees.set(uuid, null);
+    },
+  };
+}
+
+function isBootError(error: unknown): boolean {
+  return (
+    isAppError(error, 'BOOTENV_NOT_FOUND') ||
+    isAppError(error, 'BOOTENV_INVALID') ||
+    isAppError(error, 'BOOTENV_NO_SOURCE') ||
+    isAppError(error, 'BOOTENV_RENDER')
+  );
+}
+
+/** @throws AppError BOOTENV_INVALID for what no view takes, as a loader's path that is too long */
+function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): ViewBoot {
+  const view = {
+    bootEnv,
+    script,
+    loader: httpLoader,
+    files: Object.fromEntries(files.map((file) => [file.path, encodeFile(file)])),
+    hasTree: source !== null,
+  };
+  const parsed = viewBoot.safeParse(view);
+  if (parsed.success) return view;
+  const [issue] = parsed.error.issues;
+  const field = issue?.path[0] === 'loader' ? `the loader '${httpLoader ?? ''}'` : 'its files';
+  throw new AppError('BOOTENV_INVALID', `BootEnv ${bootEnv}: ${field}: ${issue?.message ?? ''}`, {
+    details: { bootEnv },
+    hint: 'paths that a URL has as they are, and a loader of at most 128 characters, are possible',
+  });
+}
+
+/** @param names of the secrets that may be in them */
+function withoutSecretFiles(view: ViewBoot, names: readonly string[]): ViewBoot {
+  const files = Object.entries(view.files).map(([path, file]): [string, ViewBootFile] => [
+    path,
+    'content' in file && file.isSecretBearing ? { lost: [...names] } : file,
+  ]);
+  return { ...view, files: Object.fromEntries(files) };
+}
+
+function encodeFile({ contents, isSecretBearing, lostSecrets }: BootFile): ViewBootFile {
+  if (contents === null) return { lost: [...lostSecrets] };
+  return { content: Buffer.from(contents).toString('base64'), isSecretBearing };
+}
+
+/** @throws AppError BOOTENV_NO_SOURCE */
+async function requireFile(
+  tree: BootTree,
+  path: string,
+  { name, url }: { readonly name: string; readonly url: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const answer = await tree.open({
+    path: path.split('/').map(encodeURIComponent).join('/'),
+    method: 'HEAD',
+    headers: {},
+    signal,
+  });
+  if (answer.kind === 'slice') return answer.handle.close();
+  if (answer.kind === 'answer') {
+    answer.body.destroy();
+    if (answer.status === 200) return;
+  }
+  const reason = answer.kind === 'refusal' ? answer.reason : `status ${answer.status}`;
+  throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name}: ${path} of ${url}: ${reason}`, {
+    details: { bootEnv: name, path, url },
+    hint: `look at the param package-repositories, or open its archive: gnt-bootenv uploadiso ${name}`,
+  });
+}

@@ -1,0 +1,93 @@
+import { createReadStream } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
+import { parseRange } from '#shared/http/parse-range.ts';
+import { KIB } from '#shared/units/bytes.ts';
+import type { BootSlice, BootTree } from '../boot/boot-tree.ts';
+import { refuse } from './refuse.ts';
+import { sendMirrorAnswer } from './send-mirror.ts';
+
+/**
+ * Undefined: this daemon does not know yet, or no more, what the instance boots; metad, which has
+ * its view, says when to ask again.
+ */
+export type FindBootTree = (uuid: string) => BootTree | undefined;
+
+const READ_BYTES = 256 * KIB;
+
+/** Answers metad's requests for files of boot environments. */
+export class BootSender {
+  readonly #findTree: FindBootTree;
+  /** Until their answers are closed. */
+  readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
+
+  constructor(findTree: FindBootTree) {
+    this.#findTree = findTree;
+  }
+
+  /** @param path in the tree, percent-encoded */
+  async send(
+    uuid: string,
+    path: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const tree = this.#findTree(uuid);
+    if (!tree) return refuse(response, 503, 'what this instance boots is not known yet');
+    const giveBack = this.#slots.take(uuid);
+    if (!giveBack) return refuse(response, 503, 'too many requests at a time');
+    const controller = new AbortController();
+    response.on('close', () => {
+      giveBack();
+      controller.abort(new Error('the reader went away'));
+    });
+    const answer = await tree.open({
+      method: request.method === 'HEAD' ? 'HEAD' : 'GET',
+      path,
+      headers: request.headers,
+      signal: controller.signal,
+    });
+    if (answer.kind === 'slice') return sendSlice(answer, request, response);
+    return sendMirrorAnswer(answer, request, response);
+  }
+}
+
+async function sendSlice(
+  slice: BootSlice,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  await using handle = slice.handle;
+  const { headers, method } = request;
+  const { offset, sizeBytes, etag } = slice;
+  response.setHeader('accept-ranges', 'bytes');
+  response.setHeader('etag', etag);
+  if (headers['if-none-match']?.split(',').some((tag) => tag.trim() === etag)) {
+    response.writeHead(304);
+    response.end();
+    return;
+  }
+  const isSame = headers['if-range'] === undefined || headers['if-range'] === etag;
+  const range = isSame ? parseRange(headers.range, sizeBytes) : undefined;
+  if (range === 'unsatisfiable') {
+    response.setHeader('content-range', `bytes */${sizeBytes}`);
+    return refuse(response, 416, `the file has ${sizeBytes} bytes`);
+  }
+  const [first, last] = range ?? [0, sizeBytes - 1];
+  response.writeHead(range ? 206 : 200, {
+    'content-type': 'application/octet-stream',
+    'content-length': last - first + 1,
+    ...(range && { 'content-range': `bytes ${first}-${last}/${sizeBytes}` }),
+  });
+  if (method === 'HEAD' || last < first) {
+    response.end();
+    return;
+  }
+  const file = createReadStream('', {
+    ...{ fd: handle.fd, autoClose: false, highWaterMark: READ_BYTES },
+    ...{ start: offset + first, end: offset + last },
+  });
+  await pipeline(file, response);
+}

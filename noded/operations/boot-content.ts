@@ -1,0 +1,191 @@
+import { type BootObject, LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { ProfileRecord } from '#shared/contract/profile.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+import { requireRoom, tryChanges } from './profiles.ts';
+
+/** Of each kind in the store: whoever renders for an instance reads all of them. */
+const MAX_OBJECTS = 1000;
+const MAX_TEMPLATE_CHARACTERS = 16 * MIB;
+/** Whoever is given, or loses, something of it changes no instance: one at a time is enough. */
+const LOCKS = ['bootenvs', 'profiles'];
+
+export function setBootContentHandler({
+  clusters,
+}: Pick<OperationDependencies, 'clusters'>): JobHandler<OpcodeOf<'BOOTENV_SET'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ bootEnvs, templates, params, profiles }) => {
+      refuseTwice(
+        'BootEnv',
+        bootEnvs.map(({ Name }) => Name),
+      );
+      refuseTwice(
+        'template',
+        templates.map(({ ID }) => ID),
+      );
+      refuseTwice(
+        'profile',
+        profiles.map(({ name }) => name),
+      );
+      refuseTwice(
+        'param',
+        params.map(({ Name }) => Name),
+      );
+      if (bootEnvs.some(({ Name }) => Name === LOCAL_BOOT_ENV)) {
+        throw new AppError('BOOTENV_INVALID', `BootEnv '${LOCAL_BOOT_ENV}' is built in`, {
+          hint: 'it boots the disk, and is made of nothing: give this one another Name',
+        });
+      }
+      const kept = {
+        BootEnv: union(await clusters.listBootEnvs(), bootEnvs, ({ Name }) => Name),
+        template: union(await clusters.listTemplates(), templates, ({ ID }) => ID),
+        param: union(await clusters.listParams(), params, ({ Name }) => Name),
+      };
+      for (const [kind, { length }] of Object.entries(kept)) refuseTooMany(kind, length);
+      refuseTooLong([...kept.template, ...kept.BootEnv.flatMap(({ Templates }) => Templates)]);
+      const changes = profiles.map(({ name, osParameters }) => ({
+        name,
+        change: (profile: ProfileRecord) => mergeShown(profile, osParameters),
+      }));
+      tryChanges(changes, await clusters.listProfiles());
+      return async () => {
+        await clusters.saveBootContent({ bootEnvs, templates, params }, changes);
+        return {
+          bootEnvs: bootEnvs.length,
+          templates: templates.length,
+          params: params.length,
+          profiles: profiles.length,
+        };
+      };
+    },
+  };
+}
+
+/**
+ * What somebody made private is not shown because a folder of content has a value for it.
+ * @throws AppError BOOTENV_INVALID, VALIDATION
+ */
+function mergeShown(
+  profile: ProfileRecord,
+  given: Readonly<Record<string, string>>,
+): ProfileRecord {
+  const hidden = Object.keys(given).find((name) =>
+    Object.hasOwn(profile.osParametersPrivate, name),
+  );
+  if (hidden !== undefined) {
+    throw new AppError('BOOTENV_INVALID', `profile '${profile.name}' has a private '${hidden}'`, {
+      details: { name: profile.name, parameter: hidden },
+      hint: `leave it out of the content, or make it public first: gnt-profile modify -O ${hidden}=… ${profile.name}`,
+    });
+  }
+  return requireRoom({ ...profile, osParameters: { ...profile.osParameters, ...given } });
+}
+
+/**
+ * Stored templates, and those that BootEnvs have in them.
+ * @throws AppError BOOTENV_INVALID
+ */
+function refuseTooLong(templates: readonly { readonly Contents: string }[]): void {
+  const characters = templates.reduce((sum, { Contents }) => sum + Contents.length, 0);
+  if (characters <= MAX_TEMPLATE_CHARACTERS) return;
+  throw new AppError(
+    'BOOTENV_INVALID',
+    `all templates would have ${characters} characters together, at most ${MAX_TEMPLATE_CHARACTERS} are possible`,
+    { hint: 'gnt-bootenv destroy takes away a BootEnv, with --template ID a template' },
+  );
+}
+
+function union<T>(there: readonly T[], given: readonly T[], nameOf: (one: T) => string): T[] {
+  const names = new Set(given.map(nameOf));
+  return [...there.filter((one) => !names.has(nameOf(one))), ...given];
+}
+
+/** @throws AppError BOOTENV_INVALID */
+function refuseTwice(kind: string, names: readonly string[]): void {
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice === undefined) return;
+  throw new AppError('BOOTENV_INVALID', `the ${kind} '${twice}' is given twice`);
+}
+
+function refuseTooMany(kind: string, count: number): void {
+  if (count <= MAX_OBJECTS) return;
+  throw new AppError('BOOTENV_INVALID', `there would be ${count} of the kind ${kind}`, {
+    hint: `at most ${MAX_OBJECTS} are possible: gnt-bootenv destroy takes some away`,
+  });
+}
+
+export function removeBootObjectHandler({
+  clusters,
+  instances,
+}: Pick<OperationDependencies, 'clusters' | 'instances'>): JobHandler<OpcodeOf<'BOOTENV_REMOVE'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ object }) => {
+      await requireObject(object, clusters);
+      const refuse = (): Promise<void> => refuseUsed(object, { clusters, instances });
+      await refuse();
+      return async () => {
+        await clusters.removeBootObject(object, refuse);
+        return { name: object.name };
+      };
+    },
+  };
+}
+
+/** @throws AppError CONFLICT */
+async function refuseUsed(
+  object: BootObject,
+  dependencies: Pick<OperationDependencies, 'clusters' | 'instances'>,
+): Promise<void> {
+  const users = await usersOf(object, dependencies);
+  if (users.length === 0) return;
+  throw new AppError('CONFLICT', `${inWords(object)} is used by ${users.join(', ')}`, {
+    details: { ...object, users },
+    ...(object.kind === 'bootEnv' && {
+      hint: `gnt-instance modify --bootenv ${LOCAL_BOOT_ENV} lets an instance boot its disk`,
+    }),
+  });
+}
+
+/** A param is used by whatever template asks for it, which nobody knows before it is rendered. */
+async function usersOf(
+  { kind, name }: BootObject,
+  { clusters, instances }: Pick<OperationDependencies, 'clusters' | 'instances'>,
+): Promise<readonly string[]> {
+  switch (kind) {
+    case 'bootEnv':
+      return (await instances.list()).filter((one) => one.bootEnv === name).map((one) => one.name);
+    case 'template':
+      return (await clusters.listBootEnvs())
+        .filter(({ Templates }) => Templates.some(({ ID }) => ID === name))
+        .map(({ Name }) => `BootEnv ${Name}`);
+    case 'param':
+      return [];
+  }
+}
+
+function inWords({ kind, name }: BootObject): string {
+  return `${kind === 'bootEnv' ? 'BootEnv' : kind} '${name}'`;
+}
+
+/** @throws AppError BOOTENV_NOT_FOUND with the nearest name */
+async function requireObject(object: BootObject, clusters: ClusterRepository): Promise<void> {
+  const known = {
+    bootEnv: async () => (await clusters.listBootEnvs()).map(({ Name }) => Name),
+    template: async () => (await clusters.listTemplates()).map(({ ID }) => ID),
+    param: async () => (await clusters.listParams()).map(({ Name }) => Name),
+  };
+  const names = await known[object.kind]();
+  if (names.includes(object.name)) return;
+  const near = suggest(object.name, names);
+  throw new AppError('BOOTENV_NOT_FOUND', `there is no ${inWords(object)}`, {
+    details: object,
+    hint: near === null ? 'gnt-bootenv list shows what there is' : `did you mean ${near}?`,
+  });
+}

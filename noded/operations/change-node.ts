@@ -1,0 +1,43 @@
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+/** What an operator says of a node, whether that one answers or not. */
+export function modifyNodeHandler({
+  membership,
+  nodes,
+  nodeName,
+}: OperationDependencies): JobHandler<OpcodeOf<'NODE_SET_PARAMS'>> {
+  return {
+    locks: ({ name }) => [`node/${name}`],
+    prepare: async ({ name, drained, offline }) => {
+      membership.requireMember();
+      const names = await nodes.names();
+      if (!names.includes(name)) {
+        throw new AppError('NODE_NOT_FOUND', `there is no node '${name}' in this cluster`, {
+          details: { node: name },
+          hint: `the nodes are ${names.join(', ')}`,
+        });
+      }
+      if (offline === true && name === nodeName) {
+        throw new AppError(
+          'CONFLICT',
+          `node '${name}' is the one that is asked, so it is not off`,
+          {
+            details: { node: name },
+            hint: 'run this on another node; --drained yes keeps new instances away',
+          },
+        );
+      }
+      return async (context) => {
+        const flags = await nodes.changeFlags(name, { drained, offline });
+        const said = (['drained', 'offline'] as const).filter((flag) => flags[flag]);
+        context.report.log(
+          `node ${name} is ${said.length === 0 ? 'neither drained nor offline' : said.join(', ')}`,
+        );
+        return { name, ...flags };
+      };
+    },
+  };
+}

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type InstanceDisk,
+  type InstanceRecord,
+  type InstanceSnapshot,
+  MAX_SNAPSHOTS,
+} from '#shared/contract/instance.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { explainDatasource } from '../instances/cloud-init-datasource.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { refuseUnfinished } from './copy-instance.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+type Dependencies = Pick<
+  OperationDependencies,
+  'instances' | 'disks' | 'snapshots' | 'runner' | 'clock'
+>;
+
+export function takeSnapshotHandler({
+  instances,
+  snapshots,
+  runner,
+  clock,
+}: Dependencies): JobHandler<OpcodeOf<'INSTANCE_SNAPSHOT'>> {
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name, snapshot }) => {
+      const instance = await instances.findByName(name);
+      const installState = refuseUnfinished(instance);
+      refuseName(instance, snapshot);
+      refuseHalted(instance, runner.running(instance.uuid)?.machine.halt ?? null);
+      if (!runner.isRunning(instance.uuid)) await runner.checkDisksUnused(instance);
+      await snapshots.check(instance);
+      return async ({ report }) => {
+        const machine = runner.running(instance.uuid)?.machine;
+        const { instanceId, disks, hostKeys } = instance;
+        const taken: InstanceSnapshot = {
+          ...{ uuid: randomUUID(), name: snapshot, takenAtMs: clock.now() },
+          ...{ wasRunning: machine !== undefined, instanceId, installState, disks, hostKeys },
+        };
+        const { stillMs } = await snapshots.take(instance, taken.uuid, {
+          machine,
+          commit: () =>
+            instances.update(instance.uuid, (current) => ({
+              ...current,
+              snapshots: [...current.snapshots.filter(({ uuid }) => uuid !== taken.uuid), taken],
+            })),
+        });
+        if (machine !== undefined) {
+          report.log(
+            `the guest stood still for ${Math.ceil(stillMs)} ms; its memory is not in it, so it is like a disk after a power cut`,
+          );
+        }
+        return { name, snapshot, uuid: taken.uuid };
+      };
+    },
+  };
+}
+
+export function restoreSnapshotHandler({
+  instances,
+  disks,
+  snapshots,
+  runner,
+}: Dependencies): JobHandler<OpcodeOf<'INSTANCE_RESTORE'>> {
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name, snapshot: wanted }) => {
+      const instance = await instances.findByName(name);
+      const snapshot = findSnapshot(instance, wanted);
+      refuseInstalling(instance);
+      if (runner.isRunning(instance.uuid)) {
+        throw new AppError('INSTANCE_STATE', `'${name}' is running, its disks stay as they are`, {
+          hint: `gnt-instance shutdown ${name} first`,
+        });
+      }
+      refuseOtherDisks(instance, snapshot);
+      await runner.checkDisksUnused(instance);
+      await disks.settle(instance);
+      await disks.checkSpace();
+      return async ({ report }) => {
+        const restoreId = randomUUID();
+        await snapshots.restore(instance, snapshot, {
+          restoreId,
+          commit: () =>
+            instances.update(instance.uuid, (current) => planRestore(current, snapshot, restoreId)),
+        });
+        const served = explainDatasource({ ...instance, instanceId: snapshot.instanceId });
+        if (served.datasource === null && explainDatasource(instance).datasource !== null)
+          report.log(`the guest finds no datasource: ${served.reason}`, 'warn');
+        if (snapshot.instanceId !== instance.instanceId) {
+          report.log(
+            'the disks are those of an earlier installation; the parameters of the instance are the present ones',
+            'warn',
+          );
+        }
+        return { name, snapshot: snapshot.name };
+      };
+    },
+  };
+}
+
+export function removeSnapshotHandler({
+  instances,
+  disks,
+  snapshots,
+}: Dependencies): JobHandler<OpcodeOf<'INSTANCE_REMOVE_SNAPSHOT'>> {
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name, snapshot }) => {
+      const instance = await instances.findByName(name);
+      const { uuid } = findSnapshot(instance, snapshot);
+      refuseInstalling(instance);
+      await disks.settle(instance);
+      return async () => {
+        await snapshots.remove(instance, uuid, () =>
+          instances.update(instance.uuid, (current) => ({
+            ...current,
+            snapshots: current.snapshots.filter((one) => one.uuid !== uuid),
+          })),
+        );
+        return { name, snapshot };
+      };
+    },
+  };
+}
+
+/** What is on the disks is of then, all else of now. Pure. */
+export function planRestore(
+  instance: InstanceRecord,
+  { disks, instanceId, installState, hostKeys }: InstanceSnapshot,
+  restoreId: string,
+): InstanceRecord {
+  // Of another one, or of one that failed on these disks since, nothing is on them any more.
+  const isOfThese = instance.instanceId === instanceId && instance.install?.state === 'success';
+  return {
+    ...instance,
+    ...{ disks, instanceId, installState, restoreId, partsOfRun: null, beforeReinstall: null },
+    install: isOfThese ? instance.install : null,
+    // The id is trusted with its keys: with none of it, whichever guest speaks first would be.
+    hostKeys: hostKeys ?? instance.hostKeys,
+  };
+}
+
+/**
+ * The end of an installation may be on its way into the store, and its disks beside the old ones.
+ * @throws AppError INSTANCE_STATE
+ */
+function refuseInstalling({ name, installState, install }: InstanceRecord): void {
+  if (installState !== 'installing') return;
+  throw new AppError('INSTANCE_STATE', `'${name}' is being installed, its disks are in use`, {
+    hint: `wait for it: gnt-job watch ${install?.jobId ?? 'ID'}`,
+  });
+}
+
+/** @throws AppError CONFLICT, VALIDATION */
+function refuseName({ name, snapshots }: InstanceRecord, snapshot: string): void {
+  if (snapshots.some((one) => one.name === snapshot)) {
+    throw new AppError('CONFLICT', `'${name}' has a snapshot '${snapshot}' already`, {
+      hint: `choose another name, or gnt-instance remove-snapshot ${name} ${snapshot}`,
+    });
+  }
+  if (snapshots.length < MAX_SNAPSHOTS) return;
+  throw new AppError('VALIDATION', `'${name}' has ${MAX_SNAPSHOTS} snapshots, which is the most`, {
+    hint: `gnt-instance list-snapshots ${name} shows them; remove one`,
+  });
+}
+
+/** It is told to go on afterwards, and would write where there is no room. */
+function refuseHalted({ name }: InstanceRecord, halt: { readonly reason: string } | null): void {
+  if (halt === null) return;
+  throw new AppError('INSTANCE_STATE', `the guest of '${name}' stands still (${halt.reason})`, {
+    hint: 'gnt-instance info tells more; it goes on by itself when there is room again',
+  });
+}
+
+/** @throws AppError NOT_FOUND */
+function findSnapshot({ name, snapshots }: InstanceRecord, wanted: string): InstanceSnapshot {
+  const found = snapshots.find((one) => one.name === wanted);
+  if (found !== undefined) return found;
+  const names = snapshots.map((one) => one.name).join(', ');
+  throw new AppError('NOT_FOUND', `'${name}' has no snapshot '${wanted}'`, {
+    hint: names === '' ? `it has none: gnt-instance snapshot ${name} ${wanted}` : `it has ${names}`,
+  });
+}
+
+/** Disks that came since would have nothing to become, those that went no place. */
+function refuseOtherDisks({ name, disks }: InstanceRecord, snapshot: InstanceSnapshot): void {
+  const gone = missingFrom(disks, snapshot.disks);
+  const added = missingFrom(snapshot.disks, disks);
+  if (gone.length > 0) {
+    throw new AppError(
+      'INSTANCE_STATE',
+      `snapshot '${snapshot.name}' of '${name}' cannot be restored: disk ${gone.join(', ')} of it was removed since`,
+      {
+        hint: `until gnt-instance remove-snapshot, what was on its disks is in the folder snapshot-${snapshot.uuid} beside those of the instance`,
+      },
+    );
+  }
+  if (added.length === 0) return;
+  throw new AppError(
+    'INSTANCE_STATE',
+    `'${name}' has other disks than snapshot '${snapshot.name}': disk ${added.join(', ')} was added since`,
+    {
+      hint: `gnt-instance modify ${name} --disk ${added.at(-1)}:remove takes it away, with all that is on it`,
+    },
+  );
+}
+
+/** @returns the indices in `of` of those that `list` does not have */
+function missingFrom(list: readonly InstanceDisk[], of: readonly InstanceDisk[]): number[] {
+  return of.flatMap(({ uuid }, index) => (list.some((one) => one.uuid === uuid) ? [] : [index]));
+}

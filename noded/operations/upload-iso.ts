@@ -1,0 +1,114 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
+import { GIB, MIB } from '#shared/units/bytes.ts';
+import { bootEnvNotFound } from '../boot/load-boot-plan.ts';
+import { digestFile } from '../images/digest.ts';
+import { planArchiveMachine } from '../install/open-archive.ts';
+import type { FetchedImage } from '../images/image-cache.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+/** Of an archive in its own bytes, compressed or not, and of all archives' files. */
+const MAX_MULTIPLE = 20;
+const MAX_OPENED_BYTES = 64 * GIB;
+/** The index, and where it begins. */
+const INDEX_ROOM_BYTES = 128 * MIB;
+/** For a machine that spins on what it was given. */
+const OPEN_TIMEOUT_MS = 3_600_000;
+
+/** One at a time on a node: two of one content open it once. */
+export function uploadIsoHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'BOOTENV_UPLOAD_ISO'>> {
+  const { clusters, images, archives } = dependencies;
+  const open = archiveOpener(dependencies);
+  return {
+    locks: () => ['boot-archives'],
+    prepare: async ({ bootEnv: name, source: given }) => {
+      const bootEnv = await clusters.loadBootEnv(name);
+      if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
+      const { IsoFile: isoFile, IsoUrl, Sha256 } = bootEnv.OS.SupportedArchitectures.amd64;
+      if (isoFile === '') {
+        throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name} names no IsoFile`, {
+          hint: 'it boots from a repository: the param package-repositories says which',
+        });
+      }
+      const source = given ?? IsoUrl;
+      if (source === '') {
+        throw new AppError('BOOTENV_NO_SOURCE', `BootEnv ${name} has no IsoUrl`, {
+          hint: `give the file: gnt-bootenv uploadiso ${name} ./${isoFile}`,
+        });
+      }
+      await images.check(source);
+      return async (context) => {
+        const { report, signal } = context;
+        const image = await images.fetch(source, {
+          signal,
+          onProgress: (done, total) => report.progress('fetch-image', done, total),
+          onWait: (message) => report.log(message),
+          ...(Sha256 !== '' && { checksum: `sha256:${Sha256}` }),
+        });
+        try {
+          const sha256 = image.sha256 ?? (await digestFile(image, 'sha256', { signal }));
+          if (await archives.name(isoFile, sha256)) {
+            report.log(`${isoFile} is opened already`);
+            return { isoFile, sha256 };
+          }
+          const files = await open(image, { isoFile, sha256 }, context);
+          report.log(`${files} files of ${redactSource(source)} as ${isoFile}`);
+          return { isoFile, sha256, files };
+        } finally {
+          image.release();
+        }
+      };
+    },
+  };
+}
+
+/** Opens an archive in an appliance. @returns how many files it has */
+type OpenContent = (
+  image: FetchedImage,
+  as: { readonly isoFile: string; readonly sha256: string },
+  context: JobContext,
+) => Promise<number>;
+
+function archiveOpener({
+  archives,
+  disks,
+  installer,
+  nodeName,
+  clock,
+}: OperationDependencies): OpenContent {
+  return async (image, { isoFile, sha256 }, context) => {
+    const maxBytes = roomFor(image.sizeBytes, await disks.freeBytes());
+    if (maxBytes === null) {
+      throw new AppError('DISK_SPACE', `there is no room for the files of ${isoFile}`, {
+        hint: 'free space below var/lib/gnt',
+      });
+    }
+    await using target = await archives.create(sha256, maxBytes);
+    const instance = planArchiveMachine(nodeName, clock.now());
+    const machine = { isFromMedium: false, appliance: BUILT_APPLIANCE };
+    using held = new DisposableStack();
+    held.use(await installer.enterRoom(instance, machine, context));
+    const signal = AbortSignal.any([context.signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]);
+    const request = { archive: image, targetPath: target.path, maxBytes };
+    const written = await installer.openArchive(instance, request, { ...context, signal });
+    await image.verifyUnchanged();
+    return await target.keep(isoFile, written);
+  };
+}
+
+/** What the files and the index of an archive may take, or null when they would take too much. */
+function roomFor(archiveBytes: number, freeBytes: number): number | null {
+  const asked = archiveBytes * MAX_MULTIPLE + INDEX_ROOM_BYTES;
+  const maxBytes = Math.min(asked, MAX_OPENED_BYTES, Math.max(0, freeBytes - GIB));
+  return maxBytes < archiveBytes + INDEX_ROOM_BYTES ? null : alignDown(maxBytes);
+}
+
+/** QEMU's disks are whole sectors. */
+function alignDown(bytes: number): number {
+  return bytes - (bytes % MIB);
+}

@@ -1,0 +1,62 @@
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { StoreConflict } from '#shared/store/store-conflict.ts';
+import type { Store, Write } from '#shared/store/store.ts';
+import { BOOT_ENVS } from './boot-repository.ts';
+import { PROFILES } from './profile-repository.ts';
+
+type Naming = Pick<InstanceRecord, 'profiles' | 'bootEnv'>;
+type Named = Pick<Write, 'collection' | 'id'>;
+
+const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null };
+
+/**
+ * Writes that go with a record which names profiles or a BootEnv that it did not name before: each
+ * is written again as it is. So the commit finds all of them there, and who removes one, and saw
+ * nobody that names it, finds it changed and looks again (`removeUnused`). One that was lost since
+ * an instance got it stands in the way of no other change of that instance.
+ * @throws AppError NOT_FOUND, BOOTENV_NOT_FOUND
+ */
+export async function planNamed(
+  store: Pick<Store, 'get'>,
+  after: Naming,
+  before: Naming = NAMES_NOTHING,
+): Promise<readonly Write[]> {
+  const known = namedBy(before);
+  const gained = namedBy(after).filter(
+    ({ collection, id }) => !known.some((one) => one.collection === collection && one.id === id),
+  );
+  return Promise.all(
+    gained.map(async (named): Promise<Write> => {
+      const stored = await store.get(named.collection, named.id);
+      if (stored === undefined) throw notThere(named);
+      return { ...named, expected: stored.revision, value: stored.value };
+    }),
+  );
+}
+
+/** Somebody wrote one of those meanwhile: the commit is to be planned anew. */
+export function isOfNamed(conflict: StoreConflict): boolean {
+  return conflict.collection === PROFILES || conflict.collection === BOOT_ENVS;
+}
+
+function namedBy({ profiles, bootEnv }: Naming): readonly Named[] {
+  const bootEnvs = bootEnv === null || bootEnv === LOCAL_BOOT_ENV ? [] : [bootEnv];
+  return [
+    ...profiles.map((id) => ({ collection: PROFILES, id })),
+    ...bootEnvs.map((id) => ({ collection: BOOT_ENVS, id })),
+  ];
+}
+
+function notThere({ collection, id: name }: Named): AppError {
+  const isProfile = collection === PROFILES;
+  return new AppError(
+    isProfile ? 'NOT_FOUND' : 'BOOTENV_NOT_FOUND',
+    `there is no ${isProfile ? 'profile' : 'BootEnv'} '${name}' any more`,
+    {
+      details: { name },
+      hint: `${isProfile ? 'gnt-profile' : 'gnt-bootenv'} list shows what there is`,
+    },
+  );
+}

@@ -1,0 +1,67 @@
+import { profileRecord, type ProfileRecord } from '#shared/contract/profile.ts';
+import { parseRecord } from '#shared/store/readable-records.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
+import type { Store, Write } from '#shared/store/store.ts';
+import { removeUnused } from './remove-unused.ts';
+
+export const PROFILES = 'profiles';
+
+/** Sets of OS parameters that instances name; those of the whole cluster. */
+export interface ProfileRepository {
+  loadProfile(name: string): Promise<ProfileRecord | undefined>;
+  /** By name. */
+  listProfiles(): Promise<readonly ProfileRecord[]>;
+  /** Re-reads, changes and writes until nobody came between; makes the profile where there is none. */
+  updateProfile(
+    name: string,
+    change: (profile: ProfileRecord) => ProfileRecord,
+  ): Promise<ProfileRecord>;
+  /** @param refuseUsed throws where an instance names it; asked again after each that came to */
+  removeProfile(name: string, refuseUsed: () => Promise<void>): Promise<void>;
+}
+
+/** What is to become of one; of one that is not there, of an empty one. */
+export interface ProfileChange {
+  readonly name: string;
+  readonly change: (profile: ProfileRecord) => ProfileRecord;
+}
+
+/** Expects the profile as it was read. */
+export async function planProfile(
+  store: Pick<Store, 'get'>,
+  { name, change }: ProfileChange,
+): Promise<Write & { readonly value: ProfileRecord }> {
+  const stored = await store.get(PROFILES, name);
+  const current =
+    stored === undefined ? emptyProfile(name) : parseRecord(profileRecord, PROFILES, stored);
+  const expected = stored?.revision ?? 'absent';
+  return { collection: PROFILES, id: name, expected, value: change(current) };
+}
+
+export function createProfileRepository(store: Store): ProfileRepository {
+  return {
+    loadProfile: async (name) => {
+      const stored = await store.get(PROFILES, name);
+      return stored && parseRecord(profileRecord, PROFILES, stored);
+    },
+    listProfiles: async () =>
+      (await store.list(PROFILES)).map((stored) => parseRecord(profileRecord, PROFILES, stored)),
+    updateProfile: async (name, change) => {
+      for (;;) {
+        const write = await planProfile(store, { name, change });
+        try {
+          await store.commit([write]);
+          return write.value;
+        } catch (error) {
+          if (!(error instanceof StoreConflict)) throw error;
+        }
+      }
+    },
+    removeProfile: (name, refuseUsed) =>
+      removeUnused(store, { collection: PROFILES, id: name }, refuseUsed),
+  };
+}
+
+function emptyProfile(name: string): ProfileRecord {
+  return { schema: 1, name, osParameters: {}, osParametersPrivate: {} };
+}

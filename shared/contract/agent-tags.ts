@@ -1,0 +1,59 @@
+/**
+ * What an instance's `rs_agent:` tags say of its user data, in RightLink's words. With
+ * `rs_agent:type=right_link_lite` it becomes a multi-part document, which brings the guest an
+ * identity and an agent before the user's own; the others say how, and nothing without that one.
+ */
+export interface AgentTags {
+  /** `rs_agent:mime_identity`: what writes the identity. */
+  readonly identity: (typeof IDENTITIES)[number];
+  /** `rs_agent:mime_shellscript`: an installer in place of ours, which a script gets and runs. */
+  readonly shellscriptUrl: string | null;
+  /** `rs_agent:mime_include_url`: the same, which cloud-init includes itself. */
+  readonly includeUrl: string | null;
+}
+
+export const AGENT_TAG_PREFIX = 'rs_agent:';
+export const AGENT_TYPE_TAG = `${AGENT_TAG_PREFIX}type=right_link_lite`;
+const IDENTITIES = ['shellscript', 'write_file'] as const;
+/** Printable ASCII: it becomes a line of a document, and a word of a script. */
+const URL_PATTERN = /^https?:\/\/[!-~]+$/;
+const NAMES = ['mime_identity', 'mime_shellscript', 'mime_include_url'] as const;
+type Name = (typeof NAMES)[number];
+
+/**
+ * What the tags say; null where user data is served as it is. What `wrongAgentTag` would name counts
+ * for nothing. Pure.
+ */
+export function parseAgentTags(tags: readonly string[]): AgentTags | null {
+  if (!tags.includes(AGENT_TYPE_TAG)) return null;
+  const value = (name: Name): string | null =>
+    valuesOf(tags, name).find((found) => isPossible(name, found)) ?? null;
+  return {
+    identity: IDENTITIES.find((identity) => identity === value('mime_identity')) ?? 'shellscript',
+    shellscriptUrl: value('mime_shellscript'),
+    includeUrl: value('mime_include_url'),
+  };
+}
+
+/** Why one of these tags cannot mean anything, in words that name it; null: none is wrong. Pure. */
+export function wrongAgentTag(tags: readonly string[]): string | null {
+  for (const name of NAMES) {
+    const values = valuesOf(tags, name);
+    if (values.length > 1) return `the tag rs_agent:${name} is there ${values.length} times`;
+    const wrong = values.find((value) => !isPossible(name, value));
+    if (wrong === undefined) continue;
+    const possible = name === 'mime_identity' ? IDENTITIES.join(' or ') : 'an http or https URL';
+    return `the tag rs_agent:${name}=${wrong} does not say ${possible}`;
+  }
+  return null;
+}
+
+function valuesOf(tags: readonly string[], name: Name): readonly string[] {
+  const start = `${AGENT_TAG_PREFIX}${name}=`;
+  return tags.filter((tag) => tag.startsWith(start)).map((tag) => tag.slice(start.length));
+}
+
+function isPossible(name: Name, value: string): boolean {
+  if (name === 'mime_identity') return IDENTITIES.some((identity) => identity === value);
+  return URL_PATTERN.test(value) && URL.canParse(value);
+}

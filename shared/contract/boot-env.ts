@@ -1,0 +1,345 @@
+import { z } from 'zod';
+import { fileName } from './primitives.ts';
+
+/**
+ * Boot environments as dr-provision writes them: its words, in its casing. What a user wrote is a
+ * document; what the store keeps and everybody else reads has one way to say each thing.
+ */
+
+/** In characters of a template's text; what comes out of it has its own bounds. */
+const MAX_TEMPLATE_CHARACTERS = 512 * 1024;
+const MAX_TEMPLATES = 64;
+const MAX_INITRDS = 16;
+const MAX_PARAMS = 256;
+const MAX_REPOSITORIES = 256;
+/** Of the JSON of a param's schema, its default in it. */
+const MAX_SCHEMA_CHARACTERS = 128 * 1024;
+
+const text = (max: number): z.ZodString => z.string().max(max);
+/** YAML has null for a key without a value; dr-provision takes it for an empty one. */
+function orEmpty<Schema extends z.ZodType>(
+  schema: Schema,
+  empty: z.output<Schema>,
+): z.ZodType<z.output<Schema>> {
+  return schema.nullish().transform((value): z.output<Schema> => value ?? empty);
+}
+const prose = orEmpty(text(64 * 1024), '');
+const flag = orEmpty(z.boolean(), false);
+
+/** One path segment: operators type it, and files are named by it. */
+export const bootEnvName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, 'not a name of a BootEnv');
+export const bootTemplateId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not an ID of a template');
+/** OS parameters' characters, and the slash, which some of dr-provision's own names have. */
+export const bootParamName = z
+  .string()
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$/, 'not a name of a param');
+
+/** Of a file in an archive or below a repository. */
+const sourcePath = z
+  .string()
+  .max(1024)
+  .refine(
+    (path) =>
+      !/[\\\p{Cc}?#]/u.test(path) &&
+      path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
+    "not a path within an archive: without a leading '/', without '.' and '..'",
+  );
+const sourcePathOrNone = orEmpty(z.union([z.literal(''), sourcePath]), '');
+const isoFile = orEmpty(z.union([z.literal(''), fileName]), '');
+const isoSha256 = orEmpty(
+  z
+    .string()
+    .regex(/^(?:[0-9a-fA-F]{64})?$/, 'not a SHA-256 in hex')
+    .transform((digest) => digest.toLowerCase()),
+  '',
+);
+const isoUrl = orEmpty(
+  z
+    .string()
+    .max(2048)
+    .regex(/^(?:(?:https?|ftp):\/\/[^\s]+)?$/i, 'not an http, https or ftp URL'),
+  '',
+);
+const bootParamsText = orEmpty(text(16 * 1024), '');
+const initrds = orEmpty(z.array(sourcePath).max(MAX_INITRDS), []);
+const paramNames = orEmpty(z.array(bootParamName).max(MAX_PARAMS), []);
+
+const meta = orEmpty(
+  z.record(
+    text(128),
+    z.union([text(16 * 1024), z.number(), z.boolean(), z.null()]).transform((value) => {
+      return value === null ? '' : String(value);
+    }),
+  ),
+  {},
+);
+
+const templateInfo = z
+  .strictObject({
+    Name: text(128).min(1),
+    /** Text of a template itself; where the file is, below the file root. */
+    Path: text(1024).min(1),
+    ID: orEmpty(z.union([z.literal(''), bootTemplateId]), ''),
+    Contents: orEmpty(text(MAX_TEMPLATE_CHARACTERS), ''),
+    /** Text of a template: another file of the file root, which this one is the same as. */
+    Link: orEmpty(text(1024), ''),
+    Meta: meta,
+  })
+  .refine(
+    ({ ID, Contents, Link }) => [ID, Contents, Link].filter((part) => part !== '').length === 1,
+    'a template has one of ID, Contents and Link',
+  );
+const templates = orEmpty(
+  z
+    .array(templateInfo)
+    .max(MAX_TEMPLATES)
+    .refine(
+      (all) => new Set(all.map(({ Name }) => Name)).size === all.length,
+      'two templates have the same Name',
+    ),
+  [],
+);
+
+/** A dr-provision architecture: which file it boots from and how. */
+const archDocument = z.strictObject({
+  IsoFile: isoFile,
+  Sha256: isoSha256,
+  IsoSha256: isoSha256,
+  IsoUrl: isoUrl,
+  Kernel: sourcePathOrNone,
+  Initrds: initrds,
+  BootParams: bootParamsText,
+  Loader: orEmpty(text(1024), ''),
+});
+type ArchDocument = z.infer<typeof archDocument>;
+const architectures = orEmpty(z.record(text(32), archDocument), {});
+/** The ways that dr-provision accepts to say amd64. */
+export const AMD64_NAMES: readonly string[] = ['amd64', 'x86_64'];
+export const EFI_LOADER = 'amd64-uefi';
+
+const osFields = {
+  Family: orEmpty(text(128), ''),
+  Codename: orEmpty(text(128), ''),
+  Version: orEmpty(text(128), ''),
+};
+const loaders = orEmpty(z.record(text(64), sourcePath), {});
+
+/** What dr-provision's server adds to what it shows; of no meaning here. */
+const statusFields = {
+  Available: z.unknown().optional(),
+  Bundle: z.unknown().optional(),
+  Endpoint: z.unknown().optional(),
+  Errors: z.unknown().optional(),
+  Partial: z.unknown().optional(),
+  ReadOnly: z.unknown().optional(),
+  Validated: z.unknown().optional(),
+};
+
+/** What a user writes, with the fields of older dr-provisions. */
+export const bootEnvDocument = z.strictObject({
+  ...statusFields,
+  Name: bootEnvName,
+  Description: prose,
+  Documentation: prose,
+  Meta: meta,
+  OS: z.strictObject({
+    ...osFields,
+    Name: text(128).min(1),
+    IsoFile: isoFile,
+    IsoSha256: isoSha256,
+    IsoUrl: isoUrl,
+    SupportedArchitectures: architectures,
+  }),
+  Kernel: sourcePathOrNone,
+  Initrds: initrds,
+  BootParams: bootParamsText,
+  Loaders: loaders,
+  Templates: templates,
+  RequiredParams: paramNames,
+  OptionalParams: paramNames,
+  OnlyUnknown: flag,
+});
+export type BootEnvDocument = z.infer<typeof bootEnvDocument>;
+
+const bootArch = z.strictObject({
+  IsoFile: isoFile,
+  Sha256: isoSha256,
+  IsoUrl: isoUrl,
+  Kernel: sourcePathOrNone,
+  Initrds: initrds,
+  BootParams: bootParamsText,
+});
+
+/** What the store keeps: amd64 alone, each fact in one place. Empty text is none. */
+export const bootEnv = z.strictObject({
+  Name: bootEnvName,
+  Description: prose,
+  Documentation: prose,
+  Meta: meta,
+  OS: z.strictObject({
+    ...osFields,
+    Name: text(128).min(1),
+    SupportedArchitectures: z.strictObject({ amd64: bootArch }),
+  }),
+  Loaders: z.strictObject({ [EFI_LOADER]: sourcePath.optional() }),
+  Templates: templates,
+  RequiredParams: paramNames,
+  OptionalParams: paramNames,
+});
+export type BootEnv = z.infer<typeof bootEnv>;
+type BootArch = z.infer<typeof bootArch>;
+
+/** Of a document: what is kept, and in whole sentences what would do something elsewhere. */
+export interface KeptBootEnv {
+  readonly bootEnv: BootEnv;
+  readonly leftOut: readonly string[];
+}
+
+/** The fields of older dr-provisions are amd64's, where amd64 has none of its own. Pure. */
+export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
+  const { OS, Loaders } = document;
+  const name = AMD64_NAMES.find((each) => Object.hasOwn(OS.SupportedArchitectures, each));
+  const own = name === undefined ? undefined : OS.SupportedArchitectures[name];
+  const loader = Loaders[EFI_LOADER];
+  const kept: BootEnv = {
+    Name: document.Name,
+    Description: document.Description,
+    Documentation: document.Documentation,
+    Meta: document.Meta,
+    OS: {
+      Name: OS.Name,
+      Family: OS.Family,
+      Codename: OS.Codename,
+      Version: OS.Version,
+      SupportedArchitectures: { amd64: foldArch(document, own) },
+    },
+    Loaders: loader === undefined ? {} : { [EFI_LOADER]: loader },
+    Templates: document.Templates,
+    RequiredParams: document.RequiredParams,
+    OptionalParams: document.OptionalParams,
+  };
+  return { bootEnv: kept, leftOut: listLeftOut(document, name) };
+}
+
+function foldArch(document: BootEnvDocument, own: ArchDocument | undefined): BootArch {
+  const { OS } = document;
+  // A file, its digest and its address are of one kind: those of one place are not mixed with those
+  // of the other.
+  const iso =
+    own === undefined
+      ? { IsoFile: OS.IsoFile, Sha256: OS.IsoSha256, IsoUrl: OS.IsoUrl }
+      : { IsoFile: own.IsoFile, Sha256: own.Sha256 || own.IsoSha256, IsoUrl: own.IsoUrl };
+  return {
+    ...iso,
+    Kernel: own?.Kernel || document.Kernel,
+    Initrds: own && own.Initrds.length > 0 ? own.Initrds : document.Initrds,
+    BootParams: own?.BootParams || document.BootParams,
+  };
+}
+
+function listLeftOut(document: BootEnvDocument, amd64: string | undefined): readonly string[] {
+  const { OS, Loaders, Templates } = document;
+  const others = Object.keys(OS.SupportedArchitectures).filter((name) => name !== amd64);
+  const loader = amd64 === undefined ? '' : OS.SupportedArchitectures[amd64]?.Loader;
+  return [
+    ...(others.length > 0 ? [`the architectures ${others.join(', ')}: machines are amd64`] : []),
+    ...Object.keys(Loaders)
+      .filter((name) => name !== EFI_LOADER)
+      .map((name) => `the loader '${name}': nothing is loaded by TFTP`),
+    ...(loader ? [`the loader '${loader}' of amd64: nothing is loaded by TFTP`] : []),
+    ...(document.OnlyUnknown
+      ? ['OnlyUnknown: every channel is of an instance, and none is unknown']
+      : []),
+    ...Templates.filter(({ Meta }) => Object.keys(Meta).length > 0).map(
+      ({ Name }) => `Meta of the template '${Name}'`,
+    ),
+  ];
+}
+
+const modelFields = {
+  ...statusFields,
+  Description: prose,
+  Documentation: prose,
+  Meta: meta,
+};
+
+/** A template that BootEnvs name by its ID, and other templates too. */
+export const bootTemplate = z.strictObject({
+  ...modelFields,
+  ID: bootTemplateId,
+  Contents: text(MAX_TEMPLATE_CHARACTERS),
+});
+export type BootTemplate = z.infer<typeof bootTemplate>;
+
+/** What a param may be: its schema gives a type, and may have a default. */
+export const bootParam = z.strictObject({
+  ...modelFields,
+  Name: bootParamName,
+  /** A file that it went into is treated as if it held a secret. */
+  Secure: flag,
+  // As a document for others describes it: anything. A schema that refers to itself has no name there.
+  Schema: z
+    .unknown()
+    .optional()
+    .transform((schema, context) => {
+      const { data, success } = z.json().safeParse(schema ?? {});
+      if (!success) context.addIssue({ code: 'custom', message: 'not JSON' });
+      return data ?? {};
+    })
+    .refine(
+      (schema) => JSON.stringify(schema).length <= MAX_SCHEMA_CHARACTERS,
+      `at most ${MAX_SCHEMA_CHARACTERS} characters of JSON`,
+    ),
+});
+export type BootParam = z.infer<typeof bootParam>;
+
+const repositoryUrl = z
+  .string()
+  .max(1024)
+  .regex(/^https?:\/\/[^\s/@?#\\][^\s@?#\\]*$/i, 'not an http or https URL without user and query');
+
+/** An entry of the param package-repositories. Names of distributions are theirs. */
+const packageRepository = z
+  .strictObject({
+    tag: text(256).min(1),
+    os: z.array(text(128).min(1)).min(1).max(64),
+    arch: text(32).min(1),
+    url: repositoryUrl,
+    packageType: orEmpty(text(32), ''),
+    repoType: orEmpty(z.enum(['', 'yum', 'zypp', 'apt']), ''),
+    installSource: flag,
+    securitySource: flag,
+    distribution: orEmpty(text(128), ''),
+    components: orEmpty(z.array(text(128).min(1)).max(64), []),
+    bootloc: orEmpty(z.union([z.literal(''), repositoryUrl]), ''),
+  })
+  .refine(
+    ({ installSource, os }) => !installSource || os.length === 1,
+    'an installSource is of one os',
+  )
+  .refine(
+    ({ installSource, url, bootloc }) => !installSource || !/[$*]/.test(url + bootloc),
+    'an installSource has no wildcards of package managers in url and bootloc',
+  )
+  .refine(
+    ({ installSource, arch }) => !installSource || arch !== 'any',
+    "an installSource has an arch, and not 'any'",
+  );
+export type PackageRepository = z.infer<typeof packageRepository>;
+export const packageRepositories = z.array(packageRepository).max(MAX_REPOSITORIES);
+
+/** What the param bootenv-customize says of one BootEnv, by its Name. */
+const bootEnvOverride = z.strictObject({
+  Loaders: loaders,
+  Templates: templates,
+  OS: orEmpty(
+    z.strictObject({ Name: orEmpty(text(128), ''), SupportedArchitectures: architectures }),
+    { Name: '', SupportedArchitectures: {} },
+  ),
+});
+export type BootEnvOverride = z.infer<typeof bootEnvOverride>;
+export const bootEnvCustomize = z.record(text(128), bootEnvOverride);

@@ -1,0 +1,19 @@
+import { z } from 'zod';
+
+/** What the host of a node has for instances, and what of it nobody uses now. */
+export const hostRoom = z.object({
+  cpus: z.number().int().nonnegative(),
+  memoryMiB: z.number().nonnegative(),
+  memoryFreeMiB: z.number().nonnegative(),
+  /** Of the file system of the disks. */
+  diskBytes: z.number().nonnegative(),
+  diskFreeBytes: z.number().nonnegative(),
+});
+export type HostRoom = z.infer<typeof hostRoom>;
+
+/** The why of a choice of node, as it is told with the job: lines, and their characters. */
+export const MAX_PLACEMENT_LINES = 16;
+export const MAX_PLACEMENT_CHARACTERS = 256;
+export const placementLines = z
+  .array(z.string().max(MAX_PLACEMENT_CHARACTERS))
+  .max(MAX_PLACEMENT_LINES);

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** What an operator says of a node, in Ganeti's words. */
+export const nodeFlags = z.object({
+  /** It gets no new instances; those that it has go on. */
+  drained: z.boolean(),
+  /** It is down for longer: nobody asks it for anything, and it runs no jobs. */
+  offline: z.boolean(),
+});
+export type NodeFlags = z.infer<typeof nodeFlags>;
+
+export const NO_FLAGS: NodeFlags = { drained: false, offline: false };
+
+export interface NodeFlagChanges {
+  readonly drained?: boolean | undefined;
+  readonly offline?: boolean | undefined;
+}
+
+/** As in Ganeti a node has one role: which is set takes the other one back. Pure. */
+export function changeNodeFlags(flags: NodeFlags, changes: NodeFlagChanges): NodeFlags {
+  const { drained = flags.drained, offline = flags.offline } = changes;
+  if (changes.offline === true) return { drained: false, offline: true };
+  if (changes.drained === true) return { drained: true, offline: false };
+  return { drained, offline };
+}
+
+/** Ganeti's letter: D drained, O offline, M any other, since every node can do a master's work. */
+export function nodeRole({ drained, offline }: NodeFlags): 'D' | 'O' | 'M' {
+  if (offline) return 'O';
+  return drained ? 'D' : 'M';
+}
+
+/** @throws AppError NODE_OFFLINE */
+export function requireOnline(node: string, { offline }: Pick<NodeFlags, 'offline'>): void {
+  if (!offline) return;
+  throw new AppError('NODE_OFFLINE', `node '${node}' is marked offline`, {
+    details: { node },
+    hint: `when it is back: gnt-node modify --offline no ${node}`,
+  });
+}
+
+/** @throws AppError NODE_DRAINED, NODE_OFFLINE */
+export function requireTakesNew(node: string, flags: NodeFlags): void {
+  requireOnline(node, flags);
+  if (!flags.drained) return;
+  throw new AppError('NODE_DRAINED', `node '${node}' is drained: it gets no new instances`, {
+    details: { node },
+    hint: `choose another node, or gnt-node modify --drained no ${node}`,
+  });
+}

@@ -1,0 +1,64 @@
+import type { RunLists } from './lifecycle.ts';
+import type { Opcode, OpcodeOf } from './opcode.ts';
+import { redactMedium, redactSource } from './redact-source.ts';
+
+const REDACTED = '<redacted>';
+
+/**
+ * The opcode as it may be stored and shown: private values, secrets, credentials and documents
+ * replaced.
+ */
+export function redactOpcode(full: Opcode): Record<string, unknown> {
+  const shown: Record<string, unknown> = { ...full };
+  for (const key of ['osParametersPrivate', 'osParametersSecret'] as const) {
+    if (key in full) {
+      // Each of them is a table of parameters, where the opcode has it.
+      const names = Object.keys((full as Record<string, unknown>)[key] as object);
+      shown[key] = Object.fromEntries(names.map((name) => [name, REDACTED]));
+    }
+  }
+  for (const key of [
+    'personalizationUser',
+    'personalizationPassword',
+    'userData',
+    'vendorData',
+    'networkConfig',
+  ]) {
+    if (shown[key] !== undefined && shown[key] !== null) shown[key] = REDACTED;
+  }
+  if ('hooks' in full && full.hooks !== undefined)
+    shown['hooks'] = full.hooks.map(({ name }) => ({ name, content: REDACTED }));
+  if ('runLists' in full && full.runLists != null)
+    shown['runLists'] = redactRunLists(full.runLists);
+  if ('inputs' in full)
+    shown['inputs'] = Object.fromEntries(Object.keys(full.inputs).map((name) => [name, REDACTED]));
+  if ('bootEnvs' in full) Object.assign(shown, nameBootContent(full));
+  for (const key of ['osImage', 'personalizationPackage', 'source']) {
+    if (typeof shown[key] === 'string') shown[key] = redactSource(shown[key]);
+  }
+  if ('installParameters' in full && full.installParameters != null)
+    shown['installParameters'] = redactMedium(full.installParameters);
+  return shown;
+}
+
+/** Names: templates and values may hold what is nobody else's, and would fill the store. */
+function nameBootContent(given: OpcodeOf<'BOOTENV_SET'>): Record<string, unknown> {
+  return {
+    bootEnvs: given.bootEnvs.map(({ Name }) => Name),
+    templates: given.templates.map(({ ID }) => ID),
+    params: given.params.map(({ Name }) => Name),
+    profiles: given.profiles.map(({ name }) => name),
+  };
+}
+
+/** Names: scripts may hold what is nobody else's, and so may texts of inputs. */
+function redactRunLists(lists: RunLists): Record<string, unknown> {
+  const named = ({ name }: { readonly name: string }): object => ({ name, content: REDACTED });
+  return {
+    boot: lists.boot.map(named),
+    operational: lists.operational.map(named),
+    decommission: lists.decommission.map(named),
+    attachments: lists.attachments.map(named),
+    inputs: Object.fromEntries(Object.keys(lists.inputs).map((name) => [name, REDACTED])),
+  };
+}

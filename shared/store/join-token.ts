@@ -1,0 +1,126 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import nacl from 'tweetnacl';
+import { AppError } from '../errors/app-error.ts';
+import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
+
+/**
+ * The one word by which a node joins a cluster.
+ *
+ * The word has where the store is and a secret that was made for it; the store has the cluster's
+ * key, sealed with that secret, for as long as the word is good. Who has only one of the two has
+ * nothing: the store, its files and its backups do not open without the word, and the word opens
+ * nothing when the store has given the key away or let it go. It is as good as the key for those
+ * minutes, so it is not to be kept.
+ */
+export interface JoinToken {
+  /** Where the sealed key is, in hexadecimal. */
+  readonly id: string;
+  readonly secret: Uint8Array;
+  /** By the store's clock, the only one that all see: milliseconds since the epoch. */
+  readonly expiresAtMs: number;
+  /** UUID. */
+  readonly cluster: string;
+  /** May have a password. */
+  readonly url: string;
+}
+
+const PREFIX = 'gntj1.';
+const ID_BYTES = 16;
+const SECRET_BYTES = 32;
+const TIME_BYTES = 8;
+const UUID_BYTES = 16;
+const SUM_BYTES = 8;
+const HEAD_BYTES = ID_BYTES + SECRET_BYTES + TIME_BYTES + UUID_BYTES;
+/** The longest URL of a store, and the rest. */
+const MAX_TOKEN_CHARACTERS = 4096;
+
+export function makeJoinToken(given: Omit<JoinToken, 'id' | 'secret'>): JoinToken {
+  return {
+    ...given,
+    id: randomBytes(ID_BYTES).toString('hex'),
+    secret: randomBytes(SECRET_BYTES),
+  };
+}
+
+export function encodeJoinToken({ id, secret, expiresAtMs, cluster, url }: JoinToken): string {
+  const time = Buffer.alloc(TIME_BYTES);
+  time.writeBigUInt64BE(BigInt(expiresAtMs));
+  const uuid = Buffer.from(cluster.replaceAll('-', ''), 'hex');
+  const content = Buffer.concat([Buffer.from(id, 'hex'), secret, time, uuid, Buffer.from(url)]);
+  return PREFIX + Buffer.concat([content, sumOf(content)]).toString('base64url');
+}
+
+/** @throws AppError TOKEN_INVALID, which never quotes it */
+export function parseJoinToken(text: string): JoinToken {
+  const word = text.trim();
+  if (word.length > MAX_TOKEN_CHARACTERS) throw invalid('it is too long');
+  if (/^gntj\d+\./.test(word) && !word.startsWith(PREFIX))
+    throw invalid('it was made by another release');
+  if (!word.startsWith(PREFIX)) throw invalid('it does not begin as one');
+  const encoded = word.slice(PREFIX.length);
+  const bytes = Buffer.from(encoded, 'base64url');
+  const content = bytes.subarray(0, -SUM_BYTES);
+  const isWhole =
+    bytes.toString('base64url') === encoded &&
+    content.length > HEAD_BYTES &&
+    sumOf(content).equals(bytes.subarray(-SUM_BYTES));
+  if (!isWhole) throw invalid('it was cut short or altered');
+  const parts = partsOf(content);
+  return {
+    id: parts.id.toString('hex'),
+    secret: parts.secret,
+    expiresAtMs: Number(parts.time.readBigUInt64BE()),
+    cluster: parts.uuid.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+    url: parts.url.toString(),
+  };
+}
+
+/** The cluster's key as the store keeps it. */
+export function sealForToken(token: JoinToken, key: Uint8Array): Buffer {
+  const nonce = nacl.randomBytes(nacl.secretbox.nonceLength);
+  return Buffer.concat([nonce, nacl.secretbox(key, nonce, sealingKeyOf(token))]);
+}
+
+/** @throws AppError TOKEN_INVALID where the token says something else than that it was made with */
+export function openWithToken(token: JoinToken, sealed: Uint8Array): Uint8Array {
+  const nonce = sealed.subarray(0, nacl.secretbox.nonceLength);
+  const box = sealed.subarray(nacl.secretbox.nonceLength);
+  const isBox = nonce.length === nacl.secretbox.nonceLength;
+  const key = isBox ? nacl.secretbox.open(box, nonce, sealingKeyOf(token)) : null;
+  if (key?.length === CLUSTER_KEY_BYTES) return key;
+  throw invalid('it was altered, or what the store has for it was');
+}
+
+/** Everything that the token says is in it: nothing of a token can be exchanged. */
+function sealingKeyOf({ secret, ...said }: JoinToken): Uint8Array {
+  const { id, expiresAtMs, cluster, url } = said;
+  return createHmac('sha256', secret)
+    .update(JSON.stringify(['gnt join token', id, expiresAtMs, cluster, url]))
+    .digest();
+}
+
+function partsOf(content: Buffer) {
+  let at = 0;
+  const take = (length: number): Buffer => content.subarray(at, (at += length));
+  return {
+    id: take(ID_BYTES),
+    secret: take(SECRET_BYTES),
+    time: take(TIME_BYTES),
+    uuid: take(UUID_BYTES),
+    url: content.subarray(HEAD_BYTES),
+  };
+}
+
+function sumOf(content: Uint8Array): Buffer {
+  return createHash('sha256')
+    .update('gnt join token\n')
+    .update(content)
+    .digest()
+    .subarray(0, SUM_BYTES);
+}
+
+function invalid(reason: string): AppError {
+  return new AppError('TOKEN_INVALID', `this is no token to join with: ${reason}`, {
+    hint: 'give the whole word that gnt-cluster join-token printed, or make another one with it',
+  });
+}

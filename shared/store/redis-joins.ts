@@ -1,0 +1,78 @@
+import { AppError, isAppError, messageOf } from '../errors/app-error.ts';
+import type { Redis } from 'ioredis';
+import { createRedis } from './redis-connection.ts';
+import { describeStoreUrl, parseStoreUrl } from './store-url.ts';
+
+/** What tokens to join with left in a store. No record: who takes it has no key of the cluster yet. */
+export interface Joins extends AsyncDisposable {
+  /** The store's clock: milliseconds since the epoch. */
+  now(): Promise<number>;
+  put(id: string, sealed: Uint8Array, lifetimeMs: number): Promise<void>;
+  /** Undefined where there is none: it was taken, or its time is over. */
+  look(id: string): Promise<Uint8Array | undefined>;
+  /** @returns whether it was there: of all who take it, one is told so */
+  take(id: string): Promise<boolean>;
+}
+
+const COMMAND_TIMEOUT_MS = 5000;
+const REPLICAS_TIMEOUT_MS = 2000;
+/** A key, its nonce and its tag take a hundred. */
+const MAX_SEALED_CHARACTERS = 1024;
+/** Of a name that no record has. */
+const keyOf = (id: string): string => `{gnt}:join:${id}`;
+
+/** @throws AppError HOST_PREREQUISITE when the store does not answer */
+export async function openJoins(url: string): Promise<Joins> {
+  const server = parseStoreUrl(url);
+  const redis = createRedis(server, {
+    commandTimeout: COMMAND_TIMEOUT_MS,
+    maxRetriesPerRequest: 1,
+  });
+  // Every command tells its own failure.
+  redis.on('error', () => undefined);
+  const answered = async <T>(asking: Promise<T>): Promise<T> => {
+    try {
+      return await asking;
+    } catch (error) {
+      if (isAppError(error)) throw error;
+      redis.disconnect();
+      throw new AppError(
+        'HOST_PREREQUISITE',
+        `the store ${describeStoreUrl(url)} cannot be used from here: ${messageOf(error)}`,
+        { hint: 'see that it runs, and that this host reaches it', cause: error },
+      );
+    }
+  };
+  await answered(redis.connect());
+  return {
+    now: async () => {
+      const [seconds, microseconds] = await answered(redis.time());
+      return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    },
+    put: async (id, sealed, lifetimeMs) => {
+      const text = Buffer.from(sealed).toString('base64');
+      await answered(redis.set(keyOf(id), text, 'PX', lifetimeMs, 'NX'));
+    },
+    look: async (id) => {
+      // No more than it can be: whoever writes to the store decides how much lies there.
+      const text = await answered(redis.getrange(keyOf(id), 0, MAX_SEALED_CHARACTERS));
+      return text === '' ? undefined : Buffer.from(text, 'base64');
+    },
+    take: async (id) => {
+      const taken = await answered(redis.del(keyOf(id)));
+      await answered(waitForReplicas(redis, server.replicas));
+      return taken === 1;
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (redis.status !== 'end') await redis.quit().catch(() => redis.disconnect());
+    },
+  };
+}
+
+/** A failover must not give back what was taken. */
+async function waitForReplicas(redis: Redis, replicas: number | undefined): Promise<void> {
+  if (replicas === undefined) return;
+  const copies = await redis.wait(replicas, REPLICAS_TIMEOUT_MS);
+  if (copies >= replicas) return;
+  throw new Error(`${copies} of ${replicas} replicas know that the token was used`);
+}

@@ -1,0 +1,76 @@
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bootOf, folderTree, NetbootLab } from '../../lab/netboot-lab.ts';
+import { median, type Report } from '../support/measurement.ts';
+import { startPeers } from '../support/peer-servers.ts';
+
+/**
+ * A machine boots by the ROM of QEMU's NIC: how soon it asks for its script, and how fast kernel and
+ * initrd come, from metad through the content socket and from nginx on the same TAP in turn. All
+ * times are those of metad's log, from inside of one boot.
+ */
+const BYTES = 45 * 1024 * 1024;
+const ROUNDS = 3;
+const NGINX_PORT = 8081;
+const DEADLINE_MS = 180_000;
+
+export async function measure(report: Report): Promise<void> {
+  await using stack = new AsyncDisposableStack();
+  const lab = stack.use(await NetbootLab.create());
+  const files = join(lab.directory, 'files');
+  await mkdir(files);
+  const guest = await lab.addGuest();
+  const { uuid, channel } = guest.view;
+  const base = `http://169.254.169.254/ganeti/latest/boot/machines/${uuid}`;
+  const peers = await startPeers(
+    {
+      ...{ namespace: lab.channel.namespace, directory: lab.directory, guestIp: channel.ip },
+      ...{ path: 'small', body: 'x', parameters: {} },
+    },
+    stack,
+  );
+  const hasNginx = peers.some(({ name }) => name === 'nginx');
+  await lab.openPort(NGINX_PORT);
+  for (const folder of [files, ...(hasNginx ? [join(lab.directory, 'nginx/files')] : [])]) {
+    await writeFile(join(folder, 'big'), '');
+    await truncate(join(folder, 'big'), BYTES);
+  }
+  lab.trees.set(uuid, folderTree(files));
+  const rounds = Array.from({ length: ROUNDS }, (_, round) => [
+    ...[`imgfetch ${base}/a${round}`, `imgfetch ${base}/boot/big`, `imgfetch ${base}/b${round}`],
+    'imgfree',
+    ...(hasNginx ? [`imgfetch http://169.254.169.254:${NGINX_PORT}/big`, 'imgfree'] : []),
+    `imgfetch ${base}/c${round}`,
+  ]).flat();
+  const script = ['#!ipxe', ...rounds, 'poweroff', ''].join('\n');
+  const marks = Object.fromEntries(
+    rounds.flatMap((line) => /\/([abc]\d)$/.exec(line)?.[1] ?? []).map((name) => [name, 'x']),
+  );
+  await lab.put({ ...guest.view, boot: bootOf(guest.view, script, marks) });
+  await lab.start(guest);
+  await lab.channel.logLine(`/c${ROUNDS - 1}"`, DEADLINE_MS);
+  const lines = lab.channel.log.split('\n');
+  const timeOf = (text: string): number =>
+    Date.parse(/"time":"([^"]+)"/.exec(lines.find((line) => line.includes(text)) ?? '')?.[1] ?? '');
+  const rateOf = (from: string, to: string): number =>
+    median(
+      Array.from({ length: ROUNDS }, (_, round) => {
+        const ms = timeOf(`/${to}${round}"`) - timeOf(`/${from}${round}"`);
+        return BYTES / 1e6 / (ms / 1000);
+      }),
+    );
+  const alone = { unit: 'ms', compared_with: null };
+  const asked = lines.filter((line) => line.includes('"type":"discover"')).length;
+  report({ ...alone, name: 'DISCOVERs of a boot', unit: '', value: asked });
+  report({
+    ...alone,
+    name: 'from the DISCOVER to the GET of the script',
+    value: timeOf('.ipxe"') - timeOf('"type":"discover"'),
+  });
+  report({
+    name: 'kernel and initrd (45 MiB) by the ROM',
+    value: rateOf('a', 'b'),
+    unit: 'MB/s',
+    compared_with: hasNginx ? { name: 'nginx', value: rateOf('b', 'c') } : null,
+  });
+}

@@ -1,0 +1,162 @@
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Redis } from 'ioredis';
+import { silentLogger } from '#shared/log/log.ts';
+import { openSealedRedis } from '#shared/store/cluster-store.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
+import type { Store } from '#shared/store/store.ts';
+import { INSTANCES } from '../../../noded/records/instance-repository.ts';
+import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
+import { startRedis } from '../../noded/support/redis-server.ts';
+import { benchRecord } from '../support/cluster-records.ts';
+import type { Report } from '../support/measurement.ts';
+import { watchServer, type ServerWatch } from '../support/server-work.ts';
+
+/** More than one cluster can have, whose channel has 65,023 addresses: these share theirs. */
+const INSTANCES_COUNT = 100_000;
+const ADDRESSES = 40_000;
+const NODES_COUNT = 1000;
+const nodeOf = (index: number): string => `node${index % NODES_COUNT}.example.com`;
+const AT_ONCE = 500;
+/** That of an empty frame: kind, stream, counter, seal and one byte. */
+const HEARTBEAT_BYTES = 42;
+/** Each end of a stream tells that it lives (noded/peers/peer-link.ts). */
+const HEARTBEAT_S = 5;
+const HEARTBEATS = 200_000;
+const CHANGES = 10;
+const CONNECTIONS_AT_ONCE = 50;
+
+/**
+ * What gives way first in a cluster of 1,000 nodes and 100,000 instances: the records are real, and
+ * one node's memory of them; the other nodes are the connections and the commands that they would
+ * make. What the server pays is its processor time, which a busy machine does not change.
+ */
+export async function measure(report: Report): Promise<void> {
+  const redis = await startRedis();
+  const add = (name: string, value: number, unit: string): void =>
+    report({ name, value, unit, compared_with: null });
+  const key = makeClusterKey();
+  const { store } = await openSealedRedis(`unix:${redis.socket}`, () => ringOf(key), silentLogger);
+  try {
+    await using server = watchServer(redis.socket);
+    await fill(store);
+    await measureIndex(store, add);
+    await measureHeartbeats(redis.socket, server, add);
+    await measureChanges(redis.socket, server, store, add);
+  } finally {
+    await store.close();
+    await redis.stop();
+  }
+}
+
+type Add = (name: string, value: number, unit: string) => void;
+
+async function fill(store: Store): Promise<void> {
+  for (let begin = 0; begin < INSTANCES_COUNT; begin += AT_ONCE) {
+    const records = Array.from({ length: AT_ONCE }, (_, offset) => {
+      const index = begin + offset;
+      const { channel } = benchRecord(index % ADDRESSES, nodeOf(index));
+      return { ...benchRecord(index, nodeOf(index)), channel };
+    });
+    await store.commit(
+      records.map((value) => ({
+        ...{ collection: INSTANCES, id: value.uuid, expected: 'absent' as const, value },
+      })),
+    );
+  }
+}
+
+/** What one node keeps of all instances. */
+async function measureIndex(store: Store, add: Add): Promise<void> {
+  const before = usedBytes();
+  const problems = createRecordProblems(silentLogger);
+  const delays = monitorEventLoopDelay({ resolution: 1 });
+  delays.enable();
+  const begunAt = performance.now();
+  await using index = startInstanceIndex({ store, problems, logger: silentLogger });
+  const { length } = await index.list();
+  add(`${length} records read at a start`, performance.now() - begunAt, 'ms');
+  add('longest turn meanwhile, p99', delays.percentile(99) / 1e6, 'ms');
+  add('memory of each', (usedBytes() - before) / length / 1024, 'KiB');
+  const [first] = await index.list();
+  const times: number[] = [];
+  for (let round = 0; round < CHANGES; round += 1) {
+    const stored = await store.get(INSTANCES, first?.uuid ?? '');
+    if (stored !== undefined)
+      await store.commit([{ ...stored, collection: INSTANCES, expected: stored.revision }]);
+    const askedAt = performance.now();
+    await index.list();
+    times.push(performance.now() - askedAt);
+  }
+  add('a list after a change, longest', Math.max(...times), 'ms');
+}
+
+/** Each node holds a stream to each, both ends of which say every few seconds that they live. */
+async function measureHeartbeats(socket: string, server: ServerWatch, add: Add): Promise<void> {
+  const nodes = await connectAll(socket);
+  const channels = nodes.map((_, index) => `{gnt}:node:${nodeOf(index)}`);
+  await Promise.all(nodes.map((node, index) => node.subscribe(channels[index] ?? '')));
+  const frame = Buffer.alloc(HEARTBEAT_BYTES, 7);
+  const { cpuMs } = await server.during(async () => {
+    for (let sent = 0; sent < HEARTBEATS; sent += NODES_COUNT)
+      await Promise.all(channels.map((channel) => server.redis.publish(channel, frame)));
+  });
+  const each = cpuMs / HEARTBEATS;
+  add('a heartbeat, processor of Redis', 1000 * each, 'µs');
+  const perSecond = (count: number): number => (2 * count * (count - 1)) / HEARTBEAT_S;
+  for (const count of [100, 250, NODES_COUNT])
+    add(`heartbeats of ${count} nodes`, (each * perSecond(count)) / 10, '% of a core');
+  for (const node of nodes) node.disconnect();
+}
+
+/** Each node waits for changes, and reads what is told to have changed. */
+async function measureChanges(
+  socket: string,
+  server: ServerWatch,
+  store: Store,
+  add: Add,
+): Promise<void> {
+  const nodes = await connectAll(socket);
+  const ids = await store.ids(INSTANCES);
+  const log = `{gnt}:l:${INSTANCES}`;
+  const follow = async (node: Redis): Promise<void> => {
+    for (let seen = 0, last = '$'; seen < CHANGES;) {
+      const told = await node.xread('COUNT', 1000, 'BLOCK', 10_000, 'STREAMS', log, last);
+      for (const [at, [, id = '']] of told?.[0]?.[1] ?? []) {
+        await node.hget(`{gnt}:c:${INSTANCES}`, id);
+        last = at;
+        seen += 1;
+      }
+    }
+  };
+  const { cpuMs } = await server.during(async () => {
+    const following = nodes.map(follow);
+    // Until all of them wait.
+    await Promise.all(nodes.map((node) => node.echo('here').catch(() => undefined)));
+    for (const id of ids.slice(0, CHANGES)) {
+      const { revision, value } = (await store.get(INSTANCES, id)) ?? { revision: 0, value: null };
+      await store.commit([{ collection: INSTANCES, id, expected: revision, value }]);
+    }
+    await Promise.all(following);
+  });
+  add(`a change told to ${NODES_COUNT} nodes, processor of Redis`, cpuMs / CHANGES, 'ms');
+  for (const node of nodes) node.disconnect();
+}
+
+async function connectAll(socket: string): Promise<readonly Redis[]> {
+  const nodes = Array.from({ length: NODES_COUNT }, () => new Redis(socket, { lazyConnect: true }));
+  // More at once than wait for a server that is busy are refused.
+  for (let at = 0; at < nodes.length; at += CONNECTIONS_AT_ONCE)
+    await Promise.all(nodes.slice(at, at + CONNECTIONS_AT_ONCE).map((node) => node.connect()));
+  return nodes;
+}
+
+function usedBytes(): number {
+  setFlagsFromString('--expose-gc');
+  // A context that is made now has what the flag exposes.
+  const collectGarbage = runInNewContext('gc') as () => void;
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { isAppError } from '#shared/errors/app-error.ts';
+import {
+  type BootContent,
+  readBootContent,
+} from '../../../../cluster-cli/commands/bootenv/read-content.ts';
+import { createValueSource } from '../../../../cluster-cli/values/value-source.ts';
+
+async function folderOf(t: TestContext, files: Record<string, string>): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-content-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const [name, text] of Object.entries(files)) {
+    await mkdir(dirname(join(dir, name)), { recursive: true });
+    await writeFile(join(dir, name), text);
+  }
+  return dir;
+}
+
+const read = (...paths: string[]): BootContent => readBootContent(paths, createValueSource());
+const BOOT_ENV = 'Name: rescue\nOS:\n  Name: debian-12\n';
+
+test('a folder as dr-provision lays it out is read, and what means nothing here is told', async (t) => {
+  const dir = await folderOf(t, {
+    'bootenvs/rescue.yaml': `${BOOT_ENV}OnlyUnknown: true\n`,
+    'bootenvs/local.yml': 'Name: local\nOS:\n  Name: local\n',
+    'bootenvs/.rescue.yaml.swp': 'junk',
+    'templates/seed.tmpl': '{{.Machine.Name}}\n',
+    // What another one has in the middle of a line ends without a new one.
+    'templates/sub/kick.cfg': 'lang',
+    'templates/named.yaml': 'ID: other.tmpl\nContents: |\n  text\n',
+    'templates/cloud.yaml': '#cloud-config\nusers: []\n',
+    'params/disk.json': '{"Name": "disk", "Schema": {"type": "string", "default": "vda"}}',
+    'profiles/web.yaml': 'Name: web\nParams:\n  size: 3\n  name: x\n  list: [1, "a"]\n',
+    'tasks/install.yaml': 'Name: install\n',
+  });
+  // Nobody's file is read by a link.
+  await symlink('/etc/passwd', join(dir, 'templates/passwd'));
+  const content = read(dir);
+  assert.deepEqual(
+    content.bootEnvs.map(({ Name }) => Name),
+    ['rescue'],
+  );
+  assert.deepEqual(
+    content.templates.map(({ ID, Contents }) => [ID, Contents]),
+    [
+      ['cloud.yaml', '#cloud-config\nusers: []\n'],
+      ['other.tmpl', 'text\n'],
+      ['seed.tmpl', '{{.Machine.Name}}\n'],
+      ['sub/kick.cfg', 'lang'],
+    ],
+  );
+  assert.deepEqual(
+    content.params.map(({ Name, Schema }) => [Name, Schema]),
+    [['disk', { type: 'string', default: 'vda' }]],
+  );
+  assert.deepEqual(content.profiles, [
+    { name: 'web', osParameters: { size: '3', name: 'x', list: '[1,"a"]' } },
+  ]);
+  const told = content.leftOut.join('\n');
+  for (const word of ['tasks', 'OnlyUnknown', 'local']) assert.match(told, new RegExp(word));
+});
+
+test('one file may hold one object, a list, or a bundle with sections', async (t) => {
+  const bundle = {
+    meta: { Name: 'pack' },
+    sections: {
+      bootenvs: { rescue: { Name: 'rescue', OS: { Name: 'debian-12' } } },
+      templates: { 'a.tmpl': { ID: 'a.tmpl', Contents: 'x' } },
+      stages: { s: {} },
+    },
+  };
+  const dir = await folderOf(t, {
+    'one.yaml': BOOT_ENV,
+    'list.yaml': '- {ID: b.tmpl, Contents: y}\n- {Name: p, Schema: {type: integer}}\n',
+    'bundle.json': JSON.stringify(bundle),
+    'plain.tmpl': 'z\n',
+  });
+  assert.equal(read(join(dir, 'one.yaml')).bootEnvs[0]?.OS.Name, 'debian-12');
+  const list = read(join(dir, 'list.yaml'), join(dir, 'plain.tmpl'));
+  assert.deepEqual(
+    list.templates.map(({ ID }) => ID),
+    ['b.tmpl', 'plain.tmpl'],
+  );
+  assert.deepEqual(
+    list.params.map(({ Name }) => Name),
+    ['p'],
+  );
+  const packed = read(join(dir, 'bundle.json'));
+  assert.deepEqual(
+    packed.bootEnvs.map(({ Name }) => Name),
+    ['rescue'],
+  );
+  assert.match(packed.leftOut.join(), /stages/);
+});
+
+test('what is wrong is told by its file and line', async (t) => {
+  const cases: readonly (readonly [string, string, RegExp])[] = [
+    ['field.yaml', `${BOOT_ENV}Colour: blue\n`, /field\.yaml:4: Colour: an unknown field/],
+    ['arch.yaml', `${BOOT_ENV}  Kernel: vmlinuz\n`, /arch\.yaml:4: OS\.Kernel: an unknown field/],
+    ['name.yaml', 'OS:\n  Name: x\nName: ../up\n', /name\.yaml:3: Name: not a name of a BootEnv/],
+    ['kernel.yaml', `${BOOT_ENV}Kernel: /vmlinuz\n`, /kernel\.yaml:4: Kernel: not a path within/],
+    ['syntax.yaml', 'Name: [\n', /syntax\.yaml:\d+: not valid YAML/],
+    ['twice.yaml', 'Name: a\nName: b\n', /twice\.yaml:2: not valid YAML \(DUPLICATE_KEY\)/],
+    ['what.yaml', 'Name: x\n', /what\.yaml:1: neither a BootEnv/],
+    [
+      'param.yaml',
+      'Name: web\nParams:\n  ok: 1\n  a/b: 2\n',
+      /param\.yaml:4: Params\.a\/b: .*not a parameter name|param\.yaml:4: Params\.a\/b/,
+    ],
+  ];
+  const dir = await folderOf(
+    t,
+    Object.fromEntries(cases.map(([name, text]) => [name, text] as const)),
+  );
+  for (const [name, , message] of cases) {
+    assert.throws(
+      () => read(join(dir, name)),
+      (error) => {
+        assert.ok(isAppError(error, 'BOOTENV_INVALID'), `${name}: ${String(error)}`);
+        assert.match(error.message, message);
+        return true;
+      },
+    );
+  }
+  const cyclic = await folderOf(t, { 'x.yaml': `a: &a [${'*b, '.repeat(3)}]\n` });
+  assert.throws(() => read(join(cyclic, 'x.yaml')), { code: 'BOOTENV_INVALID' });
+  assert.throws(() => read(join(dir, 'none.yaml')), { code: 'FILE_UNREADABLE' });
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { buffer } from 'node:stream/consumers';
+import { findInArchive, parseArchiveIndex } from '../../noded/boot/archive-index.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+
+/** Archives of boot environments, opened by the appliance; what is refused is judged without it. */
+const TIMEOUT_MS = 600_000;
+const KERNEL = Buffer.alloc(3_000_000, 'kernel');
+let lab: Lab;
+let files: string;
+
+before(async () => {
+  lab = await createLab('gnt-archives');
+  files = join(lab.paths.root, 'files');
+  await mkdir(files);
+  await lab.startNode();
+});
+
+after(async () => {
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  assert.deepEqual(leftovers, []);
+});
+
+async function tarOf(entries: readonly (readonly [string, Buffer | string])[]): Promise<Buffer> {
+  const archive = pack();
+  for (const [name, content] of entries) {
+    if (typeof content === 'string') archive.entry({ name, type: 'symlink', linkname: content });
+    else archive.entry({ name }, content);
+  }
+  archive.finalize();
+  return buffer(archive);
+}
+
+/** Makes a BootEnv of an archive. */
+async function createBootEnv(name: string, archive: Buffer): Promise<string> {
+  const path = join(files, `${name}.archive`);
+  await writeFile(path, archive);
+  const sha256 = createHash('sha256').update(archive).digest('hex');
+  const amd64 = { IsoFile: `${name}.archive`, Sha256: sha256, Kernel: 'boot/linux' };
+  const document = { Name: name, OS: { Name: 'x', SupportedArchitectures: { amd64 } } };
+  await writeFile(join(files, `${name}.json`), JSON.stringify(document));
+  const created = await lab.run('gnt-bootenv', ['create', join(files, `${name}.json`)]);
+  assert.equal(created.status, 0, created.stderr);
+  return path;
+}
+
+const upload = (name: string, path: string) =>
+  lab.run('gnt-bootenv', ['uploadiso', name, path], { timeoutMs: TIMEOUT_MS });
+
+/** The bytes of a file of what was opened. They are read from where the index says. */
+async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined> {
+  const dir = join(lab.paths.root, 'var/lib/gnt/boot-archives');
+  const sha256 = createHash('sha256').update(archive).digest('hex');
+  const data = await readFile(join(dir, `${sha256}.data`));
+  const index = await readFile(join(dir, `${sha256}.index`));
+  parseArchiveIndex(index.toString(), data.length);
+  const extent = findInArchive(index, path);
+  return extent && data.subarray(extent.offset, extent.offset + extent.sizeBytes);
+}
+
+test('a compressed tar archive and an ISO are opened, once for a content', async () => {
+  const tar = gzipSync(
+    await tarOf([
+      ['./boot/linux', KERNEL],
+      ['./vmlinuz', 'boot/linux'],
+      ['./out', '../../etc/passwd'],
+    ]),
+  );
+  const path = await createBootEnv('tarred', tar);
+  const first = await upload('tarred', path);
+  assert.equal(first.status, 0, first.stderr);
+  assert.ok((await fileOf(tar, 'boot/linux'))?.equals(KERNEL));
+  assert.ok((await fileOf(tar, 'vmlinuz'))?.equals(KERNEL));
+  assert.equal(await fileOf(tar, 'out'), undefined);
+  const again = await upload('tarred', path);
+  assert.equal(again.status, 0, again.stderr);
+  assert.match(again.stderr, /is opened already/);
+
+  // xorriso's: Rock Ridge and Joliet, links to files, to folders, out of it and round in themselves.
+  const packed = '../../fixtures/bootenvs/archives/rock-ridge-links.iso.gz';
+  const iso = gunzipSync(await readFile(join(import.meta.dirname, packed)));
+  const opened = await upload('iso', await createBootEnv('iso', iso));
+  assert.equal(opened.status, 0, opened.stderr);
+  const kernel = Buffer.from('kernel'.repeat(20_000));
+  for (const name of ['boot/Linux-Kernel_6.1', 'vmlinuz', 'debian/debian/vmlinuz'])
+    assert.ok((await fileOf(iso, name))?.equals(kernel), name);
+  const texts = {
+    ...{ absolute: 'initrd\n', 'dists/stable/Release': 'Codename: bookworm\n', empty: '' },
+    'a name, with spaces & ü.txt': 'names\n',
+  };
+  for (const [name, text] of Object.entries(texts))
+    assert.equal((await fileOf(iso, name))?.toString(), text, name);
+  for (const name of ['out', 'round1', 'boot', '../etc/passwd'])
+    assert.equal(await fileOf(iso, name), undefined, name);
+});

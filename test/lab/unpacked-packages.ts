@@ -1,0 +1,36 @@
+import { mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+import { cachedTree } from './cached-tree.ts';
+
+/**
+ * The files of Debian packages, which are not installed: unpacked once and kept in the build cache.
+ * @returns the folder; nothing may be written below it
+ */
+function unpackedPackages(name: string, packages: readonly string[]): Promise<string> {
+  return cachedTree(name, packages, async (root, scratch) => {
+    const archives = join(scratch, 'archives');
+    await mkdir(archives);
+    await run('apt-get', ['download', '-q', ...packages], { cwd: archives });
+    for (const file of await readdir(archives))
+      await run('dpkg', ['-x', join(archives, file), root]);
+  });
+}
+
+/** UEFI firmware for QEMU, as a package of this host would have it. */
+export async function ovmf(): Promise<{ codePath: string; variablesPath: string }> {
+  const folder = join(await unpackedPackages('ovmf', ['ovmf']), 'usr/share/OVMF');
+  return {
+    codePath: join(folder, 'OVMF_CODE_4M.fd'),
+    variablesPath: join(folder, 'OVMF_VARS_4M.fd'),
+  };
+}
+
+/** The folder of Debian's network installer, with `linux` and `initrd.gz`. */
+export async function debianInstaller(): Promise<string> {
+  const name = 'debian-installer-12-netboot-amd64';
+  return join(
+    await unpackedPackages(name, [name]),
+    'usr/lib/debian-installer/images/12/amd64/text/debian-installer/amd64',
+  );
+}

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { after, before, test } from 'node:test';
+import { systemClock } from '#shared/clock/clock.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { BootTrees } from '../../noded/boot/boot-tree.ts';
+import { startContentServer, type ContentServer } from '../../noded/metad-link/content-server.ts';
+import { bootOf, folderTree } from '../lab/netboot-lab.ts';
+import { ChannelLab, METAD_UID, type Answer, type Guest } from './support/channel-lab.ts';
+import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+const SIZE = 40 * 1024 * 1024;
+const PATH = `/ganeti/latest/boot/machines/${exampleView().uuid}/boot`;
+const OTHER = '6aa7b544-1f3d-49e9-b2b7-000000000000';
+const contents = [randomBytes(SIZE), randomBytes(SIZE)] as const;
+const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
+
+const trees = new BootTrees();
+let lab: ChannelLab;
+let guest: Guest;
+let content: ContentServer;
+let folders: readonly [string, string];
+let revision = 0;
+
+before(async () => {
+  lab = await ChannelLab.create();
+  folders = [
+    await mkdtemp(join(tmpdir(), 'gnt-tree-')),
+    await mkdtemp(join(tmpdir(), 'gnt-tree-')),
+  ];
+  for (const [index, folder] of folders.entries())
+    await writeFile(join(folder, 'initrd'), contents[index] ?? '');
+  await startContent();
+  guest = await lab.addGuest(exampleView().channel);
+  await use(0);
+});
+after(async () => {
+  await content.close();
+  await lab[Symbol.asyncDispose]();
+  for (const folder of folders) await rm(folder, { recursive: true });
+});
+
+async function startContent(): Promise<void> {
+  content = await startContentServer({
+    socketPath: lab.contentSocket,
+    gid: METAD_UID,
+    logger: silentLogger,
+    clock: systemClock,
+    content: {
+      openImage: async () => undefined,
+      openPackage: async () => undefined,
+      openMirror: async () => undefined,
+      findService: async () => undefined,
+      findBootTree: (uuid) => trees.get(uuid),
+    },
+  });
+}
+
+/** One tree, and a script that says which. */
+async function use(index: 0 | 1): Promise<void> {
+  const view: InstanceView = exampleView();
+  trees.set(view.uuid, folderTree(folders[index]));
+  const boot = bootOf(view, `#!ipxe\n# ${index}\n`);
+  const { status } = await lab.put({ ...view, boot, revision: ++revision });
+  assert.equal(status, 204);
+}
+
+const ask = (path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> =>
+  askFromGuest(guest.namespace, path, { headers, method });
+
+/** The headers are here, the body is on its way, and nobody has read it. */
+async function begin(path: string): Promise<IncomingMessage> {
+  return await new Promise((resolve, reject) => {
+    const outgoing = request(
+      {
+        ...{ host: '169.254.169.254', path, headers: { connection: 'close' } },
+        createConnection: () => connectFromGuest(guest.namespace),
+      },
+      resolve,
+    );
+    outgoing.on('error', reject);
+    outgoing.end();
+  });
+}
+
+test('a part, a size, and nothing of another machine', async () => {
+  const part = await ask(`${PATH}/initrd`, { range: 'bytes=1000-1009' });
+  assert.equal(part.status, 206);
+  assert.deepEqual(part.body, contents[0].subarray(1000, 1010));
+  const head = await ask(`${PATH}/initrd`, {}, 'HEAD');
+  assert.deepEqual([head.status, head.headers['content-length']], [200, String(SIZE)]);
+  assert.equal((await ask(`${PATH}/missing`)).status, 404);
+  for (const path of ['initrd', '%2e%2e/x', ''])
+    assert.equal((await ask(`${PATH.replace(exampleView().uuid, OTHER)}/${path}`)).status, 404);
+  assert.equal((await ask(`${PATH}/initrd`, {}, 'POST')).status, 405);
+});
+
+test('who reads 40 MB while all of it is replaced gets the old file whole, the next one the new', async () => {
+  const slow = await begin(`${PATH}/initrd`);
+  await use(1);
+  assert.equal(digest(await buffer(slow)), digest(contents[0]));
+  assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[1]));
+  const { channel } = exampleView();
+  const script = await ask(`/ganeti/latest/boot/${channel.mac}.ipxe`);
+  assert.match(script.body.toString(), /# 1/);
+});
+
+test('a daemon that ends in a transfer leaves one that looks cut, and who comes then is asked to come again', async () => {
+  await use(0);
+  const cut = await begin(`${PATH}/initrd`);
+  await content.close();
+  await assert.rejects(buffer(cut), /aborted|reset/);
+  const away = await ask(`${PATH}/initrd`);
+  assert.deepEqual([away.status, away.headers['retry-after']], [503, '1']);
+  await startContent();
+  assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
+  // It is back, but has not found out yet what its instances boot.
+  trees.set(exampleView().uuid, null);
+  const early = await ask(`${PATH}/initrd`);
+  assert.deepEqual([early.status, early.headers['retry-after']], [503, '1']);
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import type { Readable } from 'node:stream';
+import { test } from 'node:test';
+import { instanceSummary, type InstanceSummary } from '#shared/contract/instance.ts';
+import { instanceRoutes } from '../../../noded/api/instance-routes.ts';
+import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import { ask, createApiLab } from '../support/api-lab.ts';
+import { createOpcode } from '../support/opcodes.ts';
+
+const PATH = '/v1/instance-summaries';
+const MANY = 10_000;
+
+// Rows are not looked through once more when they go out: nothing but this says what they have.
+const { running } = instanceSummary.shape;
+const exactly = instanceSummary.extend({ running: running.unwrap().strict().nullable() }).strict();
+
+test('a row has what its schema names and nothing else, of an instance that runs or not', async (t) => {
+  const { path, start, dependencies } = await createApiLab(t);
+  const { name, uuid } = await start(true);
+  const planned = planNewInstance(
+    createOpcode({ name: 'down.example.com', tags: ['a', 'b'], nics: [] }),
+    { nodeName: 'node1', newUuid: () => crypto.randomUUID(), newMac: () => 'aa:00:00:00:00:02' },
+  );
+  await dependencies.instances.create(planned);
+  const { text } = await ask(path, 'GET', PATH);
+  const rows = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => exactly.parse(JSON.parse(line)));
+  assert.deepEqual(rows.map((row) => row.name).sort(), ['down.example.com', name].sort());
+  assert.deepEqual(rows.find((row) => row.name === 'down.example.com')?.tags, ['a', 'b']);
+  const { pid, tap } = rows.find((row) => row.uuid === uuid)?.running ?? assert.fail();
+  const kept = dependencies.keeper.get(uuid);
+  assert.deepEqual({ pid, tap }, { pid: kept?.machine.pid, tap: kept?.device });
+});
+
+test('of a long list no row is made before its turn, and everybody else has turns in between', async (t) => {
+  const { dependencies } = await createApiLab(t);
+  let made = 0;
+  function* rows(): Generator<InstanceSummary> {
+    for (; made < MANY; made += 1) yield { name: `web${made}` } as InstanceSummary;
+  }
+  const overview = { ...dependencies.overview, summaries: () => Promise.resolve(rows()) };
+  const route = instanceRoutes({ ...dependencies, overview }).find((each) => each.path === PATH);
+  const reply = await route?.handle({
+    ...{ params: {}, query: {}, body: undefined },
+    signal: AbortSignal.timeout(60_000),
+  });
+  // That of a stream, as the route says.
+  const body = reply?.body as Readable;
+  let mostAtOnce = 0;
+  let seen = 0;
+  let isOver = false;
+  const look = (): void => {
+    mostAtOnce = Math.max(mostAtOnce, made - seen);
+    seen = made;
+    if (!isOver) setImmediate(look);
+  };
+  look();
+  let lines = 0;
+  for await (const text of body as AsyncIterable<string>) lines += text.split('\n').length - 1;
+  isOver = true;
+  assert.equal(lines, MANY);
+  assert.ok(mostAtOnce <= 512, `${mostAtOnce} rows in one turn`);
+});
+
+test('lists of profiles and BootEnvs name their instances, and read no records of them', async (t) => {
+  const { path, dependencies } = await createApiLab(t);
+  await dependencies.clusters.updateProfile('web', (profile) => profile);
+  const planned = planNewInstance(createOpcode({ name: 'web1', profiles: ['web'], nics: [] }), {
+    ...{ nodeName: 'node1', newUuid: () => crypto.randomUUID(), newMac: () => 'aa:00:00:00:00:02' },
+  });
+  await dependencies.instances.create(planned);
+  const list = t.mock.method(dependencies.instances, 'list');
+  const { text } = await ask(path, 'GET', '/v1/profiles');
+  assert.match(text, /"instances":\["web1"\]/);
+  assert.equal((await ask(path, 'GET', '/v1/bootenvs')).status, 200);
+  assert.equal(list.mock.callCount(), 0);
+});

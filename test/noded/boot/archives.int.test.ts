@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { type BootArchives, openBootArchives } from '../../../noded/boot/archives.ts';
+import type { BootTree } from '../../../noded/boot/boot-tree.ts';
+
+const MIB = 1 << 20;
+const CONTENT = 'b'.repeat(64);
+
+async function folder(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-archives-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** What an appliance writes: the files, their index, and where that begins. */
+function written(files: string, index: string, at = Buffer.byteLength(files)): Buffer {
+  return Buffer.from(`${files}${index}${`gnt-index ${at}`.padEnd(63)}\n`);
+}
+
+async function keep(
+  archives: BootArchives,
+  isoFile: string,
+  bytes: Buffer,
+  { sha256 = CONTENT, said = bytes.length } = {},
+): Promise<number> {
+  await using target = await archives.create(sha256, MIB);
+  await writeFile(target.path, bytes, { flag: 'r+' });
+  return await target.keep(isoFile, said);
+}
+
+async function read(archives: BootArchives, isoFile: string, path: string): Promise<string> {
+  return await readTree(archives.tree(isoFile), path);
+}
+
+async function readTree(tree: BootTree | null, path: string): Promise<string> {
+  const answer = await tree?.open({
+    ...{ path, method: 'GET', headers: {} },
+    signal: AbortSignal.timeout(10_000),
+  });
+  if (answer?.kind !== 'slice') return String(answer?.kind);
+  await using handle = answer.handle;
+  const bytes = Buffer.alloc(answer.sizeBytes);
+  await handle.read(bytes, 0, bytes.length, answer.offset);
+  return bytes.toString();
+}
+
+test('an archive is kept once for its content, under each of its names, and survives a restart', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir);
+  assert.equal(archives.find('d.iso', ''), null);
+  const bytes = written('kernelinitrd', '6 6 a b\n0 6 linux\nlink stable\tlinux\n');
+  assert.equal(await keep(archives, 'd.iso', bytes), 2);
+  assert.equal(await archives.name('same.iso', CONTENT), true);
+  assert.equal(await archives.name('other.iso', 'c'.repeat(64)), false);
+
+  const again = await openBootArchives(dir);
+  for (const isoFile of ['d.iso', 'same.iso']) {
+    assert.equal(await read(again, isoFile, 'linux'), 'kernel');
+    assert.equal(await read(again, isoFile, 'a%20b'), 'initrd');
+    assert.equal(await read(again, isoFile, 'stable'), 'kernel');
+    for (const path of ['none', '', '%', '../names.json', '..%2fnames.json'])
+      assert.equal(await read(again, isoFile, path), 'refusal', path);
+  }
+  assert.equal(again.find('d.iso', CONTENT)?.has('linux'), true);
+  assert.equal(again.find('d.iso', 'c'.repeat(64)), null, 'another checksum than the BootEnv says');
+  assert.equal(again.find('__proto__', ''), null);
+});
+
+test('bytes that no name is left for are removed', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir);
+  await keep(archives, 'd.iso', written('old', '0 3 linux\n'));
+  const sha256 = createHash('sha256').update('new').digest('hex');
+  await keep(archives, 'd.iso', written('new', '0 3 linux\n'), { sha256 });
+  assert.equal(await read(archives, 'd.iso', 'linux'), 'new');
+  const left = (await readdir(dir)).sort();
+  assert.deepEqual(left, [`${sha256}.data`, `${sha256}.index`, 'names.json'].sort());
+});
+
+test('a machine that boots keeps the bytes that it began with', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir);
+  await keep(archives, 'd.iso', written('oldrd', '3 2 initrd\n0 3 linux\n'));
+  const begun = archives.tree('d.iso');
+  assert.equal(await readTree(begun, 'linux'), 'old');
+  for (const sha256 of ['c'.repeat(64), 'd'.repeat(64)]) {
+    await keep(archives, 'd.iso', written('newRD', '3 2 initrd\n0 3 linux\n'), { sha256 });
+    assert.equal(await readTree(begun, 'initrd'), 'rd');
+    assert.equal(await read(archives, 'd.iso', 'initrd'), 'RD');
+  }
+  await openBootArchives(dir);
+  assert.deepEqual(
+    (await readdir(dir)).filter((file) => file.startsWith(CONTENT)),
+    [],
+    'a daemon after this one has nobody who boots from them',
+  );
+});
+
+test('nothing is left of what an appliance wrote wrongly, or did not end', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir);
+  const hostile = [
+    written('kernel', '0 7 linux\n'),
+    written('kernel', '0 6 ../linux\n'),
+    written('kernel', '0 6 linux\nlink a\t../../etc/passwd\n'),
+    written('kernel', '0 6 linux\n', 4000),
+    written('kernel', '0 6 linux\n', 3),
+    Buffer.from('kernel'),
+    Buffer.alloc(4096),
+  ];
+  for (const bytes of hostile)
+    await assert.rejects(keep(archives, 'd.iso', bytes), { code: 'IMAGE_INVALID' });
+  const whole = written('kernel', '0 6 linux\n');
+  for (const said of [0, whole.length - 1, whole.length + 1, MIB + 1])
+    await assert.rejects(keep(archives, 'd.iso', whole, { said }), { code: 'IMAGE_INVALID' });
+  assert.deepEqual(await readdir(dir), []);
+
+  await writeFile(join(dir, 'new-1'), 'of a daemon that was killed');
+  await openBootArchives(dir);
+  assert.deepEqual(await readdir(dir), []);
+});

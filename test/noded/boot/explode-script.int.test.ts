@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { test, type TestContext } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { findInArchive, parseArchiveIndex } from '../../../noded/boot/archive-index.ts';
+import { EXPLODE_SCRIPT, TRAILER, TRAILER_BYTES } from '../../../noded/boot/explode-script.ts';
+
+/** The script on tar archives, with a file in place of the appliance's disk. */
+async function explode(
+  t: TestContext,
+  archive: Buffer,
+): Promise<{ readonly output: Buffer; readonly errors: string; readonly status: number | null }> {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-explode-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, 'archive');
+  await writeFile(path, archive);
+  const script = EXPLODE_SCRIPT.replace('/dev/disk/by-id/virtio-disk0', path);
+  assert.notEqual(script, EXPLODE_SCRIPT);
+  await writeFile(join(dir, 'script'), script);
+  const { stdout, stderr, status } = spawnSync('/usr/bin/perl', [join(dir, 'script')], {
+    env: { PATH: '/usr/bin:/bin', ARCHIVE_BYTES: String(archive.length) },
+    timeout: 30_000,
+    maxBuffer: 1 << 26,
+  });
+  return { output: stdout, errors: stderr.toString(), status };
+}
+
+async function tarOf(entries: readonly (readonly [string, Buffer | string])[]): Promise<Buffer> {
+  const archive = pack();
+  for (const [name, content] of entries) {
+    if (typeof content === 'string') archive.entry({ name, type: 'symlink', linkname: content });
+    else archive.entry({ name }, content);
+  }
+  archive.finalize();
+  return buffer(archive);
+}
+
+const KERNEL = Buffer.alloc(1_300_000, 'kernel');
+const LONG = `${'folder/'.repeat(20)}${'n'.repeat(200)}`;
+
+test('a tar archive becomes one run of bytes and an index that the host takes', async (t) => {
+  const tar = await tarOf([
+    ['./boot/linux', KERNEL],
+    [LONG, Buffer.from('long')],
+    ['vmlinuz', 'boot/linux'],
+    ['dists/stable', 'bookworm'],
+    ['dists/bookworm/Release', Buffer.from('release')],
+    ['out', '../../etc/passwd'],
+    ['../out', Buffer.from('out')],
+    ['boot/line\nbreak', Buffer.from('refused')],
+  ]);
+  for (const archive of [tar, gzipSync(tar)]) {
+    const { output, errors, status } = await explode(t, archive);
+    assert.equal(status, 0, errors);
+    assert.match(errors, /^3 files, 2 links, 3 names left out$/m);
+    const end = output.length - TRAILER_BYTES;
+    const dataBytes = Number(TRAILER.exec(output.subarray(end).toString())?.[1]);
+    const index = output.subarray(dataBytes, end);
+    parseArchiveIndex(index.toString(), dataBytes);
+    const contentOf = (path: string): Buffer | undefined => {
+      const extent = findInArchive(index, path);
+      return extent && output.subarray(extent.offset, extent.offset + extent.sizeBytes);
+    };
+    for (const path of ['boot/linux', 'vmlinuz']) assert.ok(contentOf(path)?.equals(KERNEL), path);
+    assert.equal(contentOf(LONG)?.toString(), 'long');
+    assert.equal(contentOf('dists/stable/Release')?.toString(), 'release');
+    assert.equal(contentOf('out'), undefined);
+  }
+});
+
+test('what is no archive, or not whole, is refused by what is wrong with it', async (t) => {
+  const tar = await tarOf([['boot/linux', KERNEL]]);
+  const damaged = Buffer.from(tar);
+  damaged[0] = 0x7a;
+  const cases: readonly (readonly [Buffer, RegExp])[] = [
+    [Buffer.alloc(100_000, 'junk'), /it is neither ISO 9660 nor tar/],
+    [damaged, /it is neither ISO 9660 nor tar/],
+    [tar.subarray(0, 1_000_000), /it ends in the middle of a file/],
+    [tar.subarray(0, 300), /it ends in the middle of a header/],
+    [gzipSync(tar).subarray(0, -10), /it is damaged or cut|it ends in the middle/],
+    [Buffer.alloc(4096), /there is nothing in it/],
+  ];
+  for (const [archive, expected] of cases) {
+    const { errors, status } = await explode(t, archive);
+    assert.equal(status, 1, errors);
+    assert.match(errors, /the archive cannot be opened: /);
+    assert.match(errors, expected);
+  }
+});

@@ -1,0 +1,13 @@
+import { silentLogger } from '#shared/log/log.ts';
+import { type BootViews, createBootViews } from '../../../noded/instances/boot-views.ts';
+import type { ClusterRepository } from '../../../noded/records/cluster-repository.ts';
+
+/** Of a node that has opened no archive. */
+export function createLabBootViews(clusters: ClusterRepository): BootViews {
+  return createBootViews({
+    sources: { clusters, archives: { find: () => null } },
+    trees: { set: () => undefined },
+    openArchive: () => null,
+    logger: silentLogger,
+  });
+}
