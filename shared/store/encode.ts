@@ -19,6 +19,8 @@ export interface EncodedWrite {
   readonly expected: number | 'absent' | 'any';
   /** The value as JSON; null deletes the record. */
   readonly json: string | null;
+  /** 0: none. */
+  readonly stamp: number;
 }
 
 /**
@@ -37,6 +39,7 @@ export function encodeWrites(writes: readonly Write[]): readonly EncodedWrite[] 
       id: write.id,
       expected: write.expected,
       json: write.value === undefined ? null : encodeValue(key, write.value),
+      stamp: write.stamp ?? 0,
     };
   });
 }

@@ -24,14 +24,20 @@ export interface HighWater {
   readonly version: number;
   /** For a record that is written now: newer than all that was seen, of any record. */
   nextStamp(): number;
+  /** For writers whose clock is behind. */
+  raiseStamps(newest: number): void;
   /** @param asked the version before the store was asked */
   judge(record: MarkedRecord, asked: number): Judgement;
   /** Those of a collection that were there before the store was asked. */
   knownIds(collection: string, asked: number): readonly string[];
   /** Raises marks; never lowers one. */
   note(records: readonly MarkedRecord[]): void;
-  /** What is gone does not come back, unless somebody makes it anew. */
-  noteGone(keys: readonly MarkedKey[]): void;
+  /**
+   * What is gone does not come back, unless somebody makes it anew.
+   * @param asked the version before it was seen to be gone, or was deleted: what was noted since may
+   * be of one that was made anew
+   */
+  noteGone(keys: readonly MarkedKey[], asked: number): void;
   close(): void;
 }
 
@@ -121,6 +127,10 @@ class FileHighWater implements HighWater {
     return this.#highest;
   }
 
+  raiseStamps(newest: number): void {
+    this.#highest = Math.max(this.#highest, newest);
+  }
+
   judge({ collection, id, stamp }: MarkedRecord, asked: number): Judgement {
     const mark = this.#marks.get(collection)?.get(id);
     if (mark !== undefined) {
@@ -150,10 +160,12 @@ class FileHighWater implements HighWater {
     this.#write(higher.map(({ collection, id, stamp }) => [collection, id, stamp, 0]));
   }
 
-  noteGone(keys: readonly MarkedKey[]): void {
+  noteGone(keys: readonly MarkedKey[], asked: number): void {
     const known = keys.flatMap(({ collection, id }) => {
-      const stamp = this.#marks.get(collection)?.get(id)?.stamp;
-      return stamp === undefined ? [] : [{ collection, id, stamp }];
+      const mark = this.#marks.get(collection)?.get(id);
+      return mark === undefined || mark.raisedAt > asked
+        ? []
+        : [{ collection, id, stamp: mark.stamp }];
     });
     if (known.length === 0) return;
     this.#version += 1;

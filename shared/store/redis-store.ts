@@ -12,7 +12,7 @@ import {
   newerStore,
   STORE_SCHEMA,
 } from './encode.ts';
-import { StoreConflict } from './store-conflict.ts';
+import { StampBehind, StoreConflict } from './store-conflict.ts';
 import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
@@ -110,6 +110,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
   /** Not a name of collections: these are looked for. */
   const logKey = (collection: string): string => keyOf(options, `l:${collection}`);
+  const floorKey = (collection: string): string => keyOf(options, `f:${collection}`);
   const changes = new ChangeFeed(options.server, options.logger);
   let connections = 0;
   redis.on('ready', () => void (connections += 1));
@@ -135,7 +136,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     try {
       return await asking;
     } catch (error) {
-      throw isAppError(error) ? error : unavailable(error, options);
+      throw isAppError(error) || error instanceof StampBehind ? error : unavailable(error, options);
     }
   };
   return {
@@ -188,13 +189,18 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       const encoded = encodeWrites(writes);
       const keys = [
         keyOf(options, 'schema'),
-        ...encoded.flatMap(({ collection }) => [collectionKey(collection), logKey(collection)]),
+        ...encoded.flatMap(({ collection }) => [
+          collectionKey(collection),
+          logKey(collection),
+          floorKey(collection),
+        ]),
       ];
       const args = encoded.flatMap((write) => [
         write.id,
         String(write.expected),
         write.json === null ? '0' : '1',
         write.json ?? '',
+        String(write.stamp),
       ]);
       return answered(commitOnServer(keys, args, encoded));
     },
@@ -291,6 +297,7 @@ function parseAnswer(
   if (kind === 'done') return rest.map(Number);
   if (kind === 'schema') throw newerStore(describe(options), String(rest[0]));
   const write = encoded[Number(rest[0]) - 1];
+  if (kind === 'behind' && write) throw new StampBehind(write.collection, Number(rest[1]));
   if (kind !== 'conflict' || !write) throw new Error(`the commit script gave ${String(kind)}`);
   throw new StoreConflict(write.collection, write.id);
 }

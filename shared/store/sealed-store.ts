@@ -1,7 +1,7 @@
 import nacl from 'tweetnacl';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { HighWater, MarkedRecord } from './high-water.ts';
-import { StoreConflict } from './store-conflict.ts';
+import { StampBehind, StoreConflict } from './store-conflict.ts';
 import type { ListedRecord, Store, StoredRecord, Write } from './store.ts';
 
 /** Bytes of a cluster's key. */
@@ -43,6 +43,10 @@ const UNGUARDED = new Set([
 ]);
 /** A record that changes between each question and its answer changes a few times at most. */
 const MAX_READS = 10;
+/** Nodes that make records of one collection at once get ahead of each other a few times at most. */
+const MAX_COMMITS = 50;
+/** No node's clock is ahead by so much; a stamp that is would be carried on for ever. */
+const FARTHEST_CLOCK_MS = 366 * 24 * 3_600_000;
 
 interface Opened {
   readonly value: unknown;
@@ -102,7 +106,10 @@ export function createSealedStore(
       if (guard !== undefined && records.length > 0) {
         const there = new Set(records.map(({ id }) => id));
         const gone = guard.knownIds(collection, asked).filter((id) => !there.has(id));
-        guard.noteGone(gone.map((id) => ({ collection, id })));
+        guard.noteGone(
+          gone.map((id) => ({ collection, id })),
+          asked,
+        );
       }
       return listed;
     }
@@ -132,7 +139,10 @@ export function createSealedStore(
     }
     if (guard === undefined || there.size === 0) return;
     const gone = guard.knownIds(collection, begun).filter((id) => !there.has(id));
-    guard.noteGone(gone.map((id) => ({ collection, id })));
+    guard.noteGone(
+      gone.map((id) => ({ collection, id })),
+      begun,
+    );
   };
 
   /** Those that changed since they were asked for, one by one. */
@@ -178,9 +188,11 @@ export function createSealedStore(
   ): Promise<readonly number[]> => {
     const { sealing } = ring();
     const committing = store.commit(
-      writes.map((write) =>
-        write.value === undefined ? write : { ...write, value: sealValue(write, stamp, sealing) },
-      ),
+      writes.map((write) => ({
+        ...write,
+        ...(write.value !== undefined && { value: sealValue(write, stamp, sealing) }),
+        ...(guardOf(write.collection) && { stamp }),
+      })),
     );
     underWay.add(committing);
     try {
@@ -190,18 +202,33 @@ export function createSealedStore(
     }
   };
 
+  const commit = async (writes: readonly Write[]): Promise<readonly number[]> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const asked = highWater?.version ?? 0;
+      const stamp = highWater?.nextStamp() ?? Date.now();
+      try {
+        const revisions = await commitSealed(writes, stamp);
+        const guarded = writes.filter(({ collection }) => guardOf(collection) !== undefined);
+        const isGone = ({ value }: Write): boolean => value === undefined;
+        highWater?.note(
+          guarded.filter((write) => !isGone(write)).map((key) => ({ ...key, stamp })),
+        );
+        highWater?.noteGone(guarded.filter(isGone), asked);
+        return revisions;
+      } catch (error) {
+        if (!(error instanceof StampBehind)) throw error;
+        const { collection, newest } = error;
+        if (!(newest < Date.now() + FARTHEST_CLOCK_MS)) throw stampsRaised(collection);
+        if (attempt === MAX_COMMITS) throw new StoreConflict(collection, writes[0]?.id ?? '');
+        highWater?.raiseStamps(newest);
+      }
+    }
+  };
+
   return {
     get,
     list,
-    commit: async (writes) => {
-      const stamp = highWater?.nextStamp() ?? Date.now();
-      const revisions = await commitSealed(writes, stamp);
-      const guarded = writes.filter(({ collection }) => guardOf(collection) !== undefined);
-      const isGone = ({ value }: Write): boolean => value === undefined;
-      highWater?.note(guarded.filter((write) => !isGone(write)).map((key) => ({ ...key, stamp })));
-      highWater?.noteGone(guarded.filter(isGone));
-      return revisions;
-    },
+    commit,
     reseal: async (signal) => {
       let count = 0;
       for (const collection of (await store.collections?.()) ?? []) {
@@ -289,6 +316,17 @@ function openRecord(collection: string, { id, value }: StoredRecord, ring: KeyRi
     details: { collection, id },
     hint: 'cluster.key has to be the same on all nodes of a cluster; if it is, somebody else wrote to the store',
   });
+}
+
+function stampsRaised(collection: string): AppError {
+  return new AppError(
+    'STORE_KEY',
+    `the newest stamp of ${collection} in the store is of another year`,
+    {
+      details: { collection },
+      hint: `a node's clock is wrong, or somebody else wrote to the store; correct the clocks, then delete the key f:${collection} of this store in Redis`,
+    },
+  );
 }
 
 function replayed(collection: string, id: string): AppError {

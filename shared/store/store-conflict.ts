@@ -17,3 +17,15 @@ export class StoreConflict extends AppError {
     this.id = id;
   }
 }
+
+/** A stamp is not newer than another node's of the collection. Nothing of the commit was written. */
+export class StampBehind extends Error {
+  readonly collection: string;
+  readonly newest: number;
+
+  constructor(collection: string, newest: number) {
+    super(`a stamp of ${collection} is not above ${newest}`);
+    this.collection = collection;
+    this.newest = newest;
+  }
+}

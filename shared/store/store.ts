@@ -25,6 +25,11 @@ export interface Write {
   readonly id: string;
   readonly expected: number | 'absent' | 'any';
   readonly value: unknown;
+  /**
+   * Sealed in the value; grows over all writes of a collection. Engines that several nodes share
+   * refuse one that does not, of a writer that has not seen the record before it.
+   */
+  readonly stamp?: number;
 }
 
 /**
@@ -62,7 +67,7 @@ export interface Store {
   /**
    * All writes or none. On success the new revisions are in the order of the writes (0 for a
    * deletion).
-   * @throws StoreConflict of the first write whose expectation does not hold
+   * @throws StoreConflict of the first write whose expectation does not hold; StampBehind
    */
   commit(writes: readonly Write[]): Promise<readonly number[]>;
   /**

@@ -178,9 +178,51 @@ test('a clock that is set back, and one that is ahead, cost no record', async ()
   await Promise.all([ahead.close(), store.close()]);
 });
 
-test('readers that overlap with writers never take a change for a replay', async () => {
+test('what a node with a clock behind makes anew, or writes over, is no replay to the others', async (t) => {
+  const bench = newBench();
+  const openAt = async (name: string, now: number): Promise<SealedStore> => {
+    const plain = await createRedisStore({
+      ...{ server: { url: `unix:${server.socket}` }, prefix: bench.prefix, logger: silentLogger },
+    });
+    const clock = { ...systemClock, now: () => now };
+    const store = createSealedStore(plain, () => ring, openMarks(`${count}-${name}`, clock));
+    t.after(() => store.close());
+    return store;
+  };
+  const now = Date.now();
+  const [ahead, behind] = [await openAt('ahead', now + 60_000), await openAt('behind', now)];
+  const writeAny = (store: Store, value: unknown): Promise<unknown> =>
+    store.commit([{ collection: 'bootenvs', id: 'x', expected: 'any', value }]);
+  await writeAny(ahead, 1);
+  assert.equal((await ahead.get('bootenvs', 'x'))?.value, 1);
+  await writeAny(behind, 2);
+  assert.equal((await ahead.get('bootenvs', 'x'))?.value, 2);
+  await writeAny(ahead, undefined);
+  const [revision] = await behind.commit([
+    { collection: 'bootenvs', id: 'x', expected: 'absent', value: 3 },
+  ]);
+  const found = await ahead.get('bootenvs', 'x');
+  assert.deepEqual([found?.value, found?.revision], [3, revision]);
+  assert.ok((revision ?? 0) > 2, 'a revision of the one that was deleted');
+});
+
+test('a stamp of another year in the store is told, and taken by nobody', async (t) => {
+  const bench = newBench();
+  const store = await bench.open('a');
+  t.after(() => store.close());
+  await write(store, 'x', 1);
+  await redis.hset(`${bench.prefix}:f:os`, 'stamp', String(Number.MAX_SAFE_INTEGER));
+  await assert.rejects(write(store, 'y', 1), { code: 'STORE_KEY', message: /another year/ });
+  await write(store, 'x', 2);
+  await redis.del(`${bench.prefix}:f:os`);
+  await write(store, 'y', 1);
+  assert.equal((await store.get('os', 'y'))?.value, 1);
+});
+
+test('readers that overlap with writers never take a change for a replay', async (t) => {
   const bench = newBench();
   const [a, b] = [await bench.open('a'), await bench.open('b')];
+  t.after(() => Promise.all([a.close(), b.close()]));
   for (const id of ['x', 'y']) await write(a, id, 0);
   const change = async (store: SealedStore, id: string): Promise<void> => {
     for (let round = 0; round < 100; round += 1) {
@@ -202,7 +244,6 @@ test('readers that overlap with writers never take a change for a replay', async
       read(store),
     ]),
   );
-  await Promise.all([a.close(), b.close()]);
 });
 
 test('records of before there were stamps are read, and can be replaced once', async () => {
