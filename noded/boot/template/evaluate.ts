@@ -1,12 +1,14 @@
 import { formatEach, formatPlain, MAX_TEXT_LENGTH } from './format-each.ts';
+import { fits, itemsOf, sizeOf } from './look-at-values.ts';
 import type { CommandNode, Node, Operand, ParsedTemplate, PipeNode } from './nodes.ts';
+import { Output } from './output.ts';
+import { withDefinitions, type Surroundings } from './surroundings.ts';
 import { asCallError, CallError, errorAt, TemplateError } from './template-error.ts';
 import {
   GoFunction,
   isDict,
   isList,
   isTrue,
-  sortedKeys,
   Struct,
   typeName,
   type ArgumentType,
@@ -16,25 +18,6 @@ import {
 
 /** Of blocks, parentheses and templates in each other, all counted together. */
 const MAX_DEPTH = 400;
-
-/** A text that is a value, as a template, with what it defines for itself and for what it calls. */
-export interface ParsedText {
-  readonly template: ParsedTemplate;
-  readonly definitions: ReadonlyMap<string, ParsedTemplate>;
-}
-
-/** What a rendering may use of what is around it. */
-export interface Surroundings {
-  readonly functions: ReadonlyMap<string, GoFunction>;
-  /** The template of a name that the set has or defines; undefined when there is none. @throws TemplateError when its text is none */
-  readonly lookUp: (name: string) => ParsedTemplate | undefined;
-  /** A text that is a value, as a template. @throws TemplateError */
-  readonly parse: (name: string, text: string) => ParsedText;
-  /** @throws CallError when all steps that may be taken are taken */
-  readonly spend: (steps: number) => void;
-  /** Of what is rendered, in bytes. */
-  readonly maxBytes: number;
-}
 
 /**
  * The text that a template makes of a value.
@@ -48,27 +31,6 @@ export function evaluateTemplate(
   const output = new Output(surroundings.maxBytes);
   new Evaluation(template, dot, surroundings, output, 0).run();
   return output.toString();
-}
-
-class Output {
-  readonly #parts: string[] = [];
-  readonly #maxBytes: number;
-  #bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  write(text: string): void {
-    this.#bytes += Buffer.byteLength(text);
-    if (this.#bytes > this.#maxBytes)
-      throw new CallError(`more than ${this.#maxBytes} bytes are made of it`);
-    this.#parts.push(text);
-  }
-
-  toString(): string {
-    return this.#parts.join('');
-  }
 }
 
 /** Where a walk goes on: `next` with the node behind, the others as the loop around them says. */
@@ -454,61 +416,4 @@ class Evaluation {
   #error(offset: number, reason: string): TemplateError {
     return errorAt(this.#template.source, offset, reason);
   }
-}
-
-/**
- * What a value's text defines is its own, since the value may be a secret: whoever renders the text
- * is told so, and another file of the set is not.
- */
-export function withDefinitions(
-  surroundings: Surroundings,
-  definitions: ReadonlyMap<string, ParsedTemplate>,
-): Surroundings {
-  if (definitions.size === 0) return surroundings;
-  const { lookUp, spend } = surroundings;
-  return {
-    ...surroundings,
-    lookUp(name) {
-      spend(1);
-      return definitions.get(name) ?? lookUp(name);
-    },
-  };
-}
-
-/** The steps of a look at a value: at 64 characters, or at an item. */
-function sizeOf(value: Value): number {
-  if (typeof value === 'string') return value.length >> 6;
-  if (isList(value)) return value.length >> 2;
-  return isDict(value) ? value.size >> 2 : 0;
-}
-
-function fits(value: Value, type: ArgumentType): boolean {
-  switch (type) {
-    case 'any':
-      return true;
-    case 'string':
-      return typeof value === 'string';
-    case 'int':
-      return typeof value === 'bigint';
-    case 'float':
-      return typeof value === 'number';
-    case 'bool':
-      return typeof value === 'boolean';
-    case 'dict':
-      return isDict(value);
-  }
-}
-
-/** What a range goes over, with keys; the numbers below one that is a number. */
-function itemsOf(value: Value, spend: (steps: number) => void): Iterable<readonly [Value, Value]> {
-  if (value === null) return [];
-  if (isList(value)) return value.map((item, index) => [BigInt(index), item] as const);
-  if (isDict(value))
-    return sortedKeys(value, spend).map((key) => [key, value.get(key) ?? null] as const);
-  if (typeof value === 'bigint') return numbersBelow(value);
-  throw new CallError(`a ${typeName(value)} has nothing to range over`);
-}
-
-function* numbersBelow(end: bigint): Generator<readonly [Value, Value]> {
-  for (let number = 0n; number < end; number += 1n) yield [number, number];
 }

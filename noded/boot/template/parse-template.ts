@@ -1,7 +1,8 @@
 import type { CommandNode, Node, Operand, ParsedTemplate, PipeNode } from './nodes.ts';
 import { readCharacter, readNumber, unquote } from './read-literals.ts';
-import { readTokens, type TemplateSource, type Token } from './read-tokens.ts';
+import type { TemplateSource, Token } from './read-tokens.ts';
 import { errorAt, type TemplateError } from './template-error.ts';
+import { TokenCursor } from './token-cursor.ts';
 
 /** Of blocks and parentheses in each other. Whoever writes a template by hand stays below 20. */
 const MAX_NESTING = 100;
@@ -31,17 +32,15 @@ export function parseTemplate(
 type Ending = 'end' | 'else';
 
 /**
- * INVARIANTS: `#at` never passes the last token, which is of kind `end`; `#variables` holds what is
- * declared where `#at` is.
+ * INVARIANT: `#variables` holds what is declared where `#tokens` is.
  */
 class Parser {
   readonly templates = new Map<string, ParsedTemplate>();
   /** The names of those that say something. */
   readonly #said = new Set<string>();
   readonly #source: TemplateSource;
-  readonly #tokens: readonly Token[];
+  readonly #tokens: TokenCursor;
   readonly #checkFunction: CheckFunction;
-  #at = 0;
   #variables: string[] = ['$'];
   #rangeDepth = 0;
   #nesting = 0;
@@ -53,13 +52,13 @@ class Parser {
   ) {
     this.#source = source;
     this.#checkFunction = checkFunction;
-    this.#tokens = readTokens(source, spend);
+    this.#tokens = new TokenCursor(source, spend);
   }
 
   parseAll(): void {
     const nodes: Node[] = [];
-    while (this.#peek().kind !== 'end') {
-      if (this.#isKeywordAction('define')) this.#parseDefine();
+    while (this.#tokens.peek().kind !== 'end') {
+      if (this.#tokens.isKeywordAction('define')) this.#parseDefine();
       else {
         const node = this.#parseNode();
         if (node === 'end' || node === 'else') throw this.#error(`unexpected {{${node}}}`);
@@ -80,8 +79,8 @@ class Parser {
   }
 
   #parseDefine(): void {
-    this.#next();
-    this.#nextNonSpace();
+    this.#tokens.next();
+    this.#tokens.nextNonSpace();
     const name = this.#templateName();
     this.#expectRight('define');
     this.#parseBody(name);
@@ -101,7 +100,7 @@ class Parser {
 
   #parseList(): readonly [readonly Node[], Ending] {
     const nodes: Node[] = [];
-    while (this.#peek().kind !== 'end') {
+    while (this.#tokens.peek().kind !== 'end') {
       const node = this.#parseNode();
       if (node === 'end' || node === 'else') return [nodes, node];
       nodes.push(node);
@@ -110,16 +109,16 @@ class Parser {
   }
 
   #parseNode(): Node | Ending {
-    const token = this.#next();
+    const token = this.#tokens.next();
     if (token.kind === 'text') return { kind: 'text', text: token.text };
-    const first = this.#peekNonSpace();
+    const first = this.#tokens.peekNonSpace();
     if (first.kind !== 'keyword' || isLiteralWord(first.text))
       return {
         kind: 'action',
         offset: first.offset,
         pipe: this.#parsePipe('an action', false),
       };
-    this.#nextNonSpace();
+    this.#tokens.nextNonSpace();
     return this.#parseControl(first);
   }
 
@@ -133,7 +132,8 @@ class Parser {
         this.#expectRight('end');
         return 'end';
       case 'else':
-        if (!this.#isKeyword('if') && !this.#isKeyword('with')) this.#expectRight('else');
+        if (!this.#tokens.isKeyword('if') && !this.#tokens.isKeyword('with'))
+          this.#expectRight('else');
         return 'else';
       case 'break':
       case 'continue':
@@ -142,7 +142,7 @@ class Parser {
         return { kind: text };
       case 'template': {
         const name = this.#templateName();
-        const hasPipe = this.#peekNonSpace().kind !== 'right';
+        const hasPipe = this.#tokens.peekNonSpace().kind !== 'right';
         const pipe = hasPipe ? this.#parsePipe('template', false) : null;
         if (!hasPipe) this.#expectRight('template');
         return { kind: 'template', offset, name, pipe };
@@ -174,10 +174,10 @@ class Parser {
 
   /** `{{else if x}}` has one {{end}} with the if that it belongs to; so has with. */
   #parseElse(kind: 'if' | 'with' | 'range'): readonly Node[] {
-    const { text, offset } = this.#peekNonSpace();
-    if (this.#isKeyword('if') || this.#isKeyword('with')) {
+    const { text, offset } = this.#tokens.peekNonSpace();
+    if (this.#tokens.isKeyword('if') || this.#tokens.isKeyword('with')) {
       if (text !== kind) throw this.#error(`unexpected {{else ${text}}} in {{${kind}}}`);
-      this.#nextNonSpace();
+      this.#tokens.nextNonSpace();
       return [this.#parseBranch(kind, offset)];
     }
     const [nodes, ending] = this.#parseList();
@@ -191,23 +191,23 @@ class Parser {
   }
 
   #parsePipeUntil(context: string, isRange: boolean, ends: (token: Token) => boolean): PipeNode {
-    const { offset } = this.#peekNonSpace();
+    const { offset } = this.#tokens.peekNonSpace();
     const { variables, isAssignment } = this.#parseVariables(context, isRange);
     const commands: CommandNode[] = [];
-    while (!ends(this.#peekNonSpace())) commands.push(this.#parseCommand(commands.length));
-    this.#nextNonSpace();
+    while (!ends(this.#tokens.peekNonSpace())) commands.push(this.#parseCommand(commands.length));
+    this.#tokens.nextNonSpace();
     if (commands.length === 0) throw this.#error(`${context} has no value`, offset);
     return { offset, variables, isAssignment, commands };
   }
 
   #parseVariables(context: string, isRange: boolean): Pick<PipeNode, 'variables' | 'isAssignment'> {
     const names: string[] = [];
-    const begin = this.#at;
-    while (this.#peekNonSpace().kind === 'variable') {
-      names.push(this.#nextNonSpace().text);
-      const sign = this.#peekNonSpace();
+    const begin = this.#tokens.place;
+    while (this.#tokens.peekNonSpace().kind === 'variable') {
+      names.push(this.#tokens.nextNonSpace().text);
+      const sign = this.#tokens.peekNonSpace();
       if (sign.kind === 'sign' && (sign.text === ':=' || sign.text === '=')) {
-        this.#nextNonSpace();
+        this.#tokens.nextNonSpace();
         const isAssignment = sign.text === '=';
         const isKnown = (name: string): boolean => isAssignment && this.#variables.includes(name);
         // A pipeline knows its own variables, as it does in Go.
@@ -221,25 +221,25 @@ class Parser {
         break;
       }
       if (!isRange || names.length > 1) throw this.#error(`${context} has too many variables`);
-      this.#nextNonSpace();
-      if (this.#peekNonSpace().kind !== 'variable')
+      this.#tokens.nextNonSpace();
+      if (this.#tokens.peekNonSpace().kind !== 'variable')
         throw this.#error('a range declares variables only');
     }
-    this.#at = begin;
+    this.#tokens.goBack(begin);
     return { variables: [], isAssignment: false };
   }
 
   #parseCommand(index: number): CommandNode {
-    const { offset } = this.#peekNonSpace();
+    const { offset } = this.#tokens.peekNonSpace();
     const operands: Operand[] = [];
     for (;;) {
-      this.#peekNonSpace();
-      this.#skipSpace();
+      this.#tokens.peekNonSpace();
+      this.#tokens.skipSpace();
       const operand = this.#parseOperand();
       if (operand) operands.push(operand);
-      const token = this.#peek();
+      const token = this.#tokens.peek();
       if (token.kind === 'space') continue;
-      if (token.kind === 'sign' && token.text === '|') this.#next();
+      if (token.kind === 'sign' && token.text === '|') this.#tokens.next();
       else if (token.kind !== 'right' && !(token.kind === 'sign' && token.text === ')'))
         throw this.#error(`unexpected ${describe(token)}`, token.offset);
       break;
@@ -255,7 +255,7 @@ class Parser {
     const term = this.#parseTerm();
     if (!term) return null;
     const names: string[] = [];
-    while (this.#peek().kind === 'field') names.push(this.#next().text);
+    while (this.#tokens.peek().kind === 'field') names.push(this.#tokens.next().text);
     if (names.length === 0) return term;
     switch (term.kind) {
       case 'field':
@@ -274,21 +274,21 @@ class Parser {
   }
 
   #parseTerm(): Operand | null {
-    const token = this.#peek();
+    const token = this.#tokens.peek();
     const { offset, text } = token;
     switch (token.kind) {
       case 'identifier': {
         const refusal = this.#checkFunction(text);
         if (refusal !== null) throw this.#error(refusal, offset);
-        this.#next();
+        this.#tokens.next();
         return { kind: 'function', offset, name: text };
       }
       case 'field':
-        this.#next();
+        this.#tokens.next();
         return { kind: 'field', offset, names: [text] };
       case 'variable':
         if (!this.#variables.includes(text)) throw this.#error(`undefined variable '${text}'`);
-        this.#next();
+        this.#tokens.next();
         return { kind: 'variable', offset, name: text, names: [] };
       case 'keyword':
         return this.#parseWord(token);
@@ -311,7 +311,7 @@ class Parser {
 
   #parseWord({ text, offset }: Token): Operand | null {
     if (!isLiteralWord(text)) return null;
-    this.#next();
+    this.#tokens.next();
     return text === 'nil'
       ? { kind: 'nil', offset }
       : { kind: 'literal', offset, value: text === 'true' };
@@ -320,31 +320,31 @@ class Parser {
   #parseNumber({ kind, text, offset }: Token): Operand {
     const number = kind === 'char' ? readCharacter(text) : readNumber(text);
     if (!number) throw this.#error(`not a number: ${text.slice(0, 40)}`);
-    this.#next();
+    this.#tokens.next();
     return { ...number, offset };
   }
 
   #parseSign({ text, offset }: Token): Operand | null {
     if (text === '.') {
-      this.#next();
+      this.#tokens.next();
       return { kind: 'dot', offset };
     }
     if (text !== '(') return null;
-    this.#next();
+    this.#tokens.next();
     const isClosing = (token: Token): boolean => token.kind === 'sign' && token.text === ')';
     const pipe = this.#nested(() => this.#parsePipeUntil('a parenthesis', false, isClosing));
     return { kind: 'pipe', offset, pipe };
   }
 
   #templateName(): string {
-    const { kind } = this.#peekNonSpace();
+    const { kind } = this.#tokens.peekNonSpace();
     if (kind !== 'string' && kind !== 'raw') throw this.#error('expected the name of a template');
-    this.#skipSpace();
+    this.#tokens.skipSpace();
     return this.#readText();
   }
 
   #readText(): string {
-    const { text, offset } = this.#next();
+    const { text, offset } = this.#tokens.next();
     const value = unquote(text);
     if (value === null) throw this.#error('a backslash that means nothing', offset);
     return value;
@@ -359,55 +359,12 @@ class Parser {
   }
 
   #expectRight(context: string): void {
-    const token = this.#nextNonSpace();
+    const token = this.#tokens.nextNonSpace();
     if (token.kind !== 'right')
       throw this.#error(`unexpected ${describe(token)} in {{${context}}}`, token.offset);
   }
 
-  #isKeywordAction(keyword: string): boolean {
-    if (this.#peek().kind !== 'left') return false;
-    const begin = this.#at;
-    this.#next();
-    const isIt = this.#isKeyword(keyword);
-    this.#at = begin;
-    return isIt;
-  }
-
-  #isKeyword(keyword: string): boolean {
-    const token = this.#peekNonSpace();
-    return token.kind === 'keyword' && token.text === keyword;
-  }
-
-  #peek(): Token {
-    const token = this.#tokens[this.#at];
-    if (!token) throw new Error('a parser that passed the end of its text');
-    return token;
-  }
-
-  #next(): Token {
-    const token = this.#peek();
-    if (token.kind !== 'end') this.#at += 1;
-    return token;
-  }
-
-  #skipSpace(): void {
-    while (this.#peek().kind === 'space') this.#at += 1;
-  }
-
-  #peekNonSpace(): Token {
-    const begin = this.#at;
-    this.#skipSpace();
-    const token = this.#peek();
-    this.#at = begin;
-    return token;
-  }
-
-  #nextNonSpace(): Token {
-    this.#skipSpace();
-    return this.#next();
-  }
-
-  #error(reason: string, offset: number = this.#peekNonSpace().offset): TemplateError {
+  #error(reason: string, offset: number = this.#tokens.peekNonSpace().offset): TemplateError {
     return errorAt(this.#source, offset, reason);
   }
 }

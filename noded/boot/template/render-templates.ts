@@ -1,4 +1,4 @@
-import { evaluateTemplate, withDefinitions, type ParsedText } from './evaluate.ts';
+import { evaluateTemplate } from './evaluate.ts';
 import { builtins } from './functions/builtins.ts';
 import { dictFunctions } from './functions/dicts.ts';
 import { listFunctions } from './functions/lists.ts';
@@ -9,6 +9,7 @@ import { textFunctions } from './functions/text.ts';
 import type { ParsedTemplate } from './nodes.ts';
 import { parseTemplate } from './parse-template.ts';
 import type { TemplateSource } from './read-tokens.ts';
+import { withDefinitions, type ParsedText } from './surroundings.ts';
 import { asCallError, CallError, errorAt } from './template-error.ts';
 import type { GoFunction, Value } from './values.ts';
 

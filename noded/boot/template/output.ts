@@ -1,0 +1,23 @@
+import { CallError } from './template-error.ts';
+
+/** What a rendering has made so far, bounded in bytes. */
+export class Output {
+  readonly #parts: string[] = [];
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  write(text: string): void {
+    this.#bytes += Buffer.byteLength(text);
+    if (this.#bytes > this.#maxBytes)
+      throw new CallError(`more than ${this.#maxBytes} bytes are made of it`);
+    this.#parts.push(text);
+  }
+
+  toString(): string {
+    return this.#parts.join('');
+  }
+}
