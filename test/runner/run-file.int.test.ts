@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { formatFile, formatSummary, hasPassed } from './report.ts';
-import { type FileResult, runFile } from './run-file.ts';
+import { type FileLimits, type FileResult, runFile } from './run-file.ts';
 
 let directory = '';
 before(async () => {
@@ -14,11 +14,11 @@ before(async () => {
 after(() => rm(directory, { recursive: true }));
 
 /** Runs a file of this content as `npm test` would. */
-async function runContent(content: string, timeoutMs?: number): Promise<FileResult> {
+async function runContent(content: string, limits?: FileLimits): Promise<FileResult> {
   await writeFile(join(directory, 'test/a.test.ts'), content);
   // The runner of a test's own process would take a file that is run below it for a part of itself.
   delete process.env['NODE_TEST_CONTEXT'];
-  return runFile(directory, 'test/a.test.ts', new AbortController().signal, timeoutMs);
+  return runFile(directory, 'test/a.test.ts', new AbortController().signal, limits);
 }
 
 const outcomes = ({ tests }: FileResult): unknown =>
@@ -66,9 +66,32 @@ test('a file that crashes, ends with a status or cannot be loaded has failed, wh
 
 test('a file whose tests pass and whose process does not end is ended, and has failed', async () => {
   const content = `${head}test('a', () => {}); setInterval(() => {}, 1000);`;
-  const result = await runContent(content, 3000);
+  const result = await runContent(content, { timeoutMs: 3000 });
   assert.equal(hasPassed([result], 0), false);
   assert.match(formatFile(result), /was ended after 3 s/);
+});
+
+test('a file that a failing test leaves hanging is ended soon after its last test, not at its limit', async () => {
+  const content =
+    `${head}import { after } from 'node:test'; import { createServer } from 'node:net';\n` +
+    "test('a', () => { createServer().listen(0); throw new Error('of a'); });\n" +
+    "describe('s', () => { test('slow', () => new Promise((done) => setTimeout(done, 1500))); });\n" +
+    "after(() => process.stdout.write('cleaned up'));\n";
+  const result = await runContent(content, { lingerMs: 500 });
+  const file = 'failed: test/a.test.ts';
+  assert.deepEqual(outcomes(result), ['failed: a', 'passed: slow', file, file]);
+  assert.equal(hasPassed([result], 0), false);
+  assert.match(
+    formatFile(result),
+    /Error: of a\n[^]*left hanging: ended 0\.5 s after its last test/,
+  );
+});
+
+test('what is cleaned up behind the last test has its time', async () => {
+  const slow = 'after(() => new Promise((done) => setTimeout(done, 500)));';
+  const content = `${head}import { after } from 'node:test'; test('a', () => {}); ${slow}`;
+  const result = await runContent(content, { lingerMs: 20_000 });
+  assert.deepEqual(outcomes(result), ['passed: a']);
 });
 
 test('a file without a test has failed, and so has a run in which nothing ran or something did not begin', async () => {

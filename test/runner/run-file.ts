@@ -23,6 +23,16 @@ export interface FileResult {
  * does nothing else. Node's own limit ends a test, not a process in which all tests have ended.
  */
 const FILE_TIMEOUT_MS = 20 * 60_000;
+/**
+ * For what is cleaned up when the last test has ended. A process that is still there then has left
+ * something open, as tests do that fail before they close it.
+ */
+const LINGER_MS = 60_000;
+
+export interface FileLimits {
+  readonly timeoutMs?: number;
+  readonly lingerMs?: number;
+}
 
 /**
  * Runs one test file in a process of its own.
@@ -33,16 +43,18 @@ export async function runFile(
   projectDir: string,
   file: string,
   signal: AbortSignal,
-  timeoutMs = FILE_TIMEOUT_MS,
+  { timeoutMs = FILE_TIMEOUT_MS, lingerMs = LINGER_MS }: FileLimits = {},
 ): Promise<FileResult> {
   const startedAtMs = performance.now();
   const hanging = AbortSignal.timeout(timeoutMs);
+  using lingering = createLingerWatch(lingerMs);
   const events: TestEvent[] = [];
   const tests: TestResult[] = [];
-  const ending = AbortSignal.any([signal, hanging]);
+  const ending = AbortSignal.any([signal, hanging, lingering.signal]);
   const stream = run({ files: [file], cwd: projectDir, signal: ending });
   for await (const event of stream as AsyncIterable<TestEvent>) {
     events.push(event);
+    lingering.see(event);
     const result = resultOf(event);
     // A file without tests is reported as a test that passed, under the file's name.
     const isFileItself =
@@ -51,9 +63,11 @@ export async function runFile(
     if (result !== undefined && !isFileItself) tests.push(result);
   }
   const durationMs = performance.now() - startedAtMs;
-  if (hanging.aborted) {
+  if (hanging.aborted || lingering.signal.aborted) {
     tests.push({ name: file, durationMs, outcome: 'failed' });
-    const told = `${file} was ended after ${timeoutMs / 1000} s\n`;
+    const told = hanging.aborted
+      ? `${file} was ended after ${timeoutMs / 1000} s\n`
+      : `${file} was left hanging: ended ${lingerMs / 1000} s after its last test, something is still open\n`;
     return { file, durationMs, tests, report: (await formatEvents(events)) + told };
   }
   if (tests.length === 0) {
@@ -62,6 +76,30 @@ export async function runFile(
   }
   const hasFailed = tests.some(({ outcome }) => outcome === 'failed');
   return { file, durationMs, tests, report: hasFailed ? await formatEvents(events) : '' };
+}
+
+interface LingerWatch extends Disposable {
+  /** Aborted when all tests of the file ended so long ago. */
+  readonly signal: AbortSignal;
+  see(event: TestEvent): void;
+}
+
+/** The file is a test, too: the first to be queued, and the last to end. */
+function createLingerWatch(lingerMs: number): LingerWatch {
+  const controller = new AbortController();
+  let open = 0;
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    signal: controller.signal,
+    see: ({ type, data }) => {
+      if ((type !== 'test:enqueue' && type !== 'test:complete') || data.nesting > 0) return;
+      open += type === 'test:enqueue' ? 1 : -1;
+      clearTimeout(timer);
+      if (type === 'test:complete' && open === 1)
+        timer = setTimeout(() => controller.abort(), lingerMs);
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
 }
 
 function resultOf(event: TestEvent): TestResult | undefined {
