@@ -18,6 +18,7 @@ import {
   takeLeftCopy,
 } from './copy-disks.ts';
 import { createDiskRoom } from './disk-room.ts';
+import { settleVariables, variablesPath } from './firmware-variables.ts';
 import { holdImages } from './hold-images.ts';
 import {
   beside,
@@ -121,7 +122,7 @@ export interface InstanceDisks {
    * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still have
    * to take their place.
    * @param instance on record
-   * @see takeLeftCopy, settleDisks, settleLeaving, settleSnapshots
+   * @see takeLeftCopy, settleDisks, settleVariables, settleLeaving, settleSnapshots
    */
   settle(
     instance: Pick<
@@ -129,8 +130,11 @@ export interface InstanceDisks {
       'uuid' | 'instanceId' | 'restoreId' | 'installState' | 'disks' | 'snapshots'
     >,
   ): Promise<readonly string[]>;
-  /** Where its UEFI firmware keeps what it remembers; goes with the disks, not with an export. */
-  variablesPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
+  /**
+   * Where its UEFI firmware keeps what it remembers, of one installation: goes with the disks, not
+   * with an export.
+   */
+  variablesPathOf(instance: Pick<InstanceRecord, 'uuid' | 'instanceId'>): string;
   /** Where its seed disk is while its machine is being started. */
   seedPathOf(instance: Pick<InstanceRecord, 'uuid'>): string;
   /**
@@ -184,6 +188,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       [instance.instanceId, instance.restoreId],
       instance.installState !== 'installing',
     )),
+    ...(await settleVariables(dirOf(instance), instance)),
     ...(await settleLeaving(dirOf(instance), instance.disks)),
     ...(await settleSnapshots(dirOf(instance), instance.snapshots)),
   ];
@@ -258,7 +263,7 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       if ((await file.stat()).size < sizeBytes) await file.truncate(sizeBytes);
       await file.sync();
     },
-    variablesPathOf: (instance) => join(dirOf(instance), 'efi-variables.fd'),
+    variablesPathOf: (instance) => variablesPath(dirOf(instance), instance.instanceId),
     seedPathOf,
     removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
     change: async (instance, after, commit) => {
