@@ -30,6 +30,8 @@ export type MirrorAnswer =
     }
   | { readonly kind: 'refusal'; readonly status: 400 | 404 | 502; readonly reason: string };
 
+/** Of servers that answer GET alone: what the head would be is then in front of the file. */
+const NO_HEAD_STATUSES: readonly number[] = [400, 403, 405, 501];
 const MAX_REDIRECTS = 5;
 /** No package comes near it; it bounds what one request costs. */
 export const MAX_FILE_BYTES = 8 * GIB;
@@ -45,16 +47,21 @@ export async function askMirror(base: string, request: MirrorRequest): Promise<M
   const url = mirrorUrl(base, request.path);
   if (url === null) return refusal(400, 'this path could lead out of the mirror');
   const headers = pickHeaders(request.headers, FILE_REQUEST_HEADERS);
-  try {
-    const { response, body } = await askWeb({
-      url,
-      method: request.method,
+  const ask = (method: MirrorRequest['method']): ReturnType<typeof askWeb> =>
+    askWeb({
+      ...{ url, method },
       headersFor: () => headers,
       reach: new Reach(),
       maxRedirects: MAX_REDIRECTS,
       mayFollow: (target) => isBelow(target, base),
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(MAX_TRANSFER_MS)]),
     });
+  try {
+    const first = await ask(request.method);
+    const isRefused = NO_HEAD_STATUSES.includes(first.response.statusCode ?? 0);
+    if (request.method === 'GET' || !isRefused) return interpret(first.response, first.body);
+    first.body.destroy();
+    const { response, body } = await ask('GET');
     return interpret(response, body);
   } catch (error) {
     if (request.signal.aborted) throw error;

@@ -67,6 +67,11 @@ const SPECIAL: Record<string, (response: ServerResponse, request: IncomingMessag
       response.writeHead(206, { 'content-range': 'bytes 2-3/6', 'content-length': 2 }).end('23');
     } else response.writeHead(200, { ...validators, 'content-length': 6 }).end('012345');
   },
+  // As servers that know GET alone.
+  '/debian/no-head': (response, { method }) => {
+    if (method === 'HEAD') response.writeHead(405, { allow: 'GET' }).end();
+    else response.writeHead(200, { etag: '"two"', 'content-length': 6 }).end('012345');
+  },
   '/debian/moved': redirect('/debian/file'),
   '/debian/away': redirect('/secret'),
   '/debian/loop': redirect('/debian/loop'),
@@ -216,6 +221,16 @@ test('ranges, conditions and HEAD pass, with the validators of the mirror', asyn
   assert.deepEqual(
     asked.map(({ method }) => method),
     ['GET', 'GET', 'GET', 'HEAD'],
+  );
+});
+
+test('of a mirror that knows GET alone a HEAD gets the same', async () => {
+  const head = await ask('no-head', { method: 'HEAD' });
+  assert.deepEqual([head.status, head.headers['content-length'], head.body.length], [200, '6', 0]);
+  assert.equal(head.headers.etag, '"two"');
+  assert.deepEqual(
+    asked.map(({ method }) => method),
+    ['HEAD', 'GET'],
   );
 });
 
