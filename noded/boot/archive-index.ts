@@ -1,9 +1,12 @@
+import { setImmediate } from 'node:timers/promises';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_NAMES, MAX_ARCHIVE_PATH_BYTES } from './explode-script.ts';
 
 /** Of what an appliance may say of an archive. */
 export const MAX_INDEX_BYTES = 64 * MIB;
+/** A millisecond or two of a daemon that has others to serve. */
+const LINES_AT_ONCE = 1000;
 /** As many links as Linux follows for a path (path_resolution(7)). */
 const MAX_LINKS_FOLLOWED = 40;
 /** Of a path that is followed: a link's own, and what is behind it. */
@@ -25,25 +28,47 @@ interface ArchiveIndex {
 /**
  * The index of an archive: its files, `OFFSET SIZE PATH` by line, then its links, `link PATH` with a
  * tab and what it leads to, each in the order of the paths' bytes. These are the words of a guest, of
- * which each is checked. Pure.
+ * which each is checked; whatever else the daemon does goes on meanwhile.
  * @param dataBytes what the extents have to be within
  * @throws AppError IMAGE_INVALID
  */
-export function parseArchiveIndex(text: string, dataBytes: number): ArchiveIndex {
+export async function parseArchiveIndex(text: string, dataBytes: number): Promise<ArchiveIndex> {
   const lines = text.split('\n');
   if (lines.pop() !== '') throw refusal('its last line is cut');
   if (lines.length > MAX_ARCHIVE_NAMES)
     throw refusal(`it has more than ${MAX_ARCHIVE_NAMES} names`);
-  const firstLinkAt = lines.findIndex((line) => line.startsWith('link '));
-  const filesEnd = firstLinkAt === -1 ? lines.length : firstLinkAt;
-  const files = new Map(lines.slice(0, filesEnd).map((line) => parseFile(line, dataBytes)));
-  const links = new Map(lines.slice(filesEnd).map(parseLink));
-  if (files.size + links.size < lines.length) throw refusal('it has a path twice');
-  for (const paths of [[...files.keys()], [...links.keys()]]) refuseDisorder(paths);
-  for (const path of links.keys())
-    if (files.has(path)) throw refusal('it has a path as a file and as a link');
-  refuseOverlaps([...files.values()]);
+  const files = new Map<string, ArchiveExtent>();
+  const links = new Map<string, string>();
+  const sizes = new Map<number, number>();
+  let before = Buffer.alloc(0);
+  for (const [at, line] of lines.entries()) {
+    if (at % LINES_AT_ONCE === LINES_AT_ONCE - 1) await setImmediate();
+    const isFirstLink = links.size === 0 && line.startsWith('link ');
+    if (isFirstLink) before = Buffer.alloc(0);
+    const path = isFirstLink || links.size > 0 ? takeLink(line) : takeFile(line);
+    const bytes = Buffer.from(path);
+    if (Buffer.compare(before, bytes) >= 0)
+      throw refusal('its paths are in no order, or one is there twice');
+    before = bytes;
+  }
+  refuseOverlaps(sizes);
   return { files, links };
+
+  function takeFile(line: string): string {
+    const [path, extent] = parseFile(line, dataBytes);
+    files.set(path, extent);
+    const { offset, sizeBytes } = extent;
+    // Hard links have the place of what they are.
+    if (sizeBytes > 0 && (sizes.get(offset) ?? sizeBytes) !== sizeBytes) throw overlap();
+    if (sizeBytes > 0) sizes.set(offset, sizeBytes);
+    return path;
+  }
+  function takeLink(line: string): string {
+    const [path, target] = parseLink(line);
+    if (files.has(path)) throw refusal('it has a path as a file and as a link');
+    links.set(path, target);
+    return path;
+  }
 }
 
 function parseFile(line: string, dataBytes: number): readonly [string, ArchiveExtent] {
@@ -62,18 +87,9 @@ function parseLink(line: string): readonly [string, string] {
   return [path, target];
 }
 
-function refuseDisorder(paths: readonly string[]): void {
-  let before = Buffer.alloc(0);
-  for (const path of paths) {
-    const bytes = Buffer.from(path);
-    if (Buffer.compare(before, bytes) >= 0) throw refusal('its paths are in no order');
-    before = bytes;
-  }
-}
-
 /**
  * The file that a path leads to, through links to files and to folders. Asked at each plan and by
- * each guest, it searches the lines as they are: to read all of them takes a second of the daemon.
+ * each guest, it searches the lines as they are: to read all of them takes some tenths of a second.
  * @param index which was parsed once, when it was kept. Pure.
  */
 export function findInArchive(index: Buffer, asked: string): ArchiveExtent | undefined {
@@ -153,17 +169,17 @@ function isArchivePath(path: string): boolean {
   );
 }
 
-/** Hard links have the place of what they are, and nothing else has a part of another's. */
-function refuseOverlaps(extents: ArchiveExtent[]): void {
-  const sorted = extents
-    .filter(({ sizeBytes }) => sizeBytes > 0)
-    .sort((a, b) => a.offset - b.offset || a.sizeBytes - b.sizeBytes);
-  for (const [at, { offset, sizeBytes }] of sorted.entries()) {
-    const next = sorted[at + 1];
-    if (next === undefined) return;
-    const isSame = next.offset === offset && next.sizeBytes === sizeBytes;
-    if (!isSame && next.offset < offset + sizeBytes) throw refusal('two files lie on each other');
+/** Nothing has a part of what another one has. @param sizes by offset */
+function refuseOverlaps(sizes: ReadonlyMap<number, number>): void {
+  let end = 0;
+  for (const offset of Float64Array.from(sizes.keys()).sort()) {
+    if (offset < end) throw overlap();
+    end = offset + (sizes.get(offset) ?? 0);
   }
+}
+
+function overlap(): AppError {
+  return refusal('two files lie on each other');
 }
 
 function refusal(reason: string): AppError {

@@ -61,7 +61,7 @@ async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined
   const sha256 = createHash('sha256').update(archive).digest('hex');
   const data = await readFile(join(dir, `${sha256}.data`));
   const index = await readFile(join(dir, `${sha256}.index`));
-  parseArchiveIndex(index.toString(), data.length);
+  await parseArchiveIndex(index.toString(), data.length);
   const extent = findInArchive(index, path);
   return extent && data.subarray(extent.offset, extent.offset + extent.sizeBytes);
 }

@@ -61,7 +61,7 @@ test('a tar archive becomes one run of bytes and an index that the host takes', 
     const end = output.length - TRAILER_BYTES;
     const dataBytes = Number(TRAILER.exec(output.subarray(end).toString())?.[1]);
     const index = output.subarray(dataBytes, end);
-    parseArchiveIndex(index.toString(), dataBytes);
+    await parseArchiveIndex(index.toString(), dataBytes);
     const contentOf = (path: string): Buffer | undefined => {
       const extent = findInArchive(index, path);
       return extent && output.subarray(extent.offset, extent.offset + extent.sizeBytes);
