@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import {
   bootEnvCustomize,
+  CUSTOMIZE_PARAM,
   EFI_LOADER,
   packageRepositories,
   type BootEnv,
@@ -31,7 +32,7 @@ const MAX_STEPS = 100_000;
  * line and column
  */
 export function planBootEnv(input: BootPlanInput): BootPlan {
-  const customize = readDocument(input, 'bootenv-customize', bootEnvCustomize) ?? {};
+  const customize = readDocument(input, CUSTOMIZE_PARAM, bootEnvCustomize) ?? {};
   const override = Object.hasOwn(customize, input.bootEnv.Name)
     ? customize[input.bootEnv.Name]
     : undefined;

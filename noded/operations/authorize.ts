@@ -1,3 +1,4 @@
+import { CUSTOMIZE_PARAM } from '#shared/contract/boot-env.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
 import { fitsName, isWithin, type Scope, type Submitter } from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -9,6 +10,8 @@ import { noInstance, type InstanceRepository } from '../records/instance-reposit
  */
 export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
 
+const PARAMETER_FIELDS = ['osParameters', 'osParametersPrivate', 'osParametersSecret'] as const;
+
 /**
  * The policy of users that are bound to instances. They do what they like with those, and nothing
  * else: tags, which are what they and others are bound by, they give to a new instance only, out of
@@ -17,6 +20,7 @@ export type Authorize = (opcode: Opcode, submitter: Submitter) => Promise<void>;
 export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'>): Authorize {
   return async (opcode, { user, scope }) => {
     if (scope === null) return;
+    refuseForeignArchives(opcode, user);
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
       return;
@@ -48,6 +52,20 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
 function isAboutInstance(opcode: Opcode): opcode is Extract<Opcode, { name: string }> {
   const isOfInstances = opcode.opcode.startsWith('INSTANCE_') && 'name' in opcode;
   return isOfInstances && opcode.opcode !== 'INSTANCE_ADOPT';
+}
+
+/** By this param a BootEnv is of any archive that a node has opened, which may be somebody else's. */
+function refuseForeignArchives(opcode: Opcode, user: string): void {
+  const asked: Readonly<Record<string, unknown>> = opcode;
+  const isGiven = PARAMETER_FIELDS.some((field) => {
+    const values = asked[field];
+    return typeof values === 'object' && values !== null && Object.hasOwn(values, CUSTOMIZE_PARAM);
+  });
+  if (isGiven)
+    throw notAllowed(
+      user,
+      `only users that are bound to no instances set the parameter '${CUSTOMIZE_PARAM}'`,
+    );
 }
 
 function authorizeCreate(

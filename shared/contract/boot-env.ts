@@ -332,7 +332,9 @@ const packageRepository = z
 export type PackageRepository = z.infer<typeof packageRepository>;
 export const packageRepositories = z.array(packageRepository).max(MAX_REPOSITORIES);
 
-/** What the param bootenv-customize says of one BootEnv, by its Name. */
+/** The param that changes BootEnvs for an instance, or for those that share it. */
+export const CUSTOMIZE_PARAM = 'bootenv-customize';
+/** What it says of one BootEnv, by its Name. */
 const bootEnvOverride = z.strictObject({
   Loaders: loaders,
   Templates: templates,

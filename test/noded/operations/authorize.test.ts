@@ -59,6 +59,18 @@ test('who is bound changes neither tags nor what belongs to all', async () => {
   }
 });
 
+test('who is bound names no archive for a BootEnv but its own', async () => {
+  const customize = { 'bootenv-customize': '{"rescue":{"OS":{}}}' };
+  for (const field of ['osParameters', 'osParametersPrivate', 'osParametersSecret']) {
+    const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' };
+    for (const asked of [create, { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' }]) {
+      await assert.rejects(ask({ ...asked, [field]: customize }), { code: 'NOT_ALLOWED' }, field);
+      await ask({ ...asked, [field]: customize }, null);
+      await ask({ ...asked, [field]: { color: 'blue' } });
+    }
+  }
+});
+
 test('a pattern fits whole names only, and costs no time however it is made', () => {
   const fits = (pattern: string, name: string): boolean =>
     isWithin({ tags: [], names: [pattern] }, { name, tags: [] });
