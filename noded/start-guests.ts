@@ -1,6 +1,8 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { BootTrees } from './boot/boot-tree.ts';
+import { isAllowedRepository } from './boot/load-boot-plan.ts';
+import { createPromisedTrees } from './boot/promised-trees.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
@@ -77,7 +79,7 @@ export async function startGuests(
       whenGone: (uuid) => keeper.whenGone(uuid),
       kill: (uuid) => keeper.kill(uuid),
       publish: (uuid) =>
-        keeper.republish(uuid, (device, revision) => views.forRun(uuid, device, revision)),
+        keeper.republish(uuid, (device, revision) => views.asGiven(uuid, device, revision)),
     },
     collect: async ({ osType, runLists, communication, dialects }) => {
       if (!communication || !dialects.includes('ganeti')) return null;
@@ -86,10 +88,16 @@ export async function startGuests(
       return collectRunLists({ clusterDir: paths.runListsDir, osPath, own: runLists });
     },
   });
+  const { bootArchives: archives } = host;
   const bootTrees = new BootTrees();
+  const promisedTrees = createPromisedTrees({
+    ...{ dir: paths.bootSourcesDir, trees: bootTrees, archives },
+    isAllowed: async (url) => isAllowedRepository(url, await clusters.load()),
+  });
+  promisedTrees.restore();
   const bootViews = createBootViews({
-    sources: { clusters: records.patient.clusters, archives: host.bootArchives },
-    ...{ trees: bootTrees, openArchive: (isoFile) => host.bootArchives.tree(isoFile), logger },
+    sources: { clusters: records.patient.clusters, archives },
+    ...{ trees: promisedTrees, logger },
   });
   const views = createViews(instances, clusters, lifecycles, bootViews);
   const { patient } = records;
@@ -138,6 +146,8 @@ export async function startGuests(
     ...{ disks, clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;
+  promisedTrees.keepOnly(keeper.list().map(({ machine }) => machine.uuid));
+  await archives.dropUnnamed();
   // Not before: what guests said while no daemon was there is told again, to who follows them.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);

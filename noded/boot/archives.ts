@@ -46,20 +46,24 @@ export interface UnfinishedArchive extends AsyncDisposable {
 export interface BootArchives {
   /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
   find(isoFile: string, sha256: string): { has(path: string): boolean } | null;
-  /** It stays of the content that it is made of, whatever the name comes to mean. */
-  tree(isoFile: string): BootTree | null;
+  contentOf(isoFile: string): string | undefined;
+  /** The files of a content, which stays as long as somebody has this. */
+  tree(sha256: string): BootTree;
+  /** Removes what has no name and nobody boots from. */
+  dropUnnamed(): Promise<void>;
   /** Gives a content that was opened already a name. @returns whether there is one */
   name(isoFile: string, sha256: string): Promise<boolean>;
   create(sha256: string, maxBytes: number): Promise<UnfinishedArchive>;
 }
 
-/** Forgets what a daemon before this one did not finish. */
+/**
+ * Forgets what a daemon before this one did not finish. What has no name stays until
+ * {@link BootArchives.dropUnnamed}: machines that go on may boot from it.
+ */
 export async function openBootArchives(dir: string): Promise<BootArchives> {
   for (const file of await list(dir))
     if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
-  const archives = new FolderArchives(dir, await readNames(join(dir, 'names.json')));
-  await archives.dropUnnamed();
-  return archives;
+  return new FolderArchives(dir, await readNames(join(dir, 'names.json')));
 }
 
 class FolderArchives implements BootArchives {
@@ -75,14 +79,12 @@ class FolderArchives implements BootArchives {
   }
 
   find(isoFile: string, expected: string): { has(path: string): boolean } | null {
-    const sha256 = this.#contentOf(isoFile);
+    const sha256 = this.contentOf(isoFile);
     if (sha256 === undefined || (expected !== '' && expected !== sha256)) return null;
     return { has: (path) => findInArchive(this.#index(sha256), path) !== undefined };
   }
 
-  tree(isoFile: string): BootTree | null {
-    const sha256 = this.#contentOf(isoFile);
-    if (sha256 === undefined) return null;
+  tree(sha256: string): BootTree {
     const tree: BootTree = {
       open: async ({ path }) => {
         const extent = findInArchive(this.#index(sha256), decodePath(path) ?? '');
@@ -124,7 +126,7 @@ class FolderArchives implements BootArchives {
         if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
           throw notWhole('the appliance says that it wrote what it could not');
         const { text, dataBytes } = await readIndex(path, sizeBytes);
-        const { files } = parseArchiveIndex(text, dataBytes);
+        const { files } = await parseArchiveIndex(text, dataBytes);
         await truncate(path, dataBytes);
         await writeDurably(indexPath, text, { mode: 0o600 });
         await syncPath(path);
@@ -141,11 +143,10 @@ class FolderArchives implements BootArchives {
     };
   }
 
-  #contentOf(isoFile: string): string | undefined {
+  contentOf(isoFile: string): string | undefined {
     return Object.hasOwn(this.#names, isoFile) ? this.#names[isoFile] : undefined;
   }
 
-  /** What machines boot from now is left until the next time. */
   async dropUnnamed(): Promise<void> {
     const named = new Set(Object.values(this.#names));
     for (const file of await list(this.#dir)) {

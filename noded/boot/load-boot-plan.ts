@@ -1,3 +1,4 @@
+import type { ClusterRecord } from '#shared/contract/api.ts';
 import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
@@ -43,7 +44,6 @@ export async function loadBootPlan(
     clusters.listParams(),
   ]);
   if (bootEnv === undefined) throw await bootEnvNotFound(name, clusters);
-  const allowed = Object.values(cluster.packageMirrors ?? {});
   return planBootEnv({
     machine: { name: machineName, uuid, mac: channel.mac, address: channel.ip },
     bootEnv,
@@ -51,9 +51,18 @@ export async function loadBootPlan(
     schemas: new Map(params.map((param) => [param.Name, param])),
     ...parameters,
     archive: (isoFile, sha256) => archives.find(isoFile, sha256),
-    isAllowed: (url) => URL.canParse(url) && allowed.some((base) => isAllowedBelow(url, base)),
+    isAllowed: (url) => isAllowedRepository(url, cluster),
     baseUrl: BASE_URL,
   });
+}
+
+/** Whether a repository is below a package mirror that the administrator allows. Pure. */
+export function isAllowedRepository(
+  url: string,
+  { packageMirrors = {} }: Pick<ClusterRecord, 'packageMirrors'>,
+): boolean {
+  if (!URL.canParse(url)) return false;
+  return Object.values(packageMirrors).some((base) => isAllowedBelow(url, base));
 }
 
 /** The folder itself is allowed with or without the slash at its end. */

@@ -19,8 +19,7 @@ const NO_CHANNEL = { ip: '169.254.0.1', mac: '52:54:00:00:00:00' } as const;
 export interface BootViewsDependencies {
   readonly sources: BootSources & { readonly clusters: ParameterSources };
   /** Where what machines load is found by whoever serves it. */
-  readonly trees: { set(uuid: string, tree: BootTree | null): void };
-  readonly openArchive: (isoFile: string) => BootTree | null;
+  readonly trees: { set(uuid: string, source: BootSource | null): void };
   readonly logger: Logger;
 }
 
@@ -43,6 +42,11 @@ export interface BootViews {
    * @throws AppError of the store
    */
   forRun(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | 'kept' | undefined>;
+  /**
+   * The same where nothing of the instance has changed: what it was given, without being rendered
+   * anew. That is for its next start, and for changes of its record.
+   */
+  asGiven(instance: InstanceRecord): Promise<ViewBoot | 'kept' | undefined>;
   /** For an installation. @throws AppError BOOTENV_* */
   forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
   /** Whether an installation by it says nothing, so that its power-off is its success. */
@@ -52,7 +56,7 @@ export interface BootViews {
 }
 
 export function createBootViews(dependencies: BootViewsDependencies): BootViews {
-  const { sources, trees, openArchive, logger } = dependencies;
+  const { sources, trees, logger } = dependencies;
   /** What guests that run were given, without the values of secrets: metad has those. */
   const given = new Map<string, ViewBoot>();
 
@@ -70,15 +74,9 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     };
     return loadBootPlan(name, { ...instance, channel }, { parameters, layers }, sources);
   };
-  const treeOf = (source: BootSource | null): BootTree | null => {
-    if (source === null) return null;
-    return source.kind === 'archive'
-      ? openArchive(source.isoFile)
-      : createRepositoryTree(source.url);
-  };
   const make = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
     const made = await plan(name, instance, secrets);
-    return { view: encodePlan(made), tree: treeOf(made.source) };
+    return { view: encodePlan(made), source: made.source };
   };
   /** What later views have where nothing can be rendered: without the values of this job's secrets. */
   const withoutSecrets = async (
@@ -98,7 +96,7 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
   const render = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
     const made = await make(name, instance, secrets);
     given.set(instance.uuid, await withoutSecrets(made.view, name, instance, secrets));
-    trees.set(instance.uuid, made.tree);
+    trees.set(instance.uuid, made.source);
     return made.view;
   };
   const nameOf = (instance: InstanceRecord): string | null => {
@@ -108,7 +106,25 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     trees.set(instance.uuid, null);
     return null;
   };
+  const forRun: BootViews['forRun'] = async (instance, secrets) => {
+    const name = nameOf(instance);
+    if (name === null) return undefined;
+    try {
+      return await render(name, instance, secrets);
+    } catch (error) {
+      if (!isBootError(error)) throw error;
+      logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
+      // The tree that it has stays with it, that of a daemon before this one too.
+      return given.get(instance.uuid) ?? 'kept';
+    }
+  };
   return {
+    forRun,
+    asGiven: async (instance) => {
+      const known = given.get(instance.uuid);
+      const isOfIt = known !== undefined && known.bootEnv === nameOf(instance);
+      return isOfIt ? known : forRun(instance, noSecrets);
+    },
     check: async (instance, secrets, signal) => {
       refuseUnbootableEnv(instance);
       const name = installingBootEnv(instance) ?? bootEnvOfRun(instance);
@@ -133,23 +149,11 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       const name = nameOf(instance);
       return name === null ? undefined : render(name, instance, secrets);
     },
-    forRun: async (instance, secrets) => {
-      const name = nameOf(instance);
-      if (name === null) return undefined;
-      try {
-        return await render(name, instance, secrets);
-      } catch (error) {
-        if (!isBootError(error)) throw error;
-        logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
-        // The tree that it has stays with it, if this daemon has given it one.
-        return given.get(instance.uuid) ?? 'kept';
-      }
-    },
     forInstall: async (instance, secrets) => {
       const name = installingBootEnv(instance);
       if (name === null) return undefined;
-      const { view, tree } = await make(name, instance, secrets);
-      trees.set(instance.uuid, tree);
+      const { view, source } = await make(name, instance, secrets);
+      trees.set(instance.uuid, source);
       return view;
     },
     isSilent: async (instance) => {

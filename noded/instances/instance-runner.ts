@@ -149,7 +149,7 @@ class KeeperRunner implements InstanceRunner {
       makeSpec: (nics) => this.#makeSpec(instance, accelerator, nics),
     });
     if (instance.communication) {
-      keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
+      keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
     }
     const kept = keeper.get(uuid);
     if (kept !== undefined) this.#dependencies.guestReports.follow(kept);
@@ -237,7 +237,7 @@ class KeeperRunner implements InstanceRunner {
         views.forRun(uuid, device, revision, secrets),
       );
     } finally {
-      keeper.forgetSecrets(uuid, (device, revision) => views.forRun(uuid, device, revision));
+      keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
     }
   }
 

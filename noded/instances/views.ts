@@ -19,6 +19,8 @@ export interface Views {
     revision: number,
     secrets?: JobSecrets,
   ): Promise<InstanceView>;
+  /** The same where nothing of the instance was changed: it boots what it was given. */
+  asGiven(uuid: string, device: string, revision: number): Promise<InstanceView>;
   /**
    * The same for a machine that is about to start: without its BootEnv it would boot something else.
    * @throws AppError BOOTENV_*
@@ -45,7 +47,7 @@ export function createViews(
   instances: InstanceRepository,
   clusters: ClusterRepository,
   lifecycles: Pick<Lifecycles, 'planView'>,
-  bootViews: Pick<BootViews, 'forRun' | 'forStart'>,
+  bootViews: Pick<BootViews, 'forRun' | 'asGiven' | 'forStart'>,
 ): Views {
   const collect = async (
     { uuid, device, revision }: { uuid: string; device: string; revision: number },
@@ -70,6 +72,8 @@ export function createViews(
       }),
     forRun: (uuid, device, revision, secrets = noSecrets) =>
       collect({ uuid, device, revision }, secrets, bootViews.forRun),
+    asGiven: (uuid, device, revision) =>
+      collect({ uuid, device, revision }, noSecrets, bootViews.asGiven),
     forStart: (uuid, device, revision, secrets) =>
       collect({ uuid, device, revision }, secrets, bootViews.forStart),
   };

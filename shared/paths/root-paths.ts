@@ -48,6 +48,8 @@ export interface RootPaths {
   readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
+  /** What machines load from, a file each; for root only. */
+  readonly bootSourcesDir: string;
   /** `gnt-channel` for scripts on the host, a folder for each; emptied when the daemon starts. */
   readonly channelCommandsDir: string;
   /** Which processes write for the daemon, for the one after it; for root only. */
@@ -104,6 +106,7 @@ export function createRootPaths(root: string): RootPaths {
     metadRecordFile: join(runDir, 'metad.json'),
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
+    bootSourcesDir: join(runDir, 'boot'),
     channelCommandsDir: join(runDir, 'channel'),
     childrenDir: join(runDir, 'children'),
     logDir: join(root, 'var/log/gnt'),

@@ -10,7 +10,7 @@ import { isAppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import type { BootTree } from '../../../noded/boot/boot-tree.ts';
+import type { BootSource } from '../../../noded/boot/boot-plan.ts';
 import { createBootViews } from '../../../noded/instances/boot-views.ts';
 import { noSecrets } from '../../../noded/instances/job-secrets.ts';
 import { previewBootPlan } from '../../../noded/instances/preview-boot-plan.ts';
@@ -34,11 +34,11 @@ async function createLab(t: TestContext) {
   t.after(() => store.close());
   const clusters = createClusterRepository(store, new ManualClock());
   await clusters.ensure();
-  const trees = new Map<string, BootTree | null>();
+  const trees = new Map<string, BootSource | null>();
   const sources = { clusters, archives: { find: () => null } };
   const bootViews = createBootViews({
-    ...{ sources, openArchive: () => null, logger: silentLogger },
-    trees: { set: (uuid, tree) => void trees.set(uuid, tree) },
+    ...{ sources, logger: silentLogger },
+    trees: { set: (uuid, source) => void trees.set(uuid, source) },
   });
   const save = (Contents: string, amd64?: object) =>
     clusters.saveBootContent({ bootEnvs: [envOf(Contents, amd64)], templates: [], params: [] });
@@ -75,6 +75,23 @@ test('what cannot be rendered is refused, and a guest that runs keeps what it wa
   // A daemon that has started anew knows nothing of it: metad does.
   assert.equal(await bootViews.forRun(instance, noSecrets), 'kept');
   await assert.rejects(bootViews.forStart(instance, noSecrets), { code: 'BOOTENV_RENDER' });
+});
+
+test('what a guest was given is rendered anew for a change of its own alone', async (t) => {
+  const { bootViews, sources, save } = await createLab(t);
+  const reads = t.mock.method(sources.clusters, 'listTemplates');
+  const blue = { bootEnv: 'rescue', communication: true, osParameters: { color: 'blue' } };
+  const instance = instanceRecord(blue);
+  await save('{{.Param "color"}}\n');
+  // Of a daemon that has started anew.
+  assert.equal(textOf(await bootViews.asGiven(instance), '/seed'), 'blue\n');
+  const red = { ...instance, osParameters: { color: 'red' } };
+  for (let event = 0; event < 5; event += 1)
+    assert.equal(textOf(await bootViews.asGiven(red), '/seed'), 'blue\n');
+  assert.equal(reads.mock.callCount(), 1);
+  assert.equal(textOf(await bootViews.forRun(red, noSecrets), '/seed'), 'red\n');
+  assert.equal(textOf(await bootViews.asGiven(red), '/seed'), 'red\n');
+  assert.equal(await bootViews.asGiven({ ...red, bootEnv: 'local' }), undefined);
 });
 
 test('a run whose secret alone makes it right keeps its files, and no value of a secret', async (t) => {

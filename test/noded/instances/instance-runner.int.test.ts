@@ -69,7 +69,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
       }),
     );
   const views: Views = {
-    ...{ forRun, forStart: forRun },
+    ...{ forRun, asGiven: forRun, forStart: forRun },
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
   const runner = createInstanceRunner({

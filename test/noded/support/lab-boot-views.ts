@@ -7,7 +7,6 @@ export function createLabBootViews(clusters: ClusterRepository): BootViews {
   return createBootViews({
     sources: { clusters, archives: { find: () => null } },
     trees: { set: () => undefined },
-    openArchive: () => null,
     logger: silentLogger,
   });
 }

@@ -1,0 +1,101 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { sha256Hex, uuid as uuidType } from '#shared/contract/primitives.ts';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
+import type { BootArchives } from './archives.ts';
+import type { BootSource } from './boot-plan.ts';
+import { type BootTree, type BootTrees, createRepositoryTree } from './boot-tree.ts';
+
+/** What a machine was promised to load from, whatever names come to mean meanwhile. */
+const promiseFile = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('archive'), sha256: sha256Hex }),
+  z.strictObject({ kind: z.literal('repository'), url: z.string() }),
+]);
+type BootPromise = z.infer<typeof promiseFile>;
+
+const SUFFIX = '.json';
+
+export interface PromisedTreesDependencies {
+  /** Root's alone, and gone with the machines when the host goes down. */
+  readonly dir: string;
+  readonly trees: BootTrees;
+  readonly archives: Pick<BootArchives, 'contentOf' | 'tree'>;
+  /** Whether a repository is below a package mirror that the administrator allows now. */
+  readonly isAllowed: (url: string) => Promise<boolean>;
+}
+
+/** What machines load from, kept beside them: a daemon after this one serves it on. */
+export interface PromisedTrees {
+  /** @param source null: nothing any more */
+  set(uuid: string, source: BootSource | null): void;
+  /** Those that a daemon before this one promised. */
+  restore(): void;
+  /** Others have no machine any more. */
+  keepOnly(uuids: readonly string[]): void;
+}
+
+/** The files are small and in memory: they are read and written at once. */
+export function createPromisedTrees(dependencies: PromisedTreesDependencies): PromisedTrees {
+  const { dir, trees, archives, isAllowed } = dependencies;
+  const pathOf = (uuid: string): string => join(dir, `${uuid}${SUFFIX}`);
+  const treeOf = (promise: BootPromise): BootTree =>
+    promise.kind === 'archive'
+      ? archives.tree(promise.sha256)
+      : whileAllowed(promise.url, isAllowed);
+  const promiseOf = (source: BootSource): BootPromise | null => {
+    if (source.kind === 'repository') return source;
+    const sha256 = archives.contentOf(source.isoFile);
+    return sha256 === undefined ? null : { kind: 'archive', sha256 };
+  };
+  const forget = (uuid: string): void => {
+    trees.set(uuid, null);
+    rmSync(pathOf(uuid), { force: true });
+  };
+  const list = (): readonly string[] =>
+    listFolder(dir)
+      .filter((name) => name.endsWith(SUFFIX))
+      .map((name) => name.slice(0, -SUFFIX.length))
+      .filter((name) => uuidType.safeParse(name).success);
+  return {
+    set: (uuid, source) => {
+      const promise = source && promiseOf(source);
+      if (promise === null) return forget(uuid);
+      trees.set(uuid, treeOf(promise));
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      writeFileSync(`${pathOf(uuid)}.new`, JSON.stringify(promise), { mode: 0o600 });
+      renameSync(`${pathOf(uuid)}.new`, pathOf(uuid));
+    },
+    restore: () => {
+      for (const uuid of list()) {
+        const read = promiseFile.safeParse(parseJson(readFileSync(pathOf(uuid), 'utf8')));
+        if (read.success) trees.set(uuid, treeOf(read.data));
+        else forget(uuid);
+      }
+    },
+    keepOnly: (uuids) => {
+      for (const uuid of list()) if (!uuids.includes(uuid)) forget(uuid);
+    },
+  };
+}
+
+/** The permission is asked for with every file: it may be taken back at any time. */
+function whileAllowed(url: string, isAllowed: (url: string) => Promise<boolean>): BootTree {
+  const tree = createRepositoryTree(url);
+  return {
+    open: async (request) =>
+      (await isAllowed(url))
+        ? tree.open(request)
+        : { kind: 'refusal', status: 404, reason: 'its repository is not allowed any more' },
+  };
+}
+
+function listFolder(dir: string): readonly string[] {
+  try {
+    return readdirSync(dir);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

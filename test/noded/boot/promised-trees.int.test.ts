@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { openBootArchives } from '../../../noded/boot/archives.ts';
+import { BootTrees } from '../../../noded/boot/boot-tree.ts';
+import { createPromisedTrees } from '../../../noded/boot/promised-trees.ts';
+import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
+
+const OWN = '5f0ae8c6-6e0b-4ad0-9f8e-0c3b3a9f7b01';
+const OTHER = '5f0ae8c6-6e0b-4ad0-9f8e-0c3b3a9f7b02';
+const CONTENTS = ['a', 'b'].map((letter) => letter.repeat(64));
+
+async function createLab(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), 'gnt-promised-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const archivesDir = join(dir, 'archives');
+  const promises = join(dir, 'promises');
+  const allowed = new Set<string>();
+  /** A daemon. */
+  const start = async () => {
+    const archives = await openBootArchives(archivesDir);
+    const trees = new BootTrees();
+    const isAllowed = (url: string) => Promise.resolve(allowed.has(url));
+    const promised = createPromisedTrees({ dir: promises, trees, archives, isAllowed });
+    return { archives, trees, promised };
+  };
+  /** Opens an archive with one file. */
+  const keep = async (archives: Awaited<ReturnType<typeof openBootArchives>>, sha256: string) => {
+    await using target = await archives.create(sha256, 1 << 20);
+    const written = `${sha256}0 64 linux\n${'gnt-index 64'.padEnd(63)}\n`;
+    await writeFile(target.path, written, { flag: 'r+' });
+    await target.keep('d.iso', written.length);
+  };
+  return { start, keep, allowed, promises, archivesDir };
+}
+
+async function read(trees: BootTrees, uuid = OWN): Promise<string> {
+  const tree = trees.get(uuid);
+  if (tree === undefined) return 'no tree';
+  const signal = AbortSignal.timeout(10_000);
+  const answer = await tree.open({ path: 'linux', method: 'GET', headers: {}, signal });
+  if (answer.kind === 'refusal') return answer.reason;
+  if (answer.kind === 'answer') return Buffer.concat(await answer.body.toArray()).toString();
+  await using handle = answer.handle;
+  const bytes = Buffer.alloc(answer.sizeBytes);
+  await handle.read(bytes, 0, bytes.length, answer.offset);
+  return bytes.toString();
+}
+
+test('a daemon that is started again serves a machine what it was promised, as long as it runs', async (t) => {
+  const { start, keep, promises, archivesDir } = await createLab(t);
+  const [first = '', second = ''] = CONTENTS;
+  const before = await start();
+  await keep(before.archives, first);
+  before.promised.set(OWN, { kind: 'archive', isoFile: 'd.iso' });
+  before.promised.set(OTHER, { kind: 'archive', isoFile: 'd.iso' });
+  // The name comes to mean something else while nobody has the tree in hand.
+  await keep(before.archives, second);
+  assert.equal((await stat(join(promises, `${OWN}.json`))).mode & 0o777, 0o600);
+
+  const after = await start();
+  after.promised.restore();
+  after.promised.keepOnly([OWN]);
+  await after.archives.dropUnnamed();
+  assert.equal(await read(after.trees), first);
+  assert.equal(await read(after.trees, OTHER), 'no tree');
+
+  after.promised.set(OWN, null);
+  assert.deepEqual(await readdir(promises), []);
+  const last = await start();
+  last.promised.restore();
+  await last.archives.dropUnnamed();
+  assert.equal(await read(last.trees), 'no tree');
+  const left = (await readdir(archivesDir)).filter((name) => name.startsWith(first));
+  assert.deepEqual(left, []);
+});
+
+test("what is no promise is nobody's", async (t) => {
+  const { start, promises } = await createLab(t);
+  const { promised } = await start();
+  promised.set(OWN, { kind: 'repository', url: 'http://127.0.0.1:9/debian' });
+  await writeFile(join(promises, `${OWN}.json`), '{"kind":"archive","sha256":"../../etc/passwd"}');
+  const after = await start();
+  after.promised.restore();
+  assert.equal(await read(after.trees), 'no tree');
+  assert.deepEqual(await readdir(promises), []);
+});
+
+test('a repository is read as long as it is allowed, and no request longer', async (t) => {
+  const { start, allowed } = await createLab(t);
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end('kernel');
+  });
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}/debian`;
+  t.after(() => server.close());
+  const { trees, promised } = await start();
+  allowed.add(url);
+  promised.set(OWN, { kind: 'repository', url });
+  assert.equal(await read(trees), 'kernel');
+  allowed.delete(url);
+  assert.match(await read(trees), /not allowed any more/);
+  assert.deepEqual(asked, ['/debian/linux']);
+});
