@@ -49,6 +49,7 @@ import {
   instanceSummary,
   type InstanceInfo,
   type InstanceSummary,
+  type InstanceSummaryField,
 } from '#shared/contract/instance.ts';
 import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import {
@@ -109,8 +110,10 @@ export interface NodeClient {
   /** Of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
-  /** What lists show of all instances. */
-  instanceSummaries(): Promise<InstanceSummary[]>;
+  /** Of what lists show of all instances, what is asked for: slices, as they come. */
+  instanceSummaries<Field extends InstanceSummaryField>(
+    fields: readonly Field[],
+  ): AsyncIterable<readonly Pick<InstanceSummary, Field>[]>;
   instance(name: string): Promise<InstanceInfo>;
   /** Machines that run without a record. */
   orphans(): Promise<ListedOrphan[]>;
@@ -212,18 +215,20 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       ),
     cryptoProgress: () => get('/v1/cluster/renew-crypto', cryptoProgress),
     instances: () => get('/v1/instances', instanceInfo.array()),
-    async instanceSummaries() {
-      const path = '/v1/instance-summaries';
+    async *instanceSummaries(fields) {
+      const path = `/v1/instance-summaries?fields=${fields.join(',')}`;
       const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
-      const read = (line: string): InstanceSummary => {
-        const parsed = instanceSummary.safeParse(parseJson(line));
+      const mask: { [Field in InstanceSummaryField]?: true } = {};
+      for (const field of fields) mask[field] = true;
+      const asked = instanceSummary.pick(mask);
+      type Asked = Pick<InstanceSummary, (typeof fields)[number]>;
+      const read = (line: string): Asked => {
+        const parsed = asked.safeParse(parseJson(line));
         if (parsed.success) return parsed.data;
         throw notUnderstood(path, parsed.error.issues[0]?.message);
       };
       // Each is read while the next ones are on their way.
-      const summaries: InstanceSummary[] = [];
-      for await (const lines of linesOf(answer, path)) summaries.push(...lines.map(read));
-      return summaries;
+      for await (const lines of linesOf(answer, path)) yield lines.map(read);
     },
     instance: (name) => get(instancePath(name), instanceInfo),
     orphans: () => get('/v1/orphans', listedOrphan.array()),

@@ -3,8 +3,14 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../terminal/context.ts';
 import { globToRegex, parseFilter } from '../render/filter.ts';
 import type { SizeUnit } from '../render/format.ts';
-import { type FieldTable, findField, selectFields, sortItems } from '../render/select.ts';
-import { renderTable } from '../render/table.ts';
+import {
+  type Comparable,
+  type FieldTable,
+  findField,
+  parseSort,
+  selectFields,
+} from '../render/select.ts';
+import { alignRows, formatCells, renderTable } from '../render/table.ts';
 import { option } from '../completion/command.ts';
 
 export interface ListOptions {
@@ -40,57 +46,104 @@ export function listOptions(): readonly Option[] {
 /** Lines that are written at a time: one by one they would take longer than all the rest. */
 const AT_ONCE = 1000;
 
-export interface Listing<T> {
+export interface ListedKind<T> {
   readonly table: FieldTable<T>;
-  readonly items: readonly T[];
   /** What the arguments of the command select by. */
   readonly nameOf: (item: T) => string;
   readonly names: readonly string[];
-  readonly notFound: (name: string) => AppError;
+  readonly notFound: (name: string, known: readonly string[]) => AppError;
   /** What `--json` prints of an item. */
   readonly toJson?: (item: T) => unknown;
   readonly defaultSort: string;
 }
 
-/** Selects, filters, sorts and prints. @throws AppError USAGE, or what notFound makes */
-export function printList<T>(context: Context, listing: Listing<T>, options: ListOptions): void {
-  const { table } = listing;
-  const fields = selectFields(table, options.output);
-  const filter = options.filter === undefined ? null : parseFilter(options.filter);
-  const named = selectNamed(listing);
-  const kept = named.filter((item) =>
-    filter ? filter((name) => findField(table, name).get(item)) : true,
-  );
-  // Names on the command line keep their order, as in Ganeti.
-  const isOrdered = listing.names.length > 0 && options.sort === undefined;
-  const sorted = isOrdered ? kept : sortItems(table, kept, options.sort ?? listing.defaultSort);
-  if (options.json) {
-    context.print(JSON.stringify(sorted.map(listing.toJson ?? ((item) => item)), null, 2));
-    return;
-  }
-  const separator = options.separator ?? null;
-  const lines = renderTable(fields, sorted, {
-    hasHeaders: options.headers,
-    separator,
-    units: options.units ?? (separator === null ? 'h' : 'm'),
-  });
-  for (let at = 0; at < lines.length; at += AT_ONCE)
-    context.print(lines.slice(at, at + AT_ONCE).join('\n'));
+export interface Listing<T> extends ListedKind<T> {
+  readonly items: readonly T[];
 }
 
-function selectNamed<T>(listing: Listing<T>): readonly T[] {
-  const { items, names, nameOf } = listing;
-  if (names.length === 0) return items;
+/** Selects, filters, sorts and prints. @throws AppError USAGE, or what notFound makes */
+export function printList<T>(context: Context, listing: Listing<T>, options: ListOptions): void {
+  const list = openList(context, listing, options);
+  list.add(listing.items);
+  list.print();
+}
+
+/** A list whose items come one after the other: none is kept whole, unless it is printed so. */
+export interface OpenList<T> {
+  add(items: readonly T[]): void;
+  /** @throws AppError what notFound makes */
+  print(): void;
+}
+
+/** All of an item that is needed once the last one is known. */
+interface Row<T> {
+  readonly name: string;
+  readonly isKept: boolean;
+  readonly keys: readonly Comparable[];
+  readonly cells: readonly string[];
+  readonly item: T | null;
+}
+
+/** @throws AppError USAGE for fields and filters that are not understood */
+export function openList<T>(
+  context: Context,
+  kind: ListedKind<T>,
+  options: ListOptions,
+): OpenList<T> {
+  const { table, nameOf, names, notFound, defaultSort } = kind;
+  const fields = selectFields(table, options.output);
+  const filter = options.filter === undefined ? null : parseFilter(options.filter);
+  // Names on the command line keep their order, as in Ganeti.
+  const isOrdered = names.length > 0 && options.sort === undefined;
+  const order = parseSort(table, isOrdered ? '' : (options.sort ?? defaultSort));
+  const separator = options.separator ?? null;
+  const units = options.units ?? (separator === null ? 'h' : 'm');
+  const isFit = (item: T): boolean =>
+    filter === null || filter((name) => findField(table, name).get(item));
+  const toRow = (item: T): Row<T> => ({
+    ...{ name: nameOf(item), isKept: isFit(item), keys: order.keysOf(item) },
+    cells: options.json ? [] : formatCells(fields, item, units),
+    item: options.json ? item : null,
+  });
+  const rows: Row<T>[] = [];
+  return {
+    add(items) {
+      for (const item of items) rows.push(toRow(item));
+    },
+    print() {
+      const kept = selectNamed(rows, names, notFound).filter(({ isKept }) => isKept);
+      const sorted = kept.sort((a, b) => order.compare(a.keys, b.keys));
+      if (options.json) {
+        const items = sorted.flatMap(({ item }) => item ?? []);
+        context.print(JSON.stringify(items.map(kind.toJson ?? ((item) => item)), null, 2));
+        return;
+      }
+      const cells = sorted.map((row) => row.cells);
+      const lines = alignRows(fields, cells, { hasHeaders: options.headers, separator });
+      for (let at = 0; at < lines.length; at += AT_ONCE)
+        context.print(lines.slice(at, at + AT_ONCE).join('\n'));
+    },
+  };
+}
+
+function selectNamed<T>(
+  rows: readonly Row<T>[],
+  names: readonly string[],
+  notFound: ListedKind<T>['notFound'],
+): readonly Row<T>[] {
+  if (names.length === 0) return rows;
   return names.flatMap((name) => {
     const regex = /[*?]/.test(name) ? globToRegex(name) : null;
-    const matching = (fits: (full: string) => boolean): readonly T[] =>
-      items.filter((item) => fits(nameOf(item)));
+    const matching = (fits: (full: string) => boolean): readonly Row<T>[] =>
+      rows.filter((row) => fits(row.name));
     if (regex) return matching((full) => regex.test(full));
     const found = matching((full) => full === name);
     // As Ganeti does: its first labels are enough, where they are one's alone.
     const begun = found.length > 0 ? found : matching((full) => full.startsWith(`${name}.`));
-    if (begun.length === 0 || (found.length === 0 && begun.length > 1))
-      throw listing.notFound(name);
+    if (begun.length === 0 || (found.length === 0 && begun.length > 1)) {
+      const known = rows.map((row) => row.name);
+      throw notFound(name, known);
+    }
     return begun;
   });
 }

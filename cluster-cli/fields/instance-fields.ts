@@ -1,7 +1,11 @@
 import type { ListedOrphan } from '#shared/contract/api.ts';
-import type { InstanceInfo, InstanceSummary } from '#shared/contract/instance.ts';
+import type {
+  InstanceInfo,
+  InstanceSummary,
+  InstanceSummaryField,
+} from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { fieldsOf, fieldsOfPart } from '../render/field.ts';
+import { type Field, fieldsOf, fieldsOfPart } from '../render/field.ts';
 import type { FieldTable } from '../render/select.ts';
 
 /**
@@ -21,7 +25,7 @@ const row = fieldsOf<SummaryRow>();
 const told = fieldsOfPart(summaryOf);
 const toldRunning = fieldsOfPart((each: SummaryRow) => {
   const instance = summaryOf(each);
-  return instance?.running ? { ...instance, ...instance.running } : undefined;
+  return instance?.running ? instance : undefined;
 });
 const { text, number, size, list } = fieldsOfPart(recordOf);
 const running = fieldsOfPart((row: InstanceRow) => {
@@ -32,71 +36,172 @@ const running = fieldsOfPart((row: InstanceRow) => {
 const sizesMiB = (instance: InstanceInfo): readonly number[] =>
   instance.disks.map((disk) => disk.sizeBytes / MIB);
 
+/** A column that a list has without asking the nodes of the instances. */
+interface SummaryField extends Field<SummaryRow> {
+  /** All that it reads of an instance: what a list need not ask for, it need not wait for. */
+  readonly madeOf: readonly InstanceSummaryField[];
+}
+
+const of = (madeOf: readonly InstanceSummaryField[], field: Field<SummaryRow>): SummaryField => ({
+  ...field,
+  madeOf,
+});
+
 /** Columns that need no more than what each node knows of all instances. */
-export const summaryFields: FieldTable<SummaryRow> = {
+export const summaryFields = {
   defaults: ['name', 'hypervisor', 'os', 'pnode', 'status', 'oper_ram'],
   fields: [
-    row.text('name', 'Instance', 'Instance name', (i) => i.name),
-    row.text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
-    told.text('os', 'OS', 'OS definition and variant', (i) => i.osType),
-    row.text('pnode', 'Primary_node', 'Primary node', (i) =>
-      i.status === 'ERROR_orphan' ? i.node : i.primaryNode,
+    of(
+      ['name'],
+      row.text('name', 'Instance', 'Instance name', (i) => i.name),
     ),
-    row.text('status', 'Status', 'State of the instance', (i) => i.status),
-    toldRunning.size(
-      'oper_ram',
-      'Memory',
-      'Memory in use by the running instance',
-      (i) => i.beparams.memoryMiB,
+    of(
+      [],
+      row.text('hypervisor', 'Hypervisor', 'Hypervisor', () => 'kvm'),
     ),
-    toldRunning.number(
-      'oper_vcpus',
-      'VCPUs',
-      'Virtual CPUs of the running instance',
-      (i) => i.beparams.vcpus,
+    of(
+      ['osType'],
+      told.text('os', 'OS', 'OS definition and variant', (i) => i.osType),
     ),
-    row.boolean(
-      'oper_state',
-      'Running',
-      'Whether it runs',
-      (i) => i.status === 'ERROR_orphan' || i.running !== null,
+    of(
+      ['primaryNode'],
+      row.text('pnode', 'Primary_node', 'Primary node', (i) =>
+        i.status === 'ERROR_orphan' ? i.node : i.primaryNode,
+      ),
     ),
-    told.text('admin_state', 'InstanceState', 'What it should be: up or down', (i) => i.adminState),
-    told.text(
-      'install_state',
-      'Install',
-      'created, installing, installed or failed',
-      (i) => i.installState,
+    of(
+      ['status'],
+      row.text('status', 'Status', 'State of the instance', (i) => i.status),
     ),
-    toldRunning.text('paused', 'Paused', 'Why the guest stands still', (i) => i.halt?.reason),
-    toldRunning.text('accelerator', 'Accel', 'kvm or tcg, as it runs', (i) => i.accelerator),
-    row.number('pid', 'PID', 'Process of the virtual machine', (i) =>
-      i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
+    of(
+      ['running', 'beparams'],
+      toldRunning.size(
+        'oper_ram',
+        'Memory',
+        'Memory in use by the running instance',
+        (i) => i.beparams.memoryMiB,
+      ),
     ),
-    told.size('be/memory', 'ConfigMemory', 'Configured memory', (i) => i.beparams.memoryMiB),
-    told.size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
-    told.size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
-    told.number('be/vcpus', 'ConfigVCPUs', 'Configured virtual CPUs', (i) => i.beparams.vcpus),
-    told.text('disk_template', 'Disk_template', 'file or diskless', (i) => i.diskTemplate),
-    told.boolean(
-      'communication',
-      'Channel',
-      'Whether the channel is on in normal runs',
-      (i) => i.communication,
+    of(
+      ['running', 'beparams'],
+      toldRunning.number(
+        'oper_vcpus',
+        'VCPUs',
+        'Virtual CPUs of the running instance',
+        (i) => i.beparams.vcpus,
+      ),
     ),
-    toldRunning.text(
-      'channel.tap',
-      'Channel_TAP',
-      'TAP device of the running instance',
-      (i) => i.tap,
+    of(
+      ['running'],
+      row.boolean(
+        'oper_state',
+        'Running',
+        'Whether it runs',
+        (i) => i.status === 'ERROR_orphan' || i.running !== null,
+      ),
     ),
-    told.list('tags', 'Tags', 'Tags', (i) => i.tags),
-    row.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
-    told.number('serial_no', 'SerialNo', 'Number of changes', (i) => i.serialNo),
-    told.time('ctime', 'CTime', 'When it was added', (i) => i.createdAtMs),
-    told.time('mtime', 'MTime', 'When it was changed last', (i) => i.modifiedAtMs),
+    of(
+      ['adminState'],
+      told.text(
+        'admin_state',
+        'InstanceState',
+        'What it should be: up or down',
+        (i) => i.adminState,
+      ),
+    ),
+    of(
+      ['installState'],
+      told.text(
+        'install_state',
+        'Install',
+        'created, installing, installed or failed',
+        (i) => i.installState,
+      ),
+    ),
+    of(
+      ['running'],
+      toldRunning.text(
+        'paused',
+        'Paused',
+        'Why the guest stands still',
+        (i) => i.running?.halt?.reason,
+      ),
+    ),
+    of(
+      ['running'],
+      toldRunning.text(
+        'accelerator',
+        'Accel',
+        'kvm or tcg, as it runs',
+        (i) => i.running?.accelerator,
+      ),
+    ),
+    of(
+      ['running'],
+      row.number('pid', 'PID', 'Process of the virtual machine', (i) =>
+        i.status === 'ERROR_orphan' ? i.pid : i.running?.pid,
+      ),
+    ),
+    of(
+      ['beparams'],
+      told.size('be/memory', 'ConfigMemory', 'Configured memory', (i) => i.beparams.memoryMiB),
+    ),
+    of(
+      ['beparams'],
+      told.size('be/maxmem', 'ConfigMaxMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+    ),
+    of(
+      ['beparams'],
+      told.size('be/minmem', 'ConfigMinMem', 'The same as be/memory', (i) => i.beparams.memoryMiB),
+    ),
+    of(
+      ['beparams'],
+      told.number('be/vcpus', 'ConfigVCPUs', 'Configured virtual CPUs', (i) => i.beparams.vcpus),
+    ),
+    of(
+      ['diskTemplate'],
+      told.text('disk_template', 'Disk_template', 'file or diskless', (i) => i.diskTemplate),
+    ),
+    of(
+      ['communication'],
+      told.boolean(
+        'communication',
+        'Channel',
+        'Whether the channel is on in normal runs',
+        (i) => i.communication,
+      ),
+    ),
+    of(
+      ['running'],
+      toldRunning.text(
+        'channel.tap',
+        'Channel_TAP',
+        'TAP device of the running instance',
+        (i) => i.running?.tap,
+      ),
+    ),
+    of(
+      ['tags'],
+      told.list('tags', 'Tags', 'Tags', (i) => i.tags),
+    ),
+    of(
+      ['uuid'],
+      row.text('uuid', 'InstanceUUID', 'UUID, for life', (i) => i.uuid),
+    ),
+    of(
+      ['serialNo'],
+      told.number('serial_no', 'SerialNo', 'Number of changes', (i) => i.serialNo),
+    ),
+    of(
+      ['createdAtMs'],
+      told.time('ctime', 'CTime', 'When it was added', (i) => i.createdAtMs),
+    ),
+    of(
+      ['modifiedAtMs'],
+      told.time('mtime', 'MTime', 'When it was changed last', (i) => i.modifiedAtMs),
+    ),
   ],
-};
+} as const satisfies FieldTable<SummaryRow>;
 
 /** Columns of `gnt-instance list`; names and titles are Ganeti's where it has them. */
 export const instanceFields: FieldTable<InstanceRow> = {

@@ -1,11 +1,15 @@
 import { stripVTControlCharacters } from 'node:util';
 
+/** Nearly all text; what looks for each danger takes a list most of its time. */
+const HARMLESS = /^[ -~]*$/;
+
 /**
  * Text from guests, scripts and downloads, safe for a terminal and one line long: no escape
  * sequence, no control character. A tab becomes a space, everything else that does not print
  * becomes `?`.
  */
 export function sanitizeLine(text: string): string {
+  if (HARMLESS.test(text)) return text;
   return (
     stripVTControlCharacters(text)
       .replaceAll(/[\t\r\n]+/g, ' ')

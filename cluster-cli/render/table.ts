@@ -22,13 +22,26 @@ export function renderTable<T>(
   items: readonly T[],
   options: TableOptions,
 ): readonly string[] {
-  const rows = [
-    ...(options.hasHeaders ? [fields.map((field) => field.title)] : []),
-    ...items.map((item) =>
-      fields.map((field) => formatValue(field, field.get(item), options.units)),
-    ),
-  ];
-  const { separator } = options;
+  const cells = items.map((item) => formatCells(fields, item, options.units));
+  return alignRows(fields, cells, options);
+}
+
+/** What a row shows: all of an item that has to be kept until the widths are known. */
+export function formatCells<T>(
+  fields: readonly Field<T>[],
+  item: T,
+  units: SizeUnit,
+): readonly string[] {
+  return fields.map((field) => formatValue(field, field.get(item), units));
+}
+
+/** The lines of {@link renderTable}, of rows of cells. */
+export function alignRows<T>(
+  fields: readonly Field<T>[],
+  cells: readonly (readonly string[])[],
+  { hasHeaders, separator }: Pick<TableOptions, 'hasHeaders' | 'separator'>,
+): readonly string[] {
+  const rows = hasHeaders ? [fields.map((field) => field.title), ...cells] : cells;
   if (separator !== null) return rows.map((row) => row.join(separator));
   const widths = fields.map((_, column) =>
     rows.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0),

@@ -5,9 +5,11 @@ import { activeDisk, listedOrphan } from '#shared/contract/api.ts';
 import { hookBook } from '#shared/contract/hook-book.ts';
 import {
   instanceInfo,
+  instanceSummaryField,
   machineChanges,
   type InstanceInfo,
   type InstanceSummary,
+  type InstanceSummaryField,
 } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import type { Overview } from '../cluster/overview.ts';
@@ -57,10 +59,11 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       method: 'GET',
       path: '/v1/instance-summaries',
       summary: 'What lists show of all instances, one InstanceSummary a line, without asking nodes',
+      query: z.object({ fields: summaryFields.optional() }),
       answers: { 200: { type: LINES } },
-      handle: async () => ({
+      handle: async ({ query }) => ({
         status: 200,
-        body: Readable.from(encodeSummaries(await overview.summaries())),
+        body: Readable.from(encodeSummaries(await overview.summaries(), query.fields)),
       }),
     }),
     route({
@@ -176,6 +179,11 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
 }
 
 const LINES = 'application/x-ndjson';
+const summaryFields = z
+  .string()
+  .transform((text) => text.split(','))
+  .pipe(instanceSummaryField.array())
+  .describe('those of InstanceSummary that are wanted, comma separated; all of them without');
 /** Instances that are written at a time: a few milliseconds of work. */
 const AT_ONCE = 256;
 
@@ -195,16 +203,25 @@ async function* encodeArray(all: readonly InstanceInfo[]): AsyncGenerator<string
  * They were made of records and of what nodes told, each of which was checked where it came in, and
  * have nothing but what the schema names.
  */
-async function* encodeSummaries(all: Iterable<InstanceSummary>): AsyncGenerator<string> {
+async function* encodeSummaries(
+  all: Iterable<InstanceSummary>,
+  fields: readonly InstanceSummaryField[] | undefined,
+): AsyncGenerator<string> {
   let lines: string[] = [];
   for (const each of all) {
-    lines.push(`${JSON.stringify(each)}\n`);
+    lines.push(`${JSON.stringify(fields ? pick(each, fields) : each)}\n`);
     if (lines.length < AT_ONCE) continue;
     yield lines.join('');
     lines = [];
     await turn();
   }
   if (lines.length > 0) yield lines.join('');
+}
+
+function pick(summary: InstanceSummary, fields: readonly InstanceSummaryField[]): object {
+  const picked: Record<string, unknown> = {};
+  for (const field of fields) picked[field] = summary[field];
+  return picked;
 }
 
 async function* encodeEach<T>(

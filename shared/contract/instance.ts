@@ -352,3 +352,6 @@ export const instanceSummary = instanceInfo
   })
   .extend({ running: runningMachine.omit({ uuid: true }).nullable() });
 export type InstanceSummary = z.infer<typeof instanceSummary>;
+/** What a line may be asked for alone. */
+export const instanceSummaryField = instanceSummary.keyof();
+export type InstanceSummaryField = z.infer<typeof instanceSummaryField>;

@@ -77,7 +77,6 @@ export function createRootPaths(root: string): RootPaths {
   const stateDir = join(root, 'var/lib/gnt');
   const runDir = join(root, 'run/gnt');
   const metadDir = join(runDir, 'metad');
-  const networkNamespace = root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`;
   return {
     root,
     stateDir,
@@ -115,12 +114,16 @@ export function createRootPaths(root: string): RootPaths {
     runListsDir: join(root, 'etc/gnt/run-lists'),
     osSearchPath: [join(root, 'srv/ganeti/os'), join(root, 'usr/share/ganeti/os')],
     exportDir: join(root, 'srv/ganeti/export'),
-    networkNamespace,
-    machineWallTable: `${networkNamespace}-machines`,
+    get networkNamespace() {
+      return root === '/' ? 'gnt-com' : `gnt-com-${shortHash(root)}`;
+    },
+    get machineWallTable() {
+      return `${this.networkNamespace}-machines`;
+    },
   };
 }
 
-/** Commands, which have these paths made too, hardly ever ask for it: OpenSSL is slow to start. */
+/** Asked for by the daemon alone: OpenSSL is slow to start, and commands have these paths too. */
 function shortHash(text: string): string {
   const { createHash } = process.getBuiltinModule('node:crypto');
   return createHash('sha256').update(text).digest('hex').slice(0, 8);

@@ -1,3 +1,5 @@
+import type { ListedOrphan } from '#shared/contract/api.ts';
+import type { InstanceSummaryField } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import {
@@ -7,11 +9,11 @@ import {
   summaryFields,
   type SummaryRow,
 } from '../../fields/instance-fields.ts';
-import { type FieldTable, selectFields } from '../../render/select.ts';
+import { selectFields } from '../../render/select.ts';
 import { renderHookBook } from '../../render/hook-book.ts';
 import { renderInstanceInfo } from '../../render/instance-info.ts';
 import { suggest } from '#shared/errors/suggest.ts';
-import { type ListOptions, printFields, printList } from '../list.ts';
+import { type ListOptions, openList, printFields } from '../list.ts';
 
 /** `gnt-instance list [NAME…]`. @throws AppError, CommandFailure */
 export async function runList(
@@ -19,44 +21,57 @@ export async function runList(
   names: readonly string[],
   options: ListOptions,
 ): Promise<void> {
-  const client = await context.client();
-  const print = async <T extends SummaryRow>(
-    table: FieldTable<T>,
-    asked: Promise<readonly T[]>,
-    ofOrphans: (rows: readonly OrphanRow[]) => readonly T[],
-  ): Promise<void> => {
-    const [instances, orphans] = await Promise.all([asked, client.orphans()]);
-    const rows = orphans.map((orphan) => ({ ...orphan, status: 'ERROR_orphan' as const }));
-    const items = [...instances, ...ofOrphans(rows)];
-    const notFound = (name: string): AppError =>
-      instanceNotFound(
-        name,
-        items.map((item) => item.name),
-      );
-    const nameOf = ({ name }: T): string => name;
-    printList(context, { table, items, nameOf, names, notFound, defaultSort: 'name' }, options);
-  };
-  const same = <T>(rows: T): T => rows;
   // Refused before anything is asked for.
-  selectFields(instanceFields, options.output);
-  await (isSummary(options)
-    ? print<SummaryRow>(summaryFields, client.instanceSummaries(), same)
-    : print<InstanceRow>(instanceFields, client.instances(), same));
+  const used = fieldsInUse(options);
+  const kind = { names, notFound: instanceNotFound, defaultSort: 'name' };
+  const nameOf = ({ name }: SummaryRow): string => name;
+  const client = await context.client();
+  const known = options.json ? null : summaryParts(used);
+  if (known === null) {
+    const list = openList<InstanceRow>(
+      context,
+      { ...kind, nameOf, table: instanceFields },
+      options,
+    );
+    const [instances, orphans] = await Promise.all([client.instances(), client.orphans()]);
+    list.add(instances);
+    list.add(orphans.map(toRow));
+    return list.print();
+  }
+  const list = openList<SummaryRow>(context, { ...kind, nameOf, table: summaryFields }, options);
+  const orphans = client.orphans();
+  // Whoever awaits it below sees the failure.
+  orphans.catch(() => undefined);
+  // A row has no more than these, and columns read no more of it.
+  for await (const slice of client.instanceSummaries(known)) list.add(slice);
+  list.add((await orphans).map(toRow));
+  list.print();
 }
 
-/** Whether a list shows, sorts and filters by no more than what each node knows of all instances. */
-function isSummary({ output, sort, filter, json }: ListOptions): boolean {
-  if (json) return false;
-  const known = new Set(summaryFields.fields.map(({ name }) => name));
+function toRow(orphan: ListedOrphan): OrphanRow {
+  return { ...orphan, status: 'ERROR_orphan' };
+}
+
+/** What a list shows, sorts and filters by. @throws AppError USAGE */
+function fieldsInUse({ output, sort, filter }: ListOptions): readonly string[] {
   const shown = selectFields(instanceFields, output).map(({ name }) => name);
   const sorted = (sort ?? '').split(',').filter((name) => name !== '');
-  const isKnown = (name: string): boolean => known.has(name.replace(/^-/, ''));
-  // A word of a filter that is the name of another field may be a value too: then it costs time.
+  // A word of a filter that is the name of a field may be a value too: then it costs time.
   const words = filter?.match(/[a-z_][\w./]*/gi) ?? [];
-  const others = new Set(instanceFields.fields.map(({ name }) => name));
-  const isOther = (word: string): boolean =>
-    !known.has(word) && (others.has(word) || /\/\d+$/.test(word));
-  return [...shown, ...sorted].every(isKnown) && !words.some(isOther);
+  const all = new Set(instanceFields.fields.map(({ name }) => name));
+  const meant = words.filter((word) => all.has(word) || /\/\d+$/.test(word));
+  return [...shown, ...sorted.map((name) => name.replace(/^-/, '')), ...meant];
+}
+
+/** What has to be asked for; null where it is more than what each node knows of all instances. */
+function summaryParts(used: readonly string[]): readonly InstanceSummaryField[] | null {
+  const parts = new Set<InstanceSummaryField>(['name', 'status']);
+  for (const name of used) {
+    const madeOf = summaryFields.fields.find((field) => field.name === name)?.madeOf;
+    if (madeOf === undefined) return null;
+    for (const part of madeOf) parts.add(part);
+  }
+  return [...parts];
 }
 
 export function runListFields(context: Context, options: { readonly json?: boolean }): void {

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { instanceFields } from '../../../cluster-cli/fields/instance-fields.ts';
+import {
+  instanceFields,
+  type InstanceRow,
+  summaryFields,
+} from '../../../cluster-cli/fields/instance-fields.ts';
 import { globToRegex, parseFilter } from '../../../cluster-cli/render/filter.ts';
-import { findField, selectFields, sortItems } from '../../../cluster-cli/render/select.ts';
+import { findField, parseSort, selectFields } from '../../../cluster-cli/render/select.ts';
 import { suggest } from '#shared/errors/suggest.ts';
 import { renderTable } from '../../../cluster-cli/render/table.ts';
 import { sampleInstance } from '../support/samples.ts';
@@ -107,7 +111,11 @@ test('a filter that is not understood is refused with its text', () => {
 
 test('sorting counts numbers within names, and reverses with a minus', () => {
   const items = ['web10', 'web2', 'db'].map((name) => sampleInstance({ name }));
-  const names = (sort: string) => sortItems(instanceFields, items, sort).map(({ name }) => name);
+  const sortItems = (some: readonly InstanceRow[], sort: string): readonly InstanceRow[] => {
+    const { keysOf, compare } = parseSort(instanceFields, sort);
+    return some.toSorted((a, b) => compare(keysOf(a), keysOf(b)));
+  };
+  const names = (sort: string) => sortItems(items, sort).map(({ name }) => name);
   assert.deepEqual(names('name'), ['db', 'web2', 'web10']);
   assert.deepEqual(names('-name'), ['web10', 'web2', 'db']);
   assert.deepEqual(names('status,-name'), ['web10', 'web2', 'db']);
@@ -115,7 +123,7 @@ test('sorting counts numbers within names, and reverses with a minus', () => {
     sampleInstance({ name: 'a', osType: 'x' }),
     sampleInstance({ name: 'b', osType: null }),
   ];
-  const sorted = sortItems(instanceFields, [here, nowhere], 'os');
+  const sorted = sortItems([here, nowhere], 'os');
   assert.deepEqual(sorted, [nowhere, here], 'what is not available comes first');
 });
 
@@ -128,3 +136,21 @@ test('the nearest word is suggested, and none when none is near', () => {
   assert.equal(suggest('lsit', ['list', 'info', 'log']), 'list');
   assert.equal(suggest('xyzzy', ['list', 'info']), null);
 });
+
+const orphan = { uuid: running.uuid, name: 'lost', pid: 7, tap: null, node: 'node1' };
+for (const { name, get, madeOf } of summaryFields.fields) {
+  test(`column ${name} reads nothing of an instance that lists do not ask for it`, () => {
+    const asked = new Set<string>(['status', ...madeOf]);
+    for (const row of both) {
+      const told = new Proxy(row, {
+        get(target, key, receiver): unknown {
+          assert.ok(asked.has(String(key)), `${String(key)} was not asked for`);
+          return Reflect.get(target, key, receiver);
+        },
+        ownKeys: () => assert.fail('all that there is'),
+      });
+      get(told);
+    }
+    get({ ...orphan, status: 'ERROR_orphan' });
+  });
+}

@@ -154,7 +154,11 @@ async function answer(
       return json(200, [sampleNode()]);
     case 'GET instance-summaries': {
       response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-      const summaries = standIn.instances.map((each) => instanceSummary.parse(each));
+      const fields = url.searchParams.get('fields')?.split(',');
+      const summaries = standIn.instances.map((each) => {
+        const told = Object.entries(instanceSummary.parse(each));
+        return Object.fromEntries(told.filter(([field]) => fields?.includes(field) ?? true));
+      });
       response.end(summaries.map((each) => `${JSON.stringify(each)}\n`).join(''));
       return;
     }

@@ -34,6 +34,16 @@ test('a row has what its schema names and nothing else, of an instance that runs
   assert.deepEqual({ pid, tap }, { pid: kept?.machine.pid, tap: kept?.device });
 });
 
+test('a list tells no more of an instance than it is asked for', async (t) => {
+  const { path, start } = await createApiLab(t);
+  const { name } = await start(true);
+  const { text } = await ask(path, 'GET', `${PATH}?fields=status,name`);
+  assert.deepEqual(JSON.parse(text), { status: 'ERROR_up', name });
+  const refused = await ask(path, 'GET', `${PATH}?fields=name,userData`);
+  assert.equal(refused.status, 400);
+  assert.match(refused.text, /fields/);
+});
+
 test('of a long list no row is made before its turn, and everybody else has turns in between', async (t) => {
   const { dependencies } = await createApiLab(t);
   let made = 0;
