@@ -132,7 +132,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
   const { paths, nodeName } = config;
   const { clusters, instances, index, owns, nodes } = records;
   const { disks, applianceFiles } = host;
-  const { metad, keeper, runner, orphans, guestReports, lifecycles } = guests;
+  const { metad, keeper, runner, orphans, guestReports, lifecycles, bootViews } = guests;
   const describe = (): Promise<NodeInfo> =>
     describeNode({
       ...{ paths, nodeName, startedAtMs, version, metad, disks, index, owns, keeper },
@@ -148,6 +148,7 @@ function ownSources(parts: InterfacesParts): OverviewSources {
     orphans,
     guestReports,
     lifecycles,
+    bootViews,
     describeNode: describe,
     listOs: () => describeAllOs(osRegistry, clusters),
   };
@@ -200,6 +201,11 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
+        bootFacts: () =>
+          keeper.list().flatMap(({ machine, instanceName }) => {
+            const bootEnv = sources.bootViews.state(machine.uuid);
+            return bootEnv === null ? [] : [{ instance: instanceName, bootEnv }];
+          }),
         probeAccelerator: () => accelerators.probe(),
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),

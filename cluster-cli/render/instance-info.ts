@@ -2,7 +2,7 @@ import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { refusedHostKeys, type SshInfo } from '#shared/contract/host-keys.ts';
-import type { InstanceInfo, InstallRecord } from '#shared/contract/instance.ts';
+import type { InstanceInfo, InstallRecord, RunningBootEnv } from '#shared/contract/instance.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { formatBytes, formatDuration, formatMiB, formatTime } from './format.ts';
@@ -29,6 +29,7 @@ function describeInstance(i: InstanceInfo): readonly OutlineEntry[] {
     { key: 'Primary node', value: i.primaryNode },
     { key: 'Autostart', value: describeAutostart(i.autostart) },
     { key: 'Tags', value: i.tags.join(', ') },
+    ...(i.bootEnv === null ? [] : [{ key: 'BootEnv', value: i.bootEnv }]),
     describeRun(i),
     ...(i.lifecycle == null ? [] : [describeLifecycle(i.lifecycle)]),
     describeOs(i),
@@ -72,7 +73,25 @@ function describeRun({ running, boot }: InstanceInfo): OutlineEntry {
             ? 'not said yet'
             : `${formatTime(running.readyAtMs)}, ${formatDuration(running.readyAtMs - running.startedAtMs)} after its start`,
       },
+      ...(running.bootEnv == null ? [] : [describeBootEnv(running.bootEnv)]),
       ...(boot === null ? [] : [describeBoot(boot)]),
+    ],
+  };
+}
+
+/** What it boots from its channel, and what is not as its record says now. */
+function describeBootEnv({ name, failure, lost }: RunningBootEnv): OutlineEntry {
+  return {
+    key: 'BootEnv',
+    value: failure === null ? name : `${name}, as it was given before`,
+    children: [
+      ...(failure === null
+        ? []
+        : [{ key: 'not rendered', value: `${failure.code}: ${failure.message}` }]),
+      ...lost.map(({ path, secrets }) => ({
+        key: 'not served',
+        value: `${path}, until ${secrets.join(', ')} is given again (gnt-instance modify)`,
+      })),
     ],
   };
 }

@@ -300,12 +300,15 @@ function keepKnownSecrets(known: ServedView, next: ServedView): ServedView {
   return { ...next, osParameters, ...(boot && { boot }) };
 }
 
-/** Files of the same boot environment that cannot be rendered again. */
+/**
+ * Files of the same boot environment that cannot be rendered again, as long as nothing in them but
+ * secrets would be another.
+ */
 function keepBootFiles({ boot: known }: ServedView, next: ViewBoot): ViewBoot {
   if (known?.bootEnv !== next.bootEnv) return next;
-  const files = Object.entries(next.files).map(([path, file]) => [
-    path,
-    'lost' in file ? (known.files[path] ?? file) : file,
-  ]);
+  const files = Object.entries(next.files).map(([path, file]) => {
+    const former = 'lost' in file ? known.files[path] : undefined;
+    return [path, former?.basis === file.basis ? (former ?? file) : file];
+  });
   return { ...next, files: Object.fromEntries(files) as ViewBoot['files'] };
 }

@@ -43,6 +43,8 @@ export interface BootFile {
   /** A parameter went into it that is not public. */
   readonly isSecretBearing: boolean;
   readonly lostSecrets: readonly string[];
+  /** Digest of what is in it besides secrets; null where it has none. */
+  readonly basis: string | null;
 }
 
 /** What machines/UUID/boot/ shows. */

@@ -12,6 +12,8 @@ export type ParamValue =
       readonly value: unknown;
       /** Whether what it goes into is treated as a secret. */
       readonly isHidden: boolean;
+      /** Whether it is forgotten with the job that has it. */
+      readonly isSecret: boolean;
     };
 
 type ParamSources = Pick<BootPlanInput, 'parameters' | 'schemas' | 'layers'>;
@@ -84,7 +86,7 @@ export function readParam(
   if (parameter) return readParameter(name, parameter, schema, spend);
   const { byDefault } = readSchema(schema);
   if (byDefault === undefined) return undefined;
-  return { kind: 'known', value: byDefault, isHidden: schema?.Secure === true };
+  return { kind: 'known', value: byDefault, isHidden: schema?.Secure === true, isSecret: false };
 }
 
 /**
@@ -108,6 +110,7 @@ function composeParam(
     kind: 'known',
     value: known.map(({ value }) => value).reduce((low, high) => compose(low, high, 0)),
     isHidden: known.some(({ isHidden }) => isHidden),
+    isSecret: known.some(({ isSecret }) => isSecret),
   };
 }
 
@@ -141,6 +144,34 @@ function readParameter(
     kind: 'known',
     value: readTyped(name, text, schema, spend),
     isHidden: visibility !== 'public' || schema?.Secure === true,
+    isSecret: visibility === 'secret',
+  };
+}
+
+const STAND_INS = {
+  ...{ array: '[]', boolean: 'false', integer: '0', null: 'null', number: '0', object: '{}' },
+  string: '<secret>',
+} as const satisfies Record<SchemaType, string>;
+
+/**
+ * The same sources with something in place of each secret that is the same whatever its value, and
+ * whether that is known. Pure.
+ */
+export function withoutSecrets({ schemas, parameters, layers }: ParamSources): ParamSources {
+  const replaced = (values: ReadonlyMap<string, BootParameter>): Map<string, BootParameter> =>
+    new Map(
+      [...values].map(([name, parameter]) => {
+        if (parameter.visibility !== 'secret') return [name, parameter];
+        const { types, values: listed } = readSchema(schemas.get(name));
+        const value = listed?.[0] ?? STAND_INS[isText(types) ? 'string' : (types[0] ?? 'string')];
+        const text = typeof value === 'string' ? value : JSON.stringify(value);
+        return [name, { visibility: 'private', value: text }];
+      }),
+    );
+  return {
+    schemas,
+    parameters: replaced(parameters),
+    layers: layers.map(({ values }) => ({ values: replaced(values) })),
   };
 }
 

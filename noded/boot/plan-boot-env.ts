@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import {
   bootEnvCustomize,
@@ -14,7 +15,7 @@ import { customizeBootEnv } from './customize-boot-env.ts';
 import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
 import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
 import { placeFile, scriptsOf, type Place } from './place-files.ts';
-import { createParamReader, hasParam, readParam } from './params.ts';
+import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
 import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
 import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
@@ -45,10 +46,11 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   };
   const source = chooseSource(bootEnv, repositories, input);
   const params = createParamReader(input);
-  const { files, leftOut } = renderFiles(
-    { ...input, bootEnv, repositories, params },
-    input.templates,
-  );
+  const common = { ...input, bootEnv, repositories };
+  const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
+    ...common,
+    params: createParamReader(withoutSecrets(input)),
+  });
   const { Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
   return {
     bootEnv: bootEnv.Name,
@@ -129,7 +131,12 @@ interface RenderedFiles {
   readonly leftOut: readonly string[];
 }
 
-function renderFiles(input: RenderInput, templates: ReadonlyMap<string, string>): RenderedFiles {
+/** @param secretless the same with something in place of each secret */
+function renderFiles(
+  input: RenderInput,
+  templates: ReadonlyMap<string, string>,
+  secretless: RenderInput,
+): RenderedFiles {
   const { bootEnv, machine } = input;
   const inline = bootEnv.Templates.filter(({ Contents }) => Contents !== '');
   const set = createTemplateSet(
@@ -164,7 +171,8 @@ function renderFiles(input: RenderInput, templates: ReadonlyMap<string, string>)
         { details: { bootEnv: bootEnv.Name, path: place.path } },
       );
     taken.set(place.path, Name);
-    if (Link === '') files.set(place.path, renderFile(input, set, place.path, ID || Name));
+    if (Link === '')
+      files.set(place.path, renderFile({ input, secretless, set }, place.path, ID || Name));
     else links.push({ name: Name, place, target: renderText(input, set, `${Name} (Link)`, Link) });
   }
   for (const { name, place, target } of links) {
@@ -192,7 +200,13 @@ function refuseBelow({ Name }: BootEnv, path: string, taken: readonly string[]):
   );
 }
 
-function renderFile(input: RenderInput, set: TemplateSet, path: string, name: string): BootFile {
+interface Renderer {
+  readonly input: RenderInput;
+  readonly secretless: RenderInput;
+  readonly set: TemplateSet;
+}
+
+function renderFile({ input, secretless, set }: Renderer, path: string, name: string): BootFile {
   if (!set.has(name)) {
     const { Name } = input.bootEnv;
     throw new AppError('BOOTENV_RENDER', `BootEnv ${Name}: there is no template '${name}'`, {
@@ -200,7 +214,7 @@ function renderFile(input: RenderInput, set: TemplateSet, path: string, name: st
       hint: 'gnt-bootenv create FILE adds it',
     });
   }
-  const use: ParamUse = { isSecretBearing: false, lostSecrets: new Set() };
+  const use = newUse();
   const text = attempt({ input, use, set, name }, () =>
     set.render(name, createRenderData(input, use)),
   );
@@ -209,12 +223,28 @@ function renderFile(input: RenderInput, set: TemplateSet, path: string, name: st
     contents: use.lostSecrets.size > 0 ? null : text,
     isSecretBearing: use.isSecretBearing,
     lostSecrets: [...use.lostSecrets],
+    basis: use.hasSecret ? digestSecretless(secretless, set, name) : null,
   };
+}
+
+function newUse(): ParamUse {
+  return { isSecretBearing: false, hasSecret: false, lostSecrets: new Set() };
+}
+
+/** Of a mistake that only the secret keeps from happening, its place and reason. */
+function digestSecretless(secretless: RenderInput, set: TemplateSet, name: string): string {
+  const digest = (text: string): string => hash('sha256', text);
+  try {
+    return digest(set.render(name, createRenderData(secretless, newUse())));
+  } catch (error) {
+    if (error instanceof TemplateError) return digest(error.message);
+    throw error;
+  }
 }
 
 /** What is asked before a file can have its place: it needs no secret that is lost. */
 function renderText(input: RenderInput, set: TemplateSet, name: string, text: string): string {
-  const use: ParamUse = { isSecretBearing: false, lostSecrets: new Set() };
+  const use = newUse();
   const rendered = attempt({ input, use, set, name }, () =>
     set.renderText(name, text, createRenderData(input, use)),
   );

@@ -27,6 +27,8 @@ import {
 /** What the rendering of one file comes to know of its parameters. */
 export interface ParamUse {
   isSecretBearing: boolean;
+  /** Also of one that is lost. */
+  hasSecret: boolean;
   readonly lostSecrets: Set<string>;
 }
 
@@ -199,10 +201,12 @@ function paramFunctions(
     if (!found) throw new CallError(`there is no param '${name}'`);
     if (found.kind === 'lost') {
       use.isSecretBearing = true;
+      use.hasSecret = true;
       use.lostSecrets.add(name);
       return null;
     }
     if (found.isHidden) use.isSecretBearing = true;
+    if (found.isSecret) use.hasSecret = true;
     call.spend(sizeOf(found.value));
     return fromJson(found.value);
   };

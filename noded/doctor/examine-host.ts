@@ -19,6 +19,7 @@ import type { AcceleratorChoice } from '../hypervisor/machine.ts';
 import { collectSecrecyFacts } from './secrecy-facts.ts';
 import { examineSecrecy } from './examine-secrecy.ts';
 import { examineAppliances } from './examine-appliances.ts';
+import { type BootFacts, examineBoots } from './examine-boots.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
@@ -57,6 +58,7 @@ export interface DoctorDependencies {
   readonly probeAccelerator: () => Promise<AcceleratorChoice>;
   readonly isolation: IsolationFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
+  readonly bootFacts: () => readonly BootFacts[];
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   readonly removedAtMs: () => number | null;
@@ -94,6 +96,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkRisks(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
     checkRenewal(dependencies.store),
+    Promise.resolve(examineBoots(dependencies.bootFacts())),
   ]);
   findings.push(
     ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),

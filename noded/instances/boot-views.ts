@@ -1,5 +1,5 @@
 import { type ViewBoot, type ViewBootFile, viewBoot } from '#shared/contract/boot-view.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceRecord, RunningBootEnv } from '#shared/contract/instance.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { BootFile, BootPlan, BootSource } from '../boot/boot-plan.ts';
@@ -7,6 +7,7 @@ import { type BootTree, createRepositoryTree } from '../boot/boot-tree.ts';
 import { type BootSources, bootEnvNotFound, loadBootPlan } from '../boot/load-boot-plan.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { bootEnvOfRun, installingBootEnv, refuseUnbootableEnv } from './boot-environment.ts';
+import { GivenBoots } from './given-boots.ts';
 import { type JobSecrets, noSecrets } from './job-secrets.ts';
 import { loadParameterLayers, type ParameterSources } from './load-parameters.ts';
 import { resolveParameters } from './os-parameters.ts';
@@ -51,14 +52,15 @@ export interface BootViews {
   forInstall(instance: InstanceRecord, secrets: JobSecrets): Promise<ViewBoot | undefined>;
   /** Whether an installation by it says nothing, so that its power-off is its success. */
   isSilent(instance: Pick<InstanceRecord, 'bootEnv'>): Promise<boolean>;
+  /** What the guest of a run is given; null for one that boots its disk. */
+  state(uuid: string): RunningBootEnv | null;
   /** Its machine has ended. */
   forget(uuid: string): void;
 }
 
 export function createBootViews(dependencies: BootViewsDependencies): BootViews {
   const { sources, trees, logger } = dependencies;
-  /** What guests that run were given, without the values of secrets: metad has those. */
-  const given = new Map<string, ViewBoot>();
+  const given = new GivenBoots();
 
   const plan = async (
     name: string,
@@ -95,14 +97,14 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
   };
   const render = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
     const made = await make(name, instance, secrets);
-    given.set(instance.uuid, await withoutSecrets(made.view, name, instance, secrets));
+    given.give(instance.uuid, made.view, await withoutSecrets(made.view, name, instance, secrets));
     trees.set(instance.uuid, made.source);
     return made.view;
   };
   const nameOf = (instance: InstanceRecord): string | null => {
     const name = instance.communication ? bootEnvOfRun(instance) : null;
     if (name !== null) return name;
-    given.delete(instance.uuid);
+    given.forget(instance.uuid);
     trees.set(instance.uuid, null);
     return null;
   };
@@ -114,16 +116,17 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     } catch (error) {
       if (!isBootError(error)) throw error;
       logger.warn('boot.not-rendered', { instance: instance.name, bootEnv: name, err: error });
+      given.fail(instance.uuid, name, error);
       // The tree that it has stays with it, that of a daemon before this one too.
-      return given.get(instance.uuid) ?? 'kept';
+      return given.view(instance.uuid) ?? 'kept';
     }
   };
   return {
     forRun,
     asGiven: async (instance) => {
-      const known = given.get(instance.uuid);
-      const isOfIt = known !== undefined && known.bootEnv === nameOf(instance);
-      return isOfIt ? known : forRun(instance, noSecrets);
+      const known = given.state(instance.uuid);
+      const isOfIt = known !== null && known.name === nameOf(instance);
+      return isOfIt ? (given.view(instance.uuid) ?? 'kept') : forRun(instance, noSecrets);
     },
     check: async (instance, secrets, signal) => {
       refuseUnbootableEnv(instance);
@@ -163,14 +166,15 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
       if (bootEnv === undefined) throw await bootEnvNotFound(name, sources.clusters);
       return bootEnv.Meta['report'] === 'none';
     },
+    state: (uuid) => given.state(uuid),
     forget: (uuid) => {
-      given.delete(uuid);
+      given.forget(uuid);
       trees.set(uuid, null);
     },
   };
 }
 
-function isBootError(error: unknown): boolean {
+function isBootError(error: unknown): error is AppError {
   return (
     isAppError(error, 'BOOTENV_NOT_FOUND') ||
     isAppError(error, 'BOOTENV_INVALID') ||
@@ -202,14 +206,19 @@ function encodePlan({ bootEnv, script, files, source, httpLoader }: BootPlan): V
 function withoutSecretFiles(view: ViewBoot, names: readonly string[]): ViewBoot {
   const files = Object.entries(view.files).map(([path, file]): [string, ViewBootFile] => [
     path,
-    'content' in file && file.isSecretBearing ? { lost: [...names] } : file,
+    'content' in file && file.isSecretBearing ? { ...basisOf(file), lost: [...names] } : file,
   ]);
   return { ...view, files: Object.fromEntries(files) };
 }
 
-function encodeFile({ contents, isSecretBearing, lostSecrets }: BootFile): ViewBootFile {
-  if (contents === null) return { lost: [...lostSecrets] };
-  return { content: Buffer.from(contents).toString('base64'), isSecretBearing };
+function encodeFile({ contents, isSecretBearing, lostSecrets, basis }: BootFile): ViewBootFile {
+  if (contents === null) return { ...basisOf({ basis }), lost: [...lostSecrets] };
+  const content = Buffer.from(contents).toString('base64');
+  return { ...basisOf({ basis }), content, isSecretBearing };
+}
+
+function basisOf({ basis }: { readonly basis?: string | null | undefined }): { basis?: string } {
+  return basis == null ? {} : { basis };
 }
 
 /** @throws AppError BOOTENV_NO_SOURCE */

@@ -11,6 +11,7 @@ import type {
   InstanceInfo,
   InstanceRecord,
   InstanceStatus,
+  RunningBootEnv,
 } from '#shared/contract/instance.ts';
 import { redactMedium, redactSource } from '#shared/contract/redact-source.ts';
 import type { GuestHalt } from '../hypervisor/machine.ts';
@@ -26,6 +27,7 @@ export interface RunningFacts {
   readonly tap: string | null;
   readonly readyAtMs: number | null;
   readonly halt: GuestHalt | null;
+  readonly bootEnv: RunningBootEnv | null;
 }
 
 /** A machine that runs, and what its guest said of the present boot. */

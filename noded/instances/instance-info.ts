@@ -1,6 +1,7 @@
 import type { InstanceInfo, InstanceRecord, InstanceStatus } from '#shared/contract/instance.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
+import type { BootViews } from './boot-views.ts';
 import { loadAppliance } from './choose-appliance.ts';
 import { describeInstance } from './describe-instance.ts';
 import type { GuestReports } from './guest-reports.ts';
@@ -11,6 +12,7 @@ export interface InstanceInfoSources {
   readonly runner: Pick<InstanceRunner, 'running'>;
   readonly guestReports: Pick<GuestReports, 'report'>;
   readonly lifecycles: Pick<Lifecycles, 'current'>;
+  readonly bootViews: Pick<BootViews, 'state'>;
   readonly clusters: Pick<ClusterRepository, 'load'> & ParameterSources;
 }
 
@@ -20,7 +22,7 @@ export interface InstanceInfoSources {
  */
 export async function loadInstanceInfo(
   record: InstanceRecord,
-  { runner, guestReports, lifecycles, clusters }: InstanceInfoSources,
+  { runner, guestReports, lifecycles, bootViews, clusters }: InstanceInfoSources,
   status?: InstanceStatus,
 ): Promise<InstanceInfo> {
   const kept = runner.running(record.uuid);
@@ -38,6 +40,7 @@ export async function loadInstanceInfo(
             tap: kept.device,
             readyAtMs: report?.readyAtMs ?? null,
             halt: kept.machine.halt,
+            bootEnv: bootViews.state(record.uuid),
           },
           report,
         };

@@ -41,7 +41,7 @@ export interface OperationDependencies {
   readonly installer: Installer;
   readonly runner: InstanceRunner;
   readonly archives: BootArchives;
-  readonly bootViews: Pick<BootViews, 'check'>;
+  readonly bootViews: Pick<BootViews, 'check' | 'state'>;
   readonly orphans: Orphans;
   readonly guestReports: GuestReports;
   readonly lifecycles: Lifecycles;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
-import { base64, osParameterName } from './primitives.ts';
+import { base64, osParameterName, sha256Hex } from './primitives.ts';
 
 /** One rendered file of a boot environment, and all files of one, in bytes. */
 export const MAX_BOOT_FILE_BYTES = MIB;
@@ -22,14 +22,20 @@ export const bootPath = z
     error: 'not a path below the file root',
   });
 
-/** `lost` names the secret OS parameters that noded would need and does not have any more. */
+/** Digest of what is in a file besides its secrets; of two that are equal one stands for the other. */
+const basis = sha256Hex.optional();
+/**
+ * `lost` names the secret OS parameters that noded would need and does not have any more. Whoever
+ * has a file of the same basis goes on with that.
+ */
 const viewBootFile = z.union([
   z.strictObject({
     content: base64.max(4 * Math.ceil(MAX_BOOT_FILE_BYTES / 3)),
     /** Answers are not to be kept, and operators see it masked. */
     isSecretBearing: z.boolean(),
+    basis,
   }),
-  z.strictObject({ lost: z.array(osParameterName).min(1).max(1000) }),
+  z.strictObject({ lost: z.array(osParameterName).min(1).max(1000), basis }),
 ]);
 
 /** What an instance boots from its channel: rendered for it, served below `/ganeti/<v>/boot/`. */

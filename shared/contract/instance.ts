@@ -263,6 +263,16 @@ export const instanceStatus = z.enum([
 ]);
 export type InstanceStatus = z.infer<typeof instanceStatus>;
 
+/** What a guest that runs is given to boot by from its channel. */
+export const runningBootEnv = z.object({
+  name: z.string(),
+  /** Why it cannot be rendered as things are now: it stays as it was given. */
+  failure: z.object({ code: z.string(), message: z.string() }).nullable(),
+  /** Files that are not served any more: they changed, and need secrets that nobody has. */
+  lost: z.array(z.object({ path: z.string(), secrets: z.array(z.string()) })),
+});
+export type RunningBootEnv = z.infer<typeof runningBootEnv>;
+
 /**
  * GET /v1/instances and /v1/instances/{name}: the record with private values replaced, and what is
  * known of the running machine.
@@ -308,6 +318,8 @@ export const instanceInfo = instanceRecord
         halt: z
           .object({ reason: z.enum(['disk-full', 'disk-error']), sinceMs: z.number() })
           .nullish(),
+        /** A node of an earlier release does not say. */
+        bootEnv: runningBootEnv.nullish(),
       })
       .nullable(),
     /** What the guest's cloud-init says of the present boot. */

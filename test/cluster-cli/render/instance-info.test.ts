@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BootReport } from '#shared/contract/boot-report.ts';
+import type { InstanceInfo } from '#shared/contract/instance.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { renderInstanceInfo } from '../../../cluster-cli/render/instance-info.ts';
 import { sampleInstance } from '../support/samples.ts';
@@ -26,6 +27,24 @@ test('info tells how far the run lists are, and nothing of them where there are 
   );
   const without = renderInstanceInfo(sampleInstance({ lifecycle: null }));
   assert.ok(!without.some((line) => line.includes('Lifecycle')));
+});
+
+test('info tells what a guest that runs boots, and what is not as its record says', () => {
+  const machine = { pid: 1, accelerator: 'tcg', startedAtMs: 0, tap: 'gnt.com.0' } as const;
+  const lost = [{ path: 'machines/x/seed', secrets: ['key'] }];
+  const failure = { code: 'BOOTENV_RENDER', message: 'template seed:2:9: there is no param' };
+  const told = (bootEnv: object): readonly string[] => {
+    const running = { ...machine, readyAtMs: null, bootEnv: { name: 'rescue', ...bootEnv } };
+    const instance = sampleInstance({ running: running as NonNullable<InstanceInfo['running']> });
+    return renderInstanceInfo(instance).map((line) => line.trim().replace(/^- /, ''));
+  };
+  assert.ok(told({ failure: null, lost: [] }).includes('BootEnv: rescue'));
+  const stale = told({ failure, lost });
+  const at = stale.indexOf('BootEnv: rescue, as it was given before');
+  assert.deepEqual(stale.slice(at + 1, at + 3), [
+    'not rendered: BOOTENV_RENDER: template seed:2:9: there is no param',
+    'not served: machines/x/seed, until key is given again (gnt-instance modify)',
+  ]);
 });
 
 test('info tells what cloud-init says of the boot, and no control character of it', () => {

@@ -94,6 +94,25 @@ test('a file whose secrets are lost is gone by name, unless it was given in this
   assert.match(textAt(instance, `${MACHINE}/preseed.cfg`) ?? '', /^410 /, 'another installation');
 });
 
+test('a file that would have another public value is not served with the former one', () => {
+  const path = `machines/${uuid}/preseed.cfg`;
+  const { boot } = bootingView();
+  assert.ok(boot);
+  const [one, other] = ['1'.repeat(64), '2'.repeat(64)];
+  const given = boot.files[path];
+  assert.ok(given);
+  const viewOf = (file: object) =>
+    parseView(bootingView({ boot: { ...boot, files: { ...boot.files, [path]: file } } as never }));
+  const instance = new Instance(viewOf({ ...given, basis: one }), systemClock);
+  const lost = { lost: ['rootpw'] };
+  instance.replaceView(viewOf({ ...lost, basis: one }));
+  assert.equal(textAt(instance, `${MACHINE}/preseed.cfg`), '200 S3CRET\n');
+  instance.replaceView(viewOf({ ...lost, basis: other }));
+  assert.match(textAt(instance, `${MACHINE}/preseed.cfg`) ?? '', /^410 .*rootpw/);
+  instance.replaceView(viewOf({ ...given, basis: other }));
+  assert.equal(textAt(instance, `${MACHINE}/preseed.cfg`), '200 S3CRET\n');
+});
+
 test('paths that lead elsewhere and more than may be served are refused', () => {
   const { boot } = bootingView();
   assert.ok(boot);

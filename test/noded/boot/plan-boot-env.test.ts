@@ -402,6 +402,28 @@ test('a file that needs a lost secret has its names, and no contents; others hav
   );
 });
 
+test('a file with a secret has a digest of the rest of it, whether the secret is known or not', () => {
+  const text = '{{.Param "color"}} {{.Param "s1" | upper}} {{range .Param "list"}}{{.}}{{end}}';
+  const schemas = schemasOf({ list: { Schema: { type: 'array' } } });
+  const basisOf = (color: string, s1: string | null, template = text): unknown => {
+    const secret = (value: string | null): BootParameter => ({
+      visibility: 'secret',
+      value: value === null ? null : new Secret(value),
+    });
+    const list = secret(s1 === null ? null : '["a"]');
+    const parameters = new Map([...publicly({ color }), ['s1', secret(s1)], ['list', list]]);
+    return plan(withText(template), { parameters, schemas }).files[1]?.basis;
+  };
+  assert.match(String(basisOf('blue', 'x')), /^[0-9a-f]{64}$/);
+  assert.equal(basisOf('blue', 'x'), basisOf('blue', null));
+  assert.equal(basisOf('blue', 'x'), basisOf('blue', 'another'));
+  assert.notEqual(basisOf('blue', 'x'), basisOf('red', null));
+  assert.equal(basisOf('blue', 'x', '{{.Param "color"}}'), null);
+  // Only the secret lets it be rendered.
+  const picky = '{{if ne (.Param "s1") "x"}}{{fail "no"}}{{end}}';
+  assert.equal(basisOf('blue', 'x', picky), basisOf('blue', null, picky));
+});
+
 test('no secret gets into an error', () => {
   const parameters = new Map<string, BootParameter>([
     ['s', { visibility: 'secret', value: new Secret('hunter2') }],

@@ -106,9 +106,38 @@ test('a run whose secret alone makes it right keeps its files, and no value of a
   const later = await bootViews.forRun(instance, noSecrets);
   assert.ok(later !== 'kept');
   assert.deepEqual(
-    Object.values(later?.files ?? {}).filter((file) => 'lost' in file),
-    [{ lost: ['key'] }],
+    Object.values(later?.files ?? {}).flatMap((file) => ('lost' in file ? [file.lost] : [])),
+    [['key']],
   );
+});
+
+test('of a run is told what cannot be rendered, and which files have waited for secrets since', async (t) => {
+  const { bootViews, save } = await createLab(t);
+  const osParameters = new Map([['key', new Secret('S3CRET')]]);
+  const instance = instanceRecord({
+    ...{ bootEnv: 'rescue', communication: true },
+    ...{ osParameters: { color: 'blue' }, osParametersSecret: { key: 'x' } },
+  });
+  assert.equal(bootViews.state(instance.uuid), null);
+  await save('{{.Param "color"}} {{.Param "key"}}\n');
+  await bootViews.forStart(instance, { ...noSecrets, osParameters });
+  const well = { name: 'rescue', failure: null, lost: [] };
+  assert.deepEqual(bootViews.state(instance.uuid), well);
+  // metad goes on with what it has.
+  await bootViews.forRun({ ...instance, tags: ['new'] }, noSecrets);
+  assert.deepEqual(bootViews.state(instance.uuid), well);
+  const red = { ...instance, osParameters: { color: 'red' } };
+  await bootViews.forRun(red, noSecrets);
+  const path = `machines/${instance.uuid}/seed`;
+  assert.deepEqual(bootViews.state(instance.uuid)?.lost, [{ path, secrets: ['key'] }]);
+  await save('{{.Param "colour"}}\n');
+  await bootViews.forRun(red, noSecrets);
+  assert.equal(bootViews.state(instance.uuid)?.failure?.code, 'BOOTENV_RENDER');
+  await save('{{.Param "color"}} {{.Param "key"}}\n');
+  await bootViews.forRun(red, { ...noSecrets, osParameters });
+  assert.deepEqual(bootViews.state(instance.uuid), well);
+  bootViews.forget(instance.uuid);
+  assert.equal(bootViews.state(instance.uuid), null);
 });
 
 test('a loader that no view takes is refused before anything is changed', async (t) => {
@@ -142,8 +171,10 @@ test('a secret is rendered for who has it, and by name for everybody later', asy
   assert.equal(textOf(view, '/seed'), 'S3CRET PRIVATE-VALUE\n');
   const later = await bootViews.forRun(instance, noSecrets);
   assert.ok(later !== 'kept');
-  const lost = Object.values(later?.files ?? {}).filter((file) => 'lost' in file);
-  assert.deepEqual(lost, [{ lost: ['key'] }]);
+  const lost = Object.values(later?.files ?? {}).flatMap((file) =>
+    'lost' in file ? [file.lost] : [],
+  );
+  assert.deepEqual(lost, [['key']]);
   await save('{{.Param "gone"}}');
   const kept = await bootViews.forRun(instance, { ...noSecrets, osParameters });
   assert.ok(!JSON.stringify(kept).includes(Buffer.from('S3CRET').toString('base64').slice(0, 6)));

@@ -183,6 +183,7 @@ test('the status tells what is wanted from what is', () => {
     tap: null,
     readyAtMs: null,
     halt: null,
+    bootEnv: null,
   } as const;
   const status = (overrides: Parameters<typeof instanceRecord>[1], isRunning: boolean) =>
     describeInstance(

@@ -79,6 +79,7 @@ test('the guest, a script on the host and gnt-instance info agree on every param
     runner,
     clusters,
     guestReports: { report: () => null },
+    bootViews: createLabBootViews(clusters),
     lifecycles: createLabLifecycles(),
   });
   assert.deepEqual(info.osParametersEffective, {

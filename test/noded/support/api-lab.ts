@@ -189,6 +189,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
         runner,
         guestReports,
         lifecycles,
+        bootViews: createLabBootViews(clusters),
       },
       describeNode,
       listOs: () => Promise.resolve([]),

@@ -1,0 +1,63 @@
+import type { ViewBoot, ViewBootFile } from '#shared/contract/boot-view.ts';
+import type { AppError } from '#shared/errors/app-error.ts';
+import type { RunningBootEnv } from '#shared/contract/instance.ts';
+
+interface Given {
+  /** Without the values of secrets: metad has those. */
+  readonly view: ViewBoot | null;
+  readonly state: RunningBootEnv;
+  /** Of the files that its guest was shown, what is not secret in them. */
+  readonly shown: ReadonlyMap<string, string | undefined>;
+}
+
+/** What guests that run were given to boot by, and what came in between. */
+export class GivenBoots {
+  readonly #given = new Map<string, Given>();
+
+  /**
+   * @param shown to the guest
+   * @param view what later ones have where nothing can be rendered
+   */
+  give(uuid: string, shown: ViewBoot, view: ViewBoot): void {
+    const former = this.#given.get(uuid);
+    const isSame = former?.view?.bootEnv === view.bootEnv;
+    const before = new Map(isSame ? former.shown : []);
+    const now = new Map(before);
+    const lost: { path: string; secrets: string[] }[] = [];
+    for (const [path, file] of Object.entries(shown.files)) {
+      if (!('lost' in file)) now.set(path, file.basis);
+      else if (isOutdated(before, path, file)) lost.push({ path, secrets: [...file.lost] });
+    }
+    const state = { name: view.bootEnv, failure: null, lost };
+    this.#given.set(uuid, { view, shown: now, state });
+  }
+
+  /** What it was given goes on. */
+  fail(uuid: string, name: string, { code, message }: AppError): void {
+    const former = this.#given.get(uuid);
+    const state = { name, failure: { code, message }, lost: former?.state.lost ?? [] };
+    this.#given.set(uuid, { ...(former ?? { view: null, shown: new Map() }), state });
+  }
+
+  /** Null for what a daemon before this one gave; undefined for nothing. */
+  view(uuid: string): ViewBoot | null | undefined {
+    return this.#given.get(uuid)?.view;
+  }
+
+  state(uuid: string): RunningBootEnv | null {
+    return this.#given.get(uuid)?.state ?? null;
+  }
+
+  forget(uuid: string): void {
+    this.#given.delete(uuid);
+  }
+}
+
+/** Its guest had it with other public values, and gets it no more (metad's keepBootFiles). */
+function isOutdated(
+  before: ReadonlyMap<string, string | undefined>,
+  path: string,
+  { basis }: ViewBootFile,
+): boolean {
+  return before.has(path) && before.get(path) !== basis;
+}
