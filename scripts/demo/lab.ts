@@ -185,10 +185,15 @@ async function holdsFileBelow(pid: number, root: string): Promise<boolean> {
   return targets.some((target) => target.startsWith(`${root}/`));
 }
 
-/** metad sees nothing but a few folders, under other names. */
+/**
+ * metad sees a few folders under other names. What is bound tells whose it is (field 4, proc(5)):
+ * where mounts were is in the table of every process that was started meanwhile.
+ */
 async function mounts(pid: number, root: string): Promise<boolean> {
   const table = await readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '');
-  return table.includes(`/${basename(root)}/`);
+  return table
+    .split('\n')
+    .some((line) => (line.split(' ')[3] ?? '').includes(`/${basename(root)}/`));
 }
 
 async function describeProcesses(root: string): Promise<readonly LabProcess[]> {

@@ -52,13 +52,17 @@ async function addOs(name: string, create = 'exit 0'): Promise<void> {
 
 /** Without what differs from one host, or one second, to the next. */
 function plain(text: string): string {
-  return text
-    .replaceAll(lab.paths.root, '/ROOT')
-    .replaceAll(process.cwd(), '/HERE')
-    .replaceAll(/^\d\d:\d\d:\d\d /gm, 'hh:mm:ss ')
-    .replaceAll(/in \d+\.\d s/g, 'in N s')
-    .replaceAll(/this host's \d+/g, "this host's N")
-    .replaceAll(/^.*accelerator tcg.*\n|^.* started \((?:tcg|kvm)\)\n/gm, '');
+  return (
+    text
+      .replaceAll(lab.paths.root, '/ROOT')
+      .replaceAll(process.cwd(), '/HERE')
+      .replaceAll(/^\d\d:\d\d:\d\d /gm, 'hh:mm:ss ')
+      .replaceAll(/in \d+\.\d s/g, 'in N s')
+      .replaceAll(/this host's \d+/g, "this host's N")
+      // Shown of what takes longer than a moment.
+      .replaceAll(/^hh:mm:ss fetch-image: .*\n/gm, '')
+      .replaceAll(/^.*accelerator tcg.*\n|^.* started \((?:tcg|kvm)\)\n/gm, '')
+  );
 }
 
 /** The words of a line as a shell would take them; only single quotes are known. */
