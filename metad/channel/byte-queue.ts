@@ -7,7 +7,7 @@ export interface QueueSlice {
 const INITIAL_CAPACITY = 4096;
 
 /**
- * One direction of an instance's channel: a bounded byte stream whose bytes are numbered from 0.
+ * One direction of an instance's channel: a bounded byte stream whose bytes are numbered.
  *
  * INVARIANTS: at most `limitBytes` wait; memory held never exceeds twice what waited at most, and
  * none is held when nothing waits (one growing buffer, so that a million one-byte writes cost a
@@ -19,11 +19,13 @@ export class ByteQueue {
   #start = 0;
   #end = 0;
   /** Offset of the byte at #start: everything before it is forgotten. */
-  #firstOffset = 0;
+  #firstOffset: number;
   readonly #waiters = new Set<() => void>();
 
-  constructor(limitBytes: number) {
+  /** @param firstOffset of the first byte that is written */
+  constructor(limitBytes: number, firstOffset = 0) {
     this.#limitBytes = limitBytes;
+    this.#firstOffset = firstOffset;
   }
 
   get waitingBytes(): number {

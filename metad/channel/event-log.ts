@@ -14,6 +14,18 @@ export interface EventRecord {
   readonly line: string;
 }
 
+/** Somebody who reads along. */
+export interface EventReading {
+  /** Everything up to this number is with the kernel, or with the reader. */
+  handedOver(sequence: number): void;
+  end(): void;
+}
+
+interface Reader {
+  readonly take: (record: EventRecord) => void;
+  handedOver: number;
+}
+
 interface Ring {
   records: EventRecord[];
   bytes: number;
@@ -44,7 +56,9 @@ const LIMITS: EventLogLimits = {
  */
 export class EventLog {
   readonly #rings = new Map<string, Ring>();
-  readonly #listeners = new Set<(record: EventRecord) => void>();
+  readonly #readers = new Set<Reader>();
+  /** Called when something was handed over, or a reader went. */
+  readonly #waiters = new Set<() => void>();
   readonly #limits: EventLogLimits;
   #sequence: number;
   /** What the rings of all instances hold together. */
@@ -72,7 +86,7 @@ export class EventLog {
     ring.bytes += record.line.length;
     this.#bytes += record.line.length - trim(ring, this.#limits);
     if (this.#bytes > this.#limits.maxBytesOfAll) this.#trimLargest();
-    for (const listener of this.#listeners) listener(record);
+    for (const reader of this.#readers) reader.take(record);
   }
 
   /** Those kept after a sequence number, in order, each instance's losses first. */
@@ -91,10 +105,44 @@ export class EventLog {
     return found.sort((a, b) => a.sequence - b.sequence);
   }
 
-  /** @returns a function that ends the subscription */
-  subscribe(listener: (record: EventRecord) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** @param take is given each event from now on */
+  subscribe(take: (record: EventRecord) => void): EventReading {
+    const reader: Reader = { take, handedOver: 0 };
+    this.#readers.add(reader);
+    const wake = (): void => {
+      for (const look of [...this.#waiters]) look();
+    };
+    return {
+      handedOver: (sequence) => {
+        reader.handedOver = Math.max(reader.handedOver, sequence);
+        wake();
+      },
+      end: () => {
+        this.#readers.delete(reader);
+        wake();
+      },
+    };
+  }
+
+  /**
+   * Resolves when every reader has what was appended so far: what is acknowledged then outlasts a
+   * kill of this process. At once when nobody reads, and after `limitMs` in any case, since it is
+   * kept here until then.
+   */
+  async untilHandedOver(limitMs: number): Promise<void> {
+    const sequence = this.#sequence;
+    const isDone = (): boolean =>
+      [...this.#readers].every(({ handedOver }) => handedOver >= sequence);
+    if (isDone()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (isDone()) resolve();
+    };
+    this.#waiters.add(look);
+    const timer = setTimeout(resolve, limitMs);
+    await promise;
+    clearTimeout(timer);
+    this.#waiters.delete(look);
   }
 
   forget(instance: string): void {

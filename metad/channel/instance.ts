@@ -56,13 +56,23 @@ export class Instance {
   isReadingChunks = false;
   readonly #clock: Clock;
   readonly #rendered: RenderedSites;
+  readonly #firstQueueOffset: number;
 
-  /** @param rendered shared by all instances of the process */
-  constructor(view: ServedView, clock: Clock, rendered = new RenderedSites(MAX_RENDERED_SITES)) {
+  /**
+   * @param rendered shared by all instances of the process
+   * @param firstQueueOffset where the bytes of both directions are numbered from
+   */
+  constructor(
+    view: ServedView,
+    clock: Clock,
+    rendered = new RenderedSites(MAX_RENDERED_SITES),
+    firstQueueOffset = 0,
+  ) {
     this.#view = view;
     this.#lifecycle = view.lifecycle && new GuestLifecycle(view.lifecycle);
     this.#clock = clock;
     this.#rendered = rendered;
+    this.#firstQueueOffset = firstQueueOffset;
   }
 
   get view(): ServedView {
@@ -87,12 +97,12 @@ export class Instance {
 
   /** From the host to the guest's `read`. */
   get toGuest(): ByteQueue {
-    return (this.#toGuest ??= new ByteQueue(MAX_QUEUE_BYTES));
+    return (this.#toGuest ??= new ByteQueue(MAX_QUEUE_BYTES, this.#firstQueueOffset));
   }
 
   /** From the guest's `write` to the host. */
   get toHost(): ByteQueue {
-    return (this.#toHost ??= new ByteQueue(MAX_QUEUE_BYTES));
+    return (this.#toHost ??= new ByteQueue(MAX_QUEUE_BYTES, this.#firstQueueOffset));
   }
 
   /** Bytes that wait in each direction. */

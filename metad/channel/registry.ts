@@ -49,17 +49,20 @@ export class Registry implements InstanceDirectory {
   readonly #rendered = new RenderedSites(MAX_RENDERED_SITES);
 
   readonly #guestAgent: GuestAgent | undefined;
+  readonly #firstQueueOffset: number;
 
   constructor(options: {
     open: OpenBinding;
     events: EventLog;
     clock: Clock;
     guestAgent?: GuestAgent;
+    firstQueueOffset?: number;
   }) {
     this.#open = options.open;
     this.#events = options.events;
     this.#clock = options.clock;
     this.#guestAgent = options.guestAgent;
+    this.#firstQueueOffset = options.firstQueueOffset ?? 0;
   }
 
   get(uuid: string): Instance | undefined {
@@ -101,7 +104,7 @@ export class Registry implements InstanceDirectory {
   }
 
   async #add(view: ServedView): Promise<void> {
-    const instance = new Instance(view, this.#clock, this.#rendered);
+    const instance = new Instance(view, this.#clock, this.#rendered, this.#firstQueueOffset);
     const binding = await this.#open(instance, view.channel.device);
     // Another instance may have asked for the same device while this one waited for it.
     const owner = this.#owners.get(view.channel.device);

@@ -8,6 +8,8 @@ interface NodeConfig {
   readonly kind: 'node';
   readonly controlSocket: string;
   readonly contentSocket: string;
+  /** Of one that was not asked to end, and whose guests may still be there. */
+  readonly isSuccessor: boolean;
 }
 
 /** How it runs in the place of Ganeti's own metadata daemon. */
@@ -24,12 +26,13 @@ export interface GanetiConfig {
 
 export type MetadConfig = (NodeConfig | GanetiConfig) & { readonly logLevel: LogLevel };
 
-export const USAGE = `Usage: gnt-metad --control-socket PATH --content-socket PATH [--log-level LEVEL]
+export const USAGE = `Usage: gnt-metad --control-socket PATH --content-socket PATH [--successor] [--log-level LEVEL]
        gnt-metad --ganeti [--ganeti-socket PATH] [options]
 
 Serves instances their metadata on 169.254.169.254.
 
-The first form is what the node daemon starts, inside the channel's network namespace and as an unprivileged user.
+The first form is what the node daemon starts, inside the channel's network namespace and as an unprivileged user;
+with --successor in the place of one that was killed, so that the numbers of the queues' bytes do not begin anew.
 The second one takes the place of Ganeti's own metadata daemon and needs no node daemon of ours:
   --ganeti-socket PATH      Ganeti's control socket (default /run/ganeti/socket/ganeti-metad)
   --ganeti-pid-file PATH    default: ganeti-metad.pid beside the socket, or above a folder named socket
@@ -62,6 +65,7 @@ export function parseConfig(args: readonly string[], root: string): MetadConfig 
     kind: 'node',
     controlSocket: required(values['control-socket'], '--control-socket'),
     contentSocket: required(values['content-socket'], '--content-socket'),
+    isSuccessor: values.successor,
     logLevel,
   };
 }
@@ -105,6 +109,7 @@ function parse(args: readonly string[]) {
       options: {
         'control-socket': { type: 'string' },
         'content-socket': { type: 'string' },
+        successor: { type: 'boolean', default: false },
         ganeti: { type: 'boolean', default: false },
         'ganeti-socket': { type: 'string' },
         'ganeti-pid-file': { type: 'string' },

@@ -53,6 +53,11 @@ export const MAX_EVENT_BYTES_KEPT = 4 * MIB;
 /** Of all instances together. Beyond it those that have most lose their oldest. */
 export const MAX_EVENT_BYTES_KEPT_OF_ALL = 64 * MIB;
 /**
+ * How long a report waits for its acknowledgement until the node daemon has it. One that does not
+ * read holds up no guest for longer.
+ */
+export const HAND_OVER_LIMIT_MS = 1_000;
+/**
  * What of a report (install events, cloud-init's account of a boot, phone_home) costs as much as a
  * request: it is parsed, checked and written again, here and by the node daemon.
  */

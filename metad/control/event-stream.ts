@@ -16,27 +16,31 @@ export function streamEvents(response: ServerResponse, events: EventLog, after: 
   let isBehind = false;
   const send = (record: EventRecord): void => {
     position = record.sequence;
-    isBehind = !response.write(record.line);
+    isBehind = !response.write(record.line, (error) => {
+      if (!error) reading.handedOver(record.sequence);
+    });
   };
   const catchUp = (): void => {
     isBehind = false;
-    for (const record of events.recordsAfter(position)) {
+    const records = events.recordsAfter(position);
+    if (records.length === 0) reading.handedOver(events.lastSequence);
+    for (const record of records) {
       if (isBehind) return;
       send(record);
     }
   };
   response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' });
   response.flushHeaders();
-  catchUp();
-  const unsubscribe = events.subscribe((record) => {
+  const reading = events.subscribe((record) => {
     if (!isBehind) send(record);
   });
+  catchUp();
   response.on('drain', catchUp);
   const heartbeat = setInterval(() => {
     if (!isBehind) isBehind = !response.write('\n');
   }, HEARTBEAT_MS);
   response.on('close', () => {
-    unsubscribe();
+    reading.end();
     clearInterval(heartbeat);
   });
 }

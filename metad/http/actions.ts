@@ -18,7 +18,7 @@ import { readBody } from './request-body.ts';
 import { readHostKeys } from './host-keys-form.ts';
 import { hasUnreadBody, sendEmpty, sendText } from './reply.ts';
 import { serveQueueWrite } from './serve-queue.ts';
-import { isPaid, takeReport } from './take-report.ts';
+import { acknowledge, isPaid, takeReport } from './take-report.ts';
 
 /** An event has a few fields, and a result as many numbers as there are dumps. */
 const MAX_VALUES_PER_BATCH = MAX_EVENTS_PER_BATCH * 32;
@@ -73,7 +73,7 @@ async function ready(exchange: Exchange, events: EventLog): Promise<void> {
     events.append(uuid, { type: 'ready', source, text });
     const keys = readHostKeys(body);
     if (keys !== null) events.append(uuid, { type: 'host-keys', ...keys });
-    sendEmpty(exchange.response, 204);
+    return acknowledge(exchange, events);
   });
 }
 
@@ -92,7 +92,12 @@ async function installEvents(exchange: Exchange, events: EventLog): Promise<void
   await takeReport(exchange, BATCH, (body) => takeBatch(exchange, events, installId, body));
 }
 
-function takeBatch(exchange: Exchange, events: EventLog, installId: string, body: Buffer): void {
+function takeBatch(
+  exchange: Exchange,
+  events: EventLog,
+  installId: string,
+  body: Buffer,
+): Promise<void> | void {
   const { instance, response } = exchange;
   const value = parseJson(body);
   if (value === undefined) return sendText(response, 400, '(top level): not JSON');
@@ -106,7 +111,7 @@ function takeBatch(exchange: Exchange, events: EventLog, installId: string, body
   for (const event of batch.data) {
     events.append(instance.view.uuid, { type: 'install', installId, event });
   }
-  sendEmpty(response, 204);
+  return acknowledge(exchange, events);
 }
 
 function createToken({ instance, request, response }: Exchange): void {

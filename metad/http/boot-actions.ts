@@ -17,8 +17,8 @@ import {
   MAX_BOOT_STATUS_VALUES,
 } from '../config/limits.ts';
 import type { Exchange } from './exchange.ts';
-import { sendEmpty, sendText } from './reply.ts';
-import { chargeForTime, isPaid, takeReport } from './take-report.ts';
+import { sendText } from './reply.ts';
+import { acknowledge, chargeForTime, isPaid, takeReport } from './take-report.ts';
 import { maskOf } from './view-mask.ts';
 
 /** cloud-init's webhook (cloudinit/reporting/handlers.py); what else it sends is not looked at. */
@@ -47,7 +47,7 @@ export async function bootEvents(exchange: Exchange, events: EventLog): Promise<
     const mask = maskOf(exchange.instance, MAX_BOOT_ERROR_LENGTH);
     const event = chargeForTime(exchange, () => readEvent(given.data, mask));
     if (event) events.append(exchange.instance.view.uuid, { type: 'boot', event });
-    sendEmpty(exchange.response, 204);
+    return acknowledge(exchange, events);
   });
 }
 
@@ -117,7 +117,7 @@ export async function bootStatus(exchange: Exchange, events: EventLog): Promise<
       recoverableErrors: read.recoverableErrors.map(mask),
     }));
     events.append(exchange.instance.view.uuid, { type: 'boot-result', result });
-    sendEmpty(exchange.response, 204);
+    return acknowledge(exchange, events);
   });
 }
 

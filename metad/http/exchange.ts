@@ -46,7 +46,7 @@ export function queryInteger(
 ): number | undefined | null {
   const text = query?.get(name);
   if (text === undefined || text === null) return undefined;
-  if (!/^\d{1,15}$/.test(text)) return null;
+  if (!/^\d{1,16}$/.test(text)) return null;
   const value = Number(text);
   return value <= max ? value : null;
 }

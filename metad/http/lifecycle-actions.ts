@@ -14,8 +14,8 @@ import { EVENTS_PER_REQUEST_TOKEN, REQUEST_TOKENS_PER_NEWS } from '../config/lim
 import { describeIssue } from '../view/validation-message.ts';
 import { queryInteger } from './exchange.ts';
 import type { Exchange } from './exchange.ts';
-import { sendEmpty, sendText } from './reply.ts';
-import { chargeForTime, isPaid, takeReport } from './take-report.ts';
+import { sendText } from './reply.ts';
+import { acknowledge, chargeForTime, isPaid, takeReport } from './take-report.ts';
 import { maskOf } from './view-mask.ts';
 
 const TOO_MANY = `(top level): at most ${MAX_LIFECYCLE_EVENTS} events at once`;
@@ -49,7 +49,7 @@ export async function lifecycleEvents(exchange: Exchange, events: EventLog): Pro
       lifecycle.accept(one);
       if (one.isNews) events.append(instance.view.uuid, { type: 'lifecycle', event, progress });
     }
-    sendEmpty(response, 204);
+    return acknowledge(exchange, events);
   });
 }
 
@@ -98,6 +98,6 @@ export async function lifecycleOutput(exchange: Exchange, events: EventLog): Pro
     const output = lifecycle.outputOf(entry.data);
     if (!output) return sendText(response, 409, `entry: ${entry.data} does not run`);
     tell(exchange, events, lifecycle, output, (mask) => output.push(offset, body, mask));
-    sendEmpty(response, 204, ['X-Gnt-Offset', String(output.end)]);
+    return acknowledge(exchange, events, ['X-Gnt-Offset', String(output.end)]);
   });
 }

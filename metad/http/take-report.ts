@@ -1,8 +1,13 @@
 import { countJsonValues } from '#shared/json/count-values.ts';
-import { REPORT_BYTES_PER_REQUEST_TOKEN, RETRY_AFTER_S } from '../config/limits.ts';
+import type { EventLog } from '../channel/event-log.ts';
+import {
+  HAND_OVER_LIMIT_MS,
+  REPORT_BYTES_PER_REQUEST_TOKEN,
+  RETRY_AFTER_S,
+} from '../config/limits.ts';
 import type { Exchange } from './exchange.ts';
 import { bodyOf } from './request-body.ts';
-import { sendText } from './reply.ts';
+import { sendEmpty, sendText } from './reply.ts';
 
 /** What a guest tells of itself in a body that is parsed and kept. */
 export interface ReportKind {
@@ -23,12 +28,13 @@ export interface ReportKind {
  * Reads a report within what its guest may have parsed. One at a time: what of several is held, and
  * parsed in one turn, would be bounded by the guest's connections alone. Its bytes are paid for as
  * requests are.
- * @param take answers the request; called in the turn in which the body is whole
+ * @param take answers the request; called in the turn in which the body is whole, and the report is
+ * on its way until what it returns is over
  */
 export async function takeReport(
   exchange: Exchange,
   kind: ReportKind,
-  take: (body: Buffer) => void,
+  take: (body: Buffer) => Promise<void> | void,
 ): Promise<void> {
   const { reporting } = exchange.instance;
   if (reporting.has(kind.name)) return refuse(exchange, 'another one is on its way');
@@ -42,10 +48,20 @@ export async function takeReport(
     // collector, the time of a hundred requests.
     if (values && countJsonValues(body, values.max) > values.max)
       return sendText(exchange.response, 400, values.refusal);
-    take(body);
+    await take(body);
   } finally {
     reporting.delete(kind.name);
   }
+}
+
+/** Says that a report is taken, once a kill of this process could not lose it any more. */
+export async function acknowledge(
+  { response }: Exchange,
+  events: EventLog,
+  headers: readonly string[] = [],
+): Promise<void> {
+  await events.untilHandedOver(HAND_OVER_LIMIT_MS);
+  sendEmpty(response, 204, headers);
 }
 
 /**

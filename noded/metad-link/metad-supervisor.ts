@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
@@ -168,7 +168,8 @@ export class MetadSupervisor {
       programDir,
       socketDir: paths.metadDir,
       command,
-      args,
+      // A metad that is asked to end takes its record along.
+      args: existsSync(paths.metadRecordFile) ? [...args, '--successor'] : args,
     });
     rmSync(paths.metadControlSocket, { force: true });
     this.#boundLog();

@@ -155,7 +155,8 @@ export class ChannelLab implements AsyncDisposable {
   async stopMetad(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | string | null> {
     const child = this.#metad;
     this.#metad = undefined;
-    if (!child || child.exitCode !== null) return child?.exitCode ?? null;
+    if (!child || child.exitCode !== null || child.signalCode !== null)
+      return child?.exitCode ?? child?.signalCode ?? null;
     const ended = new Promise<number | string | null>((resolve) => {
       child.once('exit', (code, by) => resolve(code ?? by));
     });

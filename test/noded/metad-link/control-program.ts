@@ -10,6 +10,7 @@ const { values } = parseArgs({
   options: {
     'control-socket': { type: 'string' },
     'content-socket': { type: 'string' },
+    successor: { type: 'boolean' },
     fail: { type: 'boolean' },
   },
 });

@@ -246,6 +246,15 @@ test('after a restart of metad its views are gone until they are pushed again; t
       resolve();
     }),
   );
+  const read = (offset: string): Promise<string> =>
+    fromGuest('-D', headers, `${service}/ganeti/latest/read?offset=${offset}`);
+  const headers = join(paths.root, 'headers');
+  const nextOffset = async (): Promise<number> =>
+    Number(/^x-gnt-offset: (\d+)/im.exec(await readFile(headers, 'utf8'))?.[1]);
+  await link.writeQueue(uuid, Buffer.from('read'));
+  assert.equal(await read('0'), 'read');
+  const reached = await nextOffset();
+  assert.ok(reached < 100, `${reached}`);
   process.kill(link.pid ?? 0, 'SIGKILL');
   await restarted;
   assert.equal(
@@ -253,6 +262,12 @@ test('after a restart of metad its views are gone until they are pushed again; t
     exampleView().instanceId,
   );
   assert.equal(link.restarts, 1);
+  // More than was read before: with numbers that begin anew some of it would count as read.
+  await link.writeQueue(uuid, Buffer.from('all that was written since'));
+  assert.equal(await read(String(reached)), 'all that was written since');
+  const further = await nextOffset();
+  await link.writeQueue(uuid, Buffer.from('more'));
+  assert.equal(await read(String(further)), 'more');
 });
 
 test('the next noded adopts metad with its views', async () => {
