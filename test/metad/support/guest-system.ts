@@ -100,7 +100,8 @@ export class GuestSystem implements AsyncDisposable {
 
   /** Until its system was told to go off, or to begin anew, or four seconds have passed. */
   async wentDown(): Promise<void> {
-    for (let tries = 0; (await this.read('went-down')) === null && tries < 200; tries++)
+    // The file is there a moment before its word is.
+    for (let tries = 0; !(await this.read('went-down')) && tries < 200; tries++)
       await new Promise((resolve) => setTimeout(resolve, 20));
   }
 
