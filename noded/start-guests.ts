@@ -91,7 +91,7 @@ export async function startGuests(
   const { bootArchives: archives } = host;
   const bootTrees = new BootTrees();
   const promisedTrees = createPromisedTrees({
-    ...{ dir: paths.bootSourcesDir, trees: bootTrees, archives },
+    ...{ dir: paths.bootSourcesDir, trees: bootTrees, archives, logger },
     isAllowed: async (url) => isAllowedRepository(url, await clusters.load()),
   });
   promisedTrees.restore();
@@ -147,7 +147,6 @@ export async function startGuests(
   });
   isRecovered = true;
   promisedTrees.keepOnly(keeper.list().map(({ machine }) => machine.uuid));
-  await archives.dropUnnamed();
   // Not before: what guests said while no daemon was there is told again, to who follows them.
   const eventsEnd = new AbortController();
   const following = followGuests(metad.events({ signal: eventsEnd.signal }), guestEvents, logger);

@@ -6,6 +6,7 @@ import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance-files.ts';
 import { createExportStore, type ExportStore } from './backup/export-store.ts';
 import { openBootArchives, type BootArchives } from './boot/archives.ts';
+import { listPromisedContents } from './boot/promised-trees.ts';
 import type { NodedConfig } from './config.ts';
 import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
@@ -77,7 +78,9 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   });
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
-  const bootArchives = await openBootArchives(paths.bootArchivesDir);
+  const bootArchives = await openBootArchives(paths.bootArchivesDir, () =>
+    listPromisedContents(paths.bootSourcesDir),
+  );
   const wall = createMachineWall({
     table: paths.machineWallTable,
     users: machineUsers,

@@ -178,6 +178,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       osRegistry,
     },
     ...{ hookChecker, runner, guestReports, lifecycles, catalogue },
+    archives: host.bootArchives,
     planBoot: (instance: InstanceRecord, name: string | null) =>
       previewBootPlan(instance, name, { clusters, archives: host.bootArchives }),
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },

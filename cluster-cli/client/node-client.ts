@@ -33,6 +33,8 @@ import {
   type OsInfo,
 } from '#shared/contract/api.ts';
 import {
+  type BootArchiveInfo,
+  bootArchiveInfo,
   bootEnvInfo,
   type BootEnvInfo,
   bootParamInfo,
@@ -134,6 +136,7 @@ export interface NodeClient {
   profiles(): Promise<ProfileInfo[]>;
   bootEnvs(): Promise<BootEnvInfo[]>;
   bootTemplates(): Promise<BootTemplateInfo[]>;
+  bootArchives(): Promise<BootArchiveInfo[]>;
   bootParams(): Promise<BootParamInfo[]>;
   /** What a BootEnv is for an instance. */
   bootPlan(instance: string, bootEnv: string): Promise<BootPlanInfo>;
@@ -240,6 +243,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     bootEnvs: () => get('/v1/bootenvs', bootEnvInfo.array()),
     bootTemplates: () => get('/v1/boot-templates', bootTemplateInfo.array()),
     bootParams: () => get('/v1/boot-params', bootParamInfo.array()),
+    bootArchives: () => get('/v1/boot-archives', bootArchiveInfo.array()),
     bootPlan: (instance, bootEnv) =>
       get(
         `${instancePath(instance)}/boot-plan?bootenv=${encodeURIComponent(bootEnv)}`,

@@ -2,7 +2,7 @@ import type { ListedNode } from '#shared/contract/api.ts';
 import { nodeRole } from '#shared/contract/node-flags.ts';
 import type { InstanceSnapshot } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
-import type { BootEnvInfo } from '#shared/contract/boot-objects.ts';
+import type { BootArchiveInfo, BootEnvInfo } from '#shared/contract/boot-objects.ts';
 import type { ProfileInfo } from '#shared/contract/profile.ts';
 import type { ListedOs } from '#shared/contract/os-variants.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -16,6 +16,7 @@ const job = fieldsOf<JobRecord>();
 const os = fieldsOf<ListedOs>();
 const profile = fieldsOf<ProfileInfo>();
 const bootEnv = fieldsOf<BootEnvInfo>();
+const bootArchive = fieldsOf<BootArchiveInfo>();
 
 function stateOf(listed: ListedNode): string {
   if (listed.flags.offline) return 'offline';
@@ -145,6 +146,17 @@ export const bootEnvFields: FieldTable<BootEnvInfo> = {
     bootEnv.list('params', 'Params', 'Params that it needs', (b) => b.requiredParams),
     bootEnv.list('instances', 'Instances', 'Instances that are set to it', (b) => b.instances),
     bootEnv.text('description', 'Description', 'Description', (b) => b.description),
+  ],
+};
+
+/** Columns of `gnt-bootenv listisos`. */
+export const bootArchiveFields: FieldTable<BootArchiveInfo> = {
+  defaults: ['name', 'size', 'bootenvs'],
+  fields: [
+    bootArchive.text('name', 'Archive', 'IsoFile that it was opened as', (a) => a.isoFile),
+    bootArchive.size('size', 'Size', 'What its files take', (a) => a.sizeBytes / MIB),
+    bootArchive.list('bootenvs', 'BootEnvs', 'BootEnvs that name it', (a) => a.bootEnvs),
+    bootArchive.text('sha256', 'SHA256', 'Digest of the archive', (a) => a.sha256),
   ],
 };
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { BootEnv } from '#shared/contract/boot-env.ts';
 import { bootEnvName } from '#shared/contract/boot-env.ts';
 import {
+  bootArchiveInfo,
   type BootEnvInfo,
   bootEnvInfo,
   bootParamInfo,
@@ -11,6 +12,7 @@ import {
   installsSystem,
 } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { BootArchives } from '../boot/archives.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
@@ -20,6 +22,7 @@ export interface BootContentRoutesDependencies {
   readonly clusters: Pick<ClusterRepository, 'listBootEnvs' | 'listTemplates' | 'listParams'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'expandName'>;
   readonly index: Pick<InstanceIndex, 'list'>;
+  readonly archives: Pick<BootArchives, 'list'>;
   /** What an instance would be given. @throws AppError BOOTENV_* */
   readonly planBoot: (instance: InstanceRecord, bootEnv: string | null) => Promise<BootPlanInfo>;
 }
@@ -28,6 +31,7 @@ export function bootContentRoutes({
   clusters,
   instances,
   index,
+  archives,
   planBoot,
 }: BootContentRoutesDependencies): readonly AnyApiRoute[] {
   return [
@@ -48,6 +52,20 @@ export function bootContentRoutes({
     ),
     question('/v1/boot-params', 'Params of boot environments', bootParamInfo.array(), async () =>
       (await clusters.listParams()).map(({ Name, Schema }) => ({ name: Name, schema: Schema })),
+    ),
+    question(
+      '/v1/boot-archives',
+      'Archives that this node has opened for boot environments',
+      bootArchiveInfo.array(),
+      async () => {
+        const [opened, bootEnvs] = await Promise.all([archives.list(), clusters.listBootEnvs()]);
+        return opened.map((archive) => ({
+          ...archive,
+          bootEnvs: bootEnvs
+            .filter(({ OS }) => OS.SupportedArchitectures.amd64.IsoFile === archive.isoFile)
+            .map(({ Name }) => Name),
+        }));
+      },
     ),
     route({
       method: 'GET',

@@ -39,6 +39,13 @@ export interface UnfinishedArchive extends AsyncDisposable {
   keep(isoFile: string, sizeBytes: number): Promise<number>;
 }
 
+export interface OpenedArchive {
+  readonly isoFile: string;
+  readonly sha256: string;
+  /** Of its files, and of its index. */
+  readonly sizeBytes: number;
+}
+
 /**
  * The archives that were opened on this node: their files in one run of bytes, and an index of it.
  * By content, under the names that BootEnvs give them.
@@ -47,9 +54,15 @@ export interface BootArchives {
   /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
   find(isoFile: string, sha256: string): { has(path: string): boolean } | null;
   contentOf(isoFile: string): string | undefined;
-  /** The files of a content, which stays as long as somebody has this. */
+  list(): Promise<readonly OpenedArchive[]>;
+  /** The files of a content. */
   tree(sha256: string): BootTree;
-  /** Removes what has no name and nobody boots from. */
+  /**
+   * Takes a name away, and the bytes unless they have another one or a machine boots from them.
+   * @returns whether they are gone
+   */
+  remove(isoFile: string): Promise<boolean>;
+  /** Removes what has no name and nobody boots from: a machine has ended. */
   dropUnnamed(): Promise<void>;
   /** Gives a content that was opened already a name. @returns whether there is one */
   name(isoFile: string, sha256: string): Promise<boolean>;
@@ -57,25 +70,36 @@ export interface BootArchives {
 }
 
 /**
- * Forgets what a daemon before this one did not finish. What has no name stays until
- * {@link BootArchives.dropUnnamed}: machines that go on may boot from it.
+ * Forgets what a daemon before this one did not finish.
+ * @param inUse the contents that machines boot from, whatever is called by a name
  */
-export async function openBootArchives(dir: string): Promise<BootArchives> {
+export async function openBootArchives(
+  dir: string,
+  inUse: () => ReadonlySet<string>,
+): Promise<BootArchives> {
   for (const file of await list(dir))
     if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
-  return new FolderArchives(dir, await readNames(join(dir, 'names.json')));
+  const archives = new FolderArchives(dir, await readNames(join(dir, 'names.json')), inUse);
+  await archives.dropUnnamed();
+  return archives;
 }
 
 class FolderArchives implements BootArchives {
   readonly #dir: string;
   #names: Readonly<Record<string, string>>;
   readonly #held = new Map<string, Buffer>();
-  /** Trees by their content. Nobody gives one back: it is lent as long as somebody has it. */
-  readonly #lent = new Map<string, readonly WeakRef<BootTree>[]>();
+  readonly #inUse: () => ReadonlySet<string>;
+  /** Contents that are about to get a name. */
+  readonly #beingNamed = new Set<string>();
 
-  constructor(dir: string, names: Readonly<Record<string, string>>) {
+  constructor(
+    dir: string,
+    names: Readonly<Record<string, string>>,
+    inUse: () => ReadonlySet<string>,
+  ) {
     this.#dir = dir;
     this.#names = names;
+    this.#inUse = inUse;
   }
 
   find(isoFile: string, expected: string): { has(path: string): boolean } | null {
@@ -85,7 +109,7 @@ class FolderArchives implements BootArchives {
   }
 
   tree(sha256: string): BootTree {
-    const tree: BootTree = {
+    return {
       open: async ({ path }) => {
         const extent = findInArchive(this.#index(sha256), decodePath(path) ?? '');
         if (extent === undefined)
@@ -94,22 +118,50 @@ class FolderArchives implements BootArchives {
         return { kind: 'slice', handle, ...extent, etag: `"${sha256}-${extent.offset}"` };
       },
     };
-    this.#lent.set(sha256, [...this.#lentOf(sha256), new WeakRef(tree)]);
-    return tree;
+  }
+
+  async list(): Promise<readonly OpenedArchive[]> {
+    const all = Object.entries(this.#names).map(async ([isoFile, sha256]) => {
+      const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
+      const sizeBytes = (await Promise.all(parts)).reduce((sum, { size }) => sum + size, 0);
+      return { isoFile, sha256, sizeBytes };
+    });
+    return await Promise.all(all);
   }
 
   async name(isoFile: string, sha256: string): Promise<boolean> {
-    try {
-      for (const part of ['data', 'index'] as const) await stat(this.#path(sha256, part));
-    } catch (error) {
-      if (systemCodeOf(error) === 'ENOENT') return false;
-      throw error;
-    }
-    const names = { ...this.#names, [isoFile]: sha256 };
+    return this.#whileNaming(sha256, async () => {
+      try {
+        for (const part of ['data', 'index'] as const) await stat(this.#path(sha256, part));
+      } catch (error) {
+        if (systemCodeOf(error) === 'ENOENT') return false;
+        throw error;
+      }
+      await this.#writeNames({ ...this.#names, [isoFile]: sha256 });
+      return true;
+    });
+  }
+
+  async remove(isoFile: string): Promise<boolean> {
+    const { [isoFile]: sha256, ...names } = this.#names;
+    if (sha256 === undefined) return false;
+    await this.#writeNames(names);
+    return !(await list(this.#dir)).includes(`${sha256}.data`);
+  }
+
+  async #writeNames(names: Readonly<Record<string, string>>): Promise<void> {
     await writeDurably(join(this.#dir, 'names.json'), JSON.stringify(names), { mode: 0o600 });
     this.#names = names;
     await this.dropUnnamed();
-    return true;
+  }
+
+  async #whileNaming<Result>(sha256: string, task: () => Promise<Result>): Promise<Result> {
+    this.#beingNamed.add(sha256);
+    try {
+      return await task();
+    } finally {
+      this.#beingNamed.delete(sha256);
+    }
   }
 
   async create(sha256: string, maxBytes: number): Promise<UnfinishedArchive> {
@@ -130,11 +182,13 @@ class FolderArchives implements BootArchives {
         await truncate(path, dataBytes);
         await writeDurably(indexPath, text, { mode: 0o600 });
         await syncPath(path);
-        // The index comes last: where it is, the files are.
-        await rename(path, this.#path(sha256, 'data'));
-        await rename(indexPath, this.#path(sha256, 'index'));
-        await syncPath(this.#dir);
-        await this.name(isoFile, sha256);
+        await this.#whileNaming(sha256, async () => {
+          // The index comes last: where it is, the files are.
+          await rename(path, this.#path(sha256, 'data'));
+          await rename(indexPath, this.#path(sha256, 'index'));
+          await syncPath(this.#dir);
+          await this.#writeNames({ ...this.#names, [isoFile]: sha256 });
+        });
         return files.size;
       },
       [Symbol.asyncDispose]: async () => {
@@ -148,19 +202,18 @@ class FolderArchives implements BootArchives {
   }
 
   async dropUnnamed(): Promise<void> {
-    const named = new Set(Object.values(this.#names));
     for (const file of await list(this.#dir)) {
       const sha256 = /^([0-9a-f]{64})\.(data|index)$/.exec(file)?.[1];
-      if (sha256 === undefined || named.has(sha256)) continue;
-      if (this.#lentOf(sha256).length > 0) continue;
+      // Asked for each of them, since names and machines come and go meanwhile.
+      if (sha256 === undefined || this.#isNeeded(sha256)) continue;
       this.#held.delete(sha256);
-      this.#lent.delete(sha256);
       await rm(join(this.#dir, file), { force: true });
     }
   }
 
-  #lentOf(sha256: string): readonly WeakRef<BootTree>[] {
-    return this.#lent.get(sha256)?.filter((tree) => tree.deref() !== undefined) ?? [];
+  #isNeeded(sha256: string): boolean {
+    if (this.#beingNamed.has(sha256) || this.#inUse().has(sha256)) return true;
+    return Object.values(this.#names).includes(sha256);
   }
 
   /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */

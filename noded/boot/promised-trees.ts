@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { sha256Hex, uuid as uuidType } from '#shared/contract/primitives.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import type { Logger } from '#shared/log/log.ts';
 import type { BootArchives } from './archives.ts';
 import type { BootSource } from './boot-plan.ts';
 import { type BootTree, type BootTrees, createRepositoryTree } from './boot-tree.ts';
@@ -21,7 +22,8 @@ export interface PromisedTreesDependencies {
   /** Root's alone, and gone with the machines when the host goes down. */
   readonly dir: string;
   readonly trees: BootTrees;
-  readonly archives: Pick<BootArchives, 'contentOf' | 'tree'>;
+  readonly archives: Pick<BootArchives, 'contentOf' | 'tree' | 'dropUnnamed'>;
+  readonly logger: Logger;
   /** Whether a repository is below a package mirror that the administrator allows now. */
   readonly isAllowed: (url: string) => Promise<boolean>;
 }
@@ -38,8 +40,8 @@ export interface PromisedTrees {
 
 /** The files are small and in memory: they are read and written at once. */
 export function createPromisedTrees(dependencies: PromisedTreesDependencies): PromisedTrees {
-  const { dir, trees, archives, isAllowed } = dependencies;
-  const pathOf = (uuid: string): string => join(dir, `${uuid}${SUFFIX}`);
+  const { dir, trees, archives, isAllowed, logger } = dependencies;
+  const pathOf = (uuid: string): string => promisePath(dir, uuid);
   const treeOf = (promise: BootPromise): BootTree =>
     promise.kind === 'archive'
       ? archives.tree(promise.sha256)
@@ -49,33 +51,39 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
     const sha256 = archives.contentOf(source.isoFile);
     return sha256 === undefined ? null : { kind: 'archive', sha256 };
   };
+  /** Its bytes, where they have waited for it alone. */
+  const dropFormer = (promise: BootPromise | null): void => {
+    if (promise?.kind !== 'archive') return;
+    archives.dropUnnamed().catch((error: unknown) => {
+      logger.error('archives.not-dropped', { err: error });
+    });
+  };
   const forget = (uuid: string): void => {
     trees.set(uuid, null);
+    const promise = readPromise(dir, uuid);
     rmSync(pathOf(uuid), { force: true });
+    dropFormer(promise);
   };
-  const list = (): readonly string[] =>
-    listFolder(dir)
-      .filter((name) => name.endsWith(SUFFIX))
-      .map((name) => name.slice(0, -SUFFIX.length))
-      .filter((name) => uuidType.safeParse(name).success);
   return {
     set: (uuid, source) => {
       const promise = source && promiseOf(source);
       if (promise === null) return forget(uuid);
+      const former = readPromise(dir, uuid);
       trees.set(uuid, treeOf(promise));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       writeFileSync(`${pathOf(uuid)}.new`, JSON.stringify(promise), { mode: 0o600 });
       renameSync(`${pathOf(uuid)}.new`, pathOf(uuid));
+      dropFormer(former);
     },
     restore: () => {
-      for (const uuid of list()) {
-        const read = promiseFile.safeParse(parseJson(readFileSync(pathOf(uuid), 'utf8')));
-        if (read.success) trees.set(uuid, treeOf(read.data));
-        else forget(uuid);
+      for (const uuid of listPromises(dir)) {
+        const promise = readPromise(dir, uuid);
+        if (promise === null) forget(uuid);
+        else trees.set(uuid, treeOf(promise));
       }
     },
     keepOnly: (uuids) => {
-      for (const uuid of list()) if (!uuids.includes(uuid)) forget(uuid);
+      for (const uuid of listPromises(dir)) if (!uuids.includes(uuid)) forget(uuid);
     },
   };
 }
@@ -89,6 +97,34 @@ function whileAllowed(url: string, isAllowed: (url: string) => Promise<boolean>)
         ? tree.open(request)
         : { kind: 'refusal', status: 404, reason: 'its repository is not allowed any more' },
   };
+}
+
+/** The contents of archives that machines were promised. */
+export function listPromisedContents(dir: string): ReadonlySet<string> {
+  const promises = listPromises(dir).map((uuid) => readPromise(dir, uuid));
+  return new Set(promises.flatMap((each) => (each?.kind === 'archive' ? [each.sha256] : [])));
+}
+
+function promisePath(dir: string, uuid: string): string {
+  return join(dir, `${uuid}${SUFFIX}`);
+}
+
+function listPromises(dir: string): readonly string[] {
+  return listFolder(dir)
+    .filter((name) => name.endsWith(SUFFIX))
+    .map((name) => name.slice(0, -SUFFIX.length))
+    .filter((name) => uuidType.safeParse(name).success);
+}
+
+/** Null for none, or none that can be read. */
+function readPromise(dir: string, uuid: string): BootPromise | null {
+  try {
+    const text = readFileSync(promisePath(dir, uuid), 'utf8');
+    return promiseFile.safeParse(parseJson(text)).data ?? null;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 function listFolder(dir: string): readonly string[] {

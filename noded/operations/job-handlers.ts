@@ -21,6 +21,7 @@ import { removeSnapshotHandler, restoreSnapshotHandler, takeSnapshotHandler } fr
 import { runScriptHandler } from './run-script.ts';
 import { rebootInstanceHandler, startInstanceHandler, stopInstanceHandler } from './power.ts';
 import { queryInstanceHandler } from './query-instance.ts';
+import { destroyIsoHandler } from './destroy-iso.ts';
 import { uploadIsoHandler } from './upload-iso.ts';
 import { reinstallInstanceHandler } from './reinstall-instance.ts';
 
@@ -61,6 +62,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     PROFILE_REMOVE: asMember(removeProfileHandler(dependencies)),
     BOOTENV_SET: asMember(setBootContentHandler(dependencies)),
     BOOTENV_UPLOAD_ISO: asMember(uploadIsoHandler(dependencies)),
+    BOOTENV_DESTROY_ISO: destroyIsoHandler(dependencies),
     BOOTENV_REMOVE: asMember(removeBootObjectHandler(dependencies)),
     CLUSTER_SET_PARAMS: asMember(modifyClusterHandler(dependencies)),
     NODE_SET_PARAMS: modifyNodeHandler(dependencies),

@@ -75,6 +75,16 @@ export type BootTemplateInfo = z.infer<typeof bootTemplateInfo>;
 export const bootParamInfo = z.object({ name: z.string(), schema: z.unknown() });
 export type BootParamInfo = z.infer<typeof bootParamInfo>;
 
+/** GET /v1/boot-archives: those that the asked node has opened. */
+export const bootArchiveInfo = z.object({
+  isoFile: z.string(),
+  sha256: z.string(),
+  sizeBytes: z.number(),
+  /** BootEnvs that name it, as they are in the store. */
+  bootEnvs: z.array(z.string()),
+});
+export type BootArchiveInfo = z.infer<typeof bootArchiveInfo>;
+
 /** GET /v1/instances/{name}/boot-plan: what the instance would be given. */
 export const bootPlanInfo = z.object({
   bootEnv: z.string(),

@@ -41,6 +41,7 @@ import {
   snapshotName,
   tokenPolicy,
   uuid,
+  fileName,
 } from './primitives.ts';
 import { takeLoginsApart } from './source-login.ts';
 
@@ -362,6 +363,11 @@ export const bootEnvUploadIso = z.strictObject({
   /** Absent: its IsoUrl. */
   source: source.optional(),
 });
+/** Takes an opened archive from the node that runs it. */
+export const bootEnvDestroyIso = z.strictObject({
+  opcode: z.literal('BOOTENV_DESTROY_ISO'),
+  isoFile: fileName,
+});
 export const clusterModify = z.strictObject({
   opcode: z.literal('CLUSTER_SET_PARAMS'),
   /** Seconds; 0 means none. */
@@ -450,6 +456,7 @@ export const opcode = z
     bootEnvSet,
     bootEnvRemove,
     bootEnvUploadIso,
+    bootEnvDestroyIso,
     clusterModify,
     nodeModify,
   ])

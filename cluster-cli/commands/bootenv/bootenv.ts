@@ -1,9 +1,14 @@
 import { stringify } from 'yaml';
-import type { BootEnvInfo, BootObject, BootPlanInfo } from '#shared/contract/boot-objects.ts';
+import type {
+  BootArchiveInfo,
+  BootEnvInfo,
+  BootObject,
+  BootPlanInfo,
+} from '#shared/contract/boot-objects.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
-import { bootEnvFields } from '../../fields/other-fields.ts';
+import { bootArchiveFields, bootEnvFields } from '../../fields/other-fields.ts';
 import type { Context } from '../../terminal/context.ts';
 import { fromHere } from '../../values/host-path.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
@@ -179,4 +184,39 @@ export async function runUploadIso(
   const opcode: OpcodeInput = { opcode: 'BOOTENV_UPLOAD_ISO', bootEnv, ...source };
   const job = await submitAndWatch(context, opcode, options);
   if (job !== null && !options.json) context.note(`the archive of ${bootEnv} is open on this node`);
+}
+
+/** `gnt-bootenv listisos`. @throws AppError, CommandFailure */
+export async function runListIsos(
+  context: Context,
+  names: readonly string[],
+  options: ListOptions,
+): Promise<void> {
+  const items = await (await context.client()).bootArchives();
+  printList(
+    context,
+    {
+      table: bootArchiveFields,
+      items,
+      nameOf: ({ isoFile }: BootArchiveInfo) => isoFile,
+      names,
+      notFound: (name) =>
+        new AppError('NOT_FOUND', `no archive '${name}' is open on this node`, {
+          details: { name },
+          hint: 'gnt-bootenv listisos shows those that are',
+        }),
+      defaultSort: 'name',
+    },
+    options,
+  );
+}
+
+/** `gnt-bootenv destroyiso ISOFILE`. @throws AppError, CommandFailure */
+export async function runDestroyIso(
+  context: Context,
+  isoFile: string,
+  options: SubmitOptions,
+): Promise<void> {
+  const job = await submitAndWatch(context, { opcode: 'BOOTENV_DESTROY_ISO', isoFile }, options);
+  if (job !== null && !options.json) context.note(`${isoFile} is gone from this node`);
 }

@@ -76,6 +76,26 @@ export function createBootEnvProgram(context: Context): Command {
     await (await load()).runUploadIso(context, name, file, options);
   });
   addCommand(program, {
+    usage: 'listisos [names...]',
+    arguments: { names: 'IsoFiles; * and ? match several' },
+    summary: 'list the archives that are open on this node',
+    options: listOptions(),
+    examples: ['gnt-bootenv listisos -o name,size,sha256'],
+  }).action(async (names: readonly string[], options: ListOptions) => {
+    await (await load()).runListIsos(context, names, options);
+  });
+  addCommand(program, {
+    usage: 'destroyiso <isofile>',
+    arguments: { isofile: 'IsoFile that it was opened as' },
+    summary: 'take an opened archive from this node',
+    description:
+      'Refuses one that a BootEnv or a bootenv-customize names. A machine that boots from it keeps it to its end.',
+    options: jobOptions(),
+    examples: ['gnt-bootenv destroyiso debian-12-netinst.iso'],
+  }).action(async (isoFile: string, options: SubmitOptions) => {
+    await (await load()).runDestroyIso(context, isoFile, options);
+  });
+  addCommand(program, {
     usage: 'render <name> <instance>',
     arguments: { name: 'BootEnv', instance: 'instance, whatever it is set to' },
     completeArguments: ['bootenv', 'instance'],

@@ -10,6 +10,8 @@ import type { BootTree } from '../../../noded/boot/boot-tree.ts';
 const MIB = 1 << 20;
 const CONTENT = 'b'.repeat(64);
 
+const nobody = (): ReadonlySet<string> => new Set();
+
 async function folder(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-archives-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
@@ -55,14 +57,14 @@ async function readTree(tree: BootTree | null, path: string): Promise<string> {
 
 test('an archive is kept once for its content, under each of its names, and survives a restart', async (t) => {
   const dir = await folder(t);
-  const archives = await openBootArchives(dir);
+  const archives = await openBootArchives(dir, nobody);
   assert.equal(archives.find('d.iso', ''), null);
   const bytes = written('kernelinitrd', '6 6 a b\n0 6 linux\nlink stable\tlinux\n');
   assert.equal(await keep(archives, 'd.iso', bytes), 2);
   assert.equal(await archives.name('same.iso', CONTENT), true);
   assert.equal(await archives.name('other.iso', 'c'.repeat(64)), false);
 
-  const again = await openBootArchives(dir);
+  const again = await openBootArchives(dir, nobody);
   for (const isoFile of ['d.iso', 'same.iso']) {
     assert.equal(await read(again, isoFile, 'linux'), 'kernel');
     assert.equal(await read(again, isoFile, 'a%20b'), 'initrd');
@@ -77,7 +79,7 @@ test('an archive is kept once for its content, under each of its names, and surv
 
 test('bytes that no name is left for are removed', async (t) => {
   const dir = await folder(t);
-  const archives = await openBootArchives(dir);
+  const archives = await openBootArchives(dir, nobody);
   await keep(archives, 'd.iso', written('old', '0 3 linux\n'));
   const sha256 = createHash('sha256').update('new').digest('hex');
   await keep(archives, 'd.iso', written('new', '0 3 linux\n'), { sha256 });
@@ -86,9 +88,10 @@ test('bytes that no name is left for are removed', async (t) => {
   assert.deepEqual(left, [`${sha256}.data`, `${sha256}.index`, 'names.json'].sort());
 });
 
-test('a machine that boots keeps the bytes that it began with', async (t) => {
+test('a machine that boots keeps the bytes that it began with, over a restart too', async (t) => {
   const dir = await folder(t);
-  const archives = await openBootArchives(dir);
+  const inUse = new Set([CONTENT]);
+  const archives = await openBootArchives(dir, () => inUse);
   await keep(archives, 'd.iso', written('oldrd', '3 2 initrd\n0 3 linux\n'));
   const begun = treeOf(archives, 'd.iso');
   assert.equal(await readTree(begun, 'linux'), 'old');
@@ -97,18 +100,42 @@ test('a machine that boots keeps the bytes that it began with', async (t) => {
     assert.equal(await readTree(begun, 'initrd'), 'rd');
     assert.equal(await read(archives, 'd.iso', 'initrd'), 'RD');
   }
-  const next = await openBootArchives(dir);
-  const isThere = async (): Promise<boolean> =>
-    (await readdir(dir)).some((file) => file.startsWith(CONTENT));
-  assert.ok(await isThere(), 'nobody knows yet who boots from them');
+  const next = await openBootArchives(dir, () => inUse);
   assert.equal(await readTree(next.tree(CONTENT), 'linux'), 'old');
-  await (await openBootArchives(dir)).dropUnnamed();
-  assert.ok(!(await isThere()), 'a daemon after this one has nobody who boots from them');
+  inUse.clear();
+  await next.dropUnnamed();
+  const left = (await readdir(dir)).filter((file) => file.startsWith(CONTENT));
+  assert.deepEqual(left, [], 'nobody boots from them any more');
+});
+
+test('an archive is listed, and nothing is left of one that is removed', async (t) => {
+  const dir = await folder(t);
+  const inUse = new Set<string>();
+  const archives = await openBootArchives(dir, () => inUse);
+  const bytes = written('kernel', '0 6 linux\n');
+  await keep(archives, 'd.iso', bytes);
+  await archives.name('same.iso', CONTENT);
+  const listed = { sha256: CONTENT, sizeBytes: bytes.length - 64 };
+  assert.deepEqual(await archives.list(), [
+    { isoFile: 'd.iso', ...listed },
+    { isoFile: 'same.iso', ...listed },
+  ]);
+  assert.equal(await archives.remove('d.iso'), false, 'another name has them');
+  assert.equal(await read(archives, 'd.iso', 'linux'), 'undefined');
+  assert.equal(await read(archives, 'same.iso', 'linux'), 'kernel');
+  inUse.add(CONTENT);
+  assert.equal(await archives.remove('same.iso'), false, 'a machine boots from them');
+  assert.deepEqual(await archives.list(), []);
+  inUse.clear();
+  assert.equal(await archives.name('again.iso', CONTENT), true);
+  assert.equal(await archives.remove('again.iso'), true);
+  assert.equal(await archives.remove('never.iso'), false);
+  assert.deepEqual(await readdir(dir), ['names.json']);
 });
 
 test('nothing is left of what an appliance wrote wrongly, or did not end', async (t) => {
   const dir = await folder(t);
-  const archives = await openBootArchives(dir);
+  const archives = await openBootArchives(dir, nobody);
   const hostile = [
     written('kernel', '0 7 linux\n'),
     written('kernel', '0 6 ../linux\n'),
@@ -126,6 +153,6 @@ test('nothing is left of what an appliance wrote wrongly, or did not end', async
   assert.deepEqual(await readdir(dir), []);
 
   await writeFile(join(dir, 'new-1'), 'of a daemon that was killed');
-  await openBootArchives(dir);
+  await openBootArchives(dir, nobody);
   assert.deepEqual(await readdir(dir), []);
 });

@@ -4,9 +4,10 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { silentLogger } from '#shared/log/log.ts';
 import { openBootArchives } from '../../../noded/boot/archives.ts';
 import { BootTrees } from '../../../noded/boot/boot-tree.ts';
-import { createPromisedTrees } from '../../../noded/boot/promised-trees.ts';
+import { createPromisedTrees, listPromisedContents } from '../../../noded/boot/promised-trees.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
 
 const OWN = '5f0ae8c6-6e0b-4ad0-9f8e-0c3b3a9f7b01';
@@ -21,10 +22,12 @@ async function createLab(t: TestContext) {
   const allowed = new Set<string>();
   /** A daemon. */
   const start = async () => {
-    const archives = await openBootArchives(archivesDir);
+    const archives = await openBootArchives(archivesDir, () => listPromisedContents(promises));
     const trees = new BootTrees();
     const isAllowed = (url: string) => Promise.resolve(allowed.has(url));
-    const promised = createPromisedTrees({ dir: promises, trees, archives, isAllowed });
+    const promised = createPromisedTrees({
+      ...{ dir: promises, trees, archives, isAllowed, logger: silentLogger },
+    });
     return { archives, trees, promised };
   };
   /** Opens an archive with one file. */
@@ -64,7 +67,6 @@ test('a daemon that is started again serves a machine what it was promised, as l
   const after = await start();
   after.promised.restore();
   after.promised.keepOnly([OWN]);
-  await after.archives.dropUnnamed();
   assert.equal(await read(after.trees), first);
   assert.equal(await read(after.trees, OTHER), 'no tree');
 
@@ -72,7 +74,6 @@ test('a daemon that is started again serves a machine what it was promised, as l
   assert.deepEqual(await readdir(promises), []);
   const last = await start();
   last.promised.restore();
-  await last.archives.dropUnnamed();
   assert.equal(await read(last.trees), 'no tree');
   const left = (await readdir(archivesDir)).filter((name) => name.startsWith(first));
   assert.deepEqual(left, []);

@@ -171,6 +171,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       mirrors: () => Promise.resolve([]),
     }),
     logDir: paths.logDir,
+    archives: { list: () => Promise.resolve([]) },
     planBoot: (instance, name) =>
       previewBootPlan(instance, name, { clusters, archives: { find: () => null } }),
     describeNode,

@@ -1,0 +1,75 @@
+import { CUSTOMIZE_PARAM } from '#shared/contract/boot-env.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { suggest } from '#shared/errors/suggest.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+type Dependencies = Pick<OperationDependencies, 'archives' | 'clusters' | 'instances'>;
+
+/** What machines boot from now goes with the last of them. */
+export function destroyIsoHandler(
+  dependencies: Dependencies,
+): JobHandler<OpcodeOf<'BOOTENV_DESTROY_ISO'>> {
+  const { archives } = dependencies;
+  return {
+    // With the content of BootEnvs: none comes to name it meanwhile.
+    locks: () => ['boot-archives', 'bootenvs'],
+    prepare: async ({ isoFile }) => {
+      await requireArchive(isoFile, dependencies);
+      await refuseUsed(isoFile, dependencies);
+      return async ({ report }) => {
+        const isGone = await archives.remove(isoFile);
+        if (!isGone)
+          report.log(`its bytes stay: another name has them, or a machine boots from them`);
+        return { isoFile };
+      };
+    },
+  };
+}
+
+/** @throws AppError NOT_FOUND with the nearest name */
+async function requireArchive(isoFile: string, { archives }: Dependencies): Promise<void> {
+  if (archives.contentOf(isoFile) !== undefined) return;
+  const near = suggest(
+    isoFile,
+    (await archives.list()).map((archive) => archive.isoFile),
+  );
+  throw new AppError('NOT_FOUND', `no archive '${isoFile}' is open on this node`, {
+    details: { isoFile },
+    hint: near === null ? 'gnt-bootenv listisos shows those that are' : `did you mean ${near}?`,
+  });
+}
+
+/** @throws AppError CONFLICT */
+async function refuseUsed(isoFile: string, dependencies: Dependencies): Promise<void> {
+  const users = await usersOf(isoFile, dependencies);
+  if (users.length === 0) return;
+  throw new AppError('CONFLICT', `the archive '${isoFile}' is named by ${users.join(', ')}`, {
+    details: { isoFile, users },
+    hint: 'gnt-bootenv destroy takes away a BootEnv; gnt-bootenv uploadiso puts other bytes in place of these',
+  });
+}
+
+/** A text that has the name may mean it: whether it does is seen when it is rendered. */
+async function usersOf(
+  isoFile: string,
+  { clusters, instances }: Dependencies,
+): Promise<readonly string[]> {
+  const isNaming = (values: Readonly<Record<string, string>>): boolean =>
+    values[CUSTOMIZE_PARAM]?.includes(JSON.stringify(isoFile)) === true;
+  const [bootEnvs, profiles, systems, all] = await Promise.all([
+    clusters.listBootEnvs(),
+    clusters.listProfiles(),
+    clusters.listOs(),
+    instances.list(),
+  ]);
+  return [
+    ...bootEnvs
+      .filter(({ OS }) => OS.SupportedArchitectures.amd64.IsoFile === isoFile)
+      .map(({ Name }) => `BootEnv ${Name}`),
+    ...profiles.filter((each) => isNaming(each.osParameters)).map(({ name }) => `profile ${name}`),
+    ...systems.filter((each) => isNaming(each.osParameters)).map(({ name }) => `OS ${name}`),
+    ...all.filter((each) => isNaming(each.osParameters)).map(({ name }) => `instance ${name}`),
+  ];
+}
