@@ -23,6 +23,8 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     connectTimeout: CONNECT_TIMEOUT_MS,
     // What was sent and not answered may have happened: sending it again would be a second one.
     autoResendUnfulfilledCommands: false,
+    // What the client is called is nothing that a server has to let everybody set.
+    disableClientInfo: true,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, MAX_RETRY_DELAY_MS),
     // Of a script, it is in the middle of the message.
     reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
@@ -37,6 +39,7 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     ...common,
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
+    ...(server.username !== undefined && { username: server.username }),
     password: server.password,
     // Without it a client goes on writing to a deposed master for seconds.
     failoverDetector: true,

@@ -7,6 +7,8 @@ export type RedisServer = (
   | {
       readonly sentinels: readonly { readonly host: string; readonly port: number }[];
       readonly name: string;
+      /** Of the server's ACL; `default` without. */
+      readonly username?: string;
       readonly password?: string | undefined;
     }
 ) & {
@@ -22,8 +24,8 @@ const REPLICAS = /\?replicas=([1-9])$/;
 
 /**
  * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
- * TLS, `unix:/path`, or `sentinel://[:password@]host[:port],…/name` with the password of the Redis
- * that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
+ * TLS, `unix:/path`, or `sentinel://[[user]:password@]host[:port],…/name` with the user and the password
+ * of the Redis that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
  * @throws AppError USAGE that names the URL, without its password
  */
 export function parseStoreUrl(given: string): RedisServer {
@@ -45,7 +47,7 @@ function parseServer(text: string): RedisServer | undefined {
 
 function notStoreUrl(text: string): AppError {
   return new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
-    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST',
+    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST or redis://USER:PASSWORD@HOST',
   });
 }
 
@@ -71,15 +73,16 @@ function isRedisUrl(text: string): boolean {
 }
 
 function parseSentinels(text: string): RedisServer | undefined {
-  const match = /^sentinel:\/\/(?::(.*)@)?([^/@]+)\/([A-Za-z0-9._-]{1,128})$/.exec(text);
+  const match = /^sentinel:\/\/(?:([^:@/]*):(.*)@)?([^/@]+)\/([A-Za-z0-9._-]{1,128})$/.exec(text);
   if (match === null) return undefined;
-  const [, password, list = '', name = ''] = match;
+  const [, user = '', password, list = '', name = ''] = match;
   const sentinels = list.split(',').map(parseHost);
   if (sentinels.length > MAX_SENTINELS || sentinels.includes(undefined)) return undefined;
   return {
     sentinels: sentinels.filter((host) => host !== undefined),
     name,
-    password: password === undefined ? undefined : decodePassword(password),
+    ...(user !== '' && { username: decode(user) }),
+    password: password === undefined ? undefined : decode(password),
   };
 }
 
@@ -90,7 +93,7 @@ function parseHost(text: string): { host: string; port: number } | undefined {
   return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port };
 }
 
-function decodePassword(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -117,7 +117,7 @@ export function createClusterProgram(context: Context): Command {
       'With --store, before the first start of gnt-noded on a root: makes a cluster of several nodes in a Redis, or makes this node one of the cluster that is there. Without it there is nothing to make, since the first start makes a cluster of one node: this says so, and sets the options that are given.',
     options: [...clusterOptions(), ...storeOptions()],
     notes: [
-      'URL: redis://[:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, sentinel://[:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',
+      'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',
     ],
     examples: [
       'gnt-cluster init --store redis://store.example.com',

@@ -49,7 +49,7 @@ export async function startRedis(
 async function launch(args: readonly string[]): Promise<ChildProcess> {
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const line of createInterface({ input: child.stdout })) {
-    if (line.includes('ready to accept connections') || line.includes('connections at')) break;
+    if (/ready to accept connections/i.test(line) || line.includes('connections at')) break;
   }
   child.stdout.resume();
   return child;

@@ -25,6 +25,10 @@ test('takes sentinels with the name of what they watch, its password decoded', (
     name: 'gnt',
     password: 'a@b',
   });
+  assert.deepEqual(parseStoreUrl('sentinel://gnt:a%3Ab@h/n'), {
+    sentinels: [{ host: 'h', port: 26_379 }],
+    ...{ name: 'n', username: 'gnt', password: 'a:b' },
+  });
 });
 
 test('takes with each how many replicas a write is to have', () => {
