@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
-import { removeHalves } from '#shared/files/durable.ts';
+import { makeDirectoryDurably, removeHalves } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { startAutostart } from './autostart.ts';
@@ -148,7 +148,9 @@ export async function startNode(
 }
 
 async function makeDirectories(paths: RootPaths): Promise<void> {
-  for (const dir of [paths.stateDir, paths.disksDir, paths.runDir, paths.logDir, paths.vmDir]) {
+  // What is told to be below it outlasts a power cut, and so does the way there.
+  await makeDirectoryDurably(paths.stateDir, 0o755);
+  for (const dir of [paths.disksDir, paths.runDir, paths.logDir, paths.vmDir]) {
     // QEMU's user enters run/ and the appliance's directory; what is private below has its own
     // mode.
     await mkdir(dir, {

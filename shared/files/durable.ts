@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { link, open, readdir, rename, rm } from 'node:fs/promises';
+import { link, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 const HALF = '.half-';
@@ -42,6 +42,16 @@ export async function removeHalves(paths: readonly string[]): Promise<void> {
     const names = await readdir(dirname(path)).catch(() => []);
     for (const name of names.filter((one) => one.startsWith(`${basename(path)}${HALF}`)))
       await rm(join(dirname(path), name), { force: true });
+  }
+}
+
+/** Makes a directory, with those above it, and waits until their names are on the disk. */
+export async function makeDirectoryDurably(path: string, mode: number): Promise<void> {
+  const first = await mkdir(path, { recursive: true, mode });
+  if (first === undefined) return;
+  for (let made = path; ; made = dirname(made)) {
+    await syncPath(dirname(made));
+    if (made === first) return;
   }
 }
 

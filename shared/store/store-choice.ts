@@ -1,7 +1,7 @@
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError, messageOf, systemCodeOf } from '../errors/app-error.ts';
-import { writeDurably } from '../files/durable.ts';
+import { makeDirectoryDurably, writeDurably } from '../files/durable.ts';
 import type { RootPaths } from '../paths/root-paths.ts';
 import { CLUSTER_KEY_BYTES } from './sealed-store.ts';
 
@@ -59,7 +59,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
 /** For its owner only; never over one that is there. */
 async function writeNew(paths: RootPaths, path: string, text: string): Promise<void> {
   try {
-    await mkdir(paths.stateDir, { recursive: true, mode: 0o755 });
+    await makeDirectoryDurably(paths.stateDir, 0o755);
     await writeDurably(path, text, { mode: 0o600, isNew: true });
   } catch (error) {
     throw unreadable(path, messageOf(error), error);

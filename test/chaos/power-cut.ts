@@ -32,11 +32,7 @@ export async function armPowerCut(lab: Lab, point: CutPoint): Promise<PowerCut> 
   const pid = lab.node().pid ?? 0;
   const dir = await mkdtemp('/tmp/gnt-cut-');
   const before = join(dir, 'before');
-  for (const kept of KEPT) {
-    const from = join(root, kept);
-    if (existsSync(from))
-      await cp(from, join(before, kept), { recursive: true, preserveTimestamps: true });
-  }
+  await keepCopy(root, before);
   const tracers = point === null ? [attach(['-f', '-p', String(pid)], dir, 'all')] : attachThreads(pid, point, dir); // prettier-ignore
   await Promise.all(tracers.map(({ isAttached }) => isAttached(pid)));
   const end = async (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
@@ -68,6 +64,63 @@ export async function armPowerCut(lab: Lab, point: CutPoint): Promise<PowerCut> 
       await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** @param before a folder that is not there yet */
+async function keepCopy(root: string, before: string): Promise<void> {
+  for (const kept of KEPT) {
+    const from = join(root, kept);
+    if (existsSync(from))
+      await cp(from, join(before, kept), { recursive: true, preserveTimestamps: true });
+  }
+}
+
+/**
+ * Runs a program until its so-manieth sync (of one of its threads), or its end, and cuts the power
+ * there: what it made and did not sync is gone, the folders above its files included.
+ * @returns its exit status, null when it was cut off, and what was lost
+ */
+export async function cutPowerOfProgram(
+  root: string,
+  command: readonly string[],
+  when: number | null,
+): Promise<{ readonly status: number | null; readonly lost: Unsynced }> {
+  const dir = await mkdtemp('/tmp/gnt-cut-');
+  try {
+    const before = join(dir, 'before');
+    const path = join(dir, 'trace');
+    await keepCopy(root, before);
+    const inject = when === null ? [] : ['-e', `inject=fsync,fdatasync:signal=KILL:when=${when}`];
+    const args = [
+      '-f',
+      '-qq',
+      '-y',
+      '-s',
+      '0',
+      TIMES,
+      '-e',
+      `trace=${TRACED}`,
+      '-e',
+      'signal=none',
+    ];
+    const child = spawn('strace', [...args, ...inject, '-o', path, ...command], {
+      env: { ...process.env, GNT_ROOT: root, UV_THREADPOOL_SIZE: '1' },
+      stdio: 'ignore',
+    });
+    // The event's arguments, as documented.
+    const [status] = (await once(child, 'exit')) as [number | null];
+    const copyOf = (file: string): string => join(before, file.slice(root.length));
+    const lines = await readTraces([{ path, tid: null }]);
+    const lost = findUnsynced(
+      lines,
+      (file) => file.startsWith(`${root}/`) && !MADE_ANEW.test(file),
+      (file) => existsSync(copyOf(file)),
+    );
+    await lose(lost, copyOf);
+    return { status, lost };
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
 }
 
 interface Tracer {

@@ -1,7 +1,9 @@
 import { rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CryptoRenewed, cryptoSteps } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
 import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../instance/change.ts';
 
@@ -101,6 +103,7 @@ export async function runAcceptRecords(context: Context, options: ForceOptions):
   );
   for (const suffix of ['', '-wal', '-shm'])
     await rm(`${seenRecordsFile}${suffix}`, { force: true });
+  await syncPath(dirname(seenRecordsFile));
   context.note('start gnt-noded: it takes the records as they are now');
 }
 
