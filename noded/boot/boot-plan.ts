@@ -31,6 +31,8 @@ export interface BootPlanInput {
   readonly archive: (isoFile: string, sha256: string) => { has(path: string): boolean } | null;
   /** Whether a repository is below a package mirror that the administrator allowed. */
   readonly isAllowed: (url: string) => boolean;
+  /** Where a machine that is being installed reaches a URL by its channel; null where it cannot. */
+  readonly mirrorUrl: (url: string) => string | null;
   /** Of the file root: http://169.254.169.254/ganeti/latest/boot */
   readonly baseUrl: string;
 }

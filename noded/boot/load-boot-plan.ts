@@ -10,6 +10,7 @@ import type { BootPlan, BootPlanInput } from './boot-plan.ts';
 import { planBootEnv } from './plan-boot-env.ts';
 
 const BASE_URL = `http://${SERVICE_IPV4}/ganeti/latest/boot`;
+const MIRRORS_URL = `http://${SERVICE_IPV4}/ganeti/latest/mirror`;
 
 /** Where what a plan is made of comes from. */
 export interface BootSources {
@@ -52,17 +53,32 @@ export async function loadBootPlan(
     ...parameters,
     archive: (isoFile, sha256) => archives.find(isoFile, sha256),
     isAllowed: (url) => isAllowedRepository(url, cluster),
+    mirrorUrl: (url) => urlOfMirror(url, cluster),
     baseUrl: BASE_URL,
   });
 }
 
+type Mirrors = Pick<ClusterRecord, 'packageMirrors'>;
+
 /** Whether a repository is below a package mirror that the administrator allows. Pure. */
-export function isAllowedRepository(
+export function isAllowedRepository(url: string, cluster: Mirrors): boolean {
+  return findMirror(url, cluster) !== undefined;
+}
+
+/** Where metad shows a URL to an instance that is being installed; null where it does not. Pure. */
+function urlOfMirror(url: string, cluster: Mirrors): string | null {
+  const [name, base] = findMirror(url, cluster) ?? [];
+  if (name === undefined || base === undefined) return null;
+  const folder = new URL(base).pathname.replace(/\/*$/, '/');
+  return `${MIRRORS_URL}/${name}/${new URL(url).pathname.slice(folder.length)}`;
+}
+
+function findMirror(
   url: string,
-  { packageMirrors = {} }: Pick<ClusterRecord, 'packageMirrors'>,
-): boolean {
-  if (!URL.canParse(url)) return false;
-  return Object.values(packageMirrors).some((base) => isAllowedBelow(url, base));
+  { packageMirrors = {} }: Mirrors,
+): readonly [string, string] | undefined {
+  if (!URL.canParse(url)) return undefined;
+  return Object.entries(packageMirrors).find(([, base]) => isAllowedBelow(url, base));
 }
 
 /** The folder itself is allowed with or without the slash at its end. */

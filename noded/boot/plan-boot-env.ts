@@ -46,12 +46,13 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   };
   const source = chooseSource(bootEnv, repositories, input);
   const params = createParamReader(input);
-  const common = { ...input, bootEnv, repositories };
+  const { IsoFile, Sha256, Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
+  const opened = source?.kind === 'archive' ? input.archive(IsoFile, Sha256) : null;
+  const common = { ...input, bootEnv, repositories, opened };
   const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
     ...common,
     params: createParamReader(withoutSecrets(input)),
   });
-  const { Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
   return {
     bootEnv: bootEnv.Name,
     osName: bootEnv.OS.Name,

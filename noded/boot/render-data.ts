@@ -1,9 +1,11 @@
 import { AMD64_NAMES, type BootEnv, type PackageRepository } from '#shared/contract/boot-env.ts';
+import { installsSystem } from '#shared/contract/boot-objects.ts';
 import type { BootPlanInput } from './boot-plan.ts';
 import { encodeYaml } from './encode-yaml.ts';
 import type { ParamReader, ParamValue } from './params.ts';
 import {
   installLines,
+  type InstallPlaces,
   installRepositories,
   machineRepositories,
   repositoryLines,
@@ -32,12 +34,14 @@ export interface ParamUse {
   readonly lostSecrets: Set<string>;
 }
 
-export interface RenderInput extends Pick<BootPlanInput, 'machine' | 'baseUrl'> {
+export interface RenderInput extends Pick<BootPlanInput, 'machine' | 'baseUrl' | 'mirrorUrl'> {
   readonly params: ParamReader;
   /** Customized. */
   readonly bootEnv: BootEnv;
   /** Of the param package-repositories. */
   readonly repositories: () => readonly PackageRepository[];
+  /** The archive that it boots from; null for a repository. */
+  readonly opened: { has(path: string): boolean } | null;
 }
 
 const NO_TOKENS = 'a guest needs no token of an API: it reports at install/events';
@@ -86,6 +90,11 @@ export function machinePath({ uuid }: { readonly uuid: string }): string {
   return `machines/${uuid}`;
 }
 
+/** What is loaded, as the machine sees it. */
+function installUrlOf({ baseUrl, machine }: Pick<RenderInput, 'baseUrl' | 'machine'>): string {
+  return `${baseUrl}/${machinePath(machine)}/boot`;
+}
+
 function machineData({ machine, baseUrl, bootEnv }: RenderInput): Struct {
   const { name, uuid, mac, address } = machine;
   return new Struct('Machine', {
@@ -114,7 +123,7 @@ function machineData({ machine, baseUrl, bootEnv }: RenderInput): Struct {
 function envData(input: RenderInput): Struct {
   const { bootEnv } = input;
   const arch = bootEnv.OS.SupportedArchitectures.amd64;
-  const installUrl = `${input.baseUrl}/${machinePath(input.machine)}/boot`;
+  const installUrl = installUrlOf(input);
   const pathFor = (protocol: string, path: string): string => {
     if (protocol !== 'http')
       throw new CallError(`files are served by http, not by ${JSON.stringify(protocol)}`);
@@ -248,9 +257,10 @@ const parseUrl = fixed(['string', 'string'], (_call, segment, text) => {
 });
 
 function repositoryFunctions(
-  { bootEnv, repositories }: RenderInput,
+  input: RenderInput,
   dot: () => Value,
 ): Readonly<Record<string, GoFunction>> {
+  const { bootEnv, repositories } = input;
   const { Name } = bootEnv.OS;
   const shown = (call: Call, list: readonly PackageRepository[]): readonly Value[] => {
     call.spend(repositories().length + list.length * 10);
@@ -265,7 +275,21 @@ function repositoryFunctions(
       );
     }),
     MachineRepos: fixed([], (call) => shown(call, machineRepositories(repositories(), Name))),
-    InstallRepos: fixed([], (call) => shown(call, installRepositories(repositories(), Name))),
+    InstallRepos: fixed([], (call) =>
+      shown(call, installRepositories(repositories(), Name, placesOf(input))),
+    ),
+  };
+}
+
+function placesOf({ bootEnv, opened, mirrorUrl, ...input }: RenderInput): InstallPlaces {
+  return {
+    archive: opened && {
+      name: bootEnv.Name,
+      url: installUrlOf(input),
+      has: (path) => opened.has(path),
+    },
+    // Mirrors are open to installations alone.
+    mirrorUrl: installsSystem(bootEnv.Name) ? mirrorUrl : () => null,
   };
 }
 

@@ -32,16 +32,48 @@ export function machineRepositories(
   return all.filter((repository) => repository.os.includes(osName) && isAmd64(repository));
 }
 
-/** What it is installed from: one source, and one of security updates at most. */
+/** What a machine that is being installed reaches, on a network of its own, behind its channel. */
+export interface InstallPlaces {
+  /** The archive that it boots from, opened. */
+  readonly archive: {
+    readonly name: string;
+    readonly url: string;
+    readonly has: (path: string) => boolean;
+  } | null;
+  /** The channel's address of what a package mirror allows; null for anything else. */
+  readonly mirrorUrl: (url: string) => string | null;
+}
+
+/**
+ * What it is installed from: one source, and one of security updates at most. An archive with
+ * packages comes first, as in dr-provision; what a mirror shows has the channel's address, which
+ * needs no network of the machine, and what none shows its own.
+ */
 export function installRepositories(
   all: readonly PackageRepository[],
   osName: string,
+  places: InstallPlaces,
 ): readonly PackageRepository[] {
   const own = machineRepositories(all, osName);
+  const local = localRepository(osName, places);
+  const sources = local ? [local] : own.filter(({ installSource }) => installSource).slice(0, 1);
   return [
-    ...own.filter(({ installSource }) => installSource).slice(0, 1),
+    ...sources,
     ...own.filter((each) => each.securitySource && !each.installSource).slice(0, 1),
-  ];
+  ].map((each) => ({ ...each, url: places.mirrorUrl(each.url) ?? each.url }));
+}
+
+/** Of Debian's, many have an installer and no packages. */
+function localRepository(osName: string, { archive }: InstallPlaces): PackageRepository | null {
+  if (archive === null) return null;
+  const { name, url, has } = archive;
+  const repository: PackageRepository = {
+    ...{ tag: name, os: [osName], arch: 'amd64', url, bootloc: '', packageType: '', repoType: '' },
+    ...{ installSource: true, securitySource: false, distribution: '', components: [] },
+  };
+  if (repoTypeOf(repository) !== 'apt') return repository;
+  if (!has('dists/stable/Release')) return null;
+  return { ...repository, distribution: 'stable', components: ['main', 'restricted'] };
 }
 
 /** Where a repository's kernels are. */

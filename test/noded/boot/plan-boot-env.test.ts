@@ -44,6 +44,7 @@ function plan(bootEnv: object, parts: Partial<BootPlanInput> = {}): BootPlan {
     layers: [{ values: parameters }],
     archive: () => null,
     isAllowed: () => true,
+    mirrorUrl: () => null,
     baseUrl,
     ...parts,
   });
@@ -610,4 +611,32 @@ test('the example for Debian has what its installer needs on a network without a
   const rehearsal = plan({}, { ...loadExample(), archive, parameters }).files[2]?.contents ?? '';
   assert.match(rehearsal, /"line":"rehearsal of web1\.example\.com"/);
   assert.ok(!rehearsal.includes('partman'), rehearsal);
+});
+
+test('what a machine is installed from is reached by its channel, where there is a way', () => {
+  const security = { ...repository, tag: 's', url: 'http://sec.example/debian-security' };
+  const updates = { ...security, installSource: false, securitySource: true };
+  const parameters = withRepositories(repository, updates);
+  const text =
+    '{{range .InstallRepos}}{{.Tag}} {{.URL}}|{{end}}{{range .MachineRepos}}{{.URL}} {{end}}';
+  const mirrorUrl = (url: string): string | null =>
+    url.startsWith('http://deb.example/') ? 'http://169.254.169.254/m/debian' : null;
+  const make = (Name: string, parts: Partial<BootPlanInput> = {}): unknown =>
+    rendered(text, { parameters, mirrorUrl, ...parts }, { ...bootable, Name });
+  const own = 'http://deb.example/debian http://sec.example/debian-security ';
+  assert.equal(
+    make('x-install'),
+    `r http://169.254.169.254/m/debian|s http://sec.example/debian-security|${own}`,
+  );
+  // Mirrors are closed in normal runs.
+  assert.match(String(make('live')), /^r http:\/\/deb\.example\/debian\|/);
+  const local = `${baseUrl}/machines/${uuid}/boot`;
+  const loaded = ['d/linux', 'd/initrd.gz', 'more.cpio'];
+  const whole = opened(...loaded, 'dists/stable/Release');
+  assert.equal(
+    make('x-install', { archive: whole }),
+    `x-install ${local}|s http://sec.example/debian-security|${own}`,
+  );
+  // An installer alone, which needs a mirror.
+  assert.match(String(make('x-install', { archive: opened(...loaded) })), /^r http:\/\/169/);
 });

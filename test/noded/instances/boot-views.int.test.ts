@@ -258,3 +258,30 @@ test('kernel and initrds of a repository are asked for before anything is change
     return true;
   });
 });
+
+test('an installation is sent to its packages by the mirror that its channel has', async (t) => {
+  const { bootViews, clusters } = await createLab(t);
+  const text = '{{range .InstallRepos}}{{.URL}} {{end}}';
+  const installing = { ...envOf(text), Name: 'debian-install' };
+  await clusters.saveBootContent({ bootEnvs: [installing], templates: [], params: [] });
+  const packageMirrors = { deb: 'http://deb.example/pub/' };
+  await clusters.update((cluster) => ({ ...cluster, packageMirrors }));
+  const common = { os: ['debian-12'], arch: 'amd64' };
+  const url = 'http://deb.example/pub/debian';
+  const repositories = [
+    { ...common, tag: 'main', installSource: true, url },
+    { ...common, tag: 'security', securitySource: true, url: 'http://sec.example/debian' },
+  ];
+  const instance = instanceRecord({
+    bootEnv: 'debian-install',
+    osParameters: { 'package-repositories': JSON.stringify(repositories) },
+  });
+  const [deb, security] = [
+    'http://169.254.169.254/ganeti/latest/mirror/deb/debian',
+    'http://sec.example/debian',
+  ];
+  assert.equal(
+    textOf(await bootViews.forInstall(instance, noSecrets), '/seed'),
+    `${deb} ${security} `,
+  );
+});
