@@ -4,7 +4,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
-import { isBelow } from '../downloads/mirror-url.ts';
+import { folderOf, isBelow } from '../downloads/mirror-url.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { BootPlan, BootPlanInput } from './boot-plan.ts';
 import { planBootEnv } from './plan-boot-env.ts';
@@ -69,7 +69,7 @@ export function isAllowedRepository(url: string, cluster: Mirrors): boolean {
 function urlOfMirror(url: string, cluster: Mirrors): string | null {
   const [name, base] = findMirror(url, cluster) ?? [];
   if (name === undefined || base === undefined) return null;
-  const folder = new URL(base).pathname.replace(/\/*$/, '/');
+  const folder = folderOf(base).pathname;
   return `${MIRRORS_URL}/${name}/${new URL(url).pathname.slice(folder.length)}`;
 }
 

@@ -33,7 +33,8 @@ export function isBelow(url: URL, base: string): boolean {
   );
 }
 
-function folderOf(base: string): URL {
+/** The URL of a mirror with the slash at its end. */
+export function folderOf(base: string): URL {
   const url = new URL(base);
   if (!url.pathname.endsWith('/')) url.pathname += '/';
   return url;
