@@ -1,0 +1,19 @@
+import { systemClock } from '#shared/clock/clock.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRepositoryTree } from '../../../noded/boot/boot-tree.ts';
+import { startContentServer } from '../../../noded/metad-link/content-server.ts';
+import { METAD_UID } from './channel-lab.ts';
+
+/** The node daemon's content socket as a process of its own, that a test can kill. */
+const [socketPath = '', repository = ''] = process.argv.slice(2);
+await startContentServer({
+  ...{ socketPath, gid: METAD_UID, logger: silentLogger, clock: systemClock },
+  content: {
+    openImage: async () => undefined,
+    openPackage: async () => undefined,
+    openMirror: async () => undefined,
+    findService: async () => undefined,
+    findBootTree: () => createRepositoryTree(repository),
+  },
+});
+process.stdout.write('ready\n');
