@@ -1,10 +1,13 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { ConsoleLog } from '../../../noded/host/console-log.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import type { HypervisorOptions } from '../../../noded/hypervisor/hypervisor.ts';
 import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
@@ -66,6 +69,10 @@ export function tinySpec(diskPath: string, changes: Partial<MachineSpec> = {}): 
   };
 }
 
+const DEADLINE_MS = 60_000;
+const POLL_MS = 20;
+const TAIL_BYTES = 65_536;
+
 /** A client of the guest's console. */
 export interface TinyConsole extends Disposable {
   write(text: string): void;
@@ -77,16 +84,20 @@ export async function openConsole(machine: Machine): Promise<TinyConsole> {
   const socket: Socket = connect(machine.consoleSocket);
   socket.on('error', () => undefined);
   await once(socket, 'connect');
-  let said = '';
-  socket.setEncoding('latin1').on('data', (chunk: string) => {
-    said = (said + chunk).slice(-65_536);
-  });
+  // What it says before somebody listens is in its log alone.
+  const log = ConsoleLog.ofProcess(machine.pid) ?? assert.fail('the machine has no console log');
   return {
     write: (text) => socket.write(text),
     sees: async (text) => {
-      while (!said.includes(text))
-        await once(socket, 'data', { signal: AbortSignal.timeout(60_000) });
+      const deadline = performance.now() + DEADLINE_MS;
+      while (!log.readTail(TAIL_BYTES).includes(text)) {
+        assert.ok(performance.now() < deadline, `the guest did not say ${text}`);
+        await delay(POLL_MS);
+      }
     },
-    [Symbol.dispose]: () => socket.destroy(),
+    [Symbol.dispose]: () => {
+      socket.destroy();
+      log.close();
+    },
   };
 }
