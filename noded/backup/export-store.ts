@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { ExportInfo } from '#shared/contract/api.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
-import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { makeDirectoryDurably, syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { refuseWritten } from '../disks/hold-images.ts';
 import { isSameFile, pinDirectory, pinFile, type PinnedFile } from '../host/pinned-file.ts';
@@ -117,7 +117,8 @@ export function createExportStore(directory: string): ExportStore {
     begin: async (name) => {
       const path = pathOf(name + UNFINISHED);
       await rm(path, { recursive: true, force: true });
-      await mkdir(path, { recursive: true, mode: 0o700 });
+      await makeDirectoryDurably(directory, 0o700);
+      await mkdir(path, { mode: 0o700 });
       return unfinished(path, pathOf(name));
     },
     remove: async (name) => {
@@ -125,8 +126,14 @@ export function createExportStore(directory: string): ExportStore {
       // Under its own name it is whole or gone, also for those who are killed half way.
       await rm(pathOf(name + REPLACED), { recursive: true, force: true });
       await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
-      await rename(pathOf(name), pathOf(name + UNFINISHED));
-      await rm(pathOf(name + UNFINISHED), { recursive: true, force: true });
+      await rename(pathOf(name), pathOf(name + UNFINISHED)).catch((error: unknown) => {
+        // A directory may have to grow for a name. It is removed under its own then: removing makes
+        // the room.
+        if (systemCodeOf(error) !== 'ENOSPC') throw error;
+      });
+      for (const path of [pathOf(name), pathOf(name + UNFINISHED)])
+        await rm(path, { recursive: true, force: true });
+      await syncPath(directory);
     },
     sweep: async () => {
       const names = await namesIn(directory);

@@ -16,6 +16,8 @@ export interface PointOperation {
   readonly cancelAfter?: string;
   /** What is wrong with what it left. @param isDone it was told as done */
   judge(isDone: boolean): Promise<readonly string[]>;
+  /** Cut off, it is done again, and has to come through. */
+  readonly isRepeated?: true;
 }
 
 /** By the operating system that is installed, at the beginning of its disk. */
@@ -79,6 +81,7 @@ export function createPointOperations(
       prepare: () => installed(ONE),
       opcode: () => ({ opcode: 'INSTANCE_REINSTALL', name: ONE, start: false }),
       judge: written,
+      isRepeated: true,
     },
     {
       name: 'modify',
@@ -109,6 +112,20 @@ export function createPointOperations(
       opcode: () => ({ opcode: 'BACKUP_EXPORT', name: ONE }),
       judge: async () =>
         (await exported()).join() === `${ONE}: whole` ? [] : [`exports: ${(await exported()).join()}`], // prettier-ignore
+    },
+    {
+      name: 'export remove',
+      prepare: async () => {
+        if ((await exported()).includes(`${ONE}: whole`)) return;
+        await installed(ONE);
+        await must({ opcode: 'BACKUP_EXPORT', name: ONE });
+      },
+      opcode: () => ({ opcode: 'BACKUP_REMOVE', name: ONE }),
+      // Where it was cut off there is the whole of it, or nothing.
+      judge: async (isDone) =>
+        (await exported())
+          .filter((one) => isDone || one !== `${ONE}: whole`)
+          .map((one) => `an export: ${one}`),
     },
     {
       name: 'import',

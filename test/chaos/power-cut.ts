@@ -206,9 +206,15 @@ async function lose(
     if (kind === 'made') await rm(path, { recursive: true, force: true });
     if (kind === 'moved' && isThere && existsSync(dirname(change.from)))
       await rename(path, change.from);
-    if (kind !== 'made' && !existsSync(path) && existsSync(copyOf(path)) && existsSync(dirname(path)))
-      await cp(copyOf(path), path, { recursive: true, preserveTimestamps: true }); // prettier-ignore
+    // Moved, and then removed: it is where it was.
+    if (kind === 'moved' && !isThere) await bringBack(change.from, copyOf);
+    if (kind !== 'made') await bringBack(path, copyOf);
   }
+}
+
+async function bringBack(path: string, copyOf: (path: string) => string): Promise<void> {
+  if (!existsSync(path) && existsSync(copyOf(path)) && existsSync(dirname(path)))
+    await cp(copyOf(path), path, { recursive: true, preserveTimestamps: true });
 }
 
 async function zero(

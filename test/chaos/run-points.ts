@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { apiError } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { addOs, ask, succeed } from '../e2e/support/ask-nodes.ts';
+import { addOs, ask, submit, succeed } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { createSeededRandom, type SeededRandom } from '../lab/seeded-random.ts';
 import { findRemains } from './find-remains.ts';
@@ -338,7 +338,15 @@ class Points {
       note(`job ${id} was told as ${end.status}, and is ${job?.status}`);
   }
 
-  async #judge(operation: PointOperation, { id, end }: Told, note: Note): Promise<void> {
+  async #judge(operation: PointOperation, told: Told, note: Note): Promise<void> {
+    await this.#look(operation, told, note);
+    if (!operation.isRepeated || told.end?.status === 'success') return;
+    const end = await submit(this.#lab, operation.opcode());
+    if (end.error !== null) note(`repeated: ${end.error.message}`);
+    await this.#look(operation, { id: end.id, end }, (text) => note(`repeated: ${text}`));
+  }
+
+  async #look(operation: PointOperation, { id, end }: Told, note: Note): Promise<void> {
     if (id !== null) await this.#judgeJob(id, end, note);
     const wrong = await settled(
       async () => [

@@ -83,6 +83,8 @@ async function endOf(id: number): Promise<JobRecord> {
 test('with a full disk operations are done, or fail by its name; removing works; with room all does', async () => {
   for (const name of ['one', 'two', 'three'])
     assert.equal((await submit(lab, create(`${name}.example.com`))).error, null);
+  const backup = (opcode: string): object => ({ opcode, name: 'two.example.com' });
+  assert.equal(await outcome(backup('BACKUP_EXPORT')), 'success');
   fill();
   const metadPid = await readFile(lab.paths.metadRecordFile, 'utf8');
   const name = 'one.example.com';
@@ -104,6 +106,13 @@ test('with a full disk operations are done, or fail by its name; removing works;
     JSON.stringify(said),
   );
   assert.ok(Object.values(said).includes('DISK_FULL'), JSON.stringify(said));
+  fill();
+  // What is there already is not lost by an export that finds no room, and what takes room can go.
+  assert.match(await outcome(backup('BACKUP_EXPORT')), /^DISK_(FULL|SPACE)$/);
+  const exports = await ask(lab, '/v1/exports', z.array(z.object({ name: z.string(), problem: z.null() }))); // prettier-ignore
+  assert.ok(exports.some(({ name: of }) => of === 'two.example.com'));
+  fill();
+  assert.equal(await outcome(backup('BACKUP_REMOVE')), 'success');
   fill();
   for (const gone of ['one', 'two'])
     assert.equal(
