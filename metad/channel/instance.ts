@@ -254,16 +254,24 @@ export class Instance {
    */
   async waitForChange(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    const listeners = (this.#changeListeners ??= new Set());
     await new Promise<void>((resolve) => {
       const done = (): void => {
-        listeners.delete(done);
+        this.offChange(done);
         signal.removeEventListener('abort', done);
         resolve();
       };
-      listeners.add(done);
+      this.onChange(done);
       signal.addEventListener('abort', done);
     });
+  }
+
+  /** Calls whenever anything that the instance reads may have changed, until `offChange`. */
+  onChange(listener: () => void): void {
+    (this.#changeListeners ??= new Set()).add(listener);
+  }
+
+  offChange(listener: () => void): void {
+    this.#changeListeners?.delete(listener);
   }
 
   closeConnections(): void {

@@ -21,9 +21,7 @@ export function runListLeaves(view: ServedView): readonly (readonly [string, Lea
   return [
     ['lifecycle.json', jsonLeaf(lifecycle.status)],
     ...RUN_LISTS.flatMap((list) => listLeaves(view, lifecycle, list)),
-    ...lifecycle.attachments.map(
-      ({ name, content }) => [`attachments/${name}`, scriptLeaf(content)] as const,
-    ),
+    ...folderLeaves('attachments', lifecycle.attachments),
   ];
 }
 
@@ -35,15 +33,51 @@ function listLeaves(
   const scripts = lifecycle.lists[list];
   if (scripts.length === 0) return [];
   return [
-    ...scripts.map(
-      ({ name, content }) => [`run-lists/${list}/${name}`, scriptLeaf(content)] as const,
-    ),
+    ...folderLeaves(`run-lists/${list}`, scripts),
     [`run-lists/${list}.env`, environmentLeaf(view, lifecycle, list)],
   ];
 }
 
-function scriptLeaf(content: string): Leaf {
-  return bytesLeaf(Buffer.from(content, 'base64'), { isSecretBearing: true });
+interface GuestFile {
+  readonly name: string;
+  readonly content: string;
+}
+
+/** Files one by one, and all of them as one document: an agent asks once for a list. */
+function folderLeaves(
+  folder: string,
+  files: readonly GuestFile[],
+): readonly (readonly [string, Leaf])[] {
+  if (files.length === 0) return [];
+  const bytes = files.map(({ name, content }) => ({ name, body: Buffer.from(content, 'base64') }));
+  return [
+    ...bytes.map(({ name, body }) => [`${folder}/${name}`, secretLeaf(body)] as const),
+    [`${folder}.bundle`, secretLeaf(bundleOf(bytes))],
+  ];
+}
+
+function secretLeaf(body: Buffer): Leaf {
+  return bytesLeaf(body, { isSecretBearing: true });
+}
+
+/** Of all files together: 4 MiB and their heads. */
+const POSITION_DIGITS = 8;
+
+/**
+ * Files as one document that a shell can take apart: for each a line with the position of its first
+ * byte in the document, from 1, its length and its name; an empty line; their bytes.
+ */
+function bundleOf(files: readonly { readonly name: string; readonly body: Buffer }[]): Buffer {
+  const digits = (count: number): string => String(count).padStart(POSITION_DIGITS);
+  const lineOf = (from: number, { name, body }: (typeof files)[number]): string =>
+    `${digits(from)} ${digits(body.length)} ${name}\n`;
+  let from = files.reduce((sum, file) => sum + Buffer.byteLength(lineOf(0, file)), 2);
+  const head = files.map((file) => {
+    const line = lineOf(from, file);
+    from += file.body.length;
+    return line;
+  });
+  return Buffer.concat([Buffer.from(`${head.join('')}\n`), ...files.map(({ body }) => body)]);
 }
 
 /**

@@ -12,15 +12,15 @@ refused='' patience=1000000 long=30 # attempts at telling the host something, an
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
 tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :)
-case $(wget --help 2>&1) in *--no-config*) tool=wget ;; esac
 if command -v curl >/dev/null; then tool=curl; fi
+# It begins sooner than curl, and holds a third of the memory while it waits.
+case $(wget --help 2>&1) in *--no-config*) tool=wget ;; esac
 
 log() { echo "rightlink: $*" >&2; }
 # request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer, and `etag`; the body is in
 # $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
 request() {
-  header="X-aws-ec2-metadata-token: $token"
-  : >"$tmp.head" >"$tmp.body"
+  header="X-aws-ec2-metadata-token: $token" && : >"$tmp.head" >"$tmp.body"
   case $tool in
   curl) curl -q -sS --noproxy '*' -m "$1" -H Expect: ${token:+-H "$header"} -D "$tmp.head" -o "$tmp.body" ${3:+--data-binary "@$3"} "$base/$2" ;;
   wget) wget --no-config -q -S --no-proxy -t 1 -T "$1" ${token:+--header "$header"} -O "$tmp.body" ${3:+--post-file "$3"} "$base/$2" 2>"$tmp.head" ;;
@@ -61,21 +61,21 @@ insist() {
 load() {
   state='' run='' boot='' number=0 entry='' last=''
   [ ! -e "$dir/state" ] || . "$dir/state"
-  read -r now </proc/sys/kernel/random/boot_id
-  [ "$boot" = "$now" ] || state=''
+  read -r now </proc/sys/kernel/random/boot_id && [ "$boot" = "$now" ] || state=''
 }
 save() {
   printf "state='%s'\nrun='%s'\nboot='%s'\nnumber='%s'\nentry='%s'\nlast='%s'\n" "$state" "$run" "$boot" "$number" "$entry" "$last" >"$tmp.state"
   mv "$tmp.state" "$dir/state"
 }
 
-# say TYPE [MEMBERS]: an event, for the next `tell`. They are numbered, so that one that is posted twice counts once.
-say() {
+# note TYPE [MEMBERS]: an event, for the next `tell`. They are numbered, so that one that is posted twice counts once.
+note() {
   number=$((number + 1))
   printf '{"type":"%s","run":"%s","boot":"%s","number":%s%s}\n' "$1" "$run" "$boot" "$number" "${2-}" >>"$dir/events"
-  save
 }
-say_finished() { last=$entry entry='' && say finished ",\"entry\":\"$last\",\"status\":$1"; }
+say() { note "$@" && save; }
+note_finished() { last=$entry entry='' && note finished ",\"entry\":\"$last\",\"status\":$1"; }
+say_finished() { note_finished "$1" && save; }
 # tell HOW: posts what was said, by `ask` or `insist`. What is refused once is refused again.
 tell() {
   [ -s "$dir/events" ] || return 0
@@ -104,20 +104,20 @@ read_status() {
   [ -n "$host_run" ] && [ -n "$end" ]
 }
 
-fetch() { # PATH FILE
-  case $1 in *' '*) set -- "$(echo "$1" | sed 's/ /%20/g')" "$2" ;; esac
-  insist 300 "$1" && [ "$status" = 200 ] && mv "$tmp.body" "$2"
-}
-fetch_folder() { # PATH FOLDER: a folder that the service does not have is empty
-  rm -rf "$2" && mkdir -p "$2" && insist 30 "$1/" || return 1
+fetch() { insist 300 "$1" && [ "$status" = 200 ] && mv "$tmp.body" "$2"; } # PATH FILE
+# fetch_all PATH FOLDER: gets files that come as one document, behind a line for each with its first byte, its length and its name. There
+# is no such document of an empty folder; what came in part is asked for again.
+fetch_all() {
+  insist 300 "$1.bundle" && rm -rf "$2" && mkdir -p "$2" && next=0 || return 1
   [ "$status" = 200 ] || return 0
-  mv "$tmp.body" "$tmp.names"
-  while IFS= read -r name; do fetch "$1/$name" "$2/$name" || return 1; done <"$tmp.names"
-  chmod -R 700 "$2"
+  while read -r from size name && [ -n "$name" ]; do
+    tail -c "+$from" "$tmp.body" | head -c "$size" >"$2/$name" && next=$((from + size))
+  done <"$tmp.body"
+  { [ "$(wc -c <"$tmp.body")" -eq "$((next - 1))" ] && chmod -R 700 "$2"; } || { sleep 1 && fetch_all "$@"; }
 }
 fetch_inputs() { # LIST: the files of its scripts, and their variables, or why there are none
   rm -f "$dir/lost"
-  fetch_folder attachments "$home/attachments" && insist 30 "run-lists/$1.env" || return 1
+  fetch_all attachments "$home/attachments" && insist 30 "run-lists/$1.env" || return 1
   case $status in
   200) mv "$tmp.body" "$dir/env" ;;
   404) : >"$dir/env" ;;
@@ -143,7 +143,7 @@ send_output() { # HOW
 run_script() {
   work=$dir/work sent=0
   { [ ! -e "$work" ] || rm -rf "$work" "$home/cwd"; } && mkdir -p "$work" "$home/cwd" && mkfifo "$work/pipe" && : >"$work/out" && echo 0 >"$work/sent"
-  (trap '' XFSZ && (ulimit -f "$((max_output / 512))" && exec cat) >>"$work/out" 2>/dev/null; wc -c >"$work/more") <"$work/pipe" &
+  (trap '' XFSZ && ulimit -f "$((max_output / 512))" && { cat >>"$work/out" 2>/dev/null || wc -c >"$work/more"; }) <"$work/pipe" &
   reader=$!
   (
     [ ! -e "$dir/lost" ] || { cat "$dir/lost" && exit 126; }
@@ -170,14 +170,14 @@ run_script() {
 
 # run_list LIST [REASON]: up to the first script that fails, or in a boot is none for the host. The end of one is told with the next.
 run_list() {
-  fetch_folder "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
+  fetch_all "run-lists/$1" "$home/scripts" && fetch_inputs "$1" || return 1
   for file in "$home/scripts"/*; do
     [ -e "$file" ] || return 0
     entry=$1/${file##*/}
     say started ",\"entry\":\"$entry\"" && tell ask
     [ -z "$refused" ] || [ "$1" != boot ] || return 1
     run_script "${file##*/}" "$file" "${2-}"
-    say_finished "$code"
+    note_finished "$code"
     [ "$code" -eq 0 ] || return 1
   done
 }

@@ -9,6 +9,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   readonly headers: GuardedHeaders;
   readonly query: URLSearchParams | null;
+  /** It has waited for a change already (parked-requests.ts), and is answered. */
+  readonly hasWaited?: boolean;
 }
 
 /**

@@ -16,12 +16,19 @@ import { boundStreams } from './bound-streams.ts';
 import type { ServeStream } from './content-proxy.ts';
 import type { Exchange } from './exchange.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
+import type { Wait } from './parked-requests.ts';
 import type { Peer } from './peer.ts';
 import { HeldRefusals, refuseForRate } from './held-refusals.ts';
 import { hasUnreadBody, refuseAddress, sendText } from './reply.ts';
 import { guardRequest } from './request-guard.ts';
 import { parseRequestTarget } from './request-target.ts';
-import { isWaitForChange, serveAfterChange, serveContent } from './serve-content.ts';
+import {
+  isWaitForChange,
+  lastEtagOf,
+  serveAfterChange,
+  serveContent,
+  waitMsOf,
+} from './serve-content.ts';
 import { serveQueueRead } from './serve-queue.ts';
 
 export interface GuestHandlerOptions {
@@ -32,6 +39,8 @@ export interface GuestHandlerOptions {
   readonly clock: Clock;
 }
 
+/** Most requests are none of those, and are looked at no further. */
+const MAY_WAIT = /[?&]wait_for_change=/;
 const AGENT_ONLY =
   'only the agent of this installation reads this, and proves by x-gnt-agent-proof that it is; an appliance of another version has to be built anew';
 const TOKEN_IS_REQUIRED =
@@ -89,16 +98,39 @@ export class GuestHandler {
     this.#options.audit.request(peer.instance, request.method ?? '', path, status, nowMs);
   }
 
+  /**
+   * Whether a request can only wait, and has paid for it: for what its guest has already, which may
+   * change. All others are answered, or refused, by `handle`.
+   */
+  findWait(peer: Peer, request: IncomingMessage): Wait | undefined {
+    if (!mayOnlyWait(peer, request)) return undefined;
+    const { instance } = peer;
+    const target = parseRequestTarget(request.url ?? '/');
+    const guard = guardRequest(request.rawHeaders, target?.authority ?? null, true);
+    const address = target && resolveAddress(target.path);
+    if (!guard.ok || guard.headers.ifNoneMatch !== undefined || !address) return undefined;
+    if (isTokenMissing({ instance, request, headers: guard.headers }, address)) return undefined;
+    const resource = instance.find(address);
+    const waitMs = resource && waitOf(resource, target.query);
+    if (resource?.kind !== 'content' || waitMs === undefined) return undefined;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (instance.takeRequest(nowMs, costOf(request)) > 0) return undefined;
+    return { address, etag: resource.etag, waitMs };
+  }
+
   #answer(
-    { instance, isGenuine }: Peer,
+    peer: Peer,
     request: IncomingMessage,
     response: ServerResponse,
     nowMs: number,
   ): Promise<void> | void {
     const { metrics } = this.#options;
+    const { instance, isGenuine, revival } = peer;
+    peer.revival = undefined;
     // First of all: whatever is refused below costs as much as what is answered.
     const cost = costOf(request);
-    const delayMs = instance.takeRequest(nowMs, cost);
+    // What was parked has been paid for.
+    const delayMs = revival === undefined ? instance.takeRequest(nowMs, cost) : 0;
     if (delayMs > 0) {
       metrics.refused('rate');
       if (cost === 1) return this.#refusals.hold(response, delayMs);
@@ -125,7 +157,10 @@ export class GuestHandler {
       return sendText(response, guard.status, guard.reason, ['Connection', 'close']);
     }
     if (!target) return sendText(response, 400, 'malformed request target');
-    const exchange = { instance, request, response, headers: guard.headers, query: target.query };
+    const exchange = {
+      ...{ instance, request, response, headers: guard.headers, query: target.query },
+      hasWaited: revival === 'answer',
+    };
     const address = resolveAddress(target.path);
     if (isTokenMissing(exchange, address)) {
       metrics.refused('token');
@@ -190,6 +225,24 @@ export class GuestHandler {
   }
 }
 
+/** As far as its first line and its headers tell without being looked at. */
+function mayOnlyWait({ isGenuine, revival }: Peer, request: IncomingMessage): boolean {
+  if (!isGenuine || revival !== undefined || request.method !== 'GET') return false;
+  if (request.httpVersion !== '1.1' || hasBody(request)) return false;
+  return MAY_WAIT.test(request.url ?? '');
+}
+
+/** @returns undefined for what is answered at once */
+function waitOf(resource: Resource, query: URLSearchParams | null): number | undefined {
+  if (resource.kind !== 'content' || resource.isForAgent === true) return undefined;
+  if (!isWaitForChange(query) || lastEtagOf(query) !== resource.etag) return undefined;
+  return waitMsOf(query) || undefined;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined;
+}
+
 /** Whether a request comes from the agent of the installation, and not from a script beside it. */
 function isAgents({ instance, request }: Exchange, address: Address): boolean {
   const proof = request.headers[AGENT_PROOF_HEADER];
@@ -212,7 +265,10 @@ function encodedPath(address: Address, depth = 0): string {
  * tell the same secrets. An appliance needs none. Nobody but our agent and scripts runs there,
  * which may read all of it anyway, and no stranger reaches it.
  */
-function isTokenMissing(exchange: Exchange, address: Address | undefined): boolean {
+function isTokenMissing(
+  exchange: Pick<Exchange, 'instance' | 'request' | 'headers'>,
+  address: Address | undefined,
+): boolean {
   const { instance, request, headers } = exchange;
   if (instance.view.metadataToken !== 'required' || instance.view.mode === 'install') return false;
   if (address && request.method === 'PUT' && isTokenPath(address)) return false;

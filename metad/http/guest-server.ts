@@ -12,9 +12,10 @@ import {
   UNFINISHED_CHUNKS_BYTES,
 } from '../config/limits.ts';
 import { hasOwnAddress } from '../channel/has-own-address.ts';
-import { gateRequests } from './gate.ts';
+import { type GateAnswer, gateRequests } from './gate.ts';
 import type { GuestHandler } from './guest-handler.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
+import { ParkedRequests } from './parked-requests.ts';
 import { Peer } from './peer.ts';
 
 /**
@@ -26,6 +27,9 @@ export class GuestServer implements Disposable {
   readonly #peers = new WeakMap<Socket, Peer>();
   readonly #metrics: GuestMetrics;
   readonly #handler: GuestHandler;
+  readonly #parked = new ParkedRequests((socket, bytes, isOver) =>
+    this.#revive(socket, bytes, isOver),
+  );
 
   constructor(handler: GuestHandler, metrics: GuestMetrics) {
     this.#metrics = metrics;
@@ -42,6 +46,8 @@ export class GuestServer implements Disposable {
         // A GET without a body needs no stream for one. Whoever reads a body looks at
         // `readableEnded` first.
         optimizeEmptyRequests: true,
+        // Nothing here can be upgraded; the event is for what the gate takes out.
+        shouldUpgradeCallback: () => false,
       },
       (request, response) => this.#handle(request, response),
     );
@@ -60,6 +66,10 @@ export class GuestServer implements Disposable {
       this.#note(socket, 405, 'CONNECT');
       endWith(socket, 405, ['Allow: GET, HEAD']);
     });
+    // Connections come from net.Server: each is a Socket.
+    this.#server.on('upgrade', (request: IncomingMessage, socket, rest: Buffer) =>
+      this.#park(request, socket as Socket, rest),
+    );
     // Node starts to watch its timeouts when a server listens, which this one never does by itself.
     this.#server.emit('listening');
   }
@@ -85,12 +95,49 @@ export class GuestServer implements Disposable {
     instance.addSocket(socket);
     const peer = new Peer(instance, isGenuine, socket);
     this.#peers.set(socket, peer);
+    this.#serve(socket, peer);
+  }
+
+  #serve(socket: Socket, peer: Peer): void {
     this.#server.emit('connection', socket);
-    gateRequests(socket, (request) => peer.mayAsk && mayHaveBody(peer, request));
+    gateRequests(socket, (request) => this.#judge(peer, request));
+  }
+
+  #judge(peer: Peer, request: IncomingMessage): GateAnswer {
+    if (!peer.mayAsk || !mayHaveBody(peer, request)) return 'stop';
+    // Behind others it would have to wait for their answers.
+    const wait = peer.isIdle ? this.#handler.findWait(peer, request) : undefined;
+    if (wait === undefined) return 'enter';
+    peer.wait = wait;
+    return 'take-out';
+  }
+
+  #park(request: IncomingMessage, socket: Socket, rest: Buffer): void {
+    const peer = this.#peers.get(socket);
+    const wait = peer?.wait;
+    if (!peer || !wait) return void socket.destroy();
+    peer.wait = undefined;
+    const head = headOf(request);
+    peer.asked();
+    // It would be that of a connection whose last answer was given.
+    socket.setTimeout(0);
+    if (rest.length > 0)
+      this.#revive(socket, Buffer.concat([Buffer.from(head, 'latin1'), rest]), false);
+    else this.#parked.park({ instance: peer.instance, socket, head, wait });
+  }
+
+  #revive(socket: Socket, bytes: Buffer, isOver: boolean): void {
+    const peer = this.#peers.get(socket);
+    if (!peer || socket.destroyed) return;
+    peer.answered();
+    peer.revival = isOver ? 'answer' : 'wait';
+    this.#serve(socket, peer);
+    socket.emit('data', bytes);
   }
 
   [Symbol.dispose](): void {
     this.#server.close();
+    this.#parked[Symbol.dispose]();
     this.#server.closeAllConnections();
   }
 
@@ -177,6 +224,14 @@ function watchChunks({ instance }: Peer, request: IncomingMessage, response: Ser
     instance.isReadingChunks = false;
     if (!request.complete && request.socket.bytesRead > UNFINISHED_CHUNKS_BYTES) instance.keepOut();
   });
+}
+
+/** A request without a body as it came, for the parser to read it once more. */
+function headOf({ method, url, rawHeaders }: IncomingMessage): string {
+  const lines = [`${method} ${url} HTTP/1.1`];
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
 /** @returns null when there is nobody to answer */

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Instance } from '../channel/instance.ts';
 import { MAX_UNANSWERED_PER_CONNECTION } from '../config/limits.ts';
+import type { Wait } from './parked-requests.ts';
 
 /**
  * The guest at the other end of a connection, and how many of its requests wait there for the end
@@ -31,6 +32,12 @@ export class Peer {
 
   /** What the parser was stopped for, when it was not for the number of requests. */
   refusal: 400 | 411 | undefined;
+
+  /** What a request that was parked comes back for; taken by the next one of the connection. */
+  revival: 'answer' | 'wait' | undefined;
+
+  /** Of its request that the gate has taken out. */
+  wait: Wait | undefined;
 
   /** Whether one more request may wait for its answer. */
   get mayAsk(): boolean {

@@ -40,10 +40,10 @@ export async function serveAfterChange(
   first: ContentResource,
 ): Promise<void> {
   const { instance, response, query } = exchange;
-  const timeoutS = queryInteger(query, 'timeout_sec', Number.MAX_SAFE_INTEGER);
-  if (timeoutS === null) return sendText(response, 400, 'timeout_sec: not a whole number');
-  const lastEtag = normalizedEtag(query?.get('last_etag')) ?? first.etag;
-  const waitMs = Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
+  const waitMs = waitMsOf(query);
+  if (waitMs === null) return sendText(response, 400, 'timeout_sec: not a whole number');
+  if (exchange.hasWaited) return serveContent(exchange, first);
+  const lastEtag = lastEtagOf(query) ?? first.etag;
   const waiting = waitingSignal(response, waitMs);
   try {
     let resource: Resource | undefined = first;
@@ -57,6 +57,18 @@ export async function serveAfterChange(
   } finally {
     waiting.dispose();
   }
+}
+
+/** @returns null when `timeout_sec` is no number */
+export function waitMsOf(query: URLSearchParams | null): number | null {
+  const timeoutS = queryInteger(query, 'timeout_sec', Number.MAX_SAFE_INTEGER);
+  if (timeoutS === null) return null;
+  return Math.min(timeoutS ?? DEFAULT_CHANGE_WAIT_S, MAX_CHANGE_WAIT_S) * 1000;
+}
+
+/** Of what the guest has already, as far as it says so. */
+export function lastEtagOf(query: URLSearchParams | null): string | undefined {
+  return normalizedEtag(query?.get('last_etag'));
 }
 
 /** Clients send the ETag as they got it, weak, or without its quotes. */

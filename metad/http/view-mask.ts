@@ -1,4 +1,4 @@
-import { createMask } from '#shared/secret/mask.ts';
+import { createMask, REDACTED } from '#shared/secret/mask.ts';
 import { reveal } from '#shared/secret/secret.ts';
 import type { Instance } from '../channel/instance.ts';
 import type { ServedView } from '../view/served-view.ts';
@@ -8,6 +8,7 @@ type Mask = (text: string) => string;
 interface KnownMasks {
   /** What is hidden beside the values of the view. */
   readonly inputs: readonly string[];
+  readonly isInherited: boolean;
   readonly byLength: Map<number, Mask>;
 }
 const masks = new WeakMap<ServedView, KnownMasks>();
@@ -19,20 +20,36 @@ const NO_INPUTS: readonly string[] = [];
  * the words leave this process.
  * Masked and cut at once: half a secret is none that is known, and the rest of a long text is not
  * worth the time.
+ *
+ * Nothing is told of a guest that may quote a secret which was lost with another metad.
  */
 export function maskOf(
   { view, lifecycle }: Pick<Instance, 'view' | 'lifecycle'>,
   maxLength: number,
 ): Mask {
   const inputs = lifecycle?.hiddenInputs ?? NO_INPUTS;
+  const isInherited = lifecycle?.isInherited ?? false;
   let known = masks.get(view);
-  if (known?.inputs !== inputs) masks.set(view, (known = { inputs, byLength: new Map() }));
+  if (known?.inputs !== inputs || known.isInherited !== isInherited)
+    masks.set(view, (known = { inputs, isInherited, byLength: new Map() }));
   let mask = known.byLength.get(maxLength);
   if (!mask) {
     const hidden = [...view.osParameters.values()].flatMap(({ value, visibility }) =>
       value === null || visibility === 'public' ? [] : [reveal(value)],
     );
-    known.byLength.set(maxLength, (mask = createMask([...hidden, ...inputs], maxLength)));
+    const isLost = isInherited && hasLostSecret(view);
+    mask = isLost ? hideAll : createMask([...hidden, ...inputs], maxLength);
+    known.byLength.set(maxLength, mask);
   }
   return mask;
+}
+
+function hasLostSecret({ osParameters }: ServedView): boolean {
+  return [...osParameters.values()].some(
+    ({ value, visibility }) => value === null && visibility === 'secret',
+  );
+}
+
+function hideAll(text: string): string {
+  return text === '' ? '' : REDACTED;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import type { ViewLifecycle } from '#shared/contract/lifecycle.ts';
+import { NO_PROGRESS, type ViewLifecycle } from '#shared/contract/lifecycle.ts';
 import { ChannelLab, type Guest } from './support/channel-lab.ts';
 import { eventsUntil } from './support/control-events.ts';
 import { askFromGuest } from './support/guest-http.ts';
@@ -93,7 +93,10 @@ const BOOTED = [
 ];
 
 test('what is listed can be read: scripts, their variables, files, the agent', async () => {
-  assert.equal((await get('run-lists/')).text, 'boot/\nboot.env\noperational/\noperational.env\n');
+  assert.equal(
+    (await get('run-lists/')).text,
+    ['boot/', 'boot.bundle', 'boot.env', 'operational/', 'operational.bundle', 'operational.env', ''].join('\n'),
+  ); // prettier-ignore
   assert.equal((await get('run-lists/boot/')).text, '01-all\n02-own\n');
   assert.equal((await get('run-lists/boot/01-all')).text, '#!/bin/sh\ntrue\n');
   assert.equal(
@@ -107,6 +110,17 @@ test('what is listed can be read: scripts, their variables, files, the agent', a
   ];
   assert.equal((await get('run-lists/boot.env')).text, boot.join('\n'));
   assert.equal((await get('attachments/a%20file')).text, 'attached');
+  assert.equal((await get('attachments.bundle')).text, '      27        8 a file\n\nattached');
+  const { text: bundle } = await get('run-lists/boot.bundle');
+  const [first = '', second = ''] = bundle.split('\n');
+  for (const [line, name] of [[first, '01-all'], [second, '02-own']] as const) {
+    const [, from, size, path] = /^ *(\d+) +(\d+) (.*)$/.exec(line) ?? [];
+    assert.equal(path, name);
+    assert.equal(
+      bundle.slice(Number(from) - 1, Number(from) - 1 + Number(size)),
+      (await get(`run-lists/boot/${name}`)).text,
+    );
+  } // prettier-ignore
   assert.match((await get('lifecycle.json')).text, /^ {2}"state": "booting",$/m);
   const { text: enable } = await get('guest/enable');
   assert.ok(enable.includes((await get('guest/agent')).text));
@@ -261,6 +275,22 @@ test('a metad that is new takes what comes next, whatever it did not hear', asyn
   assert.equal(await say(6, { type: 'operational' }), '204');
   assert.match(await say(7, { type: 'decommissioned' }), /^409 0\.type/);
   assert.deepEqual(await told(since), ['operational operational']);
+});
+
+test('nothing is told of what may quote a secret that was lost with another metad, until it is given again', async () => {
+  const hush = (value: string | null) => ({
+    osParameters: { ...view.osParameters, hush: { value, visibility: 'secret' as const } },
+  });
+  const progress = { ...NO_PROGRESS, boot: BOOT, number: 2, entry: 'boot/01-all' };
+  const say = (offset: number): Promise<string> =>
+    post(`output?entry=boot/01-all&offset=${offset}`, 'it is s3cret-value\n\n');
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  await serve({ ...lifecycleOf({ lists }), progress }, hush(null));
+  const since = await now();
+  assert.equal(await say(0), '204');
+  await serve({ ...lifecycleOf({ lists }), progress }, hush('s3cret-value'));
+  assert.equal(await say(20), '204');
+  assert.deepEqual(await told(since), ['<redacted>\n\n+0', 'it is <redacted>\n\n+0']);
 });
 
 test('a guest that waits for the host’s word has it at once; without run lists there is nothing', async () => {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
-import type { Server } from 'node:net';
+import type { Server, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { EventLog } from '../../../metad/channel/event-log.ts';
@@ -127,3 +127,72 @@ test('pipelined requests are answered in order when the first of them waits', as
   ).toString();
   assert.match(text, /^HTTP\/1\.1 204 [^]*HTTP\/1\.1 200 [^]*52:54:00:e1:a3:45$/);
 });
+
+/** Until it is so; nothing tells when a server's socket has read. */
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** A connection whose request waits for another view. */
+async function openWaiting(t: TestContext): Promise<Socket> {
+  const { head } = await ask(`GET ${WAITED}`);
+  const etag = /^etag: "(.*)"$/im.exec(head)?.[1] ?? '';
+  await until(() => instance.sockets.size === 0);
+  const socket = connect(join(directory, 'socket'));
+  t.after(() => socket.destroy());
+  socket.setEncoding('latin1');
+  socket.write(
+    `GET ${WAITED}?wait_for_change=true&timeout_sec=60&last_etag=${etag} HTTP/1.1\r\n${HOST}\r\n`,
+  );
+  await until(() => instance.unanswered === 1);
+  return socket;
+}
+
+const WAITED = '/ganeti/latest/meta_data.json';
+const OTHER = `GET /latest/meta-data/mac HTTP/1.1\r\n${HOST}\r\n`;
+const MAC = '52:54:00:e1:a3:45';
+
+function changeView(): void {
+  const { revision } = instance.view;
+  instance.replaceView(
+    parseView(exampleView({ revision: revision + 1, metadata: { city: `city ${revision}` } })),
+  );
+}
+
+test('a connection that waits is held without a parser, answered at a change, and goes on', async (t) => {
+  const socket = await openWaiting(t);
+  const [held] = instance.sockets as ReadonlySet<Socket & { readonly parser?: unknown }>;
+  assert.equal(held?.parser ?? null, null);
+  let text = '';
+  socket.on('data', (more: string) => (text += more));
+  changeView();
+  await until(() => text.includes('city '));
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n[^]*\r\nConnection: keep-alive\r\n/);
+  await until(() => instance.unanswered === 0);
+  text = '';
+  socket.write(OTHER);
+  await until(() => text.endsWith(MAC));
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
+});
+
+test('what is asked while another request waits is answered behind it', async (t) => {
+  const socket = await openWaiting(t);
+  let text = '';
+  socket.on('data', (more: string) => (text += more));
+  socket.write(OTHER);
+  await until(() => instance.unanswered === 2);
+  assert.equal(text, '');
+  changeView();
+  await until(() => text.endsWith(MAC));
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n[^]*city [^]*HTTP\/1\.1 200 OK\r\n/);
+});
+
+for (const how of ['destroy', 'end'] as const)
+  test(`of a client that goes while its request waits nothing is left: ${how}`, async (t) => {
+    const socket = await openWaiting(t);
+    socket.resume();
+    socket[how]();
+    await until(() => instance.sockets.size === 0);
+    assert.equal(instance.unanswered, 0);
+    changeView();
+  });

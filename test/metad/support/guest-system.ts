@@ -109,6 +109,10 @@ export class GuestSystem implements AsyncDisposable {
     await writeFile(join(this.#directory, 'lib', path), text);
   }
 
+  async remove(path: string): Promise<void> {
+    await rm(join(this.#directory, 'lib', path), { force: true });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     await rm(this.#directory, { recursive: true });

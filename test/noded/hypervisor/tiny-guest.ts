@@ -36,9 +36,14 @@ const INSTRUCTIONS = [
   '75700d0a00',
 ];
 
-export async function writeTinyDisk(path: string): Promise<void> {
+/** In their place: 0x604 (PM1_CNT) = ACPI is on, so that nobody hears the button. */
+const BUTTON = 'ba0206b80001ef';
+const NO_BUTTON = 'ba0406b80100ef';
+
+export async function writeTinyDisk(path: string, { hasPowerButton = true } = {}): Promise<void> {
   const disk = Buffer.alloc(1024 * 1024);
-  Buffer.from(INSTRUCTIONS.join('').replaceAll(' ', ''), 'hex').copy(disk);
+  const program = INSTRUCTIONS.join('').replaceAll(' ', '');
+  Buffer.from(hasPowerButton ? program : program.replace(BUTTON, NO_BUTTON), 'hex').copy(disk);
   disk.writeUInt16BE(0x55aa, 510);
   await writeFile(path, disk, { mode: 0o600 });
 }
