@@ -11,7 +11,10 @@ before(async () => {
   daemon = await startDaemonStandIn();
 });
 after(() => daemon.close());
-beforeEach(() => daemon.submitted.splice(0));
+beforeEach(() => {
+  daemon.submitted.splice(0);
+  daemon.instances.splice(0);
+});
 
 const gntInstance = (args: readonly string[], input = ''): ReturnType<typeof runProgram> =>
   runProgram('gnt-instance', args, { root: daemon.root, input });
@@ -39,6 +42,25 @@ test('an input without a name is refused before anything is sent, and not shown'
   assert.deepEqual(daemon.submitted, []);
 });
 
+test('an end of a script that is none ends the command with its code, status and next step', async (t) => {
+  const before = daemon.script;
+  t.after(() => (daemon.script = before));
+  for (const [code, status] of [
+    ['SCRIPT_STRANDED', 1],
+    ['GUEST_AGENT_SILENT', 1],
+    ['INPUT_MISSING', 2],
+  ] as const) {
+    const error = {
+      ...{ code, message: 'that is why', hint: 'that is next', details: {}, logTail: [] },
+      ...{ stage: null, phase: status === 1 ? ('execution' as const) : ('prerequisite' as const) },
+    };
+    daemon.script = (job) => [{ type: 'end', atMs: 3, job: { ...job, status: 'error', error } }];
+    const result = await gntInstance(['run', 'web1', 'deploy']);
+    assert.equal(result.status, status, result.stderr);
+    assert.equal(result.stderr, `error[${code}]: that is why\nhint: that is next\n`);
+  }
+});
+
 test('tags are put to those that there are, or taken from them', async () => {
   await gntInstance(['add-tags', 'web1', 'rs_agent:type=right_link_lite', 'web']);
   await gntInstance(['remove-tags', 'web1', 'web']);
@@ -59,4 +81,35 @@ test('an audit is shown as it is, but for what would steer a terminal', async ()
   const { status, stdout } = await gntInstance(['audit', 'web1']);
   assert.equal(status, 0);
   assert.match(stdout, /^2026-11-23T00:00:00Z \*RS> Completed: boot\/01-base\n {2}red\n$/);
+});
+
+test('list-tags tells the tags in their order, one a line or as JSON, and nothing where there are none', async () => {
+  const tags = ['web', 'rs_agent:type=right_link_lite'];
+  daemon.instances.push(
+    sampleInstance({ name: 'web1', tags }),
+    sampleInstance({ name: 'bare', tags: [] }),
+  );
+  const { status, stdout } = await gntInstance(['list-tags', 'web1']);
+  assert.deepEqual([status, stdout], [0, 'rs_agent:type=right_link_lite\nweb\n']);
+  const json = await gntInstance(['list-tags', '--json', 'web1']);
+  assert.deepEqual(JSON.parse(json.stdout), ['rs_agent:type=right_link_lite', 'web']);
+  assert.equal((await gntInstance(['list-tags', 'bare'])).stdout, '');
+  const unknown = await gntInstance(['list-tags', 'web2']);
+  assert.equal(unknown.status, 2);
+  assert.match(unknown.stderr, /^error\[INSTANCE_NOT_FOUND\]: /);
+});
+
+test('an audit is told by lines as JSON, and followed until it is interrupted', async () => {
+  daemon.instances.push(sampleInstance({ name: 'web1' }));
+  daemon.installLog = 'one\ntwo\n';
+  const { stdout } = await gntInstance(['audit', '--json', 'web1']);
+  assert.deepEqual(JSON.parse(stdout), { instance: 'web1', lines: ['one', 'two'] });
+  const followed = await runProgram('gnt-instance', ['audit', '--follow', 'web1'], {
+    root: daemon.root,
+    onOutput: (text, child) => {
+      if (text === 'one\ntwo\n') child.kill('SIGINT');
+    },
+  });
+  assert.deepEqual([followed.status, followed.stdout], [130, 'one\ntwo\n']);
+  assert.equal((await gntInstance(['audit', '--follow', '--json', 'web1'])).status, 2);
 });

@@ -105,8 +105,13 @@ const untilState = (state: string): Promise<void> =>
 
 const hold = (name: string): Promise<void> => guest.system.write(`hold.${name}`, '');
 const release = (name: string): Promise<void> => guest.system.remove(`hold.${name}`);
+/** Its beginning is known to the host, too. */
 const isHeld = (name: string): Promise<void> =>
-  until(`${name} is held`, async () => (await guest.system.read(`at.${name}`)) !== null);
+  until(`${name} is held`, async () => {
+    const isThere = (await guest.system.read(`at.${name}`)) !== null;
+    const { script = null, exitStatus = null } = (isThere ? await lifecycle() : null) ?? {};
+    return script !== null && exitStatus === null;
+  });
 
 type Kill = () => Promise<void>;
 

@@ -274,8 +274,9 @@ function addReading(program: Command, context: Context): void {
     ...ONE,
     usage: 'list-tags <name>',
     summary: 'show the tags of an instance, one a line',
-  }).action(async (name: string) => {
-    await (await load.read()).runListTags(context, name);
+    options: [jsonOption()],
+  }).action(async (name: string, options: { json?: boolean }) => {
+    await (await load.read()).runListTags(context, name, options);
   });
   addCommand(program, {
     ...ONE,

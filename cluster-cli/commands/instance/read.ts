@@ -110,9 +110,14 @@ export async function runInfo(
 }
 
 /** `gnt-instance list-tags NAME`. @throws AppError */
-export async function runListTags(context: Context, name: string): Promise<void> {
-  const { tags } = await (await context.client()).instance(name);
-  for (const tag of [...tags].sort()) context.print(tag);
+export async function runListTags(
+  context: Context,
+  name: string,
+  options: { readonly json?: boolean },
+): Promise<void> {
+  const tags = [...(await (await context.client()).instance(name)).tags].sort();
+  if (options.json) context.print(JSON.stringify(tags, null, 2));
+  else for (const tag of tags) context.print(tag);
 }
 
 /** `gnt-instance hooks NAME`. @throws AppError, CommandFailure */

@@ -247,7 +247,9 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   }
   if (rest === 'log' || rest === 'audit') {
     response.writeHead(200, { 'content-type': 'text/plain' });
-    response.end(standIn.installLog);
+    response.write(standIn.installLog);
+    // One that is followed ends when nobody reads on.
+    if (!asked.url.searchParams.has('follow')) response.end();
     return;
   }
   if (rest === 'metadata') {
