@@ -11,10 +11,10 @@ self=$home/agent tmp=$dir/$$
 refused='' patience=1000000 long=30 # attempts at telling the host something, and seconds for each: few when the system goes down
 # Bytes of one script's output that the host keeps, and of one piece of it.
 max_output=4194304 max_piece=65536
-tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :)
-if command -v curl >/dev/null; then tool=curl; fi
-# It begins sooner than curl, and holds a third of the memory while it waits.
-case $(wget --help 2>&1) in *--no-config*) tool=wget ;; esac
+tool=busybox limited=$(command -v timeout || :) own_session=$(command -v setsid || :) help=$(wget --help 2>&1)
+case $help in *--no-config*) tool=wget ;; esac
+# Wget 1 begins sooner than curl, and holds a third of the memory while it waits.
+if command -v curl >/dev/null; then case $help in *'GNU Wget 1'*) ;; *) tool=curl ;; esac; fi
 
 log() { echo "rightlink: $*" >&2; }
 # request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer, and `etag`; the body is in

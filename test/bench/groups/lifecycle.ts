@@ -39,7 +39,7 @@ async function measureAgent(report: Report): Promise<void> {
   await guest.run('ip', 'link', 'set', 'eth0', 'up');
   await guest.run('ip', 'addr', 'add', `${view.channel.ip}/16`, 'dev', 'eth0');
   await using system = await GuestSystem.create(guest.namespace, {
-    ...{ shell: 'dash', downloader: 'curl' },
+    ...{ shell: 'dash', downloader: 'GNU wget' },
   });
   const path = `/v1/instances/${view.uuid}/tree/ganeti/latest/guest/agent`;
   const times: number[] = [];
@@ -118,7 +118,7 @@ async function agentsIn(namespace: string): Promise<readonly number[]> {
     if (!/^\d+$/.test(name)) continue;
     const isThere = (await inode(`/proc/${name}/ns/net`).catch(() => 0)) === wanted;
     const command = isThere ? await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '') : '';
-    if (command.startsWith('curl\0') || command.startsWith(`sh\0${HOME}/agent\0run`))
+    if (command.startsWith('wget\0') || command.startsWith(`sh\0${HOME}/agent\0run`))
       found.push(Number(name));
   }
   return found;
