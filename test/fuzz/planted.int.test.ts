@@ -26,6 +26,7 @@ import { luxiTarget } from './targets/luxi.ts';
 import { peerFramesTarget } from './targets/peer-frames.ts';
 import { rapiTarget } from './targets/rapi.ts';
 import { tarTarget } from './targets/tar.ts';
+import { templatesTarget } from './targets/templates.ts';
 
 /**
  * What finds nothing must be able to find something: mistakes of the kind that such parsers have.
@@ -46,6 +47,15 @@ const planted: readonly (readonly [string, Target, RegExp])[] = [
       return request && { ...request, transactionId: request.transactionId | 0 };
     }),
     /AssertionError/,
+  ],
+  [
+    'templates: a name looked up in an object',
+    templatesTarget((text) => {
+      const known: Record<string, () => string> = { upper: () => 'X' };
+      const name = /\{\{(\w+) /.exec(text)?.[1] ?? 'upper';
+      return (known[name] as () => string)();
+    }),
+    /TypeError/,
   ],
   [
     'luxi: a list where a dictionary is expected',

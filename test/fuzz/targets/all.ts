@@ -10,6 +10,7 @@ import { luxiTarget } from './luxi.ts';
 import { peerFramesTarget } from './peer-frames.ts';
 import { rapiTarget } from './rapi.ts';
 import { tarTarget } from './tar.ts';
+import { templatesTarget } from './templates.ts';
 
 /** Every parser of foreign bytes, the fast ones first. */
 export const targets: readonly Target[] = [
@@ -23,6 +24,7 @@ export const targets: readonly Target[] = [
   peerFramesTarget(),
   hooksTarget(),
   tarTarget(),
+  templatesTarget(),
   httpTarget(),
 ];
 
