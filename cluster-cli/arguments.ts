@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander';
+import { COMPLETION_WORDS } from './completion/completion-words.ts';
 
 const DEFAULT_WAIT_READY_S = 600;
 
@@ -54,4 +55,19 @@ const SENSITIVE = /^(--os-parameters-(secret|private)|--personalization-password
 /** Whether a value that must not be seen may stand among the arguments. */
 export function hasSensitiveArguments(argv: readonly string[]): boolean {
   return argv.some((argument) => SENSITIVE.test(argument));
+}
+
+/**
+ * The commands that have to be known to do what the arguments say; null: all of them. Whoever
+ * completes the words of a command needs that one besides.
+ */
+export function wantedCommands(argv: readonly string[]): readonly string[] | null {
+  const [word] = argv;
+  if (word === undefined || word.startsWith('-') || word === 'help' || word === 'man') return null;
+  if (word !== COMPLETION_WORDS) return [word];
+  const end = argv.indexOf('--');
+  const [completed, ...more] = argv.slice(end + 1);
+  return end === -1 || completed === undefined || more.length === 0
+    ? null
+    : [COMPLETION_WORDS, completed];
 }

@@ -5,11 +5,16 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { installDir } from '#shared/paths/install-dir.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
-import { addCompletion } from './commands/completion.ts';
-import { endOptionsAtCommand, expandArguments, hasSensitiveArguments } from './arguments.ts';
+import { createCommand } from './create-command.ts';
+import {
+  endOptionsAtCommand,
+  expandArguments,
+  hasSensitiveArguments,
+  wantedCommands,
+} from './arguments.ts';
 import type { Context, Interrupts } from './terminal/context.ts';
 import { failureOf } from './failures/failure.ts';
-import { isProgramName, programs } from './programs.ts';
+import { isProgramName, type ProgramName, programs } from './programs.ts';
 import { renderFailure } from './render/failure-text.ts';
 import {
   createPaint,
@@ -17,7 +22,7 @@ import {
   readAppearance,
   type Terminal,
 } from './terminal/terminal.ts';
-import { errorOfUsage, isHelpShown, prepareForUse, refuseUnknownCommand } from './usage.ts';
+import { errorOfUsage, isHelpShown, refuseUnknownCommand } from './usage.ts';
 import { createValueSource } from './values/value-source.ts';
 
 const { env, argv, stdout, stderr } = process;
@@ -37,19 +42,21 @@ const terminal: Terminal = {
 let exitStatus = 0;
 let command: Command | null = null;
 
-// A reader that went away (`| head`) is no failure.
-for (const stream of [stdout, stderr]) {
-  stream.on('error', (error) => {
-    if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
-    throw error;
-  });
+/** Does what the arguments say and ends the process. */
+export async function runProgram(): Promise<void> {
+  // A reader that went away (`| head`) is no failure.
+  for (const stream of [stdout, stderr]) {
+    stream.on('error', (error) => {
+      if (systemCodeOf(error) === 'EPIPE') process.exit(exitStatus);
+      throw error;
+    });
+  }
+  // Wipes the arguments from what ps shows; the memory behind it is this process's own.
+  if (hasSensitiveArguments(given)) process.title = `${program} ${given[0] ?? ''}`.trim();
+  await main();
+  await Promise.all([flush(stdout), flush(stderr)]);
+  process.exit(exitStatus);
 }
-// Wipes the arguments from what ps shows; the memory behind it is this process's own.
-if (hasSensitiveArguments(given)) process.title = `${program} ${given[0] ?? ''}`.trim();
-
-await main();
-await Promise.all([flush(stdout), flush(stderr)]);
-process.exit(exitStatus);
 
 async function main(): Promise<void> {
   try {
@@ -68,14 +75,7 @@ async function run(): Promise<void> {
       hint: `the programs are ${Object.keys(programs).join(', ')}`,
     });
   }
-  const context = createContext();
-  command = await programs[program](context);
-  addCompletion(command, context);
-  command.version(readVersion(), '-V, --version', 'show the version');
-  prepareForUse(command, {
-    write: (text) => stdout.write(text),
-    columns: stdout.columns ?? DEFAULT_COLUMNS,
-  });
+  command = await createCommands(program);
   refuseUnknownCommand(command, given);
   try {
     await command.parseAsync([...expandArguments(endOptionsAtCommand(given, command))], {
@@ -86,13 +86,26 @@ async function run(): Promise<void> {
   }
 }
 
+/** With the command that is asked for; with all of them for help and suggestions. */
+async function createCommands(name: ProgramName): Promise<Command> {
+  const create = (only: readonly string[] | null): Promise<Command> =>
+    createCommand(name, createContext(only), {
+      version: readVersion(),
+      write: (text) => stdout.write(text),
+      // Longer lines are harder to read, and would have to be made anew for each width.
+      columns: Math.min(stdout.columns ?? DEFAULT_COLUMNS, DEFAULT_COLUMNS),
+    });
+  const made = await create(wantedCommands(given));
+  return made.commands.length > 0 ? made : create(null);
+}
+
 function readVersion(): string {
   const file = join(installDir, 'package.json');
   const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }; // our own file
   return version;
 }
 
-function createContext(): Context {
+function createContext(only: readonly string[] | null): Context {
   const root = resolve(env['GNT_ROOT'] || '/');
   const paths = createRootPaths(root);
   // Who runs this by npx has no gnt-noded on the PATH.
@@ -101,6 +114,7 @@ function createContext(): Context {
   const note = (text: string): void => void stderr.write(`${text}\n`);
   return {
     program,
+    only,
     self: [process.execPath, ...process.execArgv, argv[1] ?? ''],
     terminal,
     clock: systemClock,

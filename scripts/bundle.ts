@@ -1,6 +1,10 @@
-import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { type BuildOptions, build, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
+import { renderHelp } from '../cluster-cli/create-command.ts';
+import { isProgramName, programs } from '../cluster-cli/programs.ts';
+import { DEFAULT_COLUMNS } from '../cluster-cli/terminal/terminal.ts';
 import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
 
 /**
@@ -11,6 +15,7 @@ import { bundleAgent, bundleHooks } from '../appliance/image/agent-bundle.ts';
 const top = join(import.meta.dirname, '..');
 /** Packages with compiled code of their own, which a bundle cannot hold. */
 const NATIVE = ['koffi', 'netlink', 'esbuild'];
+const TARGET = 'node26';
 /** CommonJS packages ask for modules of Node's own by `require`. */
 const REQUIRE =
   "import { createRequire as gntCreateRequire } from 'node:module'; const require = gntCreateRequire(import.meta.url);";
@@ -45,20 +50,8 @@ const withoutDetours: Plugin = {
   },
 };
 
-/**
- * An import of Node's HTTP as a module has all that it could offer made, a WebSocket client among
- * it, which costs a command a twentieth of its start. As what `require` gives it has not.
- */
-const withoutFacades: Plugin = {
-  name: 'without-facades',
-  setup: (building) => {
-    building.onResolve({ filter: /^node:http$/ }, ({ path }) => ({ path, namespace: 'facade' }));
-    building.onLoad({ filter: /./, namespace: 'facade' }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule('${path}');`,
-    }));
-  },
-};
-
+/** What tells programs of one bundle from those of another: all that they are made of. */
+const buildId = await hashSources(['cluster-cli', 'noded', 'shared', 'package-lock.json']);
 const target = resolve(process.argv[2] ?? join(top, 'node_modules/.cache/gnt-programs'));
 const made = `${target}.${process.pid}`;
 try {
@@ -79,6 +72,8 @@ async function makeBundles(folder: string): Promise<void> {
     await bundle(file, folder, false);
   }
   await bundle('cluster-cli/main', folder, true);
+  await toCommonJs(join(folder, 'cluster-cli'));
+  await writeHelp(join(folder, 'cluster-cli/help'));
   await cp(join(top, 'metad/guest'), join(folder, 'metad/guest'), { recursive: true });
   await writeFile(join(folder, 'appliance/agent.cjs'), await bundleAgent());
   await writeFile(join(folder, 'appliance/hooks.cjs'), await bundleHooks());
@@ -90,16 +85,71 @@ async function bundle(file: string, folder: string, splitting: boolean): Promise
     outdir: join(folder, dirname(file)),
     splitting,
     external: NATIVE,
-    plugins: [withoutLocales, withoutDetours, ...(splitting ? [withoutFacades] : [])],
+    plugins: [withoutLocales, withoutDetours],
     bundle: true,
     platform: 'node',
     format: 'esm',
     // Told by the name: Node need not look into each piece to know what it is.
     outExtension: { '.js': '.mjs' },
-    target: 'node26',
+    target: TARGET,
+    define: { GNT_BUILD: JSON.stringify(buildId) },
     banner: { js: REQUIRE },
     legalComments: 'none',
     logLevel: 'warning',
   };
   await build(options);
+}
+
+/**
+ * Pieces in CommonJS, which esbuild makes of ES modules only: a module of Node's own is then asked
+ * for what is used of it, where an import has it fill in all that it has.
+ */
+async function toCommonJs(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const piece = await readFile(join(folder, name), 'utf8');
+    const { code } = await transform(piece.replace(REQUIRE, ''), {
+      format: 'cjs',
+      platform: 'node',
+      target: TARGET,
+      // `require` in its place finds what is compiled already without asking the loader of modules.
+      supported: { 'dynamic-import': false },
+      define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
+      logLevel: 'warning',
+    });
+    const required = code.replaceAll(/(require\("\.\/[\w-]+)\.mjs"\)/g, '$1.cjs")');
+    await writeFile(join(folder, name.replace(/\.mjs$/, '.cjs')), required);
+    await rm(join(folder, name));
+  }
+}
+
+/** What commands print of themselves, for the launcher: most of the time of `--help` is Node's. */
+async function writeHelp(folder: string): Promise<void> {
+  // Our own file.
+  const { version } = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  await mkdir(folder);
+  await writeFile(join(folder, 'version'), `${version}\n`);
+  for (const program of Object.keys(programs).filter(isProgramName)) {
+    const texts = await renderHelp(program, { version, columns: DEFAULT_COLUMNS });
+    for (const [name, text] of texts) await writeFile(join(folder, name), text);
+  }
+}
+
+async function hashSources(paths: readonly string[]): Promise<string> {
+  const hash = createHash('sha256');
+  for (const path of paths) {
+    const entries = path.includes('.')
+      ? [path]
+      : (await readdir(join(top, path), { recursive: true, withFileTypes: true }))
+          .filter((entry) => entry.isFile())
+          .map((entry) => join(entry.parentPath, entry.name).slice(top.length + 1));
+    for (const file of entries.sort()) {
+      hash
+        .update(`${file}\0`)
+        .update(await readFile(join(top, file)))
+        .update('\0');
+    }
+  }
+  return hash.digest('hex').slice(0, 16);
 }

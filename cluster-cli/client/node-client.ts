@@ -1,81 +1,51 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
-import {
-  activeDisk,
-  apiError,
-  clusterInfo,
-  cryptoProgress,
-  cryptoRenewed,
-  doctorReport,
-  dryRunAccepted,
-  exportInfo,
-  jobSubmitted,
-  joinTokenMade,
-  listedNode,
-  listedOrphan,
-  nodeInfo,
-  nodeOs,
-  osInfo,
-  type ActiveDisk,
-  type ClusterInfo,
-  type CryptoProgress,
-  type CryptoRenewed,
-  type DoctorReport,
-  type DryRunAccepted,
-  type ListedNode,
-  type ListedOrphan,
-  type ExportInfo,
-  type JoinTokenMade,
-  type NodeInfo,
-  type NodeOs,
-  type OsInfo,
+import type { z } from 'zod';
+import type {
+  ActiveDisk,
+  ClusterInfo,
+  CryptoProgress,
+  CryptoRenewed,
+  DoctorReport,
+  DryRunAccepted,
+  ListedNode,
+  ListedOrphan,
+  ExportInfo,
+  JoinTokenMade,
+  NodeInfo,
+  NodeOs,
+  OsInfo,
 } from '#shared/contract/api.ts';
-import {
-  type BootArchiveInfo,
-  bootArchiveInfo,
-  bootEnvInfo,
-  type BootEnvInfo,
-  bootParamInfo,
-  type BootParamInfo,
-  bootPlanInfo,
-  type BootPlanInfo,
-  bootTemplateInfo,
-  type BootTemplateInfo,
+import type {
+  BootArchiveInfo,
+  BootEnvInfo,
+  BootParamInfo,
+  BootPlanInfo,
+  BootTemplateInfo,
 } from '#shared/contract/boot-objects.ts';
-import { fullChannel } from '#shared/contract/error-details.ts';
-import { hookBook, type HookBook } from '#shared/contract/hook-book.ts';
-import {
-  instanceInfo,
-  instanceSummary,
-  type InstanceInfo,
-  type InstanceSummary,
-  type InstanceSummaryField,
+import type { HookBook } from '#shared/contract/hook-book.ts';
+import type {
+  InstanceInfo,
+  InstanceSummary,
+  InstanceSummaryField,
 } from '#shared/contract/instance.ts';
-import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
-import {
-  catalogueInfo,
-  type CatalogueInfo,
-  imageInfo,
-  type ImageInfo,
-  type ImportImage,
-  resolvedImage,
-  type ResolvedImage,
+import type { JobRecord } from '#shared/contract/job.ts';
+import type {
+  CatalogueInfo,
+  ImageInfo,
+  ImportImage,
+  ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
-import { profileInfo, type ProfileInfo } from '#shared/contract/profile.ts';
+import type { ProfileInfo } from '#shared/contract/profile.ts';
+import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { CommandFailure, failureOfApi } from '../failures/failure.ts';
+import type { Answers } from './answers.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
 import { discard, linesOf, notUnderstood, readAll } from './read-answer.ts';
-
-/** metad's refusals come through noded as they are, and have no hint. */
-const refusal = apiError.extend({
-  hint: z.string().nullable().default(null),
-  details: z.record(z.string(), z.unknown()).default({}),
-});
 
 /**
  * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
@@ -89,6 +59,9 @@ const ASK_AGAIN_MS = 1000;
 const RENEWAL_TIMEOUT_MS = 3_600_000;
 /** Catalogues come from elsewhere, and an image may have to be copied. */
 const CATALOGUE_TIMEOUT_MS = 1_800_000;
+
+/** Picks the schema of an answer. */
+type SchemaOf<T> = (of: Answers) => z.ZodType<T>;
 
 /** A readable path of an instance's metadata. */
 export interface MetadataAnswer {
@@ -180,8 +153,7 @@ export interface NodeClient {
 }
 
 export function createNodeClient(endpoint: Endpoint): NodeClient {
-  const get = <T>(path: string, schema: z.ZodType<T>): Promise<T> =>
-    ask(endpoint, { path }, schema);
+  const get = <T>(path: string, schema: SchemaOf<T>): Promise<T> => ask(endpoint, { path }, schema);
   const change = async (path: string, request: object): Promise<void> => {
     const body = bodyOf(request);
     const idleTimeoutMs = CATALOGUE_TIMEOUT_MS;
@@ -190,15 +162,15 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
   const instancePath = (name: string): string => `/v1/instances/${encodeURIComponent(name)}`;
 
   return {
-    node: () => get('/v1/node', nodeInfo),
-    nodes: () => get('/v1/nodes', listedNode.array()),
+    node: () => get('/v1/node', (of) => of.nodeInfo),
+    nodes: () => get('/v1/nodes', (of) => of.listedNode.array()),
     async removeNode(name, { forgetInstances }) {
       const query = forgetInstances ? '?forget-instances=1' : '';
       const path = `/v1/nodes/${encodeURIComponent(name)}${query}`;
       await discard(await succeed(endpoint, { method: 'DELETE', path }));
     },
-    doctor: () => get('/v1/doctor', doctorReport),
-    cluster: () => get('/v1/cluster', clusterInfo),
+    doctor: () => get('/v1/doctor', (of) => of.doctorReport),
+    cluster: () => get('/v1/cluster', (of) => of.clusterInfo),
     renewCrypto: (skip) =>
       ask(
         endpoint,
@@ -208,49 +180,44 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
           body: bodyOf({ skip }),
           idleTimeoutMs: RENEWAL_TIMEOUT_MS,
         },
-        cryptoRenewed,
+        (of) => of.cryptoRenewed,
       ),
     makeJoinToken: (lifetimeS) =>
       ask(
         endpoint,
         { method: 'POST', path: '/v1/cluster/join-tokens', body: bodyOf({ lifetimeS }) },
-        joinTokenMade,
+        (of) => of.joinTokenMade,
       ),
-    cryptoProgress: () => get('/v1/cluster/renew-crypto', cryptoProgress),
-    instances: () => get('/v1/instances', instanceInfo.array()),
+    cryptoProgress: () => get('/v1/cluster/renew-crypto', (of) => of.cryptoProgress),
+    instances: () => get('/v1/instances', (of) => of.instanceInfo.array()),
     async *instanceSummaries(fields) {
       const path = `/v1/instance-summaries?fields=${fields.join(',')}`;
       const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
       const mask: { [Field in InstanceSummaryField]?: true } = {};
       for (const field of fields) mask[field] = true;
-      const asked = instanceSummary.pick(mask);
       type Asked = Pick<InstanceSummary, (typeof fields)[number]>;
-      const read = (line: string): Asked => {
-        const parsed = asked.safeParse(parseJson(line));
-        if (parsed.success) return parsed.data;
-        throw notUnderstood(path, parsed.error.issues[0]?.message);
-      };
+      const readLine = await readerOf<Asked>(answer, path, (of) => of.instanceSummary.pick(mask));
       // Each is read while the next ones are on their way.
-      for await (const lines of linesOf(answer, path)) yield lines.map(read);
+      for await (const lines of linesOf(answer, path)) yield lines.map(readLine);
     },
-    instance: (name) => get(instancePath(name), instanceInfo),
-    orphans: () => get('/v1/orphans', listedOrphan.array()),
-    operatingSystems: () => get('/v1/os', osInfo.array()),
-    operatingSystemsOfNodes: () => get('/v1/os-of-nodes', nodeOs.array()),
-    operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, osInfo),
-    exports: () => get('/v1/exports', exportInfo.array()),
-    profiles: () => get('/v1/profiles', profileInfo.array()),
-    bootEnvs: () => get('/v1/bootenvs', bootEnvInfo.array()),
-    bootTemplates: () => get('/v1/boot-templates', bootTemplateInfo.array()),
-    bootParams: () => get('/v1/boot-params', bootParamInfo.array()),
-    bootArchives: () => get('/v1/boot-archives', bootArchiveInfo.array()),
+    instance: (name) => get(instancePath(name), (of) => of.instanceInfo),
+    orphans: () => get('/v1/orphans', (of) => of.listedOrphan.array()),
+    operatingSystems: () => get('/v1/os', (of) => of.osInfo.array()),
+    operatingSystemsOfNodes: () => get('/v1/os-of-nodes', (of) => of.nodeOs.array()),
+    operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, (of) => of.osInfo),
+    exports: () => get('/v1/exports', (of) => of.exportInfo.array()),
+    profiles: () => get('/v1/profiles', (of) => of.profileInfo.array()),
+    bootEnvs: () => get('/v1/bootenvs', (of) => of.bootEnvInfo.array()),
+    bootTemplates: () => get('/v1/boot-templates', (of) => of.bootTemplateInfo.array()),
+    bootParams: () => get('/v1/boot-params', (of) => of.bootParamInfo.array()),
+    bootArchives: () => get('/v1/boot-archives', (of) => of.bootArchiveInfo.array()),
     bootPlan: (instance, bootEnv) =>
       get(
         `${instancePath(instance)}/boot-plan?bootenv=${encodeURIComponent(bootEnv)}`,
-        bootPlanInfo,
+        (of) => of.bootPlanInfo,
       ),
-    images: () => get('/v1/images', imageInfo.array()),
-    catalogues: () => get('/v1/catalogues', catalogueInfo.array()),
+    images: () => get('/v1/images', (of) => of.imageInfo.array()),
+    catalogues: () => get('/v1/catalogues', (of) => of.catalogueInfo.array()),
     resolveImage: (name) =>
       ask(
         endpoint,
@@ -258,23 +225,26 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
           ...{ method: 'POST', path: '/v1/images/resolve', body: bodyOf({ name }) },
           idleTimeoutMs: CATALOGUE_TIMEOUT_MS,
         },
-        resolvedImage,
+        (of) => of.resolvedImage,
       ),
     importImage: (request) => change('/v1/images/import', request),
     removeImage: (name) => change('/v1/images/remove', { name }),
     addCatalogue: (name, source) => change('/v1/catalogues', { name, source }),
     updateCatalogues: (names) => change('/v1/catalogues/update', { names }),
-    jobs: () => get('/v1/jobs', jobRecord.array()),
-    job: (id) => get(`/v1/jobs/${id}`, jobRecord),
+    jobs: () => get('/v1/jobs', (of) => of.jobRecord.array()),
+    job: (id) => get(`/v1/jobs/${id}`, (of) => of.jobRecord),
     async submit(opcode) {
       const body = bodyOf(opcode);
-      return (await ask(endpoint, { method: 'POST', path: '/v1/jobs', body }, jobSubmitted)).id;
+      return (
+        await ask(endpoint, { method: 'POST', path: '/v1/jobs', body }, (of) => of.jobSubmitted)
+      ).id;
     },
     // Waits for the locks of the instance as a job does, so it has no limit of its own.
     async dryRun(opcode) {
       const path = '/v1/jobs?dry-run=1';
       const response = await succeed(endpoint, { method: 'POST', path, body: bodyOf(opcode) });
-      return dryRunAccepted.parse(parseJson(await readAll(response)));
+      const read = await readerOf<DryRunAccepted>(response, path, (of) => of.dryRunAccepted);
+      return read(await readAll(response));
     },
     async cancelJob(id) {
       await discard(await succeed(endpoint, { method: 'DELETE', path: `/v1/jobs/${id}` }));
@@ -318,14 +288,18 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         idleTimeoutMs: ANSWER_TIMEOUT_MS,
       });
       if (response.statusCode === 429) {
-        const answer = refusal.safeParse(parseJson(await readAll(response)));
-        return Math.max(1, fullChannel.safeParse(answer.data?.details).data?.retryAfter ?? 1);
+        const { answers } = await import('./answers.ts');
+        const answer = answers.refusal.safeParse(parseJson(await readAll(response)));
+        return Math.max(
+          1,
+          answers.fullChannel.safeParse(answer.data?.details).data?.retryAfter ?? 1,
+        );
       }
       await discard(await orFailure(response));
       return true;
     },
-    hooks: (name) => get(`${instancePath(name)}/hooks`, hookBook),
-    disks: (name) => get(`${instancePath(name)}/disks`, activeDisk.array()),
+    hooks: (name) => get(`${instancePath(name)}/hooks`, (of) => of.hookBook),
+    disks: (name) => get(`${instancePath(name)}/disks`, (of) => of.activeDisk.array()),
     async replaceTokens(name) {
       const path = `${instancePath(name)}/tokens`;
       const idleTimeoutMs = ANSWER_TIMEOUT_MS;
@@ -343,12 +317,35 @@ async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
   throw notUnderstood(path, `status ${upgraded.answer.statusCode} instead of raw bytes`);
 }
 
-async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: z.ZodType<T>): Promise<T> {
+async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: SchemaOf<T>): Promise<T> {
   const response = await succeed(endpoint, { idleTimeoutMs: ANSWER_TIMEOUT_MS, ...options });
-  const parsed = schema.safeParse(parseJson(await readAll(response)));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw notUnderstood(options.path, issue && `${issue.path.join('.')}: ${issue.message}`);
+  const read = await readerOf(response, options.path, schema);
+  return read(await readAll(response));
+}
+
+/**
+ * Reads JSON of an answer. One that has passed the very schemas that would be made here is not
+ * asked again.
+ */
+async function readerOf<T>(
+  response: IncomingMessage,
+  path: string,
+  schemaOf: SchemaOf<T>,
+): Promise<(json: string | Buffer) => T> {
+  // The daemon of our own build sends what its schemas gave it, which are ours.
+  if (buildId !== null && response.headers[BUILD_HEADER] === buildId)
+    return (json) => {
+      const value = parseJson(json);
+      if (value === undefined) throw notUnderstood(path, 'it is no JSON');
+      return value as T;
+    };
+  const schema = schemaOf((await import('./answers.ts')).answers);
+  return (json) => {
+    const parsed = schema.safeParse(parseJson(json));
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    throw notUnderstood(path, issue && `${issue.path.join('.')}: ${issue.message}`);
+  };
 }
 
 /**
@@ -373,7 +370,8 @@ async function succeed(endpoint: Endpoint, options: CallOptions): Promise<Incomi
 async function orFailure(response: IncomingMessage): Promise<IncomingMessage> {
   const status = response.statusCode ?? 500;
   if (status < 400) return response;
-  const parsed = refusal.safeParse(parseJson(await readAll(response)));
+  const { answers } = await import('./answers.ts');
+  const parsed = answers.refusal.safeParse(parseJson(await readAll(response)));
   if (parsed.success) throw failureOfApi(status, parsed.data);
   throw notUnderstood('error', `status ${status} without a reason`);
 }

@@ -5,6 +5,7 @@ import type { CompletionKind } from '../completion/command.ts';
 import { referenceOf } from '../fields/image-fields.ts';
 import type { CompletionWord } from '../completion/complete.ts';
 import type { Context } from '../terminal/context.ts';
+import { COMPLETION_WORDS } from '../completion/completion-words.ts';
 import { addCommand, option } from '../completion/command.ts';
 
 /** Hidden commands of every program: what a shell sources, what that asks, and the manual page. */
@@ -30,7 +31,7 @@ export function addCompletion(program: Command, context: Context): void {
     context.print(completionScript(shell, program.name()).trimEnd());
   });
   addCommand(program, {
-    usage: 'completion-words [words...]',
+    usage: `${COMPLETION_WORDS} [words...]`,
     summary: 'what can stand in the place of the last word',
     options: [option('--plain', 'without descriptions')],
     isHidden: true,

@@ -1,4 +1,3 @@
-import type { Option } from 'commander';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../terminal/context.ts';
 import { globToRegex, parseFilter } from '../render/filter.ts';
@@ -11,7 +10,7 @@ import {
   selectFields,
 } from '../render/select.ts';
 import { alignRows, formatCells, renderTable } from '../render/table.ts';
-import { option } from '../completion/command.ts';
+import { option, type OptionMaker } from '../completion/command.ts';
 
 export interface ListOptions {
   readonly output?: string;
@@ -25,7 +24,7 @@ export interface ListOptions {
 }
 
 /** Ganeti's options for every list. */
-export function listOptions(): readonly Option[] {
+export function listOptions(): readonly OptionMaker[] {
   const group = 'Output:';
   return [
     option('-o, --output <fields>', 'fields to show, comma separated; +FIELDS adds to the usual', {

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { Context } from '../terminal/context.ts';
 
 /** How an argument or option value is completed in a shell. */
 export type CompletionKind =
@@ -13,6 +14,8 @@ export interface CommandExtras {
 
 const extras = new WeakMap<Command, CommandExtras>();
 const optionKinds = new WeakMap<Option, CompletionKind>();
+/** Those of a program that are asked for, where not all are. */
+const wantedCommands = new WeakMap<Command, readonly string[]>();
 const NO_EXTRAS: CommandExtras = { completeArguments: [], examples: [], notes: [] };
 
 export function extrasOf(command: Command): CommandExtras {
@@ -33,13 +36,28 @@ export interface CommandSpec {
   readonly completeArguments?: readonly CompletionKind[];
   readonly examples?: readonly string[];
   readonly notes?: readonly string[];
-  readonly options?: readonly Option[];
+  readonly options?: readonly OptionMaker[];
   readonly isHidden?: boolean;
 }
 
+/** A program without commands yet. Of those, only the ones are made that the context names, if it does. */
+export function createProgram(
+  { only }: Pick<Context, 'only'>,
+  name: string,
+  description: string,
+): Command {
+  const program = new Command(name).description(description);
+  if (only !== null) wantedCommands.set(program, only);
+  return program;
+}
+
 /** Adds a subcommand to a program. Every command takes `--debug`. */
-export function addCommand(program: Command, spec: CommandSpec): Command {
+export function addCommand(program: Command, spec: CommandSpec): Pick<Command, 'action'> {
   const [name = '', ...parameters] = spec.usage.split(' ');
+  const isWanted = [name, ...(spec.aliases ?? [])].some(
+    (word) => wantedCommands.get(program)?.includes(word) ?? true,
+  );
+  if (!isWanted) return NOT_MADE;
   const command = program.command(name, { hidden: spec.isHidden ?? false });
   for (const parameter of parameters) {
     const key = parameter.replaceAll(/[<>[\].]/g, '');
@@ -47,7 +65,7 @@ export function addCommand(program: Command, spec: CommandSpec): Command {
   }
   command.aliases([...(spec.aliases ?? [])]);
   command.summary(spec.summary).description(spec.description ?? `${spec.summary}.`);
-  for (const option of spec.options ?? []) command.addOption(option);
+  for (const { make } of spec.options ?? []) command.addOption(make());
   command.addOption(new Option('--debug', 'show the trace of an error').helpGroup('Other:'));
   command.addHelpOption(new Option('-h, --help', 'show this help').helpGroup('Other:'));
   command.allowExcessArguments(false);
@@ -59,6 +77,9 @@ export function addCommand(program: Command, spec: CommandSpec): Command {
   command.addHelpText('after', () => formatExtras(extrasOf(command)));
   return command;
 }
+
+/** In the place of a command that is not asked for. */
+const NOT_MADE: Pick<Command, 'action'> = { action: () => new Command() };
 
 function formatExtras({ notes, examples }: CommandExtras): string {
   const shown = notes.map((note) => `\n${note}`);
@@ -74,14 +95,32 @@ export interface OptionSpec {
   readonly complete?: CompletionKind;
   /** The option may be given several times and is a list. */
   readonly isRepeatable?: boolean;
+  /** The command is refused without it. */
+  readonly isMandatory?: boolean;
   readonly isHidden?: boolean;
 }
 
-export function option(flags: string, description: string, spec: OptionSpec = {}): Option {
+/** An option that is made with the command that has it: most commands of a program never are. */
+export interface OptionMaker {
+  /** `--os-image`; undefined for one of a letter. */
+  readonly long: string | undefined;
+  readonly make: () => Option;
+}
+
+function laterOption(flags: string, make: () => Option): OptionMaker {
+  return { long: /--[a-z-]+/.exec(flags)?.[0], make };
+}
+
+export function option(flags: string, description: string, spec: OptionSpec = {}): OptionMaker {
+  return laterOption(flags, () => makeOption(flags, description, spec));
+}
+
+function makeOption(flags: string, description: string, spec: OptionSpec): Option {
   const made = new Option(flags, description);
   if (spec.choices) made.choices([...spec.choices]);
   if (spec.group) made.helpGroup(spec.group);
   if (spec.isHidden) made.hideHelp();
+  if (spec.isMandatory) made.makeOptionMandatory();
   if (spec.isRepeatable) {
     made.argParser((value: string, before: readonly string[] | undefined) => [
       ...(before ?? []),
@@ -93,13 +132,15 @@ export function option(flags: string, description: string, spec: OptionSpec = {}
 }
 
 /** A yes/no option, in Ganeti's spelling. Its value is a boolean. */
-export function yesNo(flags: string, description: string, group?: string): Option {
-  return option(flags, description, group === undefined ? {} : { group }).argParser((value) => {
-    const lower = value.toLowerCase();
-    if (lower === 'yes' || lower === 'true') return true;
-    if (lower === 'no' || lower === 'false') return false;
-    throw new InvalidArgumentError(`Invalid boolean value '${value}', write yes or no`);
-  });
+export function yesNo(flags: string, description: string, spec: OptionSpec = {}): OptionMaker {
+  return laterOption(flags, () =>
+    makeOption(flags, description, spec).argParser((value) => {
+      const lower = value.toLowerCase();
+      if (lower === 'yes' || lower === 'true') return true;
+      if (lower === 'no' || lower === 'false') return false;
+      throw new InvalidArgumentError(`Invalid boolean value '${value}', write yes or no`);
+    }),
+  );
 }
 
 /** An option whose value is a whole number from `minimum` on. */
@@ -107,18 +148,20 @@ export function wholeNumber(
   flags: string,
   description: string,
   spec: OptionSpec & { readonly minimum?: number } = {},
-): Option {
+): OptionMaker {
   const minimum = spec.minimum ?? 0;
-  return option(flags, description, spec).argParser((value) => {
-    if (/^\d{1,15}$/.test(value) && Number(value) >= minimum) return Number(value);
-    throw new InvalidArgumentError(`write a whole number of ${minimum} or more`);
-  });
+  return laterOption(flags, () =>
+    makeOption(flags, description, spec).argParser((value) => {
+      if (/^\d{1,15}$/.test(value) && Number(value) >= minimum) return Number(value);
+      throw new InvalidArgumentError(`write a whole number of ${minimum} or more`);
+    }),
+  );
 }
 
-export const jsonOption = (): Option => option('--json', 'print JSON').helpGroup('Output:');
+export const jsonOption = (): OptionMaker => option('--json', 'print JSON', { group: 'Output:' });
 
 /** Options of every command that makes a job. */
-export function jobOptions(): readonly Option[] {
+export function jobOptions(): readonly OptionMaker[] {
   const group = 'Job:';
   return [
     option('--submit', 'print the id of the job and do not wait for it', { group }),

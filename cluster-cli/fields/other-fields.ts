@@ -1,5 +1,5 @@
 import type { ListedNode } from '#shared/contract/api.ts';
-import { nodeRole } from '#shared/contract/node-flags.ts';
+import { nodeRole } from '#shared/contract/node-role.ts';
 import type { InstanceSnapshot } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import type { BootArchiveInfo, BootEnvInfo } from '#shared/contract/boot-objects.ts';

@@ -1,7 +1,8 @@
 import type { ApplianceInForce } from '#shared/contract/appliance-choice.ts';
 import type { BootReport } from '#shared/contract/boot-report.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
-import { refusedHostKeys, type SshInfo } from '#shared/contract/host-keys.ts';
+import type { SshInfo } from '#shared/contract/host-keys.ts';
+import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo, InstallRecord, RunningBootEnv } from '#shared/contract/instance.ts';
 import type { NicNetwork } from '#shared/contract/static-network.ts';
 import { MIB } from '#shared/units/bytes.ts';

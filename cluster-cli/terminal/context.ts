@@ -8,6 +8,8 @@ import type { Clock } from '#shared/clock/clock.ts';
 export interface Context {
   /** `gnt-instance`. */
   readonly program: string;
+  /** The commands that are asked for, others of the program need not be made; null: all of them. */
+  readonly only: readonly string[] | null;
   /** How this program is started: what other programs start it by. */
   readonly self: readonly string[];
   readonly terminal: Terminal;

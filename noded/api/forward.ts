@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Context, Next } from 'koa';
+import { BUILD_HEADER } from '#shared/build/build-id.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { requestPeer, type Peers } from '../peers/ask-peer.ts';
@@ -16,7 +17,13 @@ export interface Forwarding {
 
 /** What belongs to an instance, where it is. The instance itself is answered from the overview. */
 const OF_INSTANCE = /^\/v1\/instances\/([a-z0-9.-]+)\/./;
-const KEPT_HEADERS = ['content-type', 'content-length', 'x-gnt-offset', 'retry-after'];
+const KEPT_HEADERS = [
+  'content-type',
+  'content-length',
+  'x-gnt-offset',
+  'retry-after',
+  BUILD_HEADER,
+];
 
 /** Answers with what the instance's node answers. */
 export function forwardToOwner(forwarding: Forwarding) {

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type { Context } from 'koa';
 import { z } from 'zod';
+import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
 import type { AnyApiRoute, ApiRequest, Reply } from './api-route.ts';
 import { parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
@@ -54,7 +55,7 @@ function answer(context: Context, { answers }: AnyApiRoute, reply: Reply): void 
   const { status, body, type, headers = {} } = reply;
   const declared = answers[status];
   context.status = status;
-  context.set({ ...headers });
+  context.set({ ...headers, ...(buildId !== null && { [BUILD_HEADER]: buildId }) });
   if (declared instanceof z.ZodType && body instanceof Readable) {
     // Whoever writes JSON piece by piece has made sure of each.
     context.type = 'application/json';

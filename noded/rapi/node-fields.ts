@@ -1,4 +1,5 @@
-import { nodeRole, type NodeFlags } from '#shared/contract/node-flags.ts';
+import type { NodeFlags } from '#shared/contract/node-flags.ts';
+import { nodeRole } from '#shared/contract/node-role.ts';
 import type { HostCapacity } from '../doctor/describe-node.ts';
 import { fieldsOf, fieldsOfPart, toMiB, type Fields } from './fields.ts';
 

@@ -47,8 +47,3 @@ export const sshInfo = z.object({
   saidHostKeys: hostKeys,
 });
 export type SshInfo = z.infer<typeof sshInfo>;
-
-/** What a guest says that is not trusted until an operator accepts it. */
-export function refusedHostKeys({ hostKeys: trusted, saidHostKeys }: SshInfo): string[] {
-  return saidHostKeys.filter((key) => !trusted.includes(key));
-}

@@ -25,12 +25,6 @@ export function changeNodeFlags(flags: NodeFlags, changes: NodeFlagChanges): Nod
   return { drained, offline };
 }
 
-/** Ganeti's letter: D drained, O offline, M any other, since every node can do a master's work. */
-export function nodeRole({ drained, offline }: NodeFlags): 'D' | 'O' | 'M' {
-  if (offline) return 'O';
-  return drained ? 'D' : 'M';
-}
-
 /** @throws AppError NODE_OFFLINE */
 export function requireOnline(node: string, { offline }: Pick<NodeFlags, 'offline'>): void {
   if (!offline) return;

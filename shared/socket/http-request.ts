@@ -79,8 +79,11 @@ export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgrad
 
 type Common = Omit<UpgradeRequest, 'on'>;
 
+/** Else Node looks whether `host` is an address, by expressions that it compiles first. */
+const NO_TLS = { servername: '' } as const;
+
 function commonOptions({ method, path, idleTimeoutMs, signal }: Common): RequestOptions {
-  return { method, path, timeout: idleTimeoutMs, signal };
+  return { method, path, timeout: idleTimeoutMs, signal, ...NO_TLS };
 }
 
 function answerOf<T>(

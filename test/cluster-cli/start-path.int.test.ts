@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { build, type Metafile } from 'esbuild';
@@ -57,3 +58,30 @@ for (const name of Object.keys(programs)) {
     assert.ok(loaded.length <= MOST_MODULES, `${loaded.length}: ${loaded.join(', ')}`);
   });
 }
+
+/** What a list or a record of these takes is less than half of what validators take. */
+const READING = ['instance/read.ts', 'node/node.ts'];
+for (const file of READING) {
+  test(`${file} reads without validators, OpenSSL and a collator`, () => {
+    const loaded = loadedWith([
+      `cluster-cli/commands/${file}`,
+      'cluster-cli/client/node-client.ts',
+    ]);
+    const heavy = /^node_modules\/(?!commander\/)|^node:(crypto|child_process)$|client\/answers/;
+    assert.deepEqual(
+      loaded.filter((name) => heavy.test(name)),
+      [],
+    );
+  });
+}
+
+test('nothing that a command begins with makes a collator or a segmenter', async () => {
+  const files = Object.keys(programs).map(
+    (name) => `cluster-cli/commands/${name.replace('gnt-', '')}/program.ts`,
+  );
+  const loaded = loadedWith(['cluster-cli/main-commands.ts', ...files]);
+  for (const file of loaded.filter((name) => name.endsWith('.ts'))) {
+    const text = await readFile(join(top, file), 'utf8');
+    assert.doesNotMatch(text, /^(export )?const .*new Intl\./m, file);
+  }
+});

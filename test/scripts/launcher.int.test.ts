@@ -32,7 +32,7 @@ async function write(path: string, text: string): Promise<void> {
 /** As a set-up does, later than everything else that is there. */
 async function makeBundle(): Promise<void> {
   await sleep(20);
-  await write(`${BUNDLE}/cluster-cli/main.mjs`, '');
+  await write(`${BUNDLE}/cluster-cli/main.cjs`, '');
   await write(`${BUNDLE}/made`, '');
   await sleep(20);
 }
@@ -47,7 +47,7 @@ test('without a bundle the sources run', async () => {
 });
 
 test('a bundle runs until a source, a folder of sources or the packages changed', async () => {
-  const bundled = `${BUNDLE}/cluster-cli/main.mjs list`;
+  const bundled = `${BUNDLE}/cluster-cli/main.cjs list`;
   for (const changed of ['metad/main.ts', 'shared', 'node_modules/.lock-stamp', 'package.json']) {
     await makeBundle();
     assert.equal(await started(), bundled);
@@ -60,6 +60,22 @@ test('a bundle runs until a source, a folder of sources or the packages changed'
 });
 
 test('an installed package runs its own bundle and looks at nothing else', async () => {
-  await write('programs/cluster-cli/main.mjs', '');
-  assert.equal(await started(), 'programs/cluster-cli/main.mjs list');
+  await write('programs/cluster-cli/main.cjs', '');
+  assert.equal(await started(), 'programs/cluster-cli/main.cjs list');
+});
+
+test('what a program says of itself is shown as it was written down, other words are its own', async () => {
+  const help = 'programs/cluster-cli/help';
+  await write(`${help}/version`, '1.2.3\n');
+  await write(`${help}/gnt-instance`, 'the program\n');
+  await write(`${help}/gnt-instance.list`, 'the list\n');
+  const say = async (...args: string[]): Promise<string> =>
+    (await run(join(top, 'gnt-instance'), args)).stdout.trim().replace(`${top}/`, '');
+  assert.equal(await say('--version'), '1.2.3');
+  assert.equal(await say('-h'), 'the program');
+  assert.equal(await say('list', '--help'), 'the list');
+  const main = 'programs/cluster-cli/main.cjs';
+  assert.equal(await say('lists', '--help'), `${main} lists`);
+  assert.equal(await say('../version', '--help'), `${main} ../version`);
+  assert.equal(await say('--help', 'list'), `${main} --help`);
 });

@@ -1,6 +1,12 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
+import {
+  createProgram,
+  addCommand,
+  jobOptions,
+  option,
+  wholeNumber,
+} from '../../completion/command.ts';
 import {
   diskOptions,
   installationOptions,
@@ -19,7 +25,9 @@ const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
 const GROUP = 'Job:';
 
 export function createBackupProgram(context: Context): Command {
-  const program = new Command('gnt-backup').description(
+  const program = createProgram(
+    context,
+    'gnt-backup',
     'Exports instances by the export script of their OS, and makes instances of exports.',
   );
   addCommand(program, {

@@ -1,6 +1,12 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, jsonOption, option } from '../../completion/command.ts';
+import {
+  createProgram,
+  addCommand,
+  jobOptions,
+  jsonOption,
+  option,
+} from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { ObjectOptions } from './bootenv.ts';
@@ -9,7 +15,9 @@ const load = () => import('./bootenv.ts');
 const NAME = { name: 'BootEnv' } as const;
 
 export function createBootEnvProgram(context: Context): Command {
-  const program = new Command('gnt-bootenv').description(
+  const program = createProgram(
+    context,
+    'gnt-bootenv',
     "Boot environments, in dr-provision's words: what an instance boots through its channel, of an archive or a package mirror, by files that are rendered for it from templates and its OS parameters. For all nodes of the cluster.",
   );
   addCommand(program, {

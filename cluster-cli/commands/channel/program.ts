@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, wholeNumber } from '../../completion/command.ts';
+import { createProgram, addCommand, wholeNumber } from '../../completion/command.ts';
 
 const load = () => import('./channel.ts');
 
@@ -9,7 +9,9 @@ const load = () => import('./channel.ts');
  * their PATH that knows the instance.
  */
 export function createChannelProgram(context: Context): Command {
-  const program = new Command('gnt-channel').description(
+  const program = createProgram(
+    context,
+    'gnt-channel',
     'Lets a script on the host talk with the one in the appliance, or with the guest.',
   );
   const shared = {

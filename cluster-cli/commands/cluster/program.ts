@@ -1,12 +1,14 @@
-import { Command, type Option } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import {
+  createProgram,
   addCommand,
   jobOptions,
   jsonOption,
   option,
   wholeNumber,
   yesNo,
+  type OptionMaker,
 } from '../../completion/command.ts';
 import type { ForceOptions } from '../instance/change.ts';
 import type { ClusterOptions } from './cluster.ts';
@@ -18,7 +20,7 @@ const load = () => import('./cluster.ts');
 const loadJoin = () => import('./join.ts');
 const loadKeys = () => import('./crypto.ts');
 
-function clusterOptions(): readonly Option[] {
+function clusterOptions(): readonly OptionMaker[] {
   const group = 'Cluster:';
   return [
     wholeNumber(
@@ -28,11 +30,9 @@ function clusterOptions(): readonly Option[] {
         group,
       },
     ),
-    yesNo(
-      '--host-scripts <yes|no>',
-      'may scripts of trusted OS definitions run on the host',
+    yesNo('--host-scripts <yes|no>', 'may scripts of trusted OS definitions run on the host', {
       group,
-    ),
+    }),
     option(
       '--default-os <os>',
       'OS, or OS+VARIANT, of new instances that name neither an OS nor an image nor a medium; none takes it back',
@@ -94,7 +94,7 @@ function clusterOptions(): readonly Option[] {
   ];
 }
 
-function storeOptions(): readonly Option[] {
+function storeOptions(): readonly OptionMaker[] {
   const group = 'Store:';
   return [
     option('--store <url>', 'a Redis that the nodes of the cluster have in common', { group }),
@@ -106,7 +106,9 @@ function storeOptions(): readonly Option[] {
 }
 
 export function createClusterProgram(context: Context): Command {
-  const program = new Command('gnt-cluster').description(
+  const program = createProgram(
+    context,
+    'gnt-cluster',
     'Shows and changes what holds for the whole cluster.',
   );
   addCommand(program, {

@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
-import { addCommand, jsonOption, option } from '../../completion/command.ts';
+import { createProgram, addCommand, jsonOption, option } from '../../completion/command.ts';
 import type { Context } from '../../terminal/context.ts';
 import type { ForceOptions } from '../instance/change.ts';
 import { listOptions, type ListOptions } from '../list.ts';
@@ -10,7 +10,9 @@ const load = () => import('./image.ts');
 const GROUP = 'Image:';
 
 export function createImageProgram(context: Context): Command {
-  const program = new Command('gnt-image').description(
+  const program = createProgram(
+    context,
+    'gnt-image',
     'Images by name: what gnt-instance add --os-image and launch may be given instead of a URL.',
   );
   addReading(program, context);
@@ -51,7 +53,8 @@ export function createImageProgram(context: Context): Command {
     options: [
       option('--name <name>', 'what it is called: debian/12', {
         group: GROUP,
-      }).makeOptionMandatory(),
+        isMandatory: true,
+      }),
       option('--checksum <algo:hex>', 'sha256:HEX or sha512:HEX that the file must have', {
         group: GROUP,
       }),

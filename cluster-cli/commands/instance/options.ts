@@ -1,12 +1,11 @@
 import { IMAGE_FORMATS, MEDIUM_SUCCESS } from '#shared/contract/image-formats.ts';
-import type { Option } from 'commander';
-import { option, wholeNumber, yesNo } from '../../completion/command.ts';
+import { option, wholeNumber, yesNo, type OptionMaker } from '../../completion/command.ts';
 
 const OS_GROUP = 'Operating system:';
 const LIST = 'repeatable; k=v,k2=v2';
 
 /** What an installation is made of: the same words for add and reinstall. */
-export function installationOptions(): readonly Option[] {
+export function installationOptions(): readonly OptionMaker[] {
   return [
     option('-o, --os-type <os>', 'OS definition whose scripts run, as OS or OS+VARIANT', {
       group: OS_GROUP,
@@ -30,11 +29,9 @@ export function installationOptions(): readonly Option[] {
       'what the image is: raw, qcow2, vmdk, vdi or vhdx, although its content does not show that; "auto" goes by the content, which is the default',
       { group: OS_GROUP, choices: ['auto', ...IMAGE_FORMATS] },
     ),
-    yesNo(
-      '--os-image-grow <yes|no>',
-      'grow the last partition and its file system to the disk',
-      OS_GROUP,
-    ),
+    yesNo('--os-image-grow <yes|no>', 'grow the last partition and its file system to the disk', {
+      group: OS_GROUP,
+    }),
     ...osParameterOptions(),
     option('--personalization-package <url>', '.tar.gz or .tgz laid over the disk last', {
       group: OS_GROUP,
@@ -60,7 +57,7 @@ export function installationOptions(): readonly Option[] {
     yesNo(
       '--enable-safe-install <yes|no>',
       'yes (default): all that can run in the appliance does, and only there. no: this host writes an image that --image-format says is raw, and runs the scripts of a trusted definition; a package and other images are opened in the appliance all the same; refused with scripts that are not trusted',
-      OS_GROUP,
+      { group: OS_GROUP },
     ),
     option(
       '--install-parameters <list>',
@@ -92,7 +89,7 @@ export function installationOptions(): readonly Option[] {
 }
 
 /** @param remark how long it holds */
-export function installTimeoutOption(remark: string): Option {
+export function installTimeoutOption(remark: string): OptionMaker {
   return wholeNumber(
     '--install-timeout <seconds>',
     `longest time of the installation, or of another script of the OS; 0 is none (default: the instance's own, or else the cluster's); ${remark}`,
@@ -101,7 +98,7 @@ export function installTimeoutOption(remark: string): Option {
 }
 
 /** Of modify, which can take back what is stored. */
-export function storedTimeoutOption(): Option {
+export function storedTimeoutOption(): OptionMaker {
   return option(
     '--install-timeout <seconds>',
     'longest time of installations and other scripts of the OS; 0 is none, "default" the cluster\'s',
@@ -109,7 +106,7 @@ export function storedTimeoutOption(): Option {
   );
 }
 
-export function osParameterOptions(withSecret = true): readonly Option[] {
+export function osParameterOptions(withSecret = true): readonly OptionMaker[] {
   return [
     option('-O, --os-parameters <list>', `OS parameters that anyone may see (${LIST})`, {
       group: OS_GROUP,
@@ -124,7 +121,7 @@ export function osParameterOptions(withSecret = true): readonly Option[] {
   ];
 }
 
-export function secretOption(): Option {
+export function secretOption(): OptionMaker {
   return option(
     '--os-parameters-secret <list>',
     `OS parameters that are never stored; write name=@FILE or name=@- (${LIST})`,
@@ -132,7 +129,7 @@ export function secretOption(): Option {
   );
 }
 
-export function waitReadyOptions(): readonly Option[] {
+export function waitReadyOptions(): readonly OptionMaker[] {
   const group = 'Job:';
   return [
     wholeNumber(
@@ -149,16 +146,16 @@ export function waitReadyOptions(): readonly Option[] {
 }
 
 /** What the guest is served in normal runs. */
-export function metadataOptions(): readonly Option[] {
+export function metadataOptions(): readonly OptionMaker[] {
   const group = 'Metadata:';
   return [
     yesNo(
       '-C, --communication <yes|no>',
       'channel to the host in normal runs (default no); also -c',
-      group,
+      { group },
     ),
     // Ganeti's code has -c where its design said -C; commander knows one letter for an option.
-    yesNo('-c <yes|no>', 'the same as -C').hideHelp(),
+    yesNo('-c <yes|no>', 'the same as -C', { isHidden: true }),
     option('--user-data <file>', 'user data; several become one multi-part document', {
       group,
       complete: 'file',
@@ -193,7 +190,7 @@ export function metadataOptions(): readonly Option[] {
     yesNo(
       '--seed-disk <yes|no>',
       'read-only CIDATA disk that leads stock images to the channel (default: as communication)',
-      group,
+      { group },
     ),
     option('--dialects <list>', 'what is served: ganeti,ec2,openstack,nocloud (default all)', {
       group,
@@ -210,7 +207,7 @@ export function metadataOptions(): readonly Option[] {
 }
 
 /** The machine itself. */
-export function machineOptions(): readonly Option[] {
+export function machineOptions(): readonly OptionMaker[] {
   const group = 'Machine:';
   return [
     option(
@@ -232,7 +229,7 @@ export function machineOptions(): readonly Option[] {
   ];
 }
 
-export function diskOptions(): readonly Option[] {
+export function diskOptions(): readonly OptionMaker[] {
   const group = 'Machine:';
   return [
     option(
@@ -261,7 +258,7 @@ export function diskOptions(): readonly Option[] {
 }
 
 /** What modify does to NICs and disks. */
-export function partOptions(): readonly Option[] {
+export function partOptions(): readonly OptionMaker[] {
   const group = 'Machine:';
   return [
     option(

@@ -1,6 +1,12 @@
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
+import {
+  addCommand,
+  jobOptions,
+  option,
+  wholeNumber,
+  type OptionMaker,
+} from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
 import type { LaunchOptions } from './launch.ts';
 import type { ModifyOptions, ReinstallOptions } from './change.ts';
@@ -173,7 +179,7 @@ export function addInstallation(program: Command, context: Context): void {
   });
 }
 
-function onFailureOption(): Option {
+function onFailureOption(): OptionMaker {
   return option(
     '--on-failure <what>',
     'keep: when the installation fails the instance stays, for reinstall (default); remove: nothing of it does',

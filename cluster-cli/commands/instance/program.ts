@@ -1,11 +1,13 @@
-import { Command, type Option } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import {
+  createProgram,
   addCommand,
   jobOptions,
   jsonOption,
   option,
   wholeNumber,
+  type OptionMaker,
 } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
@@ -27,7 +29,9 @@ const load = {
 
 /** The command tree of gnt-instance. What a command does is loaded when it runs. */
 export function createInstanceProgram(context: Context): Command {
-  const program = new Command('gnt-instance').description(
+  const program = createProgram(
+    context,
+    'gnt-instance',
     'Adds, installs, shows and controls instances: virtual machines with a channel to their host.',
   );
   addInstallation(program, context);
@@ -317,7 +321,7 @@ const COPIES = [
   ['pull', 'files of the guest, and last where to here', 'copy files out of the guest by SSH'],
 ] as const;
 
-function sshOptions(): readonly Option[] {
+function sshOptions(): readonly OptionMaker[] {
   const group = 'SSH:';
   return [
     option('-l, --login-name <user>', "user of the guest (default: cloud-init's, or root)", {

@@ -3,7 +3,7 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { refusedHostKeys } from '#shared/contract/host-keys.ts';
+import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';

@@ -1,12 +1,14 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jsonOption, option } from '../../completion/command.ts';
+import { createProgram, addCommand, jsonOption, option } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
 const load = () => import('./job.ts');
 
 export function createJobProgram(context: Context): Command {
-  const program = new Command('gnt-job').description(
+  const program = createProgram(
+    context,
+    'gnt-job',
     'Shows, watches and cancels jobs: every change is one.',
   );
   const completeArguments = ['job'] as const;

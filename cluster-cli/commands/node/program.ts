@@ -1,6 +1,13 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, jsonOption, option, yesNo } from '../../completion/command.ts';
+import {
+  createProgram,
+  addCommand,
+  jobOptions,
+  jsonOption,
+  option,
+  yesNo,
+} from '../../completion/command.ts';
 import { JOIN_DESCRIPTION } from '../cluster/join-description.ts';
 import type { NodeModifyOptions } from './node.ts';
 import { listOptions, type ListOptions } from '../list.ts';
@@ -8,7 +15,9 @@ import { listOptions, type ListOptions } from '../list.ts';
 const load = () => import('./node.ts');
 
 export function createNodeProgram(context: Context): Command {
-  const program = new Command('gnt-node').description(
+  const program = createProgram(
+    context,
+    'gnt-node',
     'Shows and changes nodes, and checks this one.',
   );
   addCommand(program, {

@@ -1,6 +1,13 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, jsonOption, option, yesNo } from '../../completion/command.ts';
+import {
+  createProgram,
+  addCommand,
+  jobOptions,
+  jsonOption,
+  option,
+  yesNo,
+} from '../../completion/command.ts';
 import { osParameterOptions } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { OsModifyOptions } from './os.ts';
@@ -8,7 +15,9 @@ import type { OsModifyOptions } from './os.ts';
 const load = () => import('./os.ts');
 
 export function createOsProgram(context: Context): Command {
-  const program = new Command('gnt-os').description(
+  const program = createProgram(
+    context,
+    'gnt-os',
     'Shows OS definitions, and what the administrator decided about them. A new one is untrusted.',
   );
   addCommand(program, {
@@ -56,11 +65,9 @@ export function createOsProgram(context: Context): Command {
     summary:
       'trust, hide or blacklist an OS definition, or set its appliance or default parameters',
     options: [
-      yesNo(
-        '--trusted <yes|no>',
-        'may its top-level scripts run on the host, as they are now',
-        'Operating system:',
-      ),
+      yesNo('--trusted <yes|no>', 'may its top-level scripts run on the host, as they are now', {
+        group: 'Operating system:',
+      }),
       option(
         '--safe-install <optional|required>',
         'required: no script of it runs on the host. Those at its top (create, verify, import, export, rename) run in the appliance, trusted or not, in their usual environment; there they reach the network by package mirrors only (gnt-cluster modify --package-mirror)',
@@ -71,8 +78,10 @@ export function createOsProgram(context: Context): Command {
         'install with this imported appliance (gnt-appliance list), or "built", whatever the cluster says; "none" takes it back',
         { group: 'Operating system:' },
       ),
-      yesNo('--hidden <yes|no>', 'leave it out of lists', 'Operating system:'),
-      yesNo('--blacklisted <yes|no>', 'refuse it for new instances', 'Operating system:'),
+      yesNo('--hidden <yes|no>', 'leave it out of lists', { group: 'Operating system:' }),
+      yesNo('--blacklisted <yes|no>', 'refuse it for new instances', {
+        group: 'Operating system:',
+      }),
       ...osParameterOptions(false),
       ...jobOptions(),
     ],

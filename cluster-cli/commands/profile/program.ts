@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, jsonOption } from '../../completion/command.ts';
+import { createProgram, addCommand, jobOptions, jsonOption } from '../../completion/command.ts';
 import { osParameterOptions } from '../instance/options.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import { LIST_SYNTAX } from '../instance/program-install.ts';
@@ -10,7 +10,9 @@ import type { ProfileModifyOptions } from './profile.ts';
 const load = () => import('./profile.ts');
 
 export function createProfileProgram(context: Context): Command {
-  const program = new Command('gnt-profile').description(
+  const program = createProgram(
+    context,
+    'gnt-profile',
     'OS parameters that instances share: an instance has those of its profiles (gnt-instance modify --profiles), the first above the others, below its own and above those of its OS. "global" is everyone\'s, below all.',
   );
   addCommand(program, {

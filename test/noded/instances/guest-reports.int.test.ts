@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import type { MetadEvent } from '#shared/contract/metad-control.ts';
-import { refusedHostKeys } from '#shared/contract/host-keys.ts';
+import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import {
   changeNodeFlags,
   NO_FLAGS,
-  nodeRole,
   requireOnline,
   requireTakesNew,
 } from '#shared/contract/node-flags.ts';
+import { nodeRole } from '#shared/contract/node-role.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 

@@ -1,0 +1,111 @@
+import { neededSecrets, type NeededSecrets } from '#shared/contract/error-details.ts';
+import { opcode as opcodeSchema, type Opcode, type OpcodeInput } from '#shared/contract/opcode.ts';
+import type { JobRecord } from '#shared/contract/job.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { canBeMasked } from '#shared/secret/mask.ts';
+import type { Context } from '../terminal/context.ts';
+import { CommandFailure } from '../failures/failure.ts';
+import type { SubmitOptions } from './submit.ts';
+import { describeIssue } from './describe-issue.ts';
+import { watchJob } from '../progress/watch.ts';
+import { renderHookBook } from '../render/hook-book.ts';
+import { promptHidden, promptShown } from '../terminal/prompt.ts';
+
+/** As submitAndWatch says. */
+export async function submitJob(
+  context: Context,
+  input: OpcodeInput,
+  options: SubmitOptions,
+): Promise<JobRecord | null> {
+  const validated = validateOpcode(input);
+  const client = await context.client();
+  return withSecrets(context, validated, async (full) => {
+    warnOfShortValues(context, full);
+    if (options.dryRun) {
+      const accepted = await client.dryRun(full);
+      if (options.json) context.print(JSON.stringify(accepted));
+      else {
+        context.print(`${full.opcode} would be accepted; nothing was changed`);
+        if (accepted.hooks) context.print(renderHookBook(accepted.hooks).join('\n'));
+      }
+      return null;
+    }
+    const id = await client.submit(full);
+    if (options.submit) {
+      context.print(options.json ? JSON.stringify({ id }) : `JobID: ${id}`);
+      return null;
+    }
+    const job = await watchJob(context, id);
+    if (options.json) context.print(JSON.stringify(job, null, 2));
+    return job;
+  });
+}
+
+/** A value of a few letters cannot be hidden where a script prints it: it would hide ordinary words. */
+function warnOfShortValues(context: Context, opcode: Opcode): void {
+  const parameters = {
+    ...('osParametersPrivate' in opcode && opcode.osParametersPrivate),
+    ...('osParametersSecret' in opcode && opcode.osParametersSecret),
+    ...('personalizationPassword' in opcode && {
+      'the password of the package': opcode.personalizationPassword,
+    }),
+  };
+  const short = Object.entries(parameters)
+    .filter(([, value]) => value != null && value !== '' && !value.split('\n').some(canBeMasked))
+    .map(([name]) => name);
+  if (short.length === 0) return;
+  context.warn(
+    `too short to be hidden in logs, should a script print it: ${short.join(', ')}; values of four characters and more are`,
+  );
+}
+
+/** @throws AppError VALIDATION that names the field; never the value of a parameter. */
+function validateOpcode(input: OpcodeInput): Opcode {
+  const parsed = opcodeSchema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => describeIssue(issue, input));
+  throw new AppError('VALIDATION', problems.join('; '), {
+    details: { fields: parsed.error.issues.map((issue) => issue.path.join('.')) },
+  });
+}
+
+/**
+ * Asks for the secrets that the daemon misses, once, when a person is there to give them. Missing
+ * ones are found before anything changes.
+ */
+async function withSecrets<T>(
+  context: Context,
+  opcode: Opcode,
+  act: (opcode: Opcode) => Promise<T>,
+): Promise<T> {
+  try {
+    return await act(opcode);
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error.code !== 'SECRETS_NEEDED') throw error;
+    if (!context.terminal.stdin.isTTY || !('osParametersSecret' in opcode)) throw error;
+    const needed = neededSecrets.safeParse(error.details);
+    if (!needed.success) throw error;
+    return await act(await askSecrets(context, opcode, needed.data));
+  }
+}
+
+async function askSecrets(
+  context: Context,
+  opcode: Opcode & { osParametersSecret: Record<string, string | null> },
+  { osParameters, packageUser, packagePassword }: NeededSecrets,
+): Promise<Opcode> {
+  const given: Record<string, string> = {};
+  for (const name of osParameters) given[name] = await promptHidden(context, `${name} (secret): `);
+  // An opcode of the same kind: values are added, which every kind that needs them allows.
+  // Whether an opcode of this kind takes these keys is what is validated.
+  return validateOpcode({
+    ...opcode,
+    osParametersSecret: { ...opcode.osParametersSecret, ...given },
+    ...(packageUser && {
+      personalizationUser: await promptShown(context, 'user of the package: '),
+    }),
+    ...(packagePassword && {
+      personalizationPassword: await promptHidden(context, 'password of the package: '),
+    }),
+  } as OpcodeInput);
+}
