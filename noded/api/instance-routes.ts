@@ -28,10 +28,7 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
 
 export interface InstanceRoutesDependencies {
-  readonly overview: Pick<
-    Overview,
-    'instances' | 'instanceSlices' | 'summaries' | 'instance' | 'orphans'
-  >;
+  readonly overview: Pick<Overview, 'instanceSlices' | 'summaries' | 'instance' | 'orphans'>;
   readonly keeper: Pick<MachineKeeper, 'list'>;
   readonly instances: Pick<InstanceRepository, 'findByName' | 'findByUuid' | 'expandName'>;
   readonly disks: Pick<InstanceDisks, 'activate' | 'totalBytes' | 'freeBytes'>;
@@ -52,7 +49,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       answers: { 200: instanceInfo.array() },
       handle: async () => ({
         status: 200,
-        body: Readable.from(encodeArray(await overview.instances())),
+        body: Readable.from(encodeArray(await onceBegun(overview.instanceSlices()))),
       }),
     }),
     route({
@@ -71,13 +68,10 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       path: '/v1/own-instances',
       summary: 'Between nodes: all that is known of the instances of the node, one a line',
       answers: { 200: { type: LINES } },
-      handle: async () => {
-        const slices = overview.instanceSlices()[Symbol.asyncIterator]();
-        // What keeps the first ones from coming, can still be told.
-        const first = await slices.next();
-        const all = first.done === true ? [] : followFirst(first.value, slices);
-        return { status: 200, body: Readable.from(encodeSlices(all)) };
-      },
+      handle: async () => ({
+        status: 200,
+        body: Readable.from(encodeLines(await onceBegun(overview.instanceSlices()))),
+      }),
     }),
     route({
       method: 'GET',
@@ -187,16 +181,16 @@ const summaryFields = z
 /** Instances that are written at a time: a few milliseconds of work. */
 const AT_ONCE = 256;
 
-async function* encodeArray(all: readonly InstanceInfo[]): AsyncGenerator<string> {
-  yield '[';
-  for (let at = 0; at < all.length; at += AT_ONCE / 8) {
-    const slice = all.slice(at, at + AT_ONCE / 8);
-    // What a schema does not name is not told.
-    const texts = slice.map((each) => JSON.stringify(instanceInfo.parse(each)));
-    yield `${at === 0 ? '' : ','}${texts.join(',')}`;
-    await turn();
+async function* encodeArray(
+  slices: AsyncIterable<readonly InstanceInfo[]>,
+): AsyncGenerator<string> {
+  let before = '[';
+  for await (const slice of slices) {
+    if (slice.length === 0) continue;
+    yield `${before}${slice.map((each) => JSON.stringify(each)).join(',')}`;
+    before = ',';
   }
-  yield ']';
+  yield before === '[' ? '[]' : ']';
 }
 
 /**
@@ -231,16 +225,23 @@ async function* encodeEach<T>(
   for await (const one of each) yield `${JSON.stringify(schema.parse(one))}\n`;
 }
 
-async function* encodeSlices(
-  slices: AsyncIterable<readonly InstanceInfo[]> | Iterable<readonly InstanceInfo[]>,
+async function* encodeLines(
+  slices: AsyncIterable<readonly InstanceInfo[]>,
 ): AsyncGenerator<string> {
-  for await (const slice of slices)
-    yield slice.map((each) => `${JSON.stringify(instanceInfo.parse(each))}\n`).join('');
+  for await (const slice of slices) yield slice.map((each) => `${JSON.stringify(each)}\n`).join('');
 }
 
-async function* followFirst<T>(first: T, rest: AsyncIterator<T>): AsyncGenerator<T> {
-  yield first;
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+/** With the first of them there: what keeps it from coming, can still be told as a refusal. */
+async function onceBegun<T>(all: AsyncIterable<T>): Promise<AsyncGenerator<T>> {
+  const rest = all[Symbol.asyncIterator]();
+  const first = await rest.next();
+  return (async function* () {
+    try {
+      for (let next = first; next.done !== true; next = await rest.next()) yield next.value;
+    } finally {
+      await rest.return?.();
+    }
+  })();
 }
 
 async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

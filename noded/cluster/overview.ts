@@ -32,15 +32,13 @@ import { runningMachineOf } from '../instances/watch-machines.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import type { ListedFlags, NodeRegistry } from '../records/node-registry.ts';
-import { readIndexed, type IndexedRecords } from '../records/read-indexed.ts';
-import { joinSlices } from './join-slices.ts';
+import { readIndexed, readOne, type IndexedRecords } from '../records/read-indexed.ts';
+import { mergeTold } from './merge-told.ts';
 import { stateAfter, type NodeFacts, type RunningElsewhere } from './running-elsewhere.ts';
 
 /** What there is and how it is, as an interface tells it. */
 export interface Overview {
-  /** All instances, in the order of their names. */
-  instances(): Promise<readonly InstanceInfo[]>;
-  /** The same in slices, in no order, none of which keeps others waiting. */
+  /** All instances in the order of their names, in slices none of which keeps others waiting. */
   instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
   /**
    * Of all instances what lists show, in the order of their names, without asking anybody: each is
@@ -81,7 +79,6 @@ export function createOwnOverview(sources: OverviewSources): Overview {
     return describeSlices(sources, isOwn, (record) => loadInstanceInfo(record, read));
   };
   return {
-    instances: () => gather(slices()),
     instanceSlices: slices,
     summaries: async () =>
       Iterator.from(await index.list()).map((each) => {
@@ -102,15 +99,12 @@ async function* describeSlices(
   describe: (record: InstanceRecord) => Promise<InstanceInfo>,
 ): AsyncGenerator<readonly InstanceInfo[]> {
   for await (const slice of readIndexed(indexed, isMeant))
-    yield await Promise.all(slice.map(describe));
+    yield await Promise.all(slice.map(async (record) => tellable(await describe(record))));
 }
 
-async function gather(
-  slices: AsyncIterable<readonly InstanceInfo[]>,
-): Promise<readonly InstanceInfo[]> {
-  const all: InstanceInfo[] = [];
-  for await (const slice of slices) all.push(...slice);
-  return all.sort((a, b) => (a.name < b.name ? -1 : 1));
+/** What a schema does not name is not told; nobody looks at it once more. */
+function tellable(info: InstanceInfo): InstanceInfo {
+  return instanceInfo.parse(info);
 }
 
 function summarize(
@@ -173,34 +167,30 @@ export function createClusterOverview(
     (await nodes.names()).filter((name) => !owns(name));
   const describeSilent = (record: InstanceRecord, error: unknown): Promise<InstanceInfo> =>
     loadInstanceInfo(record, sources, STATUS_OF[stateAfter(error)]);
-  /** What another node says of its instances, and what is known of those that it says nothing of. */
-  const slicesOf = async function* (node: string): AsyncGenerator<readonly InstanceInfo[]> {
-    const told = new Set<string>();
-    let failure: unknown = new Error('nothing was said of it');
-    try {
-      for await (const info of readInstances(peers, node)) {
-        told.add(info.uuid);
-        yield [info];
-      }
-    } catch (error) {
-      failure = error;
-    }
-    const isLeft = ({ uuid, primaryNode }: IndexedInstance): boolean =>
-      primaryNode === node && !told.has(uuid);
+  const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    const all = await index.list();
+    // This node's own, by whatever names its records call it.
+    const ownName = sources.nodeName;
+    const listed = all.map(({ uuid, name, primaryNode }) => ({
+      ...{ uuid, name, primaryNode: owns(primaryNode) ? ownName : primaryNode },
+    }));
     const read = { ...sources, clusters: readOnce(sources.clusters) };
-    const status = STATUS_OF[stateAfter(failure)];
-    yield* describeSlices(sources, isLeft, (record) => loadInstanceInfo(record, read, status));
+    yield* mergeTold(listed, {
+      tell: (node) => (node === ownName ? ownSlices() : readInstances(peers, node)),
+      describeLeft: async ({ uuid, primaryNode }, failure) => {
+        if (primaryNode === ownName && failure !== undefined) throw toError(failure);
+        if (primaryNode === ownName) return [];
+        const record = await readOne(sources, uuid);
+        if (record === undefined || record.primaryNode !== primaryNode) return [];
+        const status = STATUS_OF[stateAfter(failure ?? new Error('nothing was said of it'))];
+        return [tellable(await loadInstanceInfo(record, read, status))];
+      },
+    });
   };
   const ownSlices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
     yield* own.instanceSlices();
   };
-  const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
-    const all = await index.list();
-    const others = new Set(all.map(({ primaryNode }) => primaryNode).filter((node) => !owns(node)));
-    yield* joinSlices([ownSlices(), ...[...others].map(slicesOf)]);
-  };
   return {
-    instances: () => gather(slices()),
     instanceSlices: slices,
     summaries: async () => {
       const [all, facts] = await Promise.all([index.list(), elsewhere.facts()]);
@@ -275,7 +265,7 @@ function summarizeTold(instance: IndexedInstance, facts: NodeFacts | undefined):
 }
 
 /** What another node says of its own instances. However many they are, it says something always. */
-async function* readInstances(peers: Peers, node: string): AsyncGenerator<InstanceInfo> {
+async function* readInstances(peers: Peers, node: string): AsyncGenerator<readonly InstanceInfo[]> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
   const asking = { method: 'GET', path: '/v1/own-instances', signal: late.signal };
@@ -283,5 +273,5 @@ async function* readInstances(peers: Peers, node: string): AsyncGenerator<Instan
   if (answer.statusCode !== 200) await throwRefusal(answer, node);
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
   for await (const line of readLines(lively, MAX_LINE_CHARACTERS))
-    yield instanceInfo.parse(parseJson(line));
+    yield [instanceInfo.parse(parseJson(line))];
 }

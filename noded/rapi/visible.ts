@@ -10,7 +10,7 @@ import { noInstance } from '../records/instance-repository.ts';
 import type { RapiUser } from './users-file.ts';
 
 export interface VisibleSources {
-  readonly overview: Pick<Overview, 'instances' | 'instance' | 'orphans'>;
+  readonly overview: Pick<Overview, 'instanceSlices' | 'instance' | 'orphans'>;
   readonly index: Pick<InstanceIndex, 'list'>;
   readonly jobs: Pick<JobService, 'get' | 'list'>;
 }
@@ -43,8 +43,12 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
     );
   };
   return {
-    instances: async ({ scope }) =>
-      (await overview.instances()).filter((each) => isWithin(scope, each)),
+    instances: async ({ scope }) => {
+      const seen: InstanceInfo[] = [];
+      for await (const slice of overview.instanceSlices())
+        seen.push(...slice.filter((each) => isWithin(scope, each)));
+      return seen;
+    },
     instanceNames: namesFor,
     instance: async ({ scope }, name) => {
       const found = await overview.instance(name);

@@ -18,23 +18,28 @@ const SLICE = 32;
  * @throws AppError STORE_UNAVAILABLE
  */
 export async function* readIndexed(
-  { index, instances }: IndexedRecords,
+  indexed: IndexedRecords,
   isMeant: (instance: IndexedInstance) => boolean,
 ): AsyncGenerator<readonly InstanceRecord[]> {
-  const meant = (await index.list()).filter(isMeant);
-  const read = async ({ uuid }: IndexedInstance): Promise<readonly InstanceRecord[]> => {
-    try {
-      const record = await instances.findByUuid(uuid);
-      return record === undefined ? [] : [record];
-    } catch (error) {
-      if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
-      index.doubt(uuid);
-      return [];
-    }
-  };
+  const meant = (await indexed.index.list()).filter(isMeant);
   for (let at = 0; at < meant.length; at += SLICE) {
-    yield (await Promise.all(meant.slice(at, at + SLICE).map(read))).flat();
+    const slice = meant.slice(at, at + SLICE).map(({ uuid }) => readOne(indexed, uuid));
+    yield (await Promise.all(slice)).filter((record) => record !== undefined);
     // An embedded store answers at once, and others would wait.
     await turn();
+  }
+}
+
+/** Undefined for one that is gone, or cannot be read. @throws AppError STORE_UNAVAILABLE */
+export async function readOne(
+  { index, instances }: IndexedRecords,
+  uuid: string,
+): Promise<InstanceRecord | undefined> {
+  try {
+    return await instances.findByUuid(uuid);
+  } catch (error) {
+    if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
+    index.doubt(uuid);
+    return undefined;
   }
 }

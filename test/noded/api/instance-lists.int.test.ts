@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import { test } from 'node:test';
-import { instanceSummary, type InstanceSummary } from '#shared/contract/instance.ts';
+import { z } from 'zod';
+import {
+  type InstanceInfo,
+  instanceInfo,
+  instanceSummary,
+  type InstanceSummary,
+} from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { instanceRoutes } from '../../../noded/api/instance-routes.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { ask, createApiLab } from '../support/api-lab.ts';
 import { createOpcode } from '../support/opcodes.ts';
 
 const PATH = '/v1/instance-summaries';
+const WHOLE = '/v1/instances';
 const MANY = 10_000;
 
 // Rows are not looked through once more when they go out: nothing but this says what they have.
@@ -72,6 +80,48 @@ test('of a long list no row is made before its turn, and everybody else has turn
   isOver = true;
   assert.equal(lines, MANY);
   assert.ok(mostAtOnce <= 512, `${mostAtOnce} rows in one turn`);
+});
+
+test('of all that is known the first go out before the last are known', async (t) => {
+  const { path, start, dependencies } = await createApiLab(t);
+  await start(true);
+  const [info] = z.array(instanceInfo).parse(JSON.parse((await ask(path, 'GET', WHOLE)).text));
+  assert.ok(info);
+  const later = Promise.withResolvers<void>();
+  const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+    yield [info];
+    await later.promise;
+    yield [];
+    yield [info, info];
+  };
+  const overview = { ...dependencies.overview, instanceSlices: slices };
+  const route = instanceRoutes({ ...dependencies, overview }).find((each) => each.path === WHOLE);
+  const asked = { params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) };
+  const reply = await route?.handle(asked);
+  // That of a stream, as the route says.
+  const body = (reply?.body as Readable)[Symbol.asyncIterator]();
+  const first = String((await body.next()).value);
+  assert.equal(first, `[${JSON.stringify(info)}`);
+  later.resolve();
+  let text = first;
+  for (let next = await body.next(); next.done !== true; next = await body.next())
+    text += String(next.value);
+  assert.equal(z.array(instanceInfo).parse(JSON.parse(text)).length, 3);
+});
+
+test('what keeps the first from coming is a refusal', async (t) => {
+  const { dependencies } = await createApiLab(t);
+  const refusal = new AppError('STORE_UNAVAILABLE', 'it is away');
+  const slices = (): AsyncIterable<readonly InstanceInfo[]> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(refusal) }),
+  });
+  const overview = { ...dependencies.overview, instanceSlices: slices };
+  const routes = instanceRoutes({ ...dependencies, overview });
+  const asked = { params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) };
+  for (const path of [WHOLE, '/v1/own-instances']) {
+    const route = routes.find((each) => each.path === path);
+    await assert.rejects(async () => route?.handle(asked), refusal);
+  }
 });
 
 test('lists of profiles and BootEnvs name their instances, and read no records of them', async (t) => {
