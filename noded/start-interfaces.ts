@@ -211,6 +211,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         metadPid: () => metad.pid,
         orphans: () => orphans.list(),
         removedAtMs: () => records.membership.removedAtMs(),
+        isOffline: async () => (await records.nodes.flagsOf(config.nodeName)).offline,
         store: {
           description: storeDescription,
           ask: () => clusters.load(),

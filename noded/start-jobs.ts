@@ -12,6 +12,7 @@ import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createAuthorize } from './operations/authorize.ts';
+import { presenceOf } from './peers/ask-peer.ts';
 import { createJobHandlers } from './operations/job-handlers.ts';
 import type { HookChecker } from './os/check-hooks.ts';
 import type { HostCopies } from './os/host-copies.ts';
@@ -43,7 +44,7 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { config, records, host, guests, osRegistry, hostCopies, hookChecker } = parts;
   const { metrics, clock, logger } = parts;
   const { paths, nodeName } = config;
-  const { owns } = records;
+  const { owns, peers } = records;
   const { clusters, instances, nodes } = records.patient;
   const { disks, snapshots, images, exports, applianceFiles, bootArchives: archives } = host;
   const { runner, bootViews, services, orphans, guestReports, lifecycles } = guests;
@@ -57,7 +58,8 @@ export function startJobs(parts: JobsParts): JobEngine {
       snapshots,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
-      findElsewhere: createFindElsewhere(records.peers, records.nodes, nodeName),
+      presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),
+      findElsewhere: createFindElsewhere(peers, records.nodes, nodeName),
       ...{ applianceFiles, hookChecker, bootViews, archives, logDir: paths.logDir, logger, clock },
     }),
   });

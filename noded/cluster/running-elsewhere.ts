@@ -8,6 +8,7 @@ import type { Logger } from '#shared/log/log.ts';
 import type { Store } from '#shared/store/store.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { OFFLINE_HINT } from './membership.ts';
 import { requestPeer, throwRefusal, UnreachableNode, type Peers } from '../peers/ask-peer.ts';
 import { NODES, type NodeRegistry } from '../records/node-registry.ts';
 
@@ -78,6 +79,8 @@ class Following implements RunningElsewhere {
   readonly #followed = new Map<string, Followed>();
   /** Marked so: they are asked for nothing, this neither. */
   #offline: readonly string[] = [];
+  /** Whether this node is one of them. */
+  #isOffline = false;
   readonly #watch: ReturnType<Store['watch']>;
   readonly #timer: NodeJS.Timeout;
   #looking: Promise<void> = Promise.resolve();
@@ -113,8 +116,10 @@ class Following implements RunningElsewhere {
   async #look(): Promise<void> {
     const { nodes, nodeName, logger } = this.#dependencies;
     try {
-      const others = (await nodes.list()).filter(({ name }) => name !== nodeName);
+      const all = await nodes.list();
       if (this.#isEnded) return;
+      this.#tellMark(all.some(({ name, flags }) => name === nodeName && flags.offline));
+      const others = all.filter(({ name }) => name !== nodeName);
       const online = others.filter(({ flags }) => !flags.offline).map(({ name }) => name);
       const names = new Set(online);
       this.#offline = others.filter(({ flags }) => flags.offline).map(({ name }) => name);
@@ -130,6 +135,15 @@ class Following implements RunningElsewhere {
       // It is looked again when the store is back, and by the timer.
       logger.debug('nodes.not-read', { err: error });
     }
+  }
+
+  /** Nobody asks it any more, so that its log is where it is looked for. */
+  #tellMark(isOffline: boolean): void {
+    const { logger, nodeName: node } = this.#dependencies;
+    if (isOffline === this.#isOffline) return;
+    this.#isOffline = isOffline;
+    if (isOffline) logger.warn('node.offline', { node, hint: OFFLINE_HINT });
+    else logger.info('node.online', { node });
   }
 
   #begin(node: string): void {

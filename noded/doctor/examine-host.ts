@@ -1,4 +1,4 @@
-import { describeRemoval, REJOIN_HINT } from '../cluster/membership.ts';
+import { describeRemoval, OFFLINE_HINT, REJOIN_HINT } from '../cluster/membership.ts';
 import { constants } from 'node:fs';
 import { access, open, statfs } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -62,6 +62,8 @@ export interface DoctorDependencies {
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   readonly removedAtMs: () => number | null;
+  /** Whether it is marked so; what runs is not off. */
+  readonly isOffline: () => Promise<boolean>;
   /** The store as people know it, and a question that it answers when it is there. */
   readonly store: {
     readonly description: string;
@@ -91,7 +93,7 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     checkOwnMetadataAddress(),
     checkMetad(dependencies.metadPid()),
     Promise.resolve(checkOrphans(dependencies.orphans())),
-    Promise.resolve(checkMembership(dependencies.removedAtMs())),
+    checkMembership(dependencies),
     checkStore(dependencies.store),
     checkRisks(dependencies.store),
     Promise.resolve(checkRecords(dependencies.store.problems())),
@@ -295,10 +297,19 @@ async function checkDisks(facts: () => Promise<DiskFacts>): Promise<readonly Doc
   }
 }
 
-function checkMembership(removedAtMs: number | null): DoctorFinding {
+async function checkMembership({
+  removedAtMs,
+  isOffline,
+}: Pick<DoctorDependencies, 'removedAtMs' | 'isOffline'>): Promise<DoctorFinding> {
   const check = 'membership';
-  if (removedAtMs === null) return ok(check, 'this node belongs to its cluster');
-  return { check, level: 'error', message: describeRemoval(removedAtMs), hint: REJOIN_HINT };
+  const removed = removedAtMs();
+  if (removed !== null)
+    return { check, level: 'error', message: describeRemoval(removed), hint: REJOIN_HINT };
+  // A store that is away is a finding of its own.
+  if (!(await isOffline().catch(() => false))) return ok(check, 'this node belongs to its cluster');
+  const message =
+    'this node runs, and is marked offline: what it runs goes on, but no node asks it, and its jobs are refused';
+  return { check, level: 'warning', message, hint: OFFLINE_HINT };
 }
 
 function checkOrphans(orphans: readonly Orphan[]): DoctorFinding {

@@ -8,6 +8,7 @@ export function modifyNodeHandler({
   membership,
   nodes,
   nodeName,
+  presenceOf,
 }: OperationDependencies): JobHandler<OpcodeOf<'NODE_SET_PARAMS'>> {
   return {
     locks: ({ name }) => [`node/${name}`],
@@ -31,6 +32,12 @@ export function modifyNodeHandler({
         );
       }
       return async (context) => {
+        if (offline === true && (await presenceOf(name)) !== 'gone') {
+          context.report.log(
+            `node ${name} is not off, gnt-noded runs there: what it runs goes on, and from now on nobody asks it and its jobs are refused; stop it, or take the mark back with --offline no`,
+            'warn',
+          );
+        }
         const flags = await nodes.changeFlags(name, { drained, offline });
         const said = (['drained', 'offline'] as const).filter((flag) => flags[flag]);
         context.report.log(

@@ -18,6 +18,7 @@ import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
+import type { Presence } from '../peers/ask-peer.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
@@ -30,6 +31,8 @@ export interface OperationDependencies {
   readonly owns: (node: string) => boolean;
   readonly clusters: ClusterRepository;
   readonly nodes: Pick<NodeRegistry, 'flagsOf' | 'changeFlags' | 'names'>;
+  /** Whether another node runs, marked offline or not. */
+  readonly presenceOf: (node: string) => Promise<Presence>;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
   readonly snapshots: SnapshotDisks;

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
-import { nodeInfo } from '#shared/contract/api.ts';
+import { doctorReport, nodeInfo } from '#shared/contract/api.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
@@ -292,7 +292,14 @@ test('a node that is marked offline is asked for nothing, and does nothing', asy
   assertRefused(await modify(two, '-O', 'yes', TWO), 2, 'CONFLICT', /is the one that is asked/);
   assertRefused(await modify(two, '-O', 'yes', 'no.example.com'), 2, 'NODE_NOT_FOUND', /'no\./);
   assertRefused(await modify(two, TWO), 2, 'USAGE', /--drained/);
-  assert.equal((await modify(one, '--offline', 'yes', TWO)).status, 0);
+  const marked = await modify(one, '--offline', 'yes', TWO);
+  assert.equal(marked.status, 0);
+  assert.match(marked.stderr + marked.stdout, /is not off, gnt-noded runs there/);
+  const offline = async (lab: Lab): Promise<string | undefined> =>
+    (await ask(lab, '/v1/doctor', doctorReport)).findings.find(
+      ({ check }) => check === 'membership',
+    )?.level;
+  assert.deepEqual([await offline(one), await offline(two)], ['ok', 'warning']);
   assert.deepEqual(await listed(one), [
     [ONE, 'up', 0],
     [TWO, 'silent', 1],

@@ -55,7 +55,13 @@ before(async () => {
   });
   const of = ['--masteruser', 'replica', '--masterauth', 'replica'];
   replica = await startRedis({ more: ['--replicaof', '127.0.0.1', String(port), ...of] });
-  admin = new Redis({ port, host: '127.0.0.1', username: 'admin', password: 'admin', disableClientInfo: true });
+  admin = new Redis({
+    port,
+    host: '127.0.0.1',
+    username: 'admin',
+    password: 'admin',
+    disableClientInfo: true,
+  });
   while (!(await admin.info('replication')).includes('state=online')) await sleep(50);
   url = `redis://gnt:${PASSWORD}@127.0.0.1:${port}`;
   [one, two] = await Promise.all([createLab('gnt-acl1'), createLab('gnt-acl2')]);

@@ -59,3 +59,30 @@ test(
     );
   },
 );
+
+test('a node that runs and is marked offline says so in its log, once, until the mark is taken back', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const told: unknown[] = [];
+  const tell = (event: string, fields?: object): void =>
+    void told.push([event, fields && 'node' in fields && fields.node]);
+  let offline = true;
+  const running = followRunningElsewhere({
+    nodeName: 'own',
+    peers: { open: () => Promise.reject(new Error('nobody is asked')) },
+    nodes: {
+      list: () => Promise.resolve([{ name: 'own', flags: { drained: false, offline } }]),
+    },
+    store: { watch: () => ({ caughtUp: () => Promise.resolve(), end: () => undefined }) },
+    logger: { ...silentLogger, warn: tell, info: tell },
+  });
+  t.after(() => running[Symbol.asyncDispose]());
+  for (const mark of [true, true, false, false]) {
+    offline = mark;
+    t.mock.timers.tick(60_000);
+    await running.facts();
+  }
+  assert.deepEqual(told, [
+    ['node.offline', 'own'],
+    ['node.online', 'own'],
+  ]);
+});
