@@ -5,6 +5,7 @@ import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { installDir } from '#shared/paths/install-dir.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
+import { startCommandOf } from './client/start-command.ts';
 import { createCommand } from './create-command.ts';
 import {
   endOptionsAtCommand,
@@ -108,8 +109,6 @@ function readVersion(): string {
 function createContext(only: readonly string[] | null): Context {
   const root = resolve(env['GNT_ROOT'] || '/');
   const paths = createRootPaths(root);
-  // Who runs this by npx has no gnt-noded on the PATH.
-  const npx = env['npm_command'] === 'exec' ? 'npx ' : '';
   const paint = createPaint(terminal.errors);
   const note = (text: string): void => void stderr.write(`${text}\n`);
   return {
@@ -123,7 +122,7 @@ function createContext(only: readonly string[] | null): Context {
     client: async () =>
       (await import('./client/node-client.ts')).createNodeClient({
         socketPath: paths.nodedSocket,
-        startCommand: `${root === '/' ? '' : `GNT_ROOT=${root} `}${npx}gnt-noded`,
+        startCommand: startCommandOf(root, env['npm_command'] === 'exec'),
         onStoreAway: (reason) => note(`${reason}; waiting for it`),
       }),
     interrupts: createInterrupts(),

@@ -1,0 +1,16 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** Where the package puts the unit. */
+const UNIT = 'usr/lib/systemd/system/gnt-noded.service';
+
+/**
+ * How a person starts the daemon of a root: the service where the package has one for it, which is
+ * for `/` only, else the program.
+ * @param host the host's own root
+ */
+export function startCommandOf(root: string, isNpx: boolean, host = '/'): string {
+  if (root === '/' && existsSync(join(host, UNIT))) return 'systemctl start gnt-noded';
+  // Who runs this by npx has no gnt-noded on the PATH.
+  return `${root === '/' ? '' : `GNT_ROOT=${root} `}${isNpx ? 'npx ' : ''}gnt-noded`;
+}
