@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceView } from '#shared/contract/view.ts';
+import { residentBytes } from './measurement.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';
 
 const PUTS_AT_ONCE = 8;
@@ -31,9 +32,13 @@ export class MetadHost implements AsyncDisposable {
   static async start(port: number): Promise<MetadHost> {
     const directory = await mkdtemp(join(tmpdir(), 'gnt-bench-'));
     const program = join(import.meta.dirname, 'metad-host.ts');
-    const child = spawn(process.execPath, [program, controlSocket(directory), String(port)], {
-      stdio: 'ignore',
-    });
+    const child = spawn(
+      process.execPath,
+      ['--expose-gc', program, controlSocket(directory), String(port)],
+      {
+        stdio: 'ignore',
+      },
+    );
     const host = new MetadHost(port, child, directory);
     try {
       await host.#ready();
@@ -42,6 +47,14 @@ export class MetadHost implements AsyncDisposable {
       await host[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** @returns bytes that it holds, with nothing among them that it would give back */
+  async heldBytes(): Promise<number> {
+    process.kill(this.pid, 'SIGUSR2');
+    // Answered behind it.
+    await this.#ask('GET', '/v1/status');
+    return await residentBytes(this.pid);
   }
 
   async put(view: InstanceView): Promise<void> {

@@ -50,6 +50,8 @@ createServer(options, (socket) => {
   if (instance) guests.accept(instance, socket, true);
   else socket.destroy();
 }).listen({ host: '0.0.0.0', port: Number(port), backlog: 1024 });
+// What is garbage only is not held; who measures says when.
+process.on('SIGUSR2', () => globalThis.gc?.());
 await listenForControl(controlSocket, {
   registry,
   events,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { lifecycleOf, scriptOf } from '../../metad/support/lifecycle-fixture.ts';
 import { KeepAliveClient } from './keep-alive-client.ts';
-import { median, percentile, residentBytes } from './measurement.ts';
+import { median, percentile } from './measurement.ts';
 import type { Report } from './measurement.ts';
 import { loopbackAddress, MetadHost, viewOf } from './metad-host-process.ts';
 
@@ -31,14 +31,14 @@ export async function measureWaitingAgents(report: Report): Promise<void> {
   await Promise.all(Array.from({ length: PUTS_AT_ONCE }, putSome));
   // As all agents do before they wait.
   const etags = await ofEach(ask);
-  const before = { p99: await neighbourP99(), bytes: await residentBytes(host.pid) };
+  const before = { p99: await neighbourP99(), bytes: await host.heldBytes() };
   const agents = await ofEach((index) => wait(index, etags[index] ?? ''));
   try {
     // An answer would come after all others that this process was sent.
     const p99 = await neighbourP99();
     report({
       name: `memory of each of ${AGENTS} waiting agents, its connection included`,
-      value: ((await residentBytes(host.pid)) - before.bytes) / AGENTS / 1024,
+      value: ((await host.heldBytes()) - before.bytes) / AGENTS / 1024,
       ...{ unit: 'KiB', compared_with: null },
     });
     report({
