@@ -7,6 +7,9 @@ import { LuxiRefusal } from './luxi-requests.ts';
 
 type Dict = Readonly<Record<string, unknown>>;
 
+/** Seconds: a later moment is no date of ECMAScript, and cannot be written as one. */
+const MAX_TIME_S = 8.64e12;
+
 /** What Ganeti's `Instance.ToDict()` and `osparams_secret` say, checked. */
 export interface GanetiInstance {
   readonly uuid: string;
@@ -53,7 +56,10 @@ export function parseGanetiInstance(value: unknown): GanetiInstance {
     communicationIps: communicationIps(nics, name),
     disks: stringsOf(dict.disks),
     tags: stringsOf(dict.tags),
-    createdAtMs: typeof dict.ctime === 'number' && dict.ctime > 0 ? dict.ctime * 1000 : 0,
+    createdAtMs:
+      typeof dict.ctime === 'number' && dict.ctime > 0 && dict.ctime <= MAX_TIME_S
+        ? dict.ctime * 1000
+        : 0,
     parameters: new Map([
       ...parametersOf(dict, 'osparams', 'public'),
       ...parametersOf(dict, 'osparams_private', 'private'),

@@ -92,7 +92,7 @@ function answer(message: string, parse: typeof parseGanetiInstance): boolean {
       assert.equal(encodeLuxi(request.text).indexOf(END), encodeLuxi(request.text).length - 1);
     else {
       const instance = parse(request.instance);
-      assert.ok(Number.isFinite(instance.createdAtMs), 'a time without end');
+      assert.ok(!Number.isNaN(new Date(instance.createdAtMs).getTime()), 'a time that is no date');
       for (const ip of instance.communicationIps) assert.match(ip, /^\d+\.\d+\.\d+\.\d+$/);
     }
   } catch (error) {
