@@ -43,6 +43,17 @@ export function isHelpShown(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
 }
 
+/** What Ganeti has and this has not, and what is done in its place. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  'gnt-instance migrate':
+    'there is no live migration: gnt-instance shutdown, then gnt-instance move, then gnt-instance startup',
+  'gnt-instance failover':
+    'the disks of an instance are on its node alone: start that node again, or import an export of it elsewhere (gnt-backup import)',
+  'gnt-node migrate': 'there is no live migration: shut its instances down, then gnt-node evacuate',
+  'gnt-node failover':
+    'the disks of its instances are on that node alone: start it again, or import their exports elsewhere (gnt-backup import)',
+};
+
 /** What commander refused, in the house's words. Null for anything that is not commander's. */
 export function errorOfUsage(
   error: unknown,
@@ -58,8 +69,12 @@ export function errorOfUsage(
   const [first = ''] = error.message.replace(/^error: /, '').split('\n');
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
-  const help = error.code === 'commander.unknownCommand' ? `see: ${program} --help` : helpHint;
-  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : help });
+  if (error.code === 'commander.unknownCommand') {
+    const instead = INSTEAD[`${program} ${argv[0] ?? ''}`];
+    const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
+    return new AppError('USAGE', message, { hint: instead ?? help });
+  }
+  return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : helpHint });
 }
 
 /**

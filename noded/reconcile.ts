@@ -28,7 +28,12 @@ const USUAL_INTERVAL_MS = 10 * 60_000;
 const NOBODYS = 'the store was away when it was asked for, and it was refused';
 
 /** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
-export function startReconciler(dependencies: ReconcileDependencies): Disposable {
+export function startReconciler(
+  dependencies: ReconcileDependencies & {
+    /** Ends departures that nobody works on. */
+    readonly settleDepartures: () => Promise<void>;
+  },
+): Disposable {
   const { records, clock, logger } = dependencies;
   let lastMs = clock.monotonicMs();
   let running: Promise<void> | undefined;
@@ -40,6 +45,7 @@ export function startReconciler(dependencies: ReconcileDependencies): Disposable
     if (running !== undefined) return;
     if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
     running = reconcile(dependencies)
+      .then(() => dependencies.settleDepartures())
       .then(() => {
         lastMs = nowMs;
       })

@@ -1,6 +1,8 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { isOwnForGood, settleDepartures } from './cluster/settle-moves.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
+import type { MovingDisks } from './disks/moving-disks.ts';
 import type { SnapshotDisks } from './disks/snapshot-disks.ts';
 import type { Hypervisor } from './hypervisor/hypervisor.ts';
 import { interruptInstall } from './records/install-states.ts';
@@ -33,10 +35,12 @@ export interface RecoverDependencies {
     'list' | 'settle' | 'listCopies' | 'settleCopy' | 'removeSeed'
   >;
   readonly snapshots: Pick<SnapshotDisks, 'isUnfinished'>;
+  readonly moving: Pick<MovingDisks, 'listLeaving' | 'comeBack' | 'removeLeft'>;
   readonly jobs: JobRepository;
   readonly outcomes: Pick<Outcomes, 'resume'>;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string | undefined) => boolean;
+  readonly nodeName: string;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -115,8 +119,12 @@ async function failInterruptedInstalls({
  * more, and by a start that was killed.
  */
 async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
-  const { instances, disks, owns, logger } = dependencies;
-  const isThere = async (uuid: string) => (await instances.findByUuid(uuid)) !== undefined;
+  const { disks, owns, logger } = dependencies;
+  await settleDepartures(dependencies).catch((error: unknown) => {
+    logger.error('departures.not-listed', { err: error });
+  });
+  // Of another node's instance they arrived, and did not become this node's.
+  const isThere = (uuid: string) => isOwnForGood(uuid, dependencies);
   const copies = await disks.listCopies().catch((error: unknown) => {
     logger.error('copies.not-listed', { err: error });
     return [];

@@ -60,7 +60,7 @@ type RunEndListener = (uuid: string, exit: MachineExit) => void;
 const ORPHAN_INTERVAL_MS = 10_000;
 
 export async function startGuests(
-  { paths }: NodedConfig,
+  { paths, nodeName }: NodedConfig,
   records: NodeRecords,
   host: NodeHost,
   osRegistry: Pick<OsRegistry, 'diagnose'>,
@@ -142,7 +142,7 @@ export async function startGuests(
   await recover({
     ...{ hypervisor, network, metad, keeper, orphans, guestReports, lifecycles, instances },
     ...{ index: records.index, logger },
-    snapshots: host.snapshots,
+    ...{ snapshots: host.snapshots, moving: host.moving, nodeName },
     ...{ disks, clock, jobs: records.jobs, outcomes: records.outcomes, owns: records.owns },
   });
   isRecovered = true;

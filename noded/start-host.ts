@@ -9,6 +9,7 @@ import { openBootArchives, type BootArchives } from './boot/archives.ts';
 import { listPromisedContents } from './boot/promised-trees.ts';
 import type { NodedConfig } from './config.ts';
 import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
+import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
@@ -31,6 +32,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
   readonly snapshots: SnapshotDisks;
+  readonly moving: MovingDisks;
   readonly images: ImageCache;
   readonly catalogue: ImageCatalogue;
   readonly exports: ExportStore;
@@ -112,6 +114,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,
     snapshots: createSnapshotDisks(paths.disksDir, disks),
+    moving: createMovingDisks(paths.disksDir, disks),
     images,
     catalogue,
     exports,

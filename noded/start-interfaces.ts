@@ -5,6 +5,7 @@ import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
 import { createAdmittedJobs } from './cluster/admitted-jobs.ts';
+import { type Arrivals, createArrivals, noArrivals } from './cluster/arrivals.ts';
 import { createClusterJobs } from './cluster/cluster-jobs.ts';
 import {
   createClusterOverview,
@@ -12,7 +13,7 @@ import {
   type OverviewSources,
 } from './cluster/overview.ts';
 import { issueJoinToken } from './cluster/join-tokens.ts';
-import { createNodeRoom } from './cluster/node-room.ts';
+import { createNodeRoom, type NodeRoom } from './cluster/node-room.ts';
 import { followRunningElsewhere } from './cluster/running-elsewhere.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-cluster-key.ts';
@@ -26,6 +27,7 @@ import { listNamedAppliances } from './instances/appliance-users.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
 import type { JobEngine } from './jobs/job-engine.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { checkArrival } from './operations/check-arrival.ts';
 import type { HookChecker } from './os/check-hooks.ts';
 import { describeAllOs } from './os/describe-os.ts';
 import type { OsRegistry } from './os/os-registry.ts';
@@ -83,7 +85,7 @@ export async function startInterfaces(parts: InterfacesParts): Promise<AsyncDisp
 
 /** What a node with others beside it answers: to them from itself alone, to everybody else from all. */
 function serveCluster(
-  { config, records, host, guests, osRegistry, jobs, logger }: InterfacesParts,
+  parts: InterfacesParts,
   given: {
     readonly sources: OverviewSources;
     readonly own: ApiDependencies;
@@ -91,6 +93,7 @@ function serveCluster(
     readonly undo: AsyncDisposableStack;
   },
 ): { readonly own: ApiDependencies; readonly served: ApiDependencies } {
+  const { config, records, host, guests, osRegistry, jobs, logger } = parts;
   const { sources, peers, undo } = given;
   const { nodeName } = config;
   const { instances, index, nodes, owns, clusters, store, membership } = records;
@@ -112,14 +115,42 @@ function serveCluster(
     isActive: (job) => jobs.has(job),
   });
   const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters });
+  const arrivals = undo.use(newArrivals(parts, room));
   const placement = { nodeName, room, nodes, index, elsewhere, clusters };
   const ofAll = createClusterJobs({
     ...{ nodeName, own: admitted, peers, nodes, instances, overview, membership, placement },
+    arrivals,
   });
   return {
-    own: { ...given.own, jobs: admitted },
-    served: { ...given.own, overview, jobs: ofAll },
+    own: { ...given.own, arrivals, jobs: admitted },
+    served: { ...given.own, arrivals, overview, jobs: ofAll },
   };
+}
+
+function newArrivals(
+  { config, records, host, guests, osRegistry, logger }: InterfacesParts,
+  room: NodeRoom,
+): Arrivals {
+  const { owns, instances, membership, nodes, clusters } = records;
+  const { disks, moving, images, applianceFiles } = host;
+  const { runner, bootViews } = guests;
+  return createArrivals({
+    ...{
+      nodeName: config.nodeName,
+      owns,
+      instances,
+      membership,
+      nodes,
+      room,
+      disks,
+      moving,
+      logger,
+    },
+    checkHere: (instance, signal) =>
+      checkArrival(instance, signal, {
+        ...{ runner, osRegistry, images, applianceFiles, clusters, bootViews, disks },
+      }),
+  });
 }
 
 /** Other nodes are answered from this node alone: nothing is forwarded twice. */
@@ -183,6 +214,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
       previewBootPlan(instance, name, { clusters, archives: host.bootArchives }),
     ...{ osSearchPath: config.osSearchPath, logDir: config.paths.logDir, storeDescription },
     overview: createOwnOverview(sources),
+    arrivals: noArrivals(),
     clusterKey,
     issueJoinToken: (lifetimeS) => {
       const { common, membership } = records;

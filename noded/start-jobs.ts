@@ -46,7 +46,15 @@ export function startJobs(parts: JobsParts): JobEngine {
   const { paths, nodeName } = config;
   const { owns, peers } = records;
   const { clusters, instances, nodes } = records.patient;
-  const { disks, snapshots, images, exports, applianceFiles, bootArchives: archives } = host;
+  const {
+    disks,
+    snapshots,
+    moving,
+    images,
+    exports,
+    applianceFiles,
+    bootArchives: archives,
+  } = host;
   const { runner, bootViews, services, orphans, guestReports, lifecycles } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
@@ -56,6 +64,8 @@ export function startJobs(parts: JobsParts): JobEngine {
       membership: records.membership,
       nodes,
       snapshots,
+      moving,
+      peers: records.peers,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),

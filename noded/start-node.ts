@@ -16,6 +16,7 @@ import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHookChecker } from './os/check-hooks.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
+import { settleDepartures } from './cluster/settle-moves.ts';
 import { startReconciler } from './reconcile.ts';
 import { startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
@@ -78,7 +79,13 @@ export async function startNode(
     clock,
     logger,
   });
-  undo.use(startReconciler({ records, engine: jobs, clock, logger }));
+  const ofMoves = { nodeName, owns: records.owns, instances: records.instances, ...host, logger };
+  undo.use(
+    startReconciler({
+      ...{ records, engine: jobs, clock, logger },
+      settleDepartures: () => settleDepartures(ofMoves),
+    }),
+  );
   const { instances, index, owns } = records;
   metrics.observe({
     activeJobs: () => jobs.activeStatuses(),

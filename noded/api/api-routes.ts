@@ -3,6 +3,7 @@ import { bootContentRoutes, type BootContentRoutesDependencies } from './boot-co
 import { bootRoutes, type BootRoutesDependencies } from './boot-routes.ts';
 import { channelRoutes, channelStreams, type ChannelRoutesDependencies } from './channel-routes.ts';
 import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
+import { moveRoutes, type MoveRoutesDependencies } from './move-routes.ts';
 import { exportRoutes, type ExportRoutesDependencies } from './export-routes.ts';
 import { instanceRoutes, type InstanceRoutesDependencies } from './instance-routes.ts';
 import { jobRoutes, type JobRoutesDependencies } from './job-routes.ts';
@@ -23,6 +24,7 @@ export type ApiDependencies = NodeRoutesDependencies &
   OsRoutesDependencies &
   ProfileRoutesDependencies &
   BootContentRoutesDependencies &
+  MoveRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
 /** Every route of the node's API, in the order of its document. */
@@ -39,6 +41,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     ...osRoutes(dependencies),
     ...profileRoutes(dependencies),
     ...bootContentRoutes(dependencies),
+    ...moveRoutes(dependencies),
     ...jobRoutes(dependencies),
     route({
       method: 'GET',

@@ -1,18 +1,20 @@
 import { z } from 'zod';
 import { dryRunAccepted, jobSubmitted } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobEvent, type JobRecord } from '#shared/contract/job.ts';
-import type { Opcode } from '#shared/contract/opcode.ts';
-import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import type { Opcode, OpcodeOf } from '#shared/contract/opcode.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
 import { readLines } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import { createArrivalClient } from './arrival-client.ts';
+import { wantedOf, type Arrivals } from './arrivals.ts';
 import type { Membership } from './membership.ts';
 import type { Overview } from './overview.ts';
-import { placeInstance, type PlacementDependencies } from './place-instance.ts';
+import { placeInstance, placeWhereFits, type PlacementDependencies } from './place-instance.ts';
 import { askPeer, requestPeer, throwRefusal, type Peers } from '../peers/ask-peer.ts';
-import type { NodeRegistry } from '../records/node-registry.ts';
+import { noNode, type NodeRegistry } from '../records/node-registry.ts';
 
 export interface ClusterJobsDependencies {
   readonly nodeName: string;
@@ -24,10 +26,14 @@ export interface ClusterJobsDependencies {
   readonly overview: Pick<Overview, 'orphans'>;
   readonly membership: Pick<Membership, 'removedAtMs'>;
   readonly placement: PlacementDependencies;
+  /** Of this node. */
+  readonly arrivals: Pick<Arrivals, 'check'>;
 }
 
 const JSON_TYPE = 'application/json';
 const MAX_EVENT_CHARACTERS = 4 * MIB;
+/** Of the question whether a node takes an instance, which asks repositories and archives too. */
+const CHECK_TIMEOUT_MS = 30_000;
 /** Operations that name something which every node, or the asked one, has. */
 const ANYWHERE = new Set<string>([
   ...['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'NODE_SET_PARAMS', 'BACKUP_REMOVE'],
@@ -53,23 +59,23 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
   return {
     submit: async (opcode, options = {}) => {
       const { isDryRun, submitter } = options;
-      const submitTo: Make<number> = async (node, placement) => {
-        if (node === nodeName) return own.submit(opcode, { ...options, placement });
+      const submitTo: Make<number> = async (node, placement, asked) => {
+        if (node === nodeName) return own.submit(asked, { ...options, placement });
         const query = {
           ...(isDryRun === true && { 'dry-run': 'job' }),
           ...(submitter && { submitter: JSON.stringify(submitter) }),
           ...(placement && { placement: JSON.stringify(placement) }),
         };
-        return (await askPeer(peers, node, post(opcode, query), jobSubmitted)).id;
+        return (await askPeer(peers, node, post(asked, query), jobSubmitted)).id;
       };
       const isBound = submitter !== undefined && submitter.scope !== null;
       return onItsNode(opcode, submitTo, isBound, dependencies);
     },
     dryRun: (opcode, signal) => {
-      const tryOn: Make<Preview> = async (node) => {
-        if (node === nodeName) return own.dryRun(opcode, signal);
-        const asked = post(opcode, { 'dry-run': '1' }, signal);
-        const { hooks } = await askPeer(peers, node, asked, dryRunAccepted);
+      const tryOn: Make<Preview> = async (node, _placement, asked) => {
+        if (node === nodeName) return own.dryRun(asked, signal);
+        const asking = post(asked, { 'dry-run': '1' }, signal);
+        const { hooks } = await askPeer(peers, node, asking, dryRunAccepted);
         return hooks ? { hooks } : {};
       };
       return onItsNode(opcode, tryOn, false, dependencies);
@@ -101,9 +107,14 @@ export function createClusterJobs(dependencies: ClusterJobsDependencies): JobSer
   };
 }
 
-type Make<T> = (node: string, placement: readonly string[] | undefined) => Promise<T>;
+/** @param asked the operation, with what was chosen for it */
+type Make<T> = (
+  node: string,
+  placement: readonly string[] | undefined,
+  asked: Opcode,
+) => Promise<T>;
 
-/** New instances that are told no node are placed; everything else has its node. */
+/** New instances, and those that move, are placed where no node is told; all else has its node. */
 async function onItsNode<T>(
   opcode: Opcode,
   make: Make<T>,
@@ -112,9 +123,37 @@ async function onItsNode<T>(
 ): Promise<T> {
   const { membership, placement } = dependencies;
   const isPlaced = opcode.opcode === 'INSTANCE_CREATE' && opcode.node === undefined;
-  if (isPlaced && membership.removedAtMs() === null)
-    return placeInstance(opcode, { isBound }, make, placement);
-  return make(await nodeFor(opcode, dependencies), undefined);
+  const isMember = membership.removedAtMs() === null;
+  if (isPlaced && isMember) {
+    const makeOn = (node: string, lines: readonly string[] | undefined): Promise<T> =>
+      make(node, lines, opcode);
+    return placeInstance(opcode, { isBound }, makeOn, placement);
+  }
+  const owner = await nodeFor(opcode, dependencies);
+  if (opcode.opcode === 'INSTANCE_MOVE' && opcode.node === undefined && isMember)
+    return placeMove(opcode, { owner, isBound }, make, dependencies);
+  return make(owner, undefined, opcode);
+}
+
+/**
+ * Each node that is chosen is asked before the job is made; the job asks once more. An instance that
+ * is not there is refused by its job.
+ */
+async function placeMove<T>(
+  opcode: OpcodeOf<'INSTANCE_MOVE'>,
+  { owner, isBound }: { readonly owner: string; readonly isBound: boolean },
+  make: Make<T>,
+  { nodeName, peers, instances, arrivals, placement }: ClusterJobsDependencies,
+): Promise<T> {
+  const instance = await instances.findByName(opcode.name);
+  const moveTo = async (node: string): Promise<T> => {
+    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
+    const target = node === nodeName ? arrivals : createArrivalClient(peers, node);
+    await target.check(instance.uuid, signal);
+    return make(owner, undefined, { ...opcode, node });
+  };
+  const except = new Map([[owner, 'it is there']]);
+  return placeWhereFits(wantedOf(instance), { isBound, except }, moveTo, placement);
 }
 
 /** What may be said of a machine without a record. */
@@ -131,10 +170,7 @@ async function nodeFor(
     const wanted = opcode.node ?? nodeName;
     const names = await nodes.names();
     if (names.includes(wanted)) return wanted;
-    throw new AppError('NODE_NOT_FOUND', `there is no node '${wanted}' in this cluster`, {
-      details: { node: wanted },
-      hint: `the nodes are ${names.join(', ')}`,
-    });
+    throw noNode(wanted, names);
   }
   if (!('name' in opcode) || ANYWHERE.has(opcode.opcode)) return nodeName;
   const { opcode: operation, name } = opcode;

@@ -12,6 +12,7 @@ import {
   noNodeFits,
   type Candidate,
   type Choice,
+  type Wanted,
 } from './choose-node.ts';
 import { shareOf, type NodeRoom } from './node-room.ts';
 import type { NodeFacts, RunningElsewhere } from './running-elsewhere.ts';
@@ -41,19 +42,34 @@ export async function placeInstance<T>(
   make: (node: string, placement: readonly string[] | undefined) => Promise<T>,
   dependencies: PlacementDependencies,
 ): Promise<T> {
-  const { nodeName, clusters } = dependencies;
+  const { nodeName } = dependencies;
   const wanted = wantedBy(opcode);
   // Files of this host are nowhere else, and a node alone needs no choice.
   if (wanted === null || namedOfThisHost(opcode) !== undefined) return make(nodeName, undefined);
   if ((await dependencies.nodes.list()).length <= 1) return make(nodeName, undefined);
+  return placeWhereFits(wanted, { ...options, except: new Map() }, make, dependencies);
+}
+
+/**
+ * Has something done on a node with room, one after the other as long as they refuse for want of it.
+ * @param options `except`: nodes that are not asked, and why
+ * @throws as `placeInstance`
+ */
+export async function placeWhereFits<T>(
+  wanted: Wanted,
+  options: { readonly isBound: boolean; readonly except: ReadonlyMap<string, string> },
+  make: (node: string, placement: readonly string[]) => Promise<T>,
+  dependencies: PlacementDependencies,
+): Promise<T> {
+  const { nodeName, clusters } = dependencies;
   const exclusive = exclusivePrefixes((await clusters.load()).tags ?? []);
-  const refused = new Map<string, string>();
+  const refused = new Map(options.except);
   const errors: AppError[] = [];
   for (;;) {
     const candidates = await listCandidates(dependencies);
     const choice = chooseNode(candidates, wanted, { exclusive, asked: nodeName, refused });
     if (choice.node === null || errors.length >= MAX_TRIES) {
-      throw refusalOf(opcode.name, choice, errors, options);
+      throw refusalOf(wanted.name, choice, errors, options);
     }
     try {
       const lines = options.isBound ? [`placed on ${choice.node}`] : describeChoice(choice);
@@ -71,14 +87,14 @@ function refusalOf(
   name: string,
   choice: Choice,
   errors: readonly AppError[],
-  { isBound }: { readonly isBound: boolean },
+  options: { readonly isBound: boolean; readonly except: ReadonlyMap<string, string> },
 ): AppError {
   const [first] = errors;
   // It is not room that is missing.
-  if (first !== undefined && errors.length === choice.against.size && errors.every(isOsMissing))
-    return first;
+  const asked = choice.against.size - options.except.size;
+  if (first !== undefined && errors.length === asked && errors.every(isOsMissing)) return first;
   const told = noNodeFits(name, choice);
-  if (!isBound) return told;
+  if (!options.isBound) return told;
   return new AppError('NO_ROOM', `no node has room for '${name}'`, {
     details: { name },
     hint: 'give it less, or ask an administrator',

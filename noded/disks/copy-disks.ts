@@ -27,7 +27,7 @@ const NO_CLONES = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY
  */
 const COPY = /^copying-([0-9a-f-]{36})$/;
 
-function copyDir(disksDir: string, uuid: string): string {
+export function copyDir(disksDir: string, uuid: string): string {
   return join(disksDir, `copying-${uuid}`);
 }
 

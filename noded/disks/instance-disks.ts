@@ -114,9 +114,12 @@ export interface InstanceDisks {
       readonly isThere: (uuid: string) => Promise<boolean>;
     },
   ): Promise<Result>;
-  /** UUIDs of the instances that copies were made for, and that did not get them. */
+  /** UUIDs of the instances that copies were made for, or that arrive, and that did not get them. */
   listCopies(): Promise<readonly string[]>;
-  /** Ends what a killed copy has left; while nobody can say whose it is, it stays. */
+  /**
+   * Ends what a killed copy or move has left; while nobody can say whose it is, it stays. No error
+   * where there is nothing.
+   */
   settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void>;
   /**
    * For jobs, before they use the disks: a reinstallation's, a copy's or a snapshot's may still have
@@ -295,8 +298,10 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       }
     },
     listCopies: () => listCopies(disksDir),
-    settleCopy: async (uuid, isThere) =>
-      (await isThere(uuid)) ? takeCopy(disksDir, uuid) : dropCopy(disksDir, uuid),
+    settleCopy: async (uuid, isThere) => {
+      if (await isThere(uuid)) await takeLeftCopy(disksDir, uuid);
+      else await dropCopy(disksDir, uuid);
+    },
     settle,
     activate,
     remove: async (instance, beforeIt) => {

@@ -1,6 +1,7 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import { noNode } from '../records/node-registry.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
 /** What an operator says of a node, whether that one answers or not. */
@@ -15,12 +16,7 @@ export function modifyNodeHandler({
     prepare: async ({ name, drained, offline }) => {
       membership.requireMember();
       const names = await nodes.names();
-      if (!names.includes(name)) {
-        throw new AppError('NODE_NOT_FOUND', `there is no node '${name}' in this cluster`, {
-          details: { node: name },
-          hint: `the nodes are ${names.join(', ')}`,
-        });
-      }
+      if (!names.includes(name)) throw noNode(name, names);
       if (offline === true && name === nodeName) {
         throw new AppError(
           'CONFLICT',

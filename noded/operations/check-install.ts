@@ -177,7 +177,8 @@ async function checkOs(
   return { os, isFromMedium, parameters, scripts: choose(selected), confirmHostScript };
 }
 
-async function checkPackage(source: string): Promise<void> {
+/** @throws AppError PACKAGE_SOURCE */
+export async function checkPackage(source: string): Promise<void> {
   validatePackageUrl(source);
   if (isAbsolute(source)) await checkPackageFile(source);
 }

@@ -14,6 +14,7 @@ import { copyInstanceHandler } from './copy-instance.ts';
 import { removeBootObjectHandler, setBootContentHandler } from './boot-content.ts';
 import { createInstanceHandler } from './create-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
+import { moveInstanceHandler } from './move-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
 import { modifyProfileHandler, removeProfileHandler } from './profiles.ts';
@@ -47,6 +48,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_ADOPT: asMember(adoptInstanceHandler(dependencies)),
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
     INSTANCE_COPY: here(copyInstanceHandler(dependencies)),
+    INSTANCE_MOVE: here(moveInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),

@@ -4,6 +4,7 @@ import type { ApplianceFiles } from '../appliance/appliance-files.ts';
 import type { ExportStore } from '../backup/export-store.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
+import type { MovingDisks } from '../disks/moving-disks.ts';
 import type { SnapshotDisks } from '../disks/snapshot-disks.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
@@ -22,6 +23,7 @@ import type { Presence } from '../peers/ask-peer.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { HostCopies } from '../os/host-copies.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
+import type { Peers } from '../peers/ask-peer.ts';
 
 /** What operations work with. */
 export interface OperationDependencies {
@@ -36,6 +38,9 @@ export interface OperationDependencies {
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
   readonly snapshots: SnapshotDisks;
+  readonly moving: MovingDisks;
+  /** Null of a node that is a cluster by itself. */
+  readonly peers: Peers | null;
   readonly images: ImageCache;
   readonly applianceFiles: Pick<ApplianceFiles, 'verify'>;
   readonly osRegistry: OsRegistry;

@@ -48,6 +48,13 @@ export interface NodeRegistry {
   removedAtMs(publicKey: string): Promise<number | null>;
 }
 
+export function noNode(node: string, names: readonly string[]): AppError {
+  return new AppError('NODE_NOT_FOUND', `there is no node '${node}' in this cluster`, {
+    details: { node },
+    hint: `the nodes are ${names.join(', ')}`,
+  });
+}
+
 export interface ListedFlags {
   readonly name: string;
   readonly flags: NodeFlags;

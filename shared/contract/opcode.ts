@@ -242,6 +242,13 @@ export const instanceCopy = z.strictObject({
   name: instanceName,
   newName: instanceName,
 });
+/** A stopped instance to another node, with its disks. */
+export const instanceMove = z.strictObject({
+  opcode: z.literal('INSTANCE_MOVE'),
+  name: instanceName,
+  /** Absent: where there is room. */
+  node: instanceName.optional(),
+});
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
   name: instanceName,
@@ -440,6 +447,7 @@ export const opcode = z
     instanceAdopt,
     instanceRename,
     instanceCopy,
+    instanceMove,
     instanceStartup,
     instanceShutdown,
     instanceReboot,

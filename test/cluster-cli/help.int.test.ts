@@ -58,7 +58,13 @@ test('help for a command that does not exist is an error that names the nearest'
   });
   assert.deepEqual([status, stdout], [2, '']);
   assert.match(stderr, /unknown command 'moidfy'\nhint: did you mean modify\?/);
-  const far = await runProgram('gnt-instance', ['migrate', '--help'], { root: '/nonexistent' });
+  const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
-  assert.match(far.stderr, /unknown command 'migrate'\nhint: see: gnt-instance --help/);
+  assert.match(far.stderr, /unknown command 'xyzzy'\nhint: see: gnt-instance --help/);
+  const absent = await runProgram('gnt-instance', ['migrate', '--help'], { root: '/nonexistent' });
+  assert.equal(absent.status, 2);
+  assert.match(
+    absent.stderr,
+    /unknown command 'migrate'\nhint: there is no live migration: .*gnt-instance move/,
+  );
 });

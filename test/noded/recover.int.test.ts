@@ -10,6 +10,7 @@ import { silentLogger } from '#shared/log/log.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
 import { createClusterRepository } from '../../noded/records/cluster-repository.ts';
 import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
+import { createMovingDisks } from '../../noded/disks/moving-disks.ts';
 import { createSnapshotDisks } from '../../noded/disks/snapshot-disks.ts';
 import { beginInstall, beginReinstall } from '../../noded/records/install-states.ts';
 import { createGuestEvents } from '../../noded/instances/guest-events.ts';
@@ -105,7 +106,7 @@ async function createNode(t: TestContext) {
     instances,
     index,
     disks,
-    snapshots,
+    ...{ snapshots, moving: createMovingDisks(dir, disks), nodeName: 'node1.example.com' },
     jobs,
     outcomes: createTestOutcomes(join(dir, `outcomes-${stores}`), jobs, instances),
     owns,

@@ -13,6 +13,7 @@ import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
 import type { SshOptions } from './ssh.ts';
 import { addInstallation, SECRETS } from './program-install.ts';
+import { addMove } from './program-move.ts';
 import { addSnapshots } from './program-snapshots.ts';
 import { installTimeoutOption, secretOption, waitReadyOptions } from './options.ts';
 
@@ -36,6 +37,7 @@ export function createInstanceProgram(context: Context): Command {
   );
   addInstallation(program, context);
   addLifecycle(program, context);
+  addMove(program, context);
   addSnapshots(program, context);
   addReading(program, context);
   addChannel(program, context);

@@ -9,6 +9,7 @@ import {
   yesNo,
 } from '../../completion/command.ts';
 import { JOIN_DESCRIPTION } from '../cluster/join-description.ts';
+import type { ForceOptions } from '../instance/change.ts';
 import type { NodeModifyOptions } from './node.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
@@ -69,6 +70,25 @@ export function createNodeProgram(context: Context): Command {
     examples: ['gnt-node modify --drained yes node2.example.com'],
   }).action(async (name: string, options: NodeModifyOptions) => {
     await (await load()).runNodeModify(context, name, options);
+  });
+  addCommand(program, {
+    usage: 'evacuate <name>',
+    arguments: { name: 'node that its instances leave' },
+    completeArguments: ['node'],
+    summary: 'move the stopped instances of a node to other nodes',
+    description:
+      'Each goes where there is room, one after the other, as gnt-instance move does it. While one of them runs, nothing is moved and those that run are named. One that cannot go is told, and does not keep the others. Mark the node as drained first, or it gets new ones meanwhile.',
+    options: [
+      option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
+        group: 'Job:',
+      }),
+      ...jobOptions(),
+    ],
+    examples: [
+      'gnt-node modify --drained yes node2.example.com && gnt-node evacuate -f node2.example.com',
+    ],
+  }).action(async (name: string, options: ForceOptions) => {
+    await (await import('./evacuate.ts')).runEvacuate(context, name, options);
   });
   addCommand(program, {
     usage: 'remove <name>',

@@ -37,6 +37,7 @@ import { createTestOutcomes } from './test-outcomes.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
+import { noArrivals } from '../../../noded/cluster/arrivals.ts';
 import { createLabLifecycles } from './lab-lifecycles.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
@@ -199,6 +200,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
       }),
     }),
     removeNode: () => Promise.resolve(),
+    arrivals: noArrivals(),
   } satisfies ApiDependencies;
   const served: ServedApi = {
     ...createApiRoutes(dependencies),

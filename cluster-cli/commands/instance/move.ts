@@ -1,0 +1,14 @@
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import type { Context } from '../../terminal/context.ts';
+import { submitAndWatch, type SubmitOptions } from '../submit.ts';
+
+/** `gnt-instance move [-n NODE] NAME`. @throws AppError, CommandFailure */
+export async function runMove(
+  context: Context,
+  name: string,
+  options: SubmitOptions & { readonly node?: string },
+): Promise<void> {
+  const opcode: OpcodeInput = { opcode: 'INSTANCE_MOVE', name, node: options.node };
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(`instance ${name} is moved`);
+}

@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import {
+  arrivalBegun,
+  arrivalDigests,
+  arrivalEnded,
+  arrivalRequest,
+} from '#shared/contract/move.ts';
+import { uuid } from '#shared/contract/primitives.ts';
+import type { Arrivals } from '../cluster/arrivals.ts';
+import { MAX_BATCH_BYTES } from '../disks/data-blocks.ts';
+import { route, type AnyApiRoute } from './api-route.ts';
+import { parseInput } from './http-errors.ts';
+
+export interface MoveRoutesDependencies {
+  readonly arrivals: Arrivals;
+}
+
+const done = z.object({});
+const DONE = { status: 200, body: {} } as const;
+
+/** What the node that has an instance asks the one that gets it. */
+export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyApiRoute[] {
+  const meant = (params: { readonly uuid: string }): string => parseInput(uuid, params.uuid);
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/check',
+      summary: 'Between nodes: whether this node would take an instance',
+      answers: { 200: done },
+      handle: async ({ params, signal }) => {
+        await arrivals.check(meant(params), signal);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/begin',
+      summary: 'Between nodes: keeps room for an instance, and makes its files without content',
+      request: arrivalRequest,
+      answers: { 200: arrivalBegun },
+      handle: async ({ params, body, signal }) => ({
+        status: 200,
+        body: await arrivals.begin(meant(params), body.files, signal),
+      }),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/files/{name}',
+      summary: 'Between nodes: writes blocks of a file, as noded/disks/data-blocks.ts makes them',
+      request: { type: 'application/octet-stream', maxBytes: MAX_BATCH_BYTES },
+      answers: { 200: done },
+      handle: async ({ params, body }) => {
+        await arrivals.write({ ...params, uuid: meant(params) }, body);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/verify',
+      summary: 'Between nodes: reads all files again, compares and syncs them',
+      request: arrivalDigests,
+      answers: { 200: done },
+      handle: async ({ params, body, signal }) => {
+        await arrivals.verify({ ...params, uuid: meant(params) }, body.digests, signal);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/end',
+      summary:
+        'Between nodes: what arrived gets its place if the record names this node, and goes if not',
+      answers: { 200: arrivalEnded },
+      handle: async ({ params }) => ({
+        status: 200,
+        body: { isTaken: await arrivals.end(meant(params)) },
+      }),
+    }),
+  ];
+}

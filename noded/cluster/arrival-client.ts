@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { abortReason } from '#shared/abort/abortable.ts';
+import {
+  type ArrivalBegun,
+  arrivalBegun,
+  arrivalEnded,
+  type MovedFile,
+} from '#shared/contract/move.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { askPeer, type PeerRequest, type Peers } from '../peers/ask-peer.ts';
+
+/** How long a link that is cut, or a store that is away, may keep a move from going on. */
+const PATIENCE_MS = 5 * 60_000;
+const FIRST_PAUSE_MS = 250;
+const MAX_PAUSE_MS = 5000;
+
+/**
+ * The node that an instance moves to. What was begun goes on over links that are cut meanwhile:
+ * each question may be asked again, and is, until patience ends.
+ */
+export interface ArrivalClient {
+  /** Whether it would take the instance; nothing is kept. @throws AppError what it refuses it with */
+  check(uuid: string, signal: AbortSignal): Promise<void>;
+  begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
+  write(at: WrittenTo, message: Buffer, signal: AbortSignal): Promise<void>;
+  verify(
+    at: Omit<WrittenTo, 'name'>,
+    digests: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** @returns whether the instance is that node's */
+  end(uuid: string, signal: AbortSignal): Promise<boolean>;
+}
+
+export interface WrittenTo {
+  readonly uuid: string;
+  readonly session: string;
+  readonly name: string;
+}
+
+export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
+  const post = async <T extends z.ZodType>(
+    path: string,
+    answer: T,
+    signal: AbortSignal,
+    body: PeerRequest['body'] = json({}),
+  ): Promise<z.output<T>> => {
+    const asking = { method: 'POST', path: `/v1/arrivals/${path}`, body, signal };
+    return askPeer(peers, node, asking, answer).catch((error: unknown) => {
+      throw nameNode(error, node);
+    });
+  };
+  return {
+    check: async (uuid, signal) => void (await post(`${uuid}/check`, z.unknown(), signal)),
+    begin: (uuid, files, signal) => post(`${uuid}/begin`, arrivalBegun, signal, json({ files })),
+    write: async ({ uuid, session, name }, bytes, signal) => {
+      const body = { type: 'application/octet-stream', bytes };
+      const path = `${uuid}/${session}/files/${name}`;
+      await patiently(() => post(path, z.unknown(), signal, body), signal);
+    },
+    verify: async ({ uuid, session }, digests, signal) => {
+      const path = `${uuid}/${session}/verify`;
+      await patiently(() => post(path, z.unknown(), signal, json({ digests })), signal);
+    },
+    end: async (uuid, signal) =>
+      (await patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal)).isTaken,
+  };
+}
+
+function json(value: unknown): NonNullable<PeerRequest['body']> {
+  return { type: 'application/json', bytes: Buffer.from(JSON.stringify(value)) };
+}
+
+async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const untilMs = performance.now() + PATIENCE_MS;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isCut = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
+      if (!isCut || performance.now() > untilMs) throw error;
+      await sleep(pauseMs, undefined, { signal }).catch(() => {
+        throw abortReason(signal);
+      });
+    }
+  }
+}
+
+/** What it says of itself is not of the node that is read on. */
+function nameNode(error: unknown, node: string): unknown {
+  if (!isAppError(error) || error.message.includes(node)) return error;
+  const { code, details, hint } = error;
+  return new AppError(code, `node '${node}': ${error.message}`, {
+    details: { ...details, node },
+    ...(hint !== undefined && { hint }),
+    cause: error,
+  });
+}

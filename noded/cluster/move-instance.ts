@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
+import { readBatches, finishDigest } from '../disks/data-blocks.ts';
+import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { ArrivalClient } from './arrival-client.ts';
+import { settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
+
+export interface MoveDependencies extends SettleMovesDependencies {
+  readonly moving: SettleMovesDependencies['moving'] & {
+    depart(instance: InstanceRecord): Promise<Departure>;
+  };
+  readonly target: ArrivalClient;
+}
+
+/** Until the other node says that it has what is its own by now; nobody waits longer to stop. */
+const CONFIRM_TIMEOUT_MS = 30_000;
+/** Until it has given up what it got. */
+const WITHDRAW_TIMEOUT_MS = 10_000;
+
+/**
+ * Gives a stopped instance to another node. One commit is the only switch, which this node writes
+ * when the other one has all disks, read again and synced, as these are: until then nothing here has
+ * changed but the name of a folder, and from then on it is the other one's. Whoever is killed finds
+ * out by the record (settle-moves.ts).
+ * @throws AppError what the other node refuses it with, DISK_FULL, NODE_UNREACHABLE, CONFLICT
+ */
+export async function moveInstance(
+  instance: InstanceRecord,
+  node: string,
+  context: JobContext,
+  dependencies: MoveDependencies,
+): Promise<void> {
+  const { moving, target } = dependencies;
+  const { uuid } = instance;
+  await using departure = await moving.depart(instance);
+  try {
+    const { session, serialNo } = await target.begin(
+      uuid,
+      departure.files.map(({ name, sizeBytes }) => ({ name, sizeBytes })),
+      context.signal,
+    );
+    const at = { uuid, session };
+    const digests = await sendFiles(departure.files, at, context, target);
+    context.report.log(`node ${node} reads again what it got`);
+    await target.verify(at, digests, context.signal);
+    context.signal.throwIfAborted();
+    await handOver(instance, { node, serialNo }, departure, dependencies);
+  } catch (error) {
+    await withdraw(uuid, node, context, target);
+    throw error;
+  }
+  context.report.log(`${instance.name} is on ${node}`);
+  await removeHere(uuid, node, context, dependencies);
+}
+
+async function sendFiles(
+  files: readonly DepartingFile[],
+  at: { readonly uuid: string; readonly session: string },
+  { signal, report }: JobContext,
+  target: ArrivalClient,
+): Promise<Readonly<Record<string, string>>> {
+  const totalBytes = files.reduce((sum, { takenBytes }) => sum + takenBytes, 0);
+  const digests: Record<string, string> = {};
+  let doneBytes = 0;
+  for (const { name, file, sizeBytes } of files) {
+    const hash = createHash('sha256');
+    for await (const { message, readBytes } of readBatches(file, signal)) {
+      await target.write({ ...at, name }, message, signal);
+      hash.update(message);
+      doneBytes += readBytes;
+      report.progress('moving disks', Math.min(doneBytes, totalBytes), totalBytes);
+    }
+    digests[name] = finishDigest(hash, sizeBytes);
+  }
+  return digests;
+}
+
+/** From here on a cancelled job goes on to its end. */
+async function handOver(
+  { uuid, name, primaryNode }: InstanceRecord,
+  { node, serialNo }: { readonly node: string; readonly serialNo: number },
+  departure: Departure,
+  dependencies: MoveDependencies,
+): Promise<void> {
+  // Renamed before the commit: what a kill leaves is told from the disks of an instance.
+  await departure.leave();
+  try {
+    await dependencies.instances.update(uuid, (current) => {
+      if (current.primaryNode === primaryNode && current.serialNo === serialNo)
+        return { ...current, primaryNode: node };
+      throw new AppError('CONFLICT', `'${name}' was changed while it moved`, {
+        hint: `a gnt-noded was started anew, perhaps: see gnt-instance info ${name}, and repeat it`,
+      });
+    });
+  } catch (error) {
+    // What was told as failed may have come through: the record says what is true, and is asked.
+    if (!(await settleDeparture(uuid, dependencies))) throw error;
+  }
+}
+
+async function withdraw(
+  uuid: string,
+  node: string,
+  { report }: JobContext,
+  target: ArrivalClient,
+): Promise<void> {
+  try {
+    await target.end(uuid, AbortSignal.timeout(WITHDRAW_TIMEOUT_MS));
+  } catch (error) {
+    report.log(
+      `node ${node} does not say that it has removed what it got (${messageOf(error)}): it does so when it hears nothing for ten minutes, or starts`,
+      'warn',
+    );
+  }
+}
+
+/** Last of all, and not before the other node has given the disks their names. */
+async function removeHere(
+  uuid: string,
+  node: string,
+  { report }: JobContext,
+  { target, moving, logger }: MoveDependencies,
+): Promise<void> {
+  try {
+    const isTaken = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
+    if (!isTaken) throw new AppError('CONFLICT', `node ${node} says that it is not its own`);
+    await moving.removeLeft(uuid);
+  } catch (error) {
+    logger.warn('departure.not-removed', { instance: uuid, err: error });
+    report.log(
+      `its disks are still here too (${messageOf(error)}): gnt-noded removes them within ten minutes, or when it starts`,
+      'warn',
+    );
+  }
+}

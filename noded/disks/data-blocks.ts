@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { AppError } from '#shared/errors/app-error.ts';
+import { findData } from '#shared/sys/libc.ts';
+
+/** What is skipped where it is zeros, and sent where it is not. */
+const BLOCK_BYTES = 64 * 1024;
+const ZEROS = Buffer.alloc(BLOCK_BYTES);
+/** Of a block: where it is in its file, and how long it is. */
+const HEAD_BYTES = 8 + 4;
+/** From so much on, blocks go in one message. */
+const BATCH_BYTES = 1024 * 1024;
+/** So much is read, and is all zeros, before a message says at least that somebody reads. */
+const SILENT_BYTES = 1024 * 1024 * 1024;
+/** The longest message. */
+export const MAX_BATCH_BYTES = BATCH_BYTES + BLOCK_BYTES + HEAD_BYTES;
+
+/** A run of bytes of a file that are not all zeros. */
+interface Block {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+/** Blocks of a file as one message, which may be none. */
+export interface Batch {
+  readonly message: Buffer;
+  /** Bytes that were read since the batch before, zeros among them; holes are not read. */
+  readonly readBytes: number;
+}
+
+/**
+ * All of a file that is not zeros, in its order: holes and blocks of zeros are left out, so that two
+ * files are the same, and digests of these messages are, when their sizes and their bytes are,
+ * wherever they have holes.
+ */
+export async function* readBatches(file: FileHandle, signal: AbortSignal): AsyncGenerator<Batch> {
+  let parts: Buffer[] = [];
+  let lengthBytes = 0;
+  let readBytes = 0;
+  const flush = (): Batch => {
+    const batch = { message: Buffer.concat(parts), readBytes };
+    parts = [];
+    lengthBytes = 0;
+    readBytes = 0;
+    return batch;
+  };
+  const { size } = await file.stat();
+  for (let at = 0; at < size;) {
+    const data = findData(file.fd, at);
+    if (data === null) break;
+    at = Math.max(at, data.start - (data.start % BLOCK_BYTES));
+    for (; at < Math.min(data.end, size); at += BLOCK_BYTES) {
+      signal.throwIfAborted();
+      const bytes = await readAt(file, at, Math.min(BLOCK_BYTES, size - at));
+      readBytes += bytes.length;
+      if (!bytes.equals(ZEROS.subarray(0, bytes.length))) {
+        parts.push(headOf({ offset: at, bytes }), bytes);
+        lengthBytes += bytes.length;
+      }
+      if (lengthBytes >= BATCH_BYTES || readBytes >= SILENT_BYTES) yield flush();
+    }
+  }
+  if (readBytes > 0) yield flush();
+}
+
+/** Of a file's size and of all its bytes. @see readBatches */
+export async function digestFile(file: FileHandle, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const { message } of readBatches(file, signal)) hash.update(message);
+  return finishDigest(hash, (await file.stat()).size);
+}
+
+/** The digest of a file whose messages the hash was given. */
+export function finishDigest(hash: ReturnType<typeof createHash>, sizeBytes: number): string {
+  return hash.update(`${sizeBytes}`).digest('hex');
+}
+
+/**
+ * Writes what a message has where it belongs; the same one again changes nothing.
+ * @param sizeBytes of the file, which gets no larger
+ * @throws AppError VALIDATION
+ */
+export async function writeBatch(
+  file: FileHandle,
+  message: Buffer,
+  sizeBytes: number,
+): Promise<void> {
+  for (const { offset, bytes } of parseBatch(message, sizeBytes)) {
+    for (let done = 0; done < bytes.length;) {
+      const left = bytes.length - done;
+      done += (await file.write(bytes, done, left, offset + done)).bytesWritten;
+    }
+  }
+}
+
+/** Whole before any of it is written. */
+function parseBatch(message: Buffer, sizeBytes: number): readonly Block[] {
+  const blocks: Block[] = [];
+  for (let at = 0; at < message.length;) {
+    if (message.length - at < HEAD_BYTES) throw malformed();
+    const offset = Number(message.readBigUInt64BE(at));
+    const length = message.readUInt32BE(at + 8);
+    const bytes = message.subarray(at + HEAD_BYTES, at + HEAD_BYTES + length);
+    if (bytes.length !== length || length === 0) throw malformed();
+    if (!Number.isSafeInteger(offset) || offset + length > sizeBytes) throw malformed();
+    blocks.push({ offset, bytes });
+    at += HEAD_BYTES + length;
+  }
+  return blocks;
+}
+
+function headOf({ offset, bytes }: Block): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeBigUInt64BE(BigInt(offset));
+  head.writeUInt32BE(bytes.length, 8);
+  return head;
+}
+
+async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let done = 0; done < length;) {
+    const { bytesRead } = await file.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) throw new Error('a disk became shorter while it was read');
+    done += bytesRead;
+  }
+  return bytes;
+}
+
+function malformed(): AppError {
+  return new AppError('VALIDATION', 'these are no blocks of this file');
+}

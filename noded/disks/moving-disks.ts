@@ -1,0 +1,194 @@
+import { constants } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { MovedFile } from '#shared/contract/move.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { copyDir, dropCopy } from './copy-disks.ts';
+import { digestFile, writeBatch } from './data-blocks.ts';
+import { holdImages } from './hold-images.ts';
+import type { InstanceDisks } from './instance-disks.ts';
+import { takenBytes } from './install-disks.ts';
+
+/**
+ * The disks of an instance whose record is being given to another node, or was. The record says
+ * whose they are: of this node, and they get their name back; of another one, and they go.
+ */
+const LEAVING = /^leaving-([0-9a-f-]{36})$/;
+
+/** Files of an instance that is on its way to another node, or from one. */
+export interface MovingDisks {
+  /**
+   * Takes the files of an instance that does not run, so that nothing writes into them until the
+   * answer is disposed of.
+   * @throws AppError DISK_IN_USE, DISK_MISSING
+   */
+  depart(instance: InstanceRecord): Promise<Departure>;
+  /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
+  listLeaving(): Promise<readonly string[]>;
+  /** Gives the folder its name back. No error where there is none. */
+  comeBack(uuid: string): Promise<void>;
+  /** Removes what has left. No error where there is nothing. */
+  removeLeft(uuid: string): Promise<void>;
+  /**
+   * Makes files of these sizes, without content, in a folder that is no instance's yet: the same
+   * that copies grow in.
+   * @throws AppError CONFLICT (there are disks of it here), DISK_FULL
+   */
+  arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
+}
+
+export interface DepartingFile extends MovedFile {
+  /** Bytes that it takes on the disk: no more are read. */
+  readonly takenBytes: number;
+  readonly file: FileHandle;
+}
+
+export interface Departure extends AsyncDisposable {
+  readonly files: readonly DepartingFile[];
+  /** From now on they are those of an instance that leaves: only the record says whose they are. */
+  leave(): Promise<void>;
+}
+
+export interface Arrival extends AsyncDisposable {
+  /** @throws AppError VALIDATION, DISK_FULL */
+  write(name: string, message: Buffer): Promise<void>;
+  /**
+   * Reads all again and syncs it.
+   * @throws AppError DISK_FULL; CONFLICT when it is not what was sent
+   */
+  verify(digests: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
+}
+
+export function createMovingDisks(
+  disksDir: string,
+  disks: Pick<InstanceDisks, 'activate' | 'settle' | 'variablesPathOf'>,
+): MovingDisks {
+  const leavingDir = (uuid: string): string => join(disksDir, `leaving-${uuid}`);
+  /** Whose jobs run: nobody else settles what becomes of them. */
+  const departing = new Set<string>();
+  return {
+    depart: async (instance) => {
+      await disks.settle(instance);
+      const paths = (await disks.activate(instance)).map(({ path }) => path);
+      const variables = disks.variablesPathOf(instance);
+      if (await isThere(variables)) paths.push(variables);
+      await using held = new AsyncDisposableStack();
+      held.use(await holdImages(join(disksDir, instance.uuid)));
+      const files: DepartingFile[] = [];
+      for (const path of paths) {
+        const file = held.use(await open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
+        const { size: sizeBytes } = await file.stat();
+        const name = path.slice(path.lastIndexOf('/') + 1);
+        files.push({ name, sizeBytes, takenBytes: await takenBytes(path), file });
+      }
+      departing.add(instance.uuid);
+      held.defer(() => void departing.delete(instance.uuid));
+      const all = held.move();
+      return {
+        files,
+        leave: async () => {
+          await rename(join(disksDir, instance.uuid), leavingDir(instance.uuid)).catch(passMissing);
+          await syncPath(disksDir);
+        },
+        [Symbol.asyncDispose]: () => all.disposeAsync(),
+      };
+    },
+    listLeaving: async () =>
+      (await readdir(disksDir))
+        .flatMap((name) => LEAVING.exec(name)?.[1] ?? [])
+        .filter((uuid) => !departing.has(uuid)),
+    comeBack: async (uuid) => {
+      await rename(leavingDir(uuid), join(disksDir, uuid)).catch(passMissing);
+      await syncPath(disksDir);
+    },
+    removeLeft: async (uuid) => {
+      await rm(leavingDir(uuid), { recursive: true, force: true });
+      await syncPath(disksDir);
+    },
+    arrive: async (uuid, files) => {
+      if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
+      return fillFiles(disksDir, uuid, files);
+    },
+  };
+}
+
+async function fillFiles(
+  disksDir: string,
+  uuid: string,
+  files: readonly MovedFile[],
+): Promise<Arrival> {
+  const dir = copyDir(disksDir, uuid);
+  await using undo = new AsyncDisposableStack();
+  const opened = new Map<string, { readonly sizeBytes: number; readonly file: FileHandle }>();
+  try {
+    await mkdir(dir, { mode: 0o700 });
+    for (const { name, sizeBytes } of files) {
+      const file = undo.use(await open(join(dir, name), 'wx+', 0o600));
+      await file.truncate(sizeBytes);
+      opened.set(name, { sizeBytes, file });
+    }
+  } catch (error) {
+    await dropCopy(disksDir, uuid);
+    throw tellFull(error, disksDir);
+  }
+  const all = undo.move();
+  return {
+    write: async (name, message) => {
+      const found = opened.get(name);
+      if (found === undefined) throw new AppError('VALIDATION', `'${name}' is none of its files`);
+      try {
+        await writeBatch(found.file, message, found.sizeBytes);
+      } catch (error) {
+        throw tellFull(error, disksDir);
+      }
+    },
+    verify: async (digests, signal) => {
+      try {
+        await syncFlatDirectory(dir);
+        await syncPath(disksDir);
+      } catch (error) {
+        throw tellFull(error, disksDir);
+      }
+      for (const [name, { file }] of opened) {
+        if ((await digestFile(file, signal)) === digests[name]) continue;
+        throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {
+          details: { name },
+          hint: 'a disk or its memory may be faulty: nothing was changed, see the kernel logs of both nodes, and repeat it',
+        });
+      }
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** An instance without disks has no folder. */
+function passMissing(error: unknown): void {
+  if (systemCodeOf(error) !== 'ENOENT') throw error;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+function disksAreHere(path: string): AppError {
+  return new AppError('CONFLICT', `there are disks of this instance already: ${path}`, {
+    details: { path },
+    hint: 'its record says that it is elsewhere: see what they are, and move them away',
+  });
+}
+
+function tellFull(error: unknown, dir: string): unknown {
+  if (systemCodeOf(error) !== 'ENOSPC') return error;
+  return new AppError('DISK_FULL', `${dir} is full: the disks did not arrive`, {
+    hint: 'remove what is not needed, or make the file system larger',
+    cause: error,
+  });
+}

@@ -1,0 +1,30 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { loadAppliance } from '../instances/choose-appliance.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import { checkPackage } from './check-install.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+import { requireAppliance } from './require-appliance.ts';
+
+/**
+ * Whether this node has what an instance of another one names: whoever moves it learns now what
+ * would be missing at its next start, or at a reinstallation in years.
+ * @throws AppError naming it
+ */
+export async function checkArrival(
+  instance: InstanceRecord,
+  signal: AbortSignal,
+  dependencies: Pick<
+    OperationDependencies,
+    'runner' | 'osRegistry' | 'images' | 'applianceFiles' | 'clusters' | 'bootViews' | 'disks'
+  >,
+): Promise<void> {
+  const { runner, osRegistry, images, clusters, bootViews, disks } = dependencies;
+  const { osType, osImage, personalizationPackage } = instance;
+  await runner.checkRunnable(instance);
+  if (osType !== null) await osRegistry.find(osType, { forceVariant: true });
+  if (osImage !== null) await images.check(osImage);
+  if (personalizationPackage !== null) await checkPackage(personalizationPackage);
+  await requireAppliance(await loadAppliance(instance, clusters), dependencies);
+  await bootViews.check(instance, noSecrets, signal);
+  await disks.checkSizes(instance.disks);
+}

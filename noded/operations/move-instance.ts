@@ -1,0 +1,82 @@
+import { basename } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createArrivalClient } from '../cluster/arrival-client.ts';
+import { moveInstance } from '../cluster/move-instance.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { noNode } from '../records/node-registry.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/** A stopped instance to another node. Everything that can be refused is asked before, there too. */
+export function moveInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {
+  const { instances, nodes, nodeName, peers, lifecycles } = dependencies;
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name, node }, signal) => {
+      const instance = await instances.findByName(name);
+      if (peers === null || node === undefined) throw nowhere(name);
+      if (node === nodeName) {
+        throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${node}`, {
+          details: { name, node },
+        });
+      }
+      const names = await nodes.names();
+      if (!names.includes(node)) throw noNode(node, names);
+      await refuseUnmovable(instance, dependencies);
+      const target = createArrivalClient(peers, node);
+      await target.check(instance.uuid, signal);
+      return async (context) => {
+        await moveInstance(instance, node, context, { ...dependencies, target });
+        lifecycles.forget(instance.uuid);
+        const { secretNames, uuid } = instance;
+        if (secretNames.length > 0) {
+          context.report.log(
+            `secrets are in no record, and ended with its last run: gnt-instance startup ${name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+            'warn',
+          );
+        }
+        return { name, uuid, node };
+      };
+    },
+  };
+}
+
+/** @throws AppError INSTANCE_STATE, DISK_IN_USE, DISK_MISSING */
+async function refuseUnmovable(
+  instance: InstanceRecord,
+  { runner, disks, snapshots }: OperationDependencies,
+): Promise<void> {
+  const { name, uuid, installState } = instance;
+  if (runner.isRunning(uuid)) {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is running, cannot move it`, {
+      details: { name },
+      hint: `gnt-instance shutdown ${name} first, and startup afterwards: what runs is not migrated`,
+    });
+  }
+  if (installState === 'installing') {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is being installed`, {
+      hint: 'gnt-job list shows the job',
+    });
+  }
+  await disks.settle(instance);
+  const forgotten = (await snapshots.listForgotten(instance)).map((path) => basename(path));
+  const taken = [...instance.snapshots.map((snapshot) => snapshot.name), ...forgotten];
+  if (taken.length > 0) {
+    throw new AppError('INSTANCE_STATE', `'${name}' has snapshots, which do not go along`, {
+      details: { name, snapshots: taken },
+      hint: `remove them first: ${taken.join(', ')} (gnt-instance remove-snapshot), or keep what they have by gnt-backup export`,
+    });
+  }
+  await runner.checkDisksUnused(instance);
+  await disks.activate(instance);
+}
+
+function nowhere(name: string): AppError {
+  return new AppError('NODE_NOT_FOUND', `there is no other node that '${name}' could move to`, {
+    details: { name },
+    hint: 'a cluster of several nodes is made with: gnt-cluster init --store',
+  });
+}

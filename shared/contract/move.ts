@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { uuid } from './primitives.ts';
+
+/** A file of an instance that moves: its disks, and what its UEFI firmware remembers. */
+export const movedFile = z.object({
+  name: z.string().regex(/^(disk\d{1,3}\.raw|efi-variables\.fd)$/),
+  sizeBytes: z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),
+});
+export type MovedFile = z.infer<typeof movedFile>;
+
+/** More than an instance can have. */
+const MAX_FILES = 256;
+
+/** What a node is going to be sent of an instance. */
+export const arrivalRequest = z.object({ files: z.array(movedFile).max(MAX_FILES) });
+
+/** @see noded/cluster/arrivals.ts */
+export const arrivalBegun = z.object({
+  /** Who begins anew gets another one, and this one ends. */
+  session: uuid,
+  /** Of the record, which nobody may have changed when its node is. */
+  serialNo: z.number().int(),
+});
+export type ArrivalBegun = z.infer<typeof arrivalBegun>;
+
+/** SHA-256 of what was sent, by the name of the file. */
+export const arrivalDigests = z.object({ digests: z.record(z.string(), z.string()) });
+
+/** Whether the instance is that node's. */
+export const arrivalEnded = z.object({ isTaken: z.boolean() });

@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#shared/clock/clock.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { NO_FLAGS } from '#shared/contract/node-flags.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { silentLogger } from '#shared/log/log.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createRedisStore } from '#shared/store/redis-store.ts';
+import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
+import type { Store } from '#shared/store/store.ts';
+import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
+import { createArrivals, type Arrivals } from '../../../noded/cluster/arrivals.ts';
+import { moveInstance } from '../../../noded/cluster/move-instance.ts';
+import { isOwnForGood, settleDepartures } from '../../../noded/cluster/settle-moves.ts';
+import { createInstanceDisks, type InstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createMovingDisks, type MovingDisks } from '../../../noded/disks/moving-disks.ts';
+import { planNewInstance } from '../../../noded/instances/plan-record.ts';
+import type { JobContext } from '../../../noded/jobs/job-handler.ts';
+import {
+  createInstanceRepository,
+  type InstanceRepository,
+} from '../../../noded/records/instance-repository.ts';
+import { createOpcode } from './opcodes.ts';
+import { startRedis, type RedisServer } from './redis-server.ts';
+
+export const MIB = 1024 * 1024;
+export const SOURCE = 'node1.example.com';
+export const TARGET = 'node2.example.com';
+
+/** What a killed daemon would have done next. */
+export class Killed extends Error {}
+
+/** One daemon of a node: killed, none of its parts does anything any more. */
+class Life {
+  isOver = false;
+  steps = 0;
+  killAt = Number.POSITIVE_INFINITY;
+
+  /** Each call of a part is two moments: before it, and after it. */
+  moment(): void {
+    if (!this.isOver && (this.steps += 1) >= this.killAt) this.isOver = true;
+    if (this.isOver) throw new Killed();
+  }
+
+  wrap<T extends object>(part: T, names: readonly string[]): T {
+    return new Proxy(part, {
+      get: (_, name) => {
+        // Its methods have no this but closures, or are bound here.
+        const found = Reflect.get(part, name) as unknown;
+        if (typeof found !== 'function' || name === 'then') return found;
+        const call = found.bind(part) as (...args: unknown[]) => unknown;
+        if (!names.includes(String(name))) return call;
+        return async (...args: unknown[]) => {
+          this.moment();
+          const result = await call(...args);
+          this.moment();
+          return result;
+        };
+      },
+    });
+  }
+}
+
+/** Nodes with folders of their own over one real, sealed Redis; daemons are started and killed here. */
+export class MovingNodes implements AsyncDisposable {
+  readonly redis: RedisServer;
+  readonly directory: string;
+  readonly #key = makeClusterKey();
+  readonly #stores: Store[] = [];
+
+  private constructor(redis: RedisServer, directory: string) {
+    this.redis = redis;
+    this.directory = directory;
+  }
+
+  static async start(): Promise<MovingNodes> {
+    return new MovingNodes(await startRedis(), await mkdtemp(join(tmpdir(), 'gnt-moving-')));
+  }
+
+  async openStore(): Promise<Store> {
+    const options = { server: { url: `unix:${this.redis.socket}` }, logger: silentLogger };
+    const store = createSealedStore(await createRedisStore(options), () => ringOf(this.#key));
+    this.#stores.push(store);
+    return store;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const store of this.#stores) await store.close();
+    await this.redis.stop();
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** One node: what is on its disk outlives its daemons. */
+export class MovingNode implements AsyncDisposable {
+  readonly name: string;
+  readonly disksDir: string;
+  readonly #store: Store;
+  life!: Life;
+  instances!: InstanceRepository;
+  disks!: InstanceDisks;
+  moving!: MovingDisks;
+  arrivals!: Arrivals;
+  admitted = 0;
+  /** What a killed process would have lost by itself. */
+  #opened = new AsyncDisposableStack();
+
+  private constructor(name: string, disksDir: string, store: Store) {
+    this.name = name;
+    this.disksDir = disksDir;
+    this.#store = store;
+  }
+
+  static async create(name: string, disksDir: string, store: Store): Promise<MovingNode> {
+    await mkdir(disksDir, { recursive: true });
+    const node = new MovingNode(name, disksDir, store);
+    await node.startDaemon();
+    return node;
+  }
+
+  readonly owns = (node: string): boolean => node === this.name;
+
+  /** @param store in place of its own: one that does what it should not */
+  async startDaemon(killAt = Number.POSITIVE_INFINITY, store = this.#store): Promise<void> {
+    await this.#opened.disposeAsync();
+    this.#opened = new AsyncDisposableStack();
+    const life = new Life();
+    life.killAt = killAt;
+    this.life = life;
+    this.admitted = 0;
+    const repository = createInstanceRepository(
+      store,
+      systemClock,
+      createRecordProblems(silentLogger),
+    );
+    this.instances = life.wrap(repository, ['findByUuid', 'update']);
+    const disks = createInstanceDisks(this.disksDir);
+    this.disks = life.wrap(disks, ['settleCopy']);
+    const moving = createMovingDisks(this.disksDir, disks);
+    this.moving = life.wrap(
+      {
+        ...moving,
+        depart: async (instance: InstanceRecord) =>
+          life.wrap(this.#opened.use(await moving.depart(instance)), ['leave']),
+        arrive: async (...given: Parameters<MovingDisks['arrive']>) =>
+          life.wrap(this.#opened.use(await moving.arrive(...given)), ['write', 'verify']),
+      },
+      ['depart', 'comeBack', 'removeLeft', 'arrive'],
+    );
+    this.arrivals = createArrivals({
+      ...this.parts,
+      membership: { requireMember: () => undefined },
+      nodes: { flagsOf: () => Promise.resolve(NO_FLAGS) },
+      room: {
+        admit: () => {
+          this.admitted += 1;
+          return Promise.resolve({
+            becomes: () => undefined,
+            withdraw: () => (this.admitted -= 1),
+          });
+        },
+      },
+      checkHere: () => Promise.resolve(),
+    });
+  }
+
+  get parts() {
+    const { name: nodeName, owns, instances, disks, moving } = this;
+    return { nodeName, owns, instances, disks, moving, logger: silentLogger };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#opened.disposeAsync();
+  }
+
+  /** As the start of a daemon does (recover.ts). */
+  async recover(): Promise<void> {
+    await settleDepartures(this.parts);
+    for (const uuid of await this.disks.listCopies())
+      await this.disks.settleCopy(uuid, () => isOwnForGood(uuid, this.parts));
+  }
+
+  /** The others' way to it: a dead daemon does not answer, a dying one breaks off. */
+  client(): ArrivalClient {
+    const answer = async <T>(ask: (arrivals: Arrivals) => Promise<T>): Promise<T> => {
+      const { life, arrivals } = this;
+      try {
+        life.moment();
+        const told = await ask(arrivals);
+        life.moment();
+        return told;
+      } catch (error) {
+        if (!(error instanceof Killed)) throw error;
+        throw new AppError('NODE_UNREACHABLE', `${this.name} is gone`, { cause: error });
+      }
+    };
+    return {
+      check: (...given) => answer((arrivals) => arrivals.check(...given)),
+      begin: (...given) => answer((arrivals) => arrivals.begin(...given)),
+      write: (at, message) => answer((arrivals) => arrivals.write(at, message)),
+      verify: (...given) => answer((arrivals) => arrivals.verify(...given)),
+      end: (uuid) => answer((arrivals) => arrivals.end(uuid)),
+    };
+  }
+
+  /** The job of a move to another node. */
+  move(
+    instance: InstanceRecord,
+    to: MovingNode,
+    signal = new AbortController().signal,
+  ): Promise<void> {
+    const ofTarget = ['check', 'begin', 'write', 'verify', 'end'];
+    const target = this.life.wrap(to.client(), ofTarget);
+    const report = { log: () => undefined, progress: () => undefined };
+    const context = { jobId: 1, signal, report } as unknown as JobContext;
+    return moveInstance(instance, to.name, context, { ...this.parts, target });
+  }
+}
+
+/** A stopped instance with a disk that is mostly holes, one of odd content, and UEFI variables. */
+export async function placeInstance(node: MovingNode, name: string): Promise<InstanceRecord> {
+  const planned = planNewInstance(
+    createOpcode({ name, disks: [{ sizeBytes: 4 * MIB }, { sizeBytes: MIB + 512 }] }),
+    { nodeName: node.name, newUuid: randomUUID, newMac: () => 'aa:00:00:00:00:01' },
+  );
+  const instance = await node.instances.create({ ...planned, installState: 'installed' });
+  await node.disks.createEmpty(instance);
+  for (const [index, offsets] of [
+    [0, [0, 2 * MIB - 100, 4 * MIB - 1000]],
+    [1, [3000]],
+  ] as const) {
+    await using file = await open(node.disks.pathOf(instance, index), 'r+');
+    for (const offset of offsets) await file.write(randomBytes(1000), 0, 1000, offset);
+  }
+  await using variables = await open(node.disks.variablesPathOf(instance), 'w');
+  await variables.write('what the firmware remembers');
+  return instance;
+}
+
+export async function contentOf(disksDir: string, uuid: string): Promise<Record<string, Buffer>> {
+  const names = (await readdir(join(disksDir, uuid))).sort();
+  const read = names.map(
+    async (name) => [name, await readFile(join(disksDir, uuid, name))] as const,
+  );
+  return Object.fromEntries(await Promise.all(read));
+}
+
+/** It is whole on the node that its record names, and nothing of it is anywhere else. */
+export async function assertOnOne(
+  uuid: string,
+  content: Record<string, Buffer>,
+  nodes: readonly MovingNode[],
+): Promise<string> {
+  const owner = await ownerOf(uuid, nodes);
+  for (const { name, disksDir } of nodes)
+    assert.deepEqual(await readdir(disksDir), name === owner ? [uuid] : [], `${name} of ${owner}`);
+  const there = nodes.find(({ name }) => name === owner);
+  assert.ok(there);
+  const found = await contentOf(there.disksDir, uuid);
+  assert.deepEqual(Object.keys(found), Object.keys(content));
+  for (const [name, bytes] of Object.entries(content))
+    assert.ok(found[name]?.equals(bytes), `${name} on ${owner}`);
+  return owner;
+}
+
+export async function ownerOf(uuid: string, [node]: readonly MovingNode[]): Promise<string> {
+  const record = await node?.instances.findByUuid(uuid);
+  assert.ok(record);
+  return record.primaryNode;
+}
+
+export async function takenOf(path: string): Promise<number> {
+  return (await stat(path)).blocks * 512;
+}
