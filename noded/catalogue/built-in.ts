@@ -11,19 +11,21 @@ export type Machine = keyof typeof MACHINES;
 /**
  * The distributions' own cloud images, where they publish them. Checksums are asked for when an image
  * is wanted, since most of these are replaced every few weeks. Debian signs none of these lists;
- * those of Fedora and AlmaLinux have the signature inside, which is not looked at here.
+ * those of Fedora and AlmaLinux have the signature inside, which is not looked at here. The version of
+ * cloud-init is the oldest that the image may have, where its publisher goes on to newer ones.
  */
 export function builtInImages(machine: Machine): CatalogueEntry[] {
   const { debian, rpm } = MACHINES[machine];
   return [
     ...[
-      ['13', 'trixie'],
-      ['12', 'bookworm'],
-      ['11', 'bullseye'],
-    ].map(([version = '', codename = '']) =>
+      ['13', 'trixie', '25.1'],
+      ['12', 'bookworm', '22.4'],
+      ['11', 'bullseye', '20.4'],
+    ].map(([version = '', codename = '', cloudInit = '']) =>
       entry({
         ...{ name: `debian/${version}`, aliases: [`debian/${codename}`] },
         ...{ title: `Debian ${version} (${codename})`, user: 'debian', minDiskBytes: 3 * GIB },
+        cloudInit,
         folder: `https://cloud.debian.org/images/cloud/${codename}/latest/`,
         ...{ file: `debian-${version}-genericcloud-${debian}.qcow2`, list: 'SHA512SUMS' },
       }),
@@ -35,6 +37,7 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
       entry({
         ...{ name: `ubuntu/${version}`, aliases: [`ubuntu/${codename}`] },
         ...{ title: `Ubuntu ${version} LTS (${codename})`, user: 'ubuntu', minDiskBytes: 4 * GIB },
+        cloudInit: '25.1 or newer',
         folder: `https://cloud-images.ubuntu.com/releases/${codename}/release/`,
         ...{ file: `ubuntu-${version}-server-cloudimg-${debian}.img`, list: 'SHA256SUMS' },
         signature: 'SHA256SUMS.gpg',
@@ -44,14 +47,19 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
     ),
     entry({
       ...{ name: 'fedora/42', title: 'Fedora Cloud 42', user: 'fedora', minDiskBytes: 5 * GIB },
+      cloudInit: '23.4 or newer',
       folder: `https://dl.fedoraproject.org/pub/fedora/linux/releases/42/Cloud/${rpm}/images/`,
       file: `Fedora-Cloud-Base-Generic-42-1.1.${rpm}.qcow2`,
       list: `Fedora-Cloud-42-1.1-${rpm}-CHECKSUM`,
     }),
-    ...['10', '9', '8'].map((version) =>
+    ...[
+      ['10', '24.4 or newer'],
+      ['9', '24.4 or newer'],
+      ['8', '23.4'],
+    ].map(([version = '', cloudInit = '']) =>
       entry({
         ...{ name: `almalinux/${version}`, title: `AlmaLinux ${version}`, user: 'almalinux' },
-        ...{ minDiskBytes: 10 * GIB, list: 'CHECKSUM' },
+        ...{ minDiskBytes: 10 * GIB, cloudInit, list: 'CHECKSUM' },
         folder: `https://repo.almalinux.org/almalinux/${version}/cloud/${rpm}/images/`,
         file: `AlmaLinux-${version}-GenericCloud-latest.${rpm}.qcow2`,
       }),
@@ -61,7 +69,7 @@ export function builtInImages(machine: Machine): CatalogueEntry[] {
 
 interface Published
   extends
-    Pick<CatalogueEntry, 'name' | 'title' | 'minDiskBytes' | 'user'>,
+    Pick<CatalogueEntry, 'name' | 'title' | 'minDiskBytes' | 'user' | 'cloudInit'>,
     Partial<Pick<CatalogueEntry, 'aliases' | 'keyring'>> {
   readonly folder: string;
   readonly file: string;
@@ -71,7 +79,7 @@ interface Published
 
 function entry({ folder, file, list, signature, ...rest }: Published): CatalogueEntry {
   return {
-    ...{ aliases: [], format: 'qcow2', cloudInit: null, checksum: null, keyring: null },
+    ...{ aliases: [], format: 'qcow2', checksum: null, keyring: null },
     ...rest,
     url: folder + file,
     checksums: folder + list,

@@ -61,7 +61,7 @@ async function launched(...args: readonly string[]): Promise<OpcodeOf<'INSTANCE_
 test('one line makes a machine to log in to, of an image with its checksum', async () => {
   const { status, stderr } = await launch('--no-wait', 'debian/12', 'web1');
   assert.equal(status, 0, stderr);
-  assert.match(stderr, /^log in: gnt-instance ssh web1$/m);
+  assert.match(stderr, /^log in: gnt-instance ssh -l debian web1$/m);
   const [opcode] = daemon.submitted as OpcodeOf<'INSTANCE_CREATE'>[];
   assert.ok(opcode !== undefined);
   const { osImage, osImageChecksum, communication, disks, nics, sshKeys, start } = opcode;
@@ -78,6 +78,39 @@ test('one line makes a machine to log in to, of an image with its checksum', asy
   const large = await launch('--no-wait', 'debian/12', 'web1');
   assert.match(large.stderr, /the disk has 20(\.0)? ?GiB, as debian\/12 asks for, .* 10/i);
   assert.deepEqual((await launched('debian/12', 'web1')).disks, [{ sizeBytes: 20 * GIB }]);
+});
+
+test('who logs in is not guessed of an image that does not say, nor beside user data', async () => {
+  const data = join(home, 'init.yaml');
+  await writeFile(data, '#cloud-config\nusers: [{name: anna}]\n');
+  const own = await launch('--no-wait', '--user-data', data, 'debian/12', 'web1');
+  assert.match(own.stderr, /^log in: gnt-instance ssh web1$/m);
+  daemon.image = { ...image, user: null };
+  const silent = await launch('--no-wait', 'debian/12', 'web1');
+  assert.match(silent.stderr, /^log in: gnt-instance ssh web1$/m);
+});
+
+test('a first disk that is too small for the image is refused, before anything is made', async () => {
+  const add = ['add', '--os-image', 'debian/12'];
+  for (const words of [
+    ['launch', '-s', '2G', 'debian/12', 'web1'],
+    ['launch', '--disk', '0:size=2G', '--disk', '1:size=9G', 'debian/12', 'web1'],
+    [...add, '-s', '2G', 'web1'],
+  ]) {
+    const env = { HOME: home, SSH_AUTH_SOCK: '/nonexistent' };
+    const { status, stderr } = await runProgram('gnt-instance', words, { root: daemon.root, env });
+    assert.deepEqual([status, daemon.submitted], [2, []], stderr);
+    assert.match(
+      stderr,
+      /^error\[VALIDATION\]: debian\/12 needs a disk of 3.0 GiB, and .* 2.0 GiB$/m,
+    );
+    assert.match(stderr, /^hint: give -s 3072M or more, .*https:\/\/a\.example\/d\.qcow2$/m);
+  }
+  assert.deepEqual((await launched('-s', '3G', 'debian/12', 'web1')).disks, [
+    { sizeBytes: 3 * GIB },
+  ]);
+  const known = await launched('-s', '2G', image.source, 'web1');
+  assert.deepEqual(known.disks, [{ sizeBytes: 2 * GIB }]);
 });
 
 test('a file of here takes no name of an image away, and is one only by its path', async () => {

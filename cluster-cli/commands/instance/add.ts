@@ -10,7 +10,7 @@ import { readPackagePassword } from '../secrets.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 import { readRunLists, type RunListOptions } from './run-lists.ts';
 import { refuseWaitWithout, waitReady, type WaitReadyOptions } from './wait-ready.ts';
-import { chooseImage } from './named-image.ts';
+import { chooseImage, refuseSmallDisk } from './named-image.ts';
 import {
   orTakenBack,
   readDocument,
@@ -19,6 +19,7 @@ import {
   readUserData,
 } from './parse-documents.ts';
 import {
+  type DiskInput,
   type DiskOptions,
   type OsParameterOptions,
   parseAutostart,
@@ -113,13 +114,14 @@ export async function composeAdd(
   const metadata = readMetadata(context, options);
   const backend = options.backendParameters ?? [];
   const hypervisor = options.hypervisorParameters ?? [];
+  const disks = [...parseDisks(options, values)];
   return {
     opcode: 'INSTANCE_CREATE',
     name,
-    ...withoutResets(await composeInstallation(context, options)),
+    ...withoutResets(await composeInstallation(context, options, disks)),
     ...metadata,
     diskTemplate: options.diskTemplate,
-    disks: [...parseDisks(options, values)],
+    disks,
     nics: readNics(context, options),
     beparams: withoutUnset(parseBackendParameters(backend, values)),
     hvparams: withoutUnset(parseHypervisorParameters('-H', hypervisor, values)),
@@ -194,6 +196,7 @@ function notTakenBack(option: string, value: string | null | undefined): string 
 export async function composeInstallation(
   context: Context,
   options: InstallationOptions,
+  disks: readonly DiskInput[] = [],
 ): Promise<Installation> {
   const { values } = context;
   const scalar = (option: string, value: string | undefined) =>
@@ -214,7 +217,7 @@ export async function composeInstallation(
   return {
     osType: orTakenBack(options.osType),
     forceVariant: options.forceVariant,
-    ...(await readImage(context, options)),
+    ...(await readImage(context, options, disks)),
     osImageFormat: options.imageFormat,
     osImageGrow: options.osImageGrow,
     personalizationPackage,
@@ -251,11 +254,13 @@ export function readBootChoice({
 export async function readImage(
   context: Context,
   options: Pick<InstallationOptions, 'osImage' | 'osImageChecksum'>,
+  disks: readonly DiskInput[] = [],
 ): Promise<Pick<Installation, 'osImage' | 'osImageChecksum'>> {
   const scalar = (option: string, value: string | undefined) =>
     value === undefined ? undefined : context.values.resolve(option, value);
   const given = orTakenBack(scalar('--os-image', options.osImage));
   const chosen = given == null ? undefined : await chooseImage(context, given);
+  if (chosen !== undefined) refuseSmallDisk(given ?? '', chosen, disks);
   const checksum = scalar('--os-image-checksum', options.osImageChecksum) ?? chosen?.checksum;
   return {
     osImage: chosen?.source ?? given,

@@ -1,7 +1,9 @@
 import { isAbsolute, resolve } from 'node:path';
 import { imageReference, type ResolvedImage } from '#shared/contract/image-catalogue.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { VERIFIED_BY } from '../../fields/image-fields.ts';
+import { formatBytes } from '../../render/format.ts';
 import type { Context } from '../../terminal/context.ts';
 
 /** The image of an installation: where it is, and of a name what that says of it. */
@@ -10,6 +12,7 @@ export interface ChosenImage {
   /** Undefined for a path and a URL: there is none but what an option says. */
   readonly checksum?: string;
   readonly minDiskBytes?: number | null;
+  readonly user?: string | null;
 }
 
 /**
@@ -30,6 +33,25 @@ export async function chooseImage(context: Context, text: string): Promise<Chose
   const image = await client.resolveImage(text);
   note(context, image);
   return image;
+}
+
+/**
+ * Before anything is changed: an image that does not fit would be found out when it is written.
+ * @throws AppError VALIDATION
+ */
+export function refuseSmallDisk(
+  text: string,
+  { minDiskBytes, source }: ChosenImage,
+  [first]: readonly { readonly sizeBytes?: number | undefined }[] = [],
+): void {
+  if (first?.sizeBytes === undefined || minDiskBytes == null) return;
+  if (first.sizeBytes >= minDiskBytes) return;
+  const least = Math.ceil(minDiskBytes / MIB);
+  throw new AppError(
+    'VALIDATION',
+    `${text} needs a disk of ${formatBytes(minDiskBytes)}, and the first one is to have ${formatBytes(first.sizeBytes)}`,
+    { hint: `give -s ${least}M or more, or its address if you know better: ${source}` },
+  );
 }
 
 function note(context: Context, image: ResolvedImage): void {

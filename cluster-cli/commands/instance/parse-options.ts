@@ -212,7 +212,7 @@ export function parseAutostart(
   };
 }
 
-type DiskInput = z.input<typeof diskSpec>;
+export type DiskInput = z.input<typeof diskSpec>;
 type NicInput = z.input<typeof nicSpec>;
 
 export interface DiskOptions {

@@ -67,7 +67,7 @@ export function addInstallation(program: Command, context: Context): void {
     usage: 'launch <image> <name>',
     summary: 'add an instance to log in to, in one line',
     description:
-      'As add, with what a person wants who is going to log in: the channel, one network card, a disk of 10 GiB or as much as the image needs, your public keys (~/.ssh/*.pub and the agent), and it waits until cloud-init in the guest is done. An option counts before ~/.config/gnt/config.yaml (launch: {size, memory, vcpus, net, ssh_keys}), that before gnt-cluster modify --default-size, --default-memory, --default-vcpus and --default-net; gnt-cluster info shows these.',
+      'As add, with what a person wants who is going to log in: the channel, one network card, a disk of 10 GiB or as much as the image needs, your public keys (~/.ssh/*.pub and the agent), and it waits until cloud-init in the guest is done. An option counts before ~/.config/gnt/config.yaml (launch: {size, memory, vcpus, net, ssh_keys}), that before gnt-cluster modify --default-size, --default-memory, --default-vcpus and --default-net; gnt-cluster info shows these. A first disk that is smaller than the image of that name needs is refused.',
     arguments: {
       image: 'its name (gnt-image list), a URL, or a path that begins with / or .',
       name: 'name of the instance: a host name in lower case',

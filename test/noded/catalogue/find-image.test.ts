@@ -49,13 +49,14 @@ test('a name that several added catalogues have is asked about, an unknown one g
   );
 });
 
-test('what is built in is what a catalogue may hold, each with a list of checksums over https', () => {
+test('what is built in is what a catalogue may hold, each with all its facts and checksums over https', () => {
   for (const machine of ['amd64', 'arm64'] as const) {
     const names = new Set<string>();
     for (const entry of builtInImages(machine)) {
       assert.deepEqual(catalogueEntry.parse(entry), entry);
       assert.match(entry.checksums ?? '', /^https:/);
-      assert.ok(entry.user !== null && entry.minDiskBytes !== null);
+      const { user, minDiskBytes, cloudInit } = entry;
+      assert.ok(![user, minDiskBytes, cloudInit].includes(null), entry.name);
       for (const name of [entry.name, ...entry.aliases]) {
         assert.ok(!names.has(name), name);
         names.add(name);
