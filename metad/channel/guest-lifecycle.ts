@@ -31,7 +31,6 @@ export class GuestLifecycle {
   /** Whether nothing can have been said between the last word that is known and the next one. */
   #isCertain = false;
   #output: EntryOutput | undefined;
-  #isInherited: boolean;
   /** Texts that were given with commands, by their entries. */
   #inputs: ReadonlyMap<string, readonly string[]> = new Map();
   #hiddenInputs: readonly string[] = [];
@@ -39,16 +38,7 @@ export class GuestLifecycle {
   constructor(view: ViewLifecycle) {
     this.#view = view;
     this.#progress = view.progress;
-    this.#isInherited = view.progress.boot !== null;
     this.#holdInputs();
-  }
-
-  /**
-   * Whether a metad before this one served the guest in its present run: it may have secrets of that
-   * one, which nobody knows any more.
-   */
-  get isInherited(): boolean {
-    return this.#isInherited;
   }
 
   /** The host's view was replaced. */
@@ -61,7 +51,6 @@ export class GuestLifecycle {
       if (!isSameRun) this.#isCertain = view.progress.boot === null;
       this.#output = undefined;
     }
-    if (!isSameRun) this.#isInherited = view.progress.boot !== null;
     this.#holdInputs();
   }
 
@@ -119,8 +108,6 @@ export class GuestLifecycle {
   }
 
   accept({ event, progress }: TakenEvent): void {
-    // What it said first was said to another one, and was lost with that.
-    if (this.#progress.boot === null && event.type !== 'booting') this.#isInherited = true;
     this.#progress = progress;
     this.#isCertain = true;
     if (event.type === 'booting' || event.type === 'started') this.#output = undefined;

@@ -48,6 +48,7 @@ export class Instance {
   #isEnded = false;
   #reporting: Set<string> | undefined;
   #lifecycle: GuestLifecycle | undefined;
+  #isInherited = false;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
@@ -122,6 +123,24 @@ export class Instance {
   /** What the guest says of its run lists; undefined without them. */
   get lifecycle(): GuestLifecycle | undefined {
     return this.#lifecycle;
+  }
+
+  /**
+   * Whether a metad before this one served the guest that is up: it may have secrets of that one,
+   * which nobody knows any more.
+   */
+  get isInherited(): boolean {
+    return this.#isInherited;
+  }
+
+  /** It is up, and was not heard of here before. */
+  inherit(): void {
+    this.#isInherited = true;
+  }
+
+  /** Another guest starts: it has what it is served here. */
+  beginAnew(): void {
+    this.#isInherited = false;
   }
 
   /** Open connections of the guest, of both address families. */

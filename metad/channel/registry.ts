@@ -17,11 +17,16 @@ export interface Binding extends AsyncDisposable {
   setServices(services: ServedView['services']): void;
 }
 
+export interface PutOptions {
+  /** The guest was started before. */
+  readonly isGuestUp: boolean;
+}
+
 /** The instances that a control socket can speak about. */
 export interface InstanceDirectory {
   get(uuid: string): Instance | undefined;
   instances(): readonly Instance[];
-  put(view: ServedView): Promise<void>;
+  put(view: ServedView, options?: PutOptions): Promise<void>;
   remove(uuid: string): Promise<void>;
 }
 
@@ -77,13 +82,14 @@ export class Registry implements InstanceDirectory {
    * @throws AppError CONFLICT for an older view or a device that another instance has;
    * NETWORK_SETUP
    */
-  async put(pushed: ServedView): Promise<void> {
+  async put(pushed: ServedView, { isGuestUp }: PutOptions = { isGuestUp: false }): Promise<void> {
     const view = { ...pushed, ...(this.#guestAgent && { guestAgent: this.#guestAgent }) };
     await this.#changes.run(view.uuid, async () => {
       this.#check(view);
       const entry = this.#entries.get(view.uuid);
-      if (entry) await this.#update(entry, view);
-      else await this.#add(view);
+      if (!entry) return await this.#add(view, isGuestUp);
+      if (!isGuestUp) entry.instance.beginAnew();
+      await this.#update(entry, view);
     });
   }
 
@@ -103,8 +109,9 @@ export class Registry implements InstanceDirectory {
     await Promise.all([...this.#entries.keys()].map(async (uuid) => await this.remove(uuid)));
   }
 
-  async #add(view: ServedView): Promise<void> {
+  async #add(view: ServedView, isGuestUp: boolean): Promise<void> {
     const instance = new Instance(view, this.#clock, this.#rendered, this.#firstQueueOffset);
+    if (isGuestUp) instance.inherit();
     const binding = await this.#open(instance, view.channel.device);
     // Another instance may have asked for the same device while this one waited for it.
     const owner = this.#owners.get(view.channel.device);

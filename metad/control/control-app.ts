@@ -121,7 +121,7 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
     if (view.uuid !== context.params.uuid) {
       throw new AppError('VALIDATION', 'malformed view: uuid: differs from the path');
     }
-    await registry.put(view);
+    await registry.put(view, { isGuestUp: context.URL.searchParams.get('guest') === 'up' });
     logger.info('view.served', {
       instance: view.name,
       revision: view.revision,

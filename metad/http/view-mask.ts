@@ -24,11 +24,10 @@ const NO_INPUTS: readonly string[] = [];
  * Nothing is told of a guest that may quote a secret which was lost with another metad.
  */
 export function maskOf(
-  { view, lifecycle }: Pick<Instance, 'view' | 'lifecycle'>,
+  { view, lifecycle, isInherited }: Pick<Instance, 'view' | 'lifecycle' | 'isInherited'>,
   maxLength: number,
 ): Mask {
   const inputs = lifecycle?.hiddenInputs ?? NO_INPUTS;
-  const isInherited = lifecycle?.isInherited ?? false;
   let known = masks.get(view);
   if (known?.inputs !== inputs || known.isInherited !== isInherited)
     masks.set(view, (known = { inputs, isInherited, byLength: new Map() }));

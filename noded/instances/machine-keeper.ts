@@ -178,7 +178,7 @@ class KeptMachines implements MachineKeeper {
           device: channel.device,
           channel: true,
         });
-        await this.#publish(channel.device, request.makeView);
+        await this.#publish(channel.device, request.makeView, false);
       }
       const spec = await request.makeSpec(nics);
       request.signal?.throwIfAborted();
@@ -330,10 +330,15 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
-  async #publish(device: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
+  /** @param isUp false for a machine that is about to start */
+  async #publish(
+    device: string,
+    makeView: NonNullable<MachineRequest['makeView']>,
+    isUp = true,
+  ): Promise<void> {
     const publish = async (): Promise<void> => {
       this.#lastRevision = Math.max(this.#lastRevision + 1, this.#dependencies.clock.now());
-      await this.#dependencies.metad.putView(await makeView(device, this.#lastRevision));
+      await this.#dependencies.metad.putView(await makeView(device, this.#lastRevision), isUp);
     };
     await this.#publishing.run(device, publish);
   }

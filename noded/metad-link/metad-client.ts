@@ -18,8 +18,11 @@ export interface QueueRead {
 }
 
 export interface MetadCalls {
-  /** @throws AppError METAD_REFUSED naming the field, METAD_UNAVAILABLE */
-  putView(view: InstanceView): Promise<void>;
+  /**
+   * @param isGuestUp its guest was started before, and may have been served by another metad
+   * @throws AppError METAD_REFUSED naming the field, METAD_UNAVAILABLE
+   */
+  putView(view: InstanceView, isGuestUp?: boolean): Promise<void>;
   deleteView(uuid: string): Promise<void>;
   status(): Promise<MetadStatus>;
   /** What the guest would get at a path, secrets redacted. */
@@ -58,10 +61,10 @@ const refusal = z.object({ code: z.string().max(64), message: z.string().max(409
 /** noded's calls of metad (shared/contract/metad-control.ts). */
 export function createMetadCalls(channel: ControlChannel): MetadCalls {
   return {
-    async putView(view: InstanceView) {
+    async putView(view, isGuestUp = false) {
       const answer = await channel.ask({
         method: 'PUT',
-        path: instancePath(view.uuid),
+        path: `${instancePath(view.uuid)}${isGuestUp ? '?guest=up' : ''}`,
         headers: { 'content-type': 'application/json' },
         body: Buffer.from(JSON.stringify(view)),
       });

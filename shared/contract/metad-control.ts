@@ -25,7 +25,8 @@ export const MAX_DATAGRAM_FLOWS = 64;
 
 /**
  * noded → metad, HTTP on `run/gnt/metad/control.sock`:
- *   PUT    /v1/instances/{uuid}            body InstanceView → 204; 400 {code,message} names the field, the old view stays
+ *   PUT    /v1/instances/{uuid}[?guest=up] body InstanceView → 204; 400 {code,message} names the field, the old view stays.
+ *                                          up: its guest was started before, and may have been served by another metad
  *   DELETE /v1/instances/{uuid}            → 204, also when unknown; sockets of its device are closed before the answer
  *   GET    /v1/status                      → MetadStatus
  *   GET    /v1/events?after={sequence}     → NDJSON of MetadEvent, open-ended; starts with those kept after `sequence`

@@ -10,6 +10,7 @@ import { exampleView } from './support/view-fixture.ts';
 
 let lab: ChannelLab;
 let guest: Guest;
+let revision = 1;
 const view = exampleView();
 
 before(async () => {
@@ -122,7 +123,42 @@ test('private and secret values of the instance do not leave metad in a guest’
   assert.doesNotMatch(said, /S3C|KEY123/);
 });
 
+test('no text of a boot is told that may quote a secret which was lost with another metad', async () => {
+  const hush = (value: string | null) => ({ value, visibility: 'secret' as const });
+  const serve = async (value: string | null, query: '' | '?guest=up'): Promise<void> => {
+    const osParameters = { ...view.osParameters, hush: hush(value) };
+    revision += 1;
+    assert.equal((await lab.put({ ...view, revision, osParameters }, query)).status, 204);
+  };
+  /** What is told of an error and of an event. */
+  const quote = async (): Promise<unknown> => {
+    const since = (await eventsUntil(lab, 0, (some) => some.length > 0)).at(-1)?.sequence ?? 0;
+    const errors = ['it is s3cret-value', ''];
+    assert.equal(await post('status', { v1: { 'modules-final': { errors } } }), 204);
+    const event = { name: 'init-local/s3cret-value', event_type: 'start' };
+    assert.equal(await post('events', event), 204);
+    return (await eventsUntil(lab, since, (some) => some.length > 1)).map(({ event: said }) =>
+      said.type === 'boot-result' ? said.result.errors : said.type === 'boot' && said.event.module,
+    );
+  };
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  await serve(null, '?guest=up');
+  await post('events', { name: 'init-local', event_type: 'start' });
+  assert.deepEqual(await quote(), [['<redacted>', ''], '<redacted>']);
+  // Given again, it is known.
+  await serve('s3cret-value', '?guest=up');
+  assert.deepEqual(await quote(), [['it is <redacted>', ''], '<redacted>']);
+  await lab.control('DELETE', `/v1/instances/${view.uuid}`);
+  await serve(null, '?guest=up');
+  // Started again, a guest is not served what is lost.
+  await serve(null, '');
+  await serve(null, '?guest=up');
+  await post('events', { name: 'init-local', event_type: 'start' });
+  assert.deepEqual(await quote(), [['it is s3cret-value', ''], 's3cret-value']);
+});
+
 test('without the ganeti dialect nobody listens', async () => {
-  await lab.put({ ...view, revision: 2, dialects: ['nocloud'] });
+  revision += 1;
+  await lab.put({ ...view, revision, dialects: ['nocloud'] });
   assert.equal(await post('events', { name: 'init-local', event_type: 'start' }), 404);
 });

@@ -223,8 +223,9 @@ export class ChannelLab implements AsyncDisposable {
     });
   }
 
-  async put(view: InstanceView): Promise<Answer> {
-    return await this.control('PUT', `/v1/instances/${view.uuid}`, JSON.stringify(view));
+  /** @param query `?guest=up`: of a guest that was started before */
+  async put(view: InstanceView, query: '' | '?guest=up' = ''): Promise<Answer> {
+    return await this.control('PUT', `/v1/instances/${view.uuid}${query}`, JSON.stringify(view));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -203,6 +203,16 @@ test('a restarted metad is told every view again, but no secret that the job has
   });
 });
 
+test('metad is told of each view whether its guest was started before', async () => {
+  const { keeper, metad } = createKeeper();
+  await keeper.start(request());
+  assert.deepEqual(metad.guestsUp.splice(0), [false]);
+  await keeper.republish(record.uuid, viewOf(record));
+  await keeper.republishAll();
+  await keeper.adopt(record, viewOf(record));
+  assert.deepEqual(metad.guestsUp, [true, true, true]);
+});
+
 test('one view that cannot be told does not keep the others from metad', async () => {
   const { keeper, metad } = createKeeper();
   const other = instanceRecord(

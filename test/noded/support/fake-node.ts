@@ -101,6 +101,8 @@ export class FakeMetad implements MetadLink {
   readonly restarts = 0;
   readonly adopted = false;
   readonly views = new Map<string, InstanceView>();
+  /** Of each view that was put: whether its guest was started before. */
+  readonly guestsUp: boolean[] = [];
   readonly written: Buffer[] = [];
   readonly waiting: Buffer[] = [];
   readonly tokensReplaced: string[] = [];
@@ -108,13 +110,14 @@ export class FakeMetad implements MetadLink {
   guestPort: () => Promise<Duplex> = () =>
     Promise.reject(new AppError('GUEST_UNREACHABLE', 'nothing listens'));
 
-  putView(view: InstanceView): Promise<void> {
+  putView(view: InstanceView, isGuestUp = false): Promise<void> {
     this.#refuseWhenDown();
     const old = this.views.get(view.uuid);
     if (old !== undefined && old.revision >= view.revision) {
       throw new AppError('METAD_REFUSED', `revision ${view.revision} is not newer`);
     }
     this.views.set(view.uuid, view);
+    this.guestsUp.push(isGuestUp);
     return Promise.resolve();
   }
 
