@@ -3,8 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
@@ -145,10 +147,19 @@ const KILLS: Readonly<Record<string, Kill>> = {
   },
 };
 
+/** A script's beginning is written a moment after it is heard. */
+function isWritten(script: string | null): boolean {
+  using database = new DatabaseSync(lab.paths.storeFile, { readOnly: true });
+  const find = database.prepare("SELECT value FROM records WHERE collection = 'instances'");
+  const record = JSON.parse(String(find.get()?.['value'])) as InstanceRecord;
+  return record.lifecycle?.script === script;
+}
+
 /** What is known of the guest is the same before and after. */
 async function keeps(state: string, kill: Kill): Promise<void> {
   await untilState(state);
   const before = await lifecycle();
+  await until('written', () => Promise.resolve(isWritten(before?.script ?? null)));
   await kill();
   const after = await lifecycle();
   assert.deepEqual(
