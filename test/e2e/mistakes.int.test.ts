@@ -24,6 +24,9 @@ before(async () => {
   await writeFile(join(lab.paths.root, 'disc.yaml'), `Name: disc\nOS:\n  Name: disc-1\n${disc}`);
   await writeFile(join(lab.paths.root, 'disc.iso'), 'other bytes');
   await writeFile(join(lab.paths.root, 'wrong.yaml'), `${bootEnv}Kernel: /boot/linux\n`);
+  const asks = '# ---\n# RightScript Name: asks\n# Inputs:\n#   DB_HOST: {Required: true}\n# ...\n';
+  for (const [name, header] of Object.entries({ plain: '', asks }))
+    await writeFile(join(lab.paths.root, `${name}.sh`), `#!/bin/sh\n${header}true\n`);
   for (const name of ['words', 'broken'])
     assert.equal((await lab.run('gnt-os', ['trust', name])).status, 0);
 });
