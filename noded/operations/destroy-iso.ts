@@ -2,6 +2,7 @@ import { CUSTOMIZE_PARAM } from '#shared/contract/boot-env.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { suggest } from '#shared/errors/suggest.ts';
+import { parseJson } from '#shared/json/parse-json.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
@@ -51,15 +52,16 @@ async function refuseUsed(isoFile: string, dependencies: Dependencies): Promise<
   });
 }
 
-/** A text that has the name may mean it: whether it does is seen when it is rendered. */
+/** A document that has the name may mean it: whether it does is seen when it is rendered. */
 async function usersOf(
   isoFile: string,
   { clusters, instances }: Dependencies,
 ): Promise<readonly string[]> {
-  const isNaming = (values: Readonly<Record<string, string>>): boolean =>
-    values[CUSTOMIZE_PARAM]?.includes(JSON.stringify(isoFile)) === true;
-  const [bootEnvs, profiles, systems, all] = await Promise.all([
+  const isNaming = ({ [CUSTOMIZE_PARAM]: text }: Readonly<Record<string, string>>): boolean =>
+    text !== undefined && hasText(parseJson(text), isoFile);
+  const [bootEnvs, params, profiles, systems, all] = await Promise.all([
     clusters.listBootEnvs(),
+    clusters.listParams(),
     clusters.listProfiles(),
     clusters.listOs(),
     instances.list(),
@@ -68,8 +70,23 @@ async function usersOf(
     ...bootEnvs
       .filter(({ OS }) => OS.SupportedArchitectures.amd64.IsoFile === isoFile)
       .map(({ Name }) => `BootEnv ${Name}`),
+    ...params
+      .filter(({ Name, Schema }) => Name === CUSTOMIZE_PARAM && hasText(Schema, isoFile))
+      .map(({ Name }) => `param ${Name}`),
     ...profiles.filter((each) => isNaming(each.osParameters)).map(({ name }) => `profile ${name}`),
     ...systems.filter((each) => isNaming(each.osParameters)).map(({ name }) => `OS ${name}`),
     ...all.filter((each) => isNaming(each.osParameters)).map(({ name }) => `instance ${name}`),
   ];
+}
+
+/** However deep it is, and however the document wrote it. */
+function hasText(document: unknown, text: string): boolean {
+  const left = [document];
+  while (left.length > 0) {
+    const value = left.pop();
+    if (value === text) return true;
+    if (typeof value === 'object' && value !== null)
+      for (const each of Object.values(value)) left.push(each);
+  }
+  return false;
 }

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import { bootEnv } from '#shared/contract/boot-env.ts';
+import { bootEnv, bootParam } from '#shared/contract/boot-env.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { opcode } from '#shared/contract/opcode.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -64,6 +64,16 @@ test('an archive that something names is refused with who it is, and is gone whe
   all.push(instanceRecord({ name: 'web1', osParameters: customize }));
   await isRefusedFor(/instance web1$/);
   all.length = 0;
+  const escaped = customize['bootenv-customize'].replace('debian.iso', '\\u0064ebian\\u002eiso');
+  assert.ok(!escaped.includes(ISO));
+  all.push(instanceRecord({ name: 'web2', osParameters: { 'bootenv-customize': escaped } }));
+  await isRefusedFor(/instance web2$/);
+  all.length = 0;
+  const byDefault = { Name: 'bootenv-customize', Schema: { default: { other: { OS } } } };
+  const param = bootParam.parse(byDefault);
+  await clusters.saveBootContent({ bootEnvs: [], templates: [], params: [param] });
+  await isRefusedFor(/param bootenv-customize$/);
+  await clusters.removeBootObject({ kind: 'param', name: param.Name }, async () => {});
   const profile = { schema: 1, osParametersPrivate: {} } as const;
   const change = (osParameters: Record<string, string>) =>
     clusters.updateProfile('web', () => ({ ...profile, name: 'web', osParameters }));
