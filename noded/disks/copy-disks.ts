@@ -11,9 +11,11 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { findData } from '#shared/sys/libc.ts';
+import { copyVariables, type Installation } from './firmware-variables.ts';
 import { diskPath, takenBytes } from './install-disks.ts';
 
 /** Of one read: large enough for any disk, small enough to be asked soon whether to go on. */
@@ -32,11 +34,11 @@ export function copyDir(disksDir: string, uuid: string): string {
 }
 
 export interface CopyRequest {
-  /** The folder of the instance that is copied, whose images the caller holds. */
-  readonly from: string;
+  /** What is copied, and whose images the caller holds. */
+  readonly from: Installation;
   readonly count: number;
-  /** Of the new instance. */
-  readonly uuid: string;
+  /** The new instance. */
+  readonly to: Pick<InstanceRecord, 'uuid' | 'instanceId'>;
   readonly signal: AbortSignal;
   readonly onProgress: (doneBytes: number, totalBytes: number) => void;
   /** Asked where blocks are not shared. @throws AppError DISK_SPACE */
@@ -44,20 +46,21 @@ export interface CopyRequest {
 }
 
 /**
- * Disks with the content of others: they share their blocks where the file system can (btrfs, xfs),
+ * Disks with the content of others, and what their firmware boots them by: they share their blocks where the file system can (btrfs, xfs),
  * and holes stay holes where it cannot. Whole and synced when it resolves, gone when it rejects.
  * @throws AppError DISK_SPACE, DISK_FULL
  */
 export async function copyDisks(disksDir: string, request: CopyRequest): Promise<void> {
-  const { from, count, uuid } = request;
-  const dir = copyDir(disksDir, uuid);
+  const { from, count, to } = request;
+  const dir = copyDir(disksDir, to.uuid);
   try {
     await mkdir(dir, { mode: 0o700 });
-    if (!(await cloneAll(from, dir, count))) await copyAll(dir, request);
+    if (!(await cloneAll(from.dir, dir, count))) await copyAll(dir, request);
+    await copyVariables(from, { dir, instanceId: to.instanceId });
     await syncFlatDirectory(dir);
     await syncPath(disksDir);
   } catch (error) {
-    await dropCopy(disksDir, uuid);
+    await dropCopy(disksDir, to.uuid);
     if (systemCodeOf(error) !== 'ENOSPC') throw error;
     throw new AppError('DISK_FULL', `${disksDir} is full: the disks were not copied`, {
       hint: 'remove what is not needed, or make the file system larger',
@@ -125,7 +128,7 @@ async function cloneAll(from: string, to: string, count: number): Promise<boolea
 
 async function copyAll(to: string, request: CopyRequest): Promise<void> {
   const { from, count, signal, onProgress, requireRoom } = request;
-  const paths = Array.from({ length: count }, (_, index) => diskPath(from, index));
+  const paths = Array.from({ length: count }, (_, index) => diskPath(from.dir, index));
   const taken = await Promise.all(paths.map(takenBytes));
   const totalBytes = taken.reduce((sum, bytes) => sum + bytes, 0);
   await requireRoom(totalBytes);

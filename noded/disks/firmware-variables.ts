@@ -1,9 +1,17 @@
-import { rm } from 'node:fs/promises';
+import { constants, copyFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
 import { listNames } from './install-disks.ts';
 
 const VARIABLES = /^efi-variables-(.+)\.fd$/;
+
+/** One that an instance's folder has variables of. */
+export interface Installation {
+  readonly dir: string;
+  readonly instanceId: string;
+}
 
 /**
  * Each installation has its own: what the system before it had entered to boot from is not asked by
@@ -11,6 +19,21 @@ const VARIABLES = /^efi-variables-(.+)\.fd$/;
  */
 export function variablesPath(dir: string, instanceId: string): string {
   return join(dir, `efi-variables-${instanceId}.fd`);
+}
+
+/**
+ * Gives a copy of the disks the variables that the system on them was entered in: firmware finds no
+ * other loader than the one for removable media by itself. One that has not run has none.
+ */
+export async function copyVariables(from: Installation, to: Installation): Promise<void> {
+  const target = variablesPath(to.dir, to.instanceId);
+  try {
+    await copyFile(variablesPath(from.dir, from.instanceId), target, constants.COPYFILE_EXCL);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return;
+    throw error;
+  }
+  await syncPath(target);
 }
 
 /**

@@ -102,13 +102,13 @@ export interface InstanceDisks {
    */
   checkCopy(from: InstanceRecord): Promise<void>;
   /**
-   * Makes the disks of a new instance from those of one that does not run, and hands them over when
+   * Makes the disks and EFI variables of a new instance from those of one that does not run, and hands them over when
    * `commit` has put its record into the store; a failure or a kill before leaves nothing.
    * @throws AppError DISK_IN_USE, DISK_MISSING, DISK_SPACE, DISK_FULL
    */
   copy<Result>(
     from: InstanceRecord,
-    to: Pick<InstanceRecord, 'uuid'>,
+    to: Pick<InstanceRecord, 'uuid' | 'instanceId'>,
     how: Pick<CopyRequest, 'signal' | 'onProgress'> & {
       readonly commit: () => Promise<Result>;
       readonly isThere: (uuid: string) => Promise<boolean>;
@@ -280,20 +280,21 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       if (await sharesBlocks(disksDir)) return;
       await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
     },
-    copy: async (from, { uuid }, { signal, onProgress, commit, isThere }) => {
+    copy: async (from, to, { signal, onProgress, commit, isThere }) => {
       await settle(from);
       await activate(from);
       await using held = await holdImages(dirOf(from));
       void held;
-      const request = { from: dirOf(from), count: from.disks.length, uuid };
+      const source = { dir: dirOf(from), instanceId: from.instanceId };
+      const request = { from: source, count: from.disks.length, to };
       await copyDisks(disksDir, { ...request, signal, onProgress, requireRoom });
       try {
         const result = await commit();
-        await takeCopy(disksDir, uuid);
+        await takeCopy(disksDir, to.uuid);
         return result;
       } catch (error) {
         // Who cannot be asked keeps it: the next daemon asks again.
-        if (!(await isThere(uuid))) await dropCopy(disksDir, uuid);
+        if (!(await isThere(to.uuid))) await dropCopy(disksDir, to.uuid);
         throw error;
       }
     },

@@ -1,8 +1,18 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { cp, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import {
+  cp,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -53,6 +63,23 @@ test('a copy has the same content, and its holes', async () => {
   assert.equal(await disks.copy(from, to, { ...how, commit: () => Promise.resolve(7) }), 7);
   await assertSame(disks, from, to);
   assert.deepEqual((await readdir(dir)).sort(), [from.uuid, to.uuid].sort());
+});
+
+test('a copy boots by the EFI variables of the other one, which are its own from then on', async () => {
+  const { disks, from, to } = await createSource();
+  const copy = { ...to, instanceId: randomUUID() };
+  await writeFile(disks.variablesPathOf(from), 'Boot0003 own-loader', { mode: 0o600 });
+  await disks.copy(from, copy, { ...how, commit: () => Promise.resolve() });
+  await disks.settle(copy);
+  const path = disks.variablesPathOf(copy);
+  assert.equal(await readFile(path, 'utf8'), 'Boot0003 own-loader');
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  await writeFile(path, 'other');
+  assert.equal(await readFile(disks.variablesPathOf(from), 'utf8'), 'Boot0003 own-loader');
+  assert.deepEqual(
+    (await readdir(join(path, '..'))).filter((name) => name.includes('efi')),
+    [basename(path)],
+  );
 });
 
 test('a copy that is cancelled, or whose record is refused, leaves nothing', async () => {
