@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { pipeline } from 'node:stream';
 import { messageOf } from '#shared/errors/app-error.ts';
 import {
   FILE_ANSWER_HEADERS,
@@ -9,6 +8,8 @@ import {
 import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
+import { pour } from '#shared/stream/pour.ts';
+import { spendBuffer } from '#shared/stream/spend-buffer.ts';
 import { isFolderName, type FolderName, type StreamName } from '../view/leaf.ts';
 import { RETRY_AFTER_S } from '../config/limits.ts';
 import type { Exchange } from './exchange.ts';
@@ -73,8 +74,10 @@ function pass(exchange: Exchange, name: ContentName, incoming: IncomingMessage):
   response.writeHead(status, headers);
   // From here on the silence of the body counts, not that of a guest that reads slowly.
   incoming.socket.setTimeout(0);
+  // Node's parser has copied the bytes, and is asked first.
+  incoming.socket.on('data', spendBuffer);
   // A transfer that ends early must not look complete: the response is destroyed with it.
-  pipeline(limitSilence(incoming, IDLE_TIMEOUT_MS), response, () => undefined);
+  void pour(limitSilence(incoming, IDLE_TIMEOUT_MS), response);
 }
 
 async function sendReason(

@@ -1,4 +1,5 @@
-import { createReadStream, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -16,6 +17,7 @@ import { GuestFailures } from './guest-failures.ts';
 import { refuse } from './refuse.ts';
 import { BootSender, type FindBootTree } from './send-boot.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
+import { sendBytes } from './send-bytes.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
 /**
@@ -153,7 +155,8 @@ async function sendImage(
     response.end();
     return;
   }
-  await pipeline(createReadStream(image.path, { start: first, end: last }), response);
+  await using file = await open(image.path);
+  await sendBytes(file, { first, last }, response);
 }
 
 async function sendPackage(

@@ -1,12 +1,10 @@
-import { createReadStream } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
 import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { parseRange } from '#shared/http/parse-range.ts';
-import { KIB } from '#shared/units/bytes.ts';
 import type { BootSlice, BootTree } from '../boot/boot-tree.ts';
 import { refuse } from './refuse.ts';
+import { sendBytes } from './send-bytes.ts';
 import { sendMirrorAnswer } from './send-mirror.ts';
 
 /**
@@ -14,8 +12,6 @@ import { sendMirrorAnswer } from './send-mirror.ts';
  * its view, says when to ask again.
  */
 export type FindBootTree = (uuid: string) => BootTree | undefined;
-
-const READ_BYTES = 256 * KIB;
 
 /** Answers metad's requests for files of boot environments. */
 export class BootSender {
@@ -85,9 +81,5 @@ async function sendSlice(
     response.end();
     return;
   }
-  const file = createReadStream('', {
-    ...{ fd: handle.fd, autoClose: false, highWaterMark: READ_BYTES },
-    ...{ start: offset + first, end: offset + last },
-  });
-  await pipeline(file, response);
+  await sendBytes(handle, { first: offset + first, last: offset + last }, response);
 }

@@ -10,7 +10,7 @@ import { startPeers } from '../support/peer-servers.ts';
  * times are those of metad's log, from inside of one boot.
  */
 const BYTES = 45 * 1024 * 1024;
-const ROUNDS = 3;
+const ROUNDS = 7;
 const NGINX_PORT = 8081;
 const DEADLINE_MS = 180_000;
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, open, readdir, readlink, rm, writeFile } from 'node:fs/promises';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -78,12 +79,12 @@ interface Got {
   readonly text: string;
 }
 
-async function ask(
+function begin(
   path: string,
   headers: Record<string, string> = {},
   method = 'GET',
-): Promise<Got> {
-  const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
     const outgoing = request(
       { socketPath, path: `/v1/instances/${path}`, headers, method, agent: false },
       resolve,
@@ -91,8 +92,19 @@ async function ask(
     outgoing.on('error', reject);
     outgoing.end();
   });
+}
+
+async function ask(...args: Parameters<typeof begin>): Promise<Got> {
+  const incoming = await begin(...args);
   const text = (await buffer(incoming)).toString();
   return { status: incoming.statusCode, headers: incoming.headers, text };
+}
+
+async function isOpen(path: string): Promise<boolean> {
+  const links = (await readdir('/proc/self/fd')).map((fd) =>
+    readlink(`/proc/self/fd/${fd}`).catch(() => ''),
+  );
+  return (await Promise.all(links)).includes(path);
 }
 
 test('a file of an archive is its part of it, in parts and conditions, and leaves nothing open', async () => {
@@ -115,13 +127,30 @@ test('a file of an archive is its part of it, in parts and conditions, and leave
   assert.deepEqual([beyond.status, beyond.headers['content-range']], [416, 'bytes */10']);
   const head = await ask(`${OWN}/boot/a/linux`, {}, 'HEAD');
   assert.deepEqual([head.status, head.text, head.headers['content-length']], [200, '', '10']);
-  const isOpen = async (): Promise<boolean> => {
-    const links = (await readdir('/proc/self/fd')).map((fd) =>
-      readlink(`/proc/self/fd/${fd}`).catch(() => ''),
-    );
-    return (await Promise.all(links)).includes(archive);
-  };
-  while (await isOpen()) await sleep(5);
+  while (await isOpen(archive)) await sleep(5);
+});
+
+test('a reader that is slower than the file gets each of its bytes once, one that goes away leaves nothing open', async () => {
+  const content = randomBytes(5 * 1024 * 1024 + 1);
+  const path = join(directory, 'large');
+  await writeFile(path, content);
+  trees.set(OWN, {
+    open: async () => {
+      const handle = await open(path);
+      return { kind: 'slice', handle, offset: 0, sizeBytes: content.length, etag: '"e"' };
+    },
+  });
+  const slow = await begin(`${OWN}/boot/a/linux`);
+  const got: Buffer[] = [];
+  for await (const chunk of slow as AsyncIterable<Buffer>) {
+    got.push(chunk);
+    await sleep(1);
+  }
+  assert.ok(Buffer.concat(got).equals(content));
+  const gone = await begin(`${OWN}/boot/a/linux`);
+  assert.ok(await isOpen(path));
+  gone.destroy();
+  while (await isOpen(path)) await sleep(5);
 });
 
 test('what is not there is a 404, and what is not known yet is a 503', async () => {
