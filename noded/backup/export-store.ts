@@ -12,14 +12,15 @@ import { type ExportRecord, formatExportRecord, parseExportRecord } from './expo
 
 const RECORD_FILE = 'config.ini';
 /**
- * Directories that are not complete, or are being removed, end with it; no instance's name does.
+ * Directories that are not complete, or are being removed, end with it. No instance's name can, as it
+ * can with Ganeti's `.new`: what ends with that is taken for an export like others, and never swept.
  */
-const UNFINISHED = '.new';
+const UNFINISHED = '~new';
 /**
  * What the export that has just been made takes the place of; it comes back when that was not
  * finished.
  */
-const REPLACED = '.old';
+const REPLACED = '~old';
 const MAX_RECORD_BYTES = MIB;
 
 /** The dump of a disk: a file of the host. */

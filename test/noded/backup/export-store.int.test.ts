@@ -56,6 +56,25 @@ test('what a killed daemon left unfinished is swept, and nothing else', async ()
   assert.deepEqual(await readdir(directory), [NAME]);
 });
 
+test('an export of an instance whose name ends as a work in progress might stays as it is', async () => {
+  const others = ['vm.new', 'vm.old'];
+  for (const name of others) await makeExportOf(exports, name, name);
+  await makeExportOf(exports, 'vm', 'first');
+  await makeExportOf(exports, 'vm', 'second');
+  await exports.sweep();
+  assert.deepEqual(
+    (await exports.list()).map(({ name, problem }) => ({ name, problem })),
+    ['vm', ...others].map((name) => ({ name, problem: null })),
+  );
+  await exports.remove('vm');
+  await exports.sweep();
+  assert.deepEqual((await readdir(directory)).sort(), others);
+  for (const name of others) {
+    const { dumps } = await exports.load(name);
+    assert.equal(await readFile(dumps[0]?.path ?? '', 'utf8'), name);
+  }
+});
+
 /**
  * A process of its own that makes an export `content`, killed at its N-th call of one kind.
  * @returns whether it came to that
@@ -98,8 +117,8 @@ test('killed at any rename, removal or sync: the export is the earlier one or th
 test('a removal that was killed half way leaves no half of an export', async () => {
   await makeExport('whole');
   const { dumps } = await exports.load(NAME);
-  await rename(join(directory, NAME), join(directory, `${NAME}.new`));
-  await rm(dumps[0]?.path.replace(NAME, `${NAME}.new`) ?? '');
+  await rename(join(directory, NAME), join(directory, `${NAME}~new`));
+  await rm(dumps[0]?.path.replace(NAME, `${NAME}~new`) ?? '');
   await exports.sweep();
   assert.deepEqual(await readdir(directory), []);
 });
