@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { uuid } from './primitives.ts';
 
-/** A file of an instance that moves: its disks, and what its UEFI firmware remembers. */
+/** A file of an instance that moves: its disks, and what its UEFI firmware remembers of its installation. */
 export const movedFile = z.object({
-  name: z.string().regex(/^(disk\d{1,3}\.raw|efi-variables\.fd)$/),
+  name: z.string().regex(/^(disk\d{1,3}\.raw|efi-variables-[0-9a-fA-F-]{36}\.fd)$/),
   sizeBytes: z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER),
 });
 export type MovedFile = z.infer<typeof movedFile>;

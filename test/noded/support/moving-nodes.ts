@@ -5,6 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import {
+  arrivalBegun,
+  arrivalDigests,
+  arrivalEnded,
+  arrivalRequest,
+} from '#shared/contract/move.ts';
 import { NO_FLAGS } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
@@ -200,10 +206,21 @@ export class MovingNode implements AsyncDisposable {
     };
     return {
       check: (...given) => answer((arrivals) => arrivals.check(...given)),
-      begin: (...given) => answer((arrivals) => arrivals.begin(...given)),
+      // What is said goes through the contract, as it does on its way to another node.
+      begin: async (uuid, files, signal) => {
+        const asked = arrivalRequest.parse({ files });
+        const begun = await answer((arrivals) => arrivals.begin(uuid, asked.files, signal));
+        return arrivalBegun.parse(begun);
+      },
       write: (at, message) => answer((arrivals) => arrivals.write(at, message)),
-      verify: (...given) => answer((arrivals) => arrivals.verify(...given)),
-      end: (uuid) => answer((arrivals) => arrivals.end(uuid)),
+      verify: async (at, digests, signal) => {
+        const asked = arrivalDigests.parse({ digests });
+        await answer((arrivals) => arrivals.verify(at, asked.digests, signal));
+      },
+      end: async (uuid) => {
+        const isTaken = await answer((arrivals) => arrivals.end(uuid));
+        return arrivalEnded.parse({ isTaken }).isTaken;
+      },
     };
   }
 
