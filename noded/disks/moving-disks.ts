@@ -27,14 +27,17 @@ export interface MovingDisks {
   depart(instance: InstanceRecord): Promise<Departure>;
   /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
   listLeaving(): Promise<readonly string[]>;
-  /** Gives the folder its name back. No error where there is none. */
+  /**
+   * Gives the folder its name back. No error where there is none.
+   * @throws AppError CONFLICT while others of the instance wait here to get that name: they are newer
+   */
   comeBack(uuid: string): Promise<void>;
   /** Removes what has left. No error where there is nothing. */
   removeLeft(uuid: string): Promise<void>;
   /**
    * Makes files of these sizes, without content, in a folder that is no instance's yet: the same
    * that copies grow in.
-   * @throws AppError CONFLICT (there are disks of it here), DISK_FULL
+   * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes), DISK_FULL
    */
   arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
 }
@@ -100,6 +103,9 @@ export function createMovingDisks(
         .flatMap((name) => LEAVING.exec(name)?.[1] ?? [])
         .filter((uuid) => !departing.has(uuid)),
     comeBack: async (uuid) => {
+      const newer = copyDir(disksDir, uuid);
+      if ((await isThere(leavingDir(uuid))) && (await isThere(newer)))
+        throw newerAreHere(leavingDir(uuid), newer);
       await rename(leavingDir(uuid), join(disksDir, uuid)).catch(passMissing);
       await syncPath(disksDir);
     },
@@ -109,6 +115,8 @@ export function createMovingDisks(
     },
     arrive: async (uuid, files) => {
       if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
+      // Of whoever is killed next, they would be taken for the only ones.
+      if (await isThere(leavingDir(uuid))) throw stillLeaving(leavingDir(uuid));
       return fillFiles(disksDir, uuid, files);
     },
   };
@@ -182,6 +190,20 @@ function disksAreHere(path: string): AppError {
   return new AppError('CONFLICT', `there are disks of this instance already: ${path}`, {
     details: { path },
     hint: 'its record says that it is elsewhere: see what they are, and move them away',
+  });
+}
+
+function stillLeaving(path: string): AppError {
+  return new AppError('CONFLICT', `its disks are still leaving this node: ${path}`, {
+    details: { path },
+    hint: 'the job that moved it away removes them when it ends (gnt-job list): repeat this then',
+  });
+}
+
+function newerAreHere(path: string, newer: string): AppError {
+  return new AppError('CONFLICT', `${path} is older than what arrived in ${newer}`, {
+    details: { path, newer },
+    hint: 'nothing was changed: see what they are, and move the older one away',
   });
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { isAppError } from '#shared/errors/app-error.ts';
@@ -270,6 +270,47 @@ test('disks that are there already are not touched', async (t) => {
   assert.equal(await ownerOf(instance.uuid, [source]), SOURCE);
   assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
   await rm(join(target.disksDir, instance.uuid), { recursive: true });
+});
+
+test('a move back waits until the disks that left are gone: they never get their name again', async (t) => {
+  const { source, target, both, instance } = await makeWorld(t);
+  const client = target.client();
+  const taken = Promise.withResolvers<undefined>();
+  const confirmed = Promise.withResolvers<undefined>();
+  target.client = () => ({
+    ...client,
+    end: async (uuid, signal) => {
+      const isTaken = await client.end(uuid, signal);
+      taken.resolve(undefined);
+      await confirmed.promise;
+      return isTaken;
+    },
+  });
+  t.after(() => confirmed.resolve(undefined));
+  const away = source.move(instance, target);
+  await Promise.race([taken.promise, away]);
+  await writeFile(target.disks.pathOf(instance, 0), 'newer');
+  await truncate(target.disks.pathOf(instance, 0), 4 * MIB);
+  const newer = await contentOf(target.disksDir, instance.uuid);
+  const back = async (): Promise<void> => target.move(await required(target, instance), source);
+  await assert.rejects(back, { code: 'CONFLICT', message: /still leaving/ });
+  assert.deepEqual(await readdir(source.disksDir), [`leaving-${instance.uuid}`]);
+  confirmed.resolve(undefined);
+  await away;
+  assert.equal(await assertOnOne(instance.uuid, newer, both), TARGET);
+  await back();
+  assert.equal(await assertOnOne(instance.uuid, newer, both), SOURCE);
+});
+
+test('disks that left do not come back beside others that arrived', async (t) => {
+  const { source, instance, content } = await makeWorld(t);
+  const [leaving, copying] = ['leaving', 'copying'].map((word) => `${word}-${instance.uuid}`);
+  await mkdir(join(source.disksDir, String(leaving)));
+  await rename(join(source.disksDir, instance.uuid), join(source.disksDir, String(copying)));
+  await assert.rejects(source.moving.comeBack(instance.uuid), { code: 'CONFLICT' });
+  await source.recover();
+  assert.deepEqual(await readdir(source.disksDir), [instance.uuid, leaving]);
+  assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
 });
 
 test('two instances move at once, in both directions', async (t) => {
