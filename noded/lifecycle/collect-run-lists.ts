@@ -39,9 +39,14 @@ export async function collectRunLists(places: RunListPlaces): Promise<CollectedL
   const { clusterDir, osPath, own } = places;
   await using ofOs = osPath === null ? null : await openOwnFolder(join(osPath, 'run-lists'));
   const collect = async (list: RunListName): Promise<RunListScript[]> => [
-    ...(await readFolder(join(clusterDir, list), true)),
+    ...(await readFolder(join(clusterDir, list), { followLinks: true })),
     // What a definition links to is no part of it.
-    ...(ofOs === null ? [] : await readFolder(`/proc/self/fd/${ofOs.fd}/${list}`, false)),
+    ...(ofOs === null || osPath === null
+      ? []
+      : await readFolder(`/proc/self/fd/${ofOs.fd}/${list}`, {
+          followLinks: false,
+          shownAs: join(osPath, 'run-lists', list),
+        })),
     ...(own?.[list] ?? []),
   ];
   const lists = {
@@ -74,14 +79,24 @@ async function openOwnFolder(path: string): Promise<FileHandle | null> {
   }
 }
 
-async function readFolder(folder: string, followLinks: boolean): Promise<RunListScript[]> {
+interface ReadOptions {
+  readonly followLinks: boolean;
+  /** The path that an administrator knows the folder by, where it is another one. */
+  readonly shownAs?: string;
+}
+
+async function readFolder(
+  folder: string,
+  { followLinks, shownAs = folder }: ReadOptions,
+): Promise<RunListScript[]> {
   const files = await readHookFolder(folder, {
     followLinks,
     mayBeMissing: true,
     // What editors and packages leave is no script.
     accepts: (name) => !/^\.|~$|\.(dpkg|rpm|bak|sw)/.test(name),
   }).catch((error: unknown) => {
-    throw new AppError('RUN_LIST_INVALID', `run list ${folder}: ${messageOf(error)}`, {
+    const why = messageOf(error).replaceAll(folder, shownAs);
+    throw new AppError('RUN_LIST_INVALID', `run list ${shownAs}: ${why}`, {
       hint: 'a run list is a folder of at most 64 scripts of at most 1 MiB',
       cause: error,
     });
@@ -92,7 +107,7 @@ async function readFolder(folder: string, followLinks: boolean): Promise<RunList
     const [issue] = script.error.issues;
     throw new AppError(
       'RUN_LIST_INVALID',
-      `run list ${join(folder, file.name)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
+      `run list ${join(shownAs, file.name)}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`,
       { hint: 'a script begins with #! and the path of its interpreter' },
     );
   });
