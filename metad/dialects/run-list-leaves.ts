@@ -6,7 +6,7 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { reveal } from '#shared/secret/secret.ts';
-import { bytesLeaf, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
+import { bytesLeaf, describeLost, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { quoteForShell } from './shell-word.ts';
@@ -80,35 +80,52 @@ function bundleOf(files: readonly { readonly name: string; readonly body: Buffer
   return Buffer.concat([Buffer.from(`${head.join('')}\n`), ...files.map(({ body }) => body)]);
 }
 
+/** As a shell's own, of what it found and could not run. */
+const STATUS_OF_REFUSED = 126;
+
 /**
  * Lines for a shell to read, which sets `GNT_SCRIPT` to the name of the script before. Where no
- * script has variables of its own, they are assignments and nothing else.
+ * script has variables of its own, they are assignments and nothing else. A script that needs a lost
+ * secret ends there; the others run without it.
  */
 function environmentLeaf(view: ServedView, lifecycle: ViewLifecycle, list: RunListName): Leaf {
-  const lost = new Set<string>();
   const scripts = lifecycle.lists[list];
-  const lines = (environment: RunListEnvironment): readonly string[] =>
-    Object.entries(environment).map(([name, value]) => {
-      if ('text' in value) return `${name}=${quoteForShell(value.text)}`;
-      const known = view.osParameters.get(value.parameter)?.value ?? null;
-      if (known === null) lost.add(value.parameter);
-      return `${name}=${quoteForShell(known === null ? '' : reveal(known))}`;
-    });
   const environments = scripts.map((script) => environmentOf(script, lifecycle, list));
+  const lost = environments.map((environment) => lostOf(view, environment));
+  if (lost.every((names) => names.length > 0)) return lostLeaf([...new Set(lost.flat())]);
   const isCommon = environments.every((environment) => environment === lifecycle.env);
   const text = isCommon
-    ? lines(lifecycle.env)
+    ? assignmentsOf(view, lifecycle.env)
     : [
         'case "${GNT_SCRIPT-}" in',
         ...environments.flatMap((environment, index) => [
           `${quoteForShell(scripts[index]?.name ?? '')})`,
-          ...lines(environment),
+          ...(lost[index]?.length ? refusalOf(lost[index]) : assignmentsOf(view, environment)),
           ';;',
         ]),
         'esac',
       ];
-  if (lost.size > 0) return lostLeaf([...lost]);
   return textLeaf(text.map((line) => `${line}\n`).join(''), { isSecretBearing: true });
+}
+
+function assignmentsOf(view: ServedView, environment: RunListEnvironment): readonly string[] {
+  return Object.entries(environment).map(([name, value]) => {
+    if ('text' in value) return `${name}=${quoteForShell(value.text)}`;
+    const known = view.osParameters.get(value.parameter)?.value;
+    return `${name}=${quoteForShell(known ? reveal(known) : '')}`;
+  });
+}
+
+/** Names of parameters. */
+function lostOf(view: ServedView, environment: RunListEnvironment): readonly string[] {
+  const parameters = Object.values(environment).flatMap((value) =>
+    'parameter' in value ? [value.parameter] : [],
+  );
+  return [...new Set(parameters)].filter((name) => !view.osParameters.get(name)?.value);
+}
+
+function refusalOf(lost: readonly string[]): readonly string[] {
+  return [`echo ${quoteForShell(describeLost(lost))}`, `exit ${STATUS_OF_REFUSED}`];
 }
 
 function environmentOf(

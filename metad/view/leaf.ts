@@ -79,10 +79,13 @@ function goneLeaf(reason: string): FixedLeaf {
 
 /** Makes what is said in the place of something that needs secrets which noded has no more. */
 export function lostLeaf(names: readonly string[]): FixedLeaf {
+  return goneLeaf(describeLost(names));
+}
+
+/** What is said to whoever would have needed secrets that are lost. */
+export function describeLost(names: readonly string[]): string {
   const list = [...names].sort().join(', ');
-  return goneLeaf(
-    `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`,
-  );
+  return `the host no longer has the secret OS parameters ${list}: they are kept in memory only and are lost in a restart; give them again with gnt-instance modify, startup or reinstall`;
 }
 
 function fixedLeaf(body: Buffer, contentType: string, isSecretBearing: boolean): FixedLeaf {

@@ -20,7 +20,7 @@ const LINES = Array.from({ length: 9000 }, (_, at) => `line ${at + 10_000}\n`).j
 
 const lists: ViewLifecycle['lists'] = {
   boot: [
-    scriptOf('01-inputs', 'echo "$GREETING, $hostkey"; echo "$RS_ATTACH_DIR: $(cat "$RS_ATTACH_DIR/a file")"', null),
+    scriptOf('01-inputs', 'echo "$GREETING, $hostkey"; echo "$RS_ATTACH_DIR: $(cat "$RS_ATTACH_DIR/a file")"; echo "$RS_SELF_HREF"', null),
     scriptOf('02-long', 'pwd; i=10000; while [ $i -lt 19000 ]; do echo "line $i"; i=$((i + 1)); done', {}),
     scriptOf('03-forks', 'echo "only: ${GREETING-none}, $OWN"; sleep 1000 & exit 0', { OWN: { text: `it's "$(x)"\n` } }),
   ],
@@ -75,9 +75,9 @@ describe('the guest’s agent', () => {
   });
   after(() => lab[Symbol.asyncDispose]());
 
-  async function serve(lifecycle: ViewLifecycle): Promise<void> {
+  async function serve(lifecycle: ViewLifecycle, osParameters = base.osParameters): Promise<void> {
     revision += 1;
-    const answer = await lab.put({ ...base, revision, lifecycle });
+    const answer = await lab.put({ ...base, osParameters, revision, lifecycle });
     assert.equal(answer.status, 204, answer.body.toString());
   }
 
@@ -91,12 +91,15 @@ describe('the guest’s agent', () => {
   }
 
   /** A guest that boots, with what `enable` leaves in it. */
-  async function bootGuest(t: TestContext, lifecycle: ViewLifecycle): Promise<GuestSystem> {
+  async function bootGuest(
+    t: TestContext,
+    ...view: Parameters<typeof serve>
+  ): Promise<GuestSystem> {
     const system = await GuestSystem.create(guest.namespace, { shell: 'dash', downloader: 'curl' });
     t.after(() => system[Symbol.asyncDispose]());
     // Nothing of the test before counts for this one.
     await lab.control('DELETE', `/v1/instances/${base.uuid}`);
-    await serve(lifecycle);
+    await serve(...view);
     const path = `/v1/instances/${base.uuid}/tree/ganeti/latest/guest/enable`;
     await system.write('enable', (await lab.control('GET', path)).body.toString());
     await system.boot('sh /var/lib/enable');
@@ -123,6 +126,28 @@ describe('the guest’s agent', () => {
       system.log,
     );
     assert.equal(await system.read('ran'), null);
+  });
+
+  test('runs what needs no lost secret, and says which one the next script would have needed', async (t) => {
+    const boot = [
+      scriptOf('01-base', 'echo "$PLAIN"', { PLAIN: { text: 'plain' } }),
+      scriptOf('02-needs', 'echo ran', { PASSWORD: { parameter: 'rootpw' } }),
+    ];
+    const since = await lastSequence();
+    const lost = { rootpw: { value: null, visibility: 'secret' as const } };
+    const needing = lifecycleOf({ lists: { ...lists, boot } });
+    const system = await bootGuest(t, needing, { ...base.osParameters, ...lost });
+    const told = await wordsUntil(since, 'stranded');
+    assert.deepEqual(
+      wordsOf(told),
+      [
+        ...['booting', 'started boot/01-base', 'finished boot/01-base 0'],
+        ...['started boot/02-needs', 'finished boot/02-needs 126', 'stranded'],
+      ],
+      system.log,
+    );
+    assert.equal(outputOf(told, 'boot/01-base'), 'plain\n');
+    assert.match(outputOf(told, 'boot/02-needs'), /^the host no longer has .* rootpw: .*\n$/);
   });
 
   test('goes off for a reboot that is a stop and a start, and tells its scripts so', async (t) => {
@@ -166,7 +191,7 @@ describe('the guest’s agent', () => {
         ], system.log); // prettier-ignore
         assert.equal(
           outputOf(booted, 'boot/01-inputs'),
-          'hello, <redacted>\n/var/lib/rightlink/attachments: attached\n',
+          'hello, <redacted>\n/var/lib/rightlink/attachments: attached\nhttp://169.254.169.254/ganeti/latest\n',
         );
         assertLong(outputOf(booted, 'boot/02-long'), `/var/lib/rightlink/cwd\n${LINES}`);
         assert.equal(outputOf(booted, 'boot/03-forks'), `only: none, it's "$(x)"\n\n`);

@@ -135,6 +135,15 @@ test('a lost secret is named, and nothing that only an operator may see is shown
   };
   await lab.control('DELETE', `/v1/instances/${view.uuid}`);
   await serve(lifecycleOf({ lists }), { osParameters });
+  // What does not need it runs.
+  const boot = await get('run-lists/boot.env');
+  assert.equal(boot.status, 200);
+  assert.match(
+    boot.text,
+    /\n'01-all'\)\nGREETING='hello'\nhostkey='KEY123'\n;;\n'02-own'\)\necho 'the host no longer has the secret OS parameters rootpw: [^']*'\nexit 126\n;;\nesac\n$/,
+  );
+  const needing = { ...lists, boot: lists.boot.slice(1) };
+  await serve(lifecycleOf({ lists: needing }), { osParameters });
   const lost = await get('run-lists/boot.env');
   assert.equal(lost.status, 410);
   assert.match(lost.text, /secret OS parameters rootpw:/);
