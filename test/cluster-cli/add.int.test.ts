@@ -233,6 +233,40 @@ for (const [command, args] of [
   });
 }
 
+test('--wait-ready waits for operational, and ends with the script that stranded the guest', async (t) => {
+  t.after(() => lab.daemon.progress.splice(0));
+  const lifecycle = {
+    ...{ run: '11111111-1111-4111-8111-111111111111', kind: null, deadlineMs: null },
+    ...{ script: 'boot/02-db', exitStatus: 7 },
+  };
+  const boot = {
+    ...{ status: 'done' as const, stage: null, errors: [], recoverableErrors: [], stages: [] },
+  };
+  const reason = 'boot/02-db ended with status 7\u001b[2J';
+  const at = (state: 'booting' | 'operational' | 'stranded') => ({
+    ...lifecycle,
+    ...{ state, reason: state === 'stranded' ? reason : null },
+  });
+  // The end of cloud-init is not that of the boot list.
+  lab.daemon.instances.push(sampleInstance({ name: 'web1', boot, lifecycle: at('booting') }));
+  const wait = (): ReturnType<typeof runProgram> =>
+    runProgram('gnt-instance', ['startup', '--wait-ready=60', 'web1'], { root: lab.daemon.root });
+  const said = { isRunning: true, readyAtMs: 1, boot };
+  lab.daemon.progress.push({ ...said, lifecycle: at('stranded') });
+  const stranded = await wait();
+  assert.equal(stranded.status, 1);
+  assert.match(
+    stranded.stderr,
+    /^error\[SCRIPT_STRANDED\]: web1 is stranded: boot\/02-db ended with status 7/m,
+  );
+  assert.match(stranded.stderr, /^hint: gnt-instance audit web1 shows/m);
+  assert.ok(!stranded.stderr.includes('\u001b'));
+  lab.daemon.progress.splice(0, Infinity, { ...said, lifecycle: at('operational') });
+  const up = await wait();
+  assert.equal(up.status, 0, up.stderr);
+  assert.match(up.stderr, /^web1 is operational$/m);
+});
+
 test('--wait-ready is content with a degraded boot, and says what was the matter', async () => {
   const boot = {
     ...{ status: 'degraded' as const, stage: null, errors: [], stages: [] },

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  runLists,
+  type RunListScript,
+  type InputValues,
+  type RunListName,
+} from '#shared/contract/lifecycle.ts';
+import type { CollectedLists } from '../../../noded/lifecycle/collect-run-lists.ts';
+import { planLists, refuseMissingInputs } from '../../../noded/lifecycle/plan-lists.ts';
+
+const content = Buffer.from('#!/bin/sh\ntrue\n').toString('base64');
+type Declared = NonNullable<RunListScript['inputs']>[number];
+
+function collected(list: RunListName, ...inputs: readonly Declared[]): CollectedLists {
+  const script = { name: 'setup', content, inputs };
+  const { boot, operational, decommission } = runLists.parse({ [list]: [script] });
+  return { lists: { boot, operational, decommission }, attachments: [] };
+}
+
+const needed = (name: string): Declared => ({ name, required: true, default: null });
+const sources = (inputs: InputValues = {}, ...parameters: readonly string[]) => ({
+  inputs,
+  parameters: new Set(parameters),
+});
+
+test('a required input without a value is missing in whatever list its script is', () => {
+  for (const list of ['boot', 'operational', 'decommission'] as const)
+    assert.throws(() => refuseMissingInputs(collected(list, needed('HOST')), sources()), {
+      code: 'INPUT_MISSING',
+      message: `script 'setup' (${list}) requires the input HOST`,
+    });
+});
+
+test('an input that the run list ignores has no value, one that is blank has', () => {
+  const lists = collected('boot', needed('HOST'));
+  const ignored = sources({ HOST: { from: 'ignore' } }, 'HOST');
+  assert.throws(() => refuseMissingInputs(lists, ignored), { code: 'INPUT_MISSING' });
+  refuseMissingInputs(lists, sources({ HOST: { from: 'text', text: '' } }));
+});
+
+test('a value is an input’s, else the parameter’s of its name, else its default', () => {
+  const own = { ...needed('HOST'), default: { from: 'text', text: 'default' } } as const;
+  const lists = collected('boot', own);
+  const valueWith = (...given: Parameters<typeof sources>): unknown => {
+    refuseMissingInputs(lists, sources(...given));
+    return planLists(lists, sources(...given)).lists.boot[0]?.env?.['HOST'];
+  };
+  assert.deepEqual(valueWith({ HOST: { from: 'text', text: 'input' } }, 'HOST'), { text: 'input' });
+  assert.deepEqual(valueWith({}, 'HOST'), { parameter: 'HOST' });
+  assert.deepEqual(valueWith({}), { text: 'default' });
+});
+
+test('a value that is to be a parameter’s is missing where there is no such parameter, be it a default', () => {
+  const from = { from: 'cred', name: 'dbpw' } as const;
+  const optional = collected('boot', { name: 'PASSWORD', required: false, default: from });
+  assert.throws(() => refuseMissingInputs(optional, sources()), {
+    code: 'INPUT_MISSING',
+    message: "script 'setup' (boot) requires the input PASSWORD",
+  });
+  refuseMissingInputs(optional, sources({}, 'dbpw'));
+  const undeclared = collected('boot');
+  assert.throws(() => refuseMissingInputs(undeclared, sources({ PASSWORD: from })), {
+    code: 'INPUT_MISSING',
+    message: 'input PASSWORD is to have the value of dbpw, which is no OS parameter',
+    hint: 'give it: --os-parameters-secret dbpw=@FILE',
+  });
+});
