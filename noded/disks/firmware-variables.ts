@@ -1,11 +1,13 @@
-import { constants, copyFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { constants, copyFile, rename, rm } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { listNames } from './install-disks.ts';
 
 const VARIABLES = /^efi-variables-(.+)\.fd$/;
+/** As they are called where no reinstallation told them apart yet. */
+const UNDIVIDED = 'efi-variables.fd';
 
 /** One that an instance's folder has variables of. */
 export interface Installation {
@@ -38,7 +40,7 @@ export async function copyVariables(from: Installation, to: Installation): Promi
 
 /**
  * Takes away the variables of installations that are no more: neither the record's nor those that a
- * snapshot goes back to. Idempotent.
+ * snapshot goes back to. Undivided ones become the record's, unless it has its own. Idempotent.
  * @returns names of the files that are gone
  */
 export async function settleVariables(
@@ -52,9 +54,13 @@ export async function settleVariables(
   // The record may still become that of an installation whose variables these are.
   if (installState === 'installing') return [];
   const kept = new Set([instanceId, ...snapshots.map((snapshot) => snapshot.instanceId)]);
-  const gone = (await listNames(dir)).filter((name) => {
+  const names = await listNames(dir);
+  const own = variablesPath(dir, instanceId);
+  if (names.includes(UNDIVIDED) && !names.includes(basename(own)))
+    await rename(join(dir, UNDIVIDED), own);
+  const gone = names.filter((name) => {
     const id = VARIABLES.exec(name)?.[1];
-    return id !== undefined && !kept.has(id);
+    return name === UNDIVIDED || (id !== undefined && !kept.has(id));
   });
   for (const name of gone) await rm(join(dir, name), { force: true });
   return gone;

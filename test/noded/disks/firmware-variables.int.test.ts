@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
@@ -15,7 +15,7 @@ async function createLab(t: TestContext) {
   const next = { ...old, instanceId: randomUUID() };
   await disks.createEmpty(old);
   for (const each of [old, next]) await writeFile(disks.variablesPathOf(each), each.instanceId);
-  return { disks, old, next };
+  return { dir, disks, old, next };
 }
 
 test('a reinstallation has EFI variables of its own, and takes those of the former system away', async (t) => {
@@ -42,4 +42,22 @@ test('what a snapshot goes back to keeps its EFI variables', async (t) => {
   const snapshot = { ...made, instanceId, installState, disks: parts, hostKeys };
   await disks.settle({ ...next, snapshots: [snapshot] });
   assert.equal(await readFile(disks.variablesPathOf(old), 'utf8'), old.instanceId);
+});
+
+test('EFI variables that were not told apart yet become those of the installation that there is', async (t) => {
+  const { disks, dir, old, next } = await createLab(t);
+  const undivided = join(dir, old.uuid, 'efi-variables.fd');
+  await rm(disks.variablesPathOf(next));
+  await rename(disks.variablesPathOf(old), undivided);
+  await disks.settle({ ...old, installState: 'installing' });
+  assert.equal(await readFile(undivided, 'utf8'), old.instanceId);
+  await disks.settle(old);
+  assert.equal(await readFile(disks.variablesPathOf(old), 'utf8'), old.instanceId);
+  await assert.rejects(readFile(undivided), { code: 'ENOENT' });
+  // A later one has its own: these are nobody's.
+  await writeFile(undivided, 'of an earlier one');
+  await writeFile(disks.variablesPathOf(next), next.instanceId);
+  await disks.settle(next);
+  assert.equal(await readFile(disks.variablesPathOf(next), 'utf8'), next.instanceId);
+  await assert.rejects(readFile(undivided), { code: 'ENOENT' });
 });
