@@ -64,6 +64,26 @@ test('a file that crashes, ends with a status or cannot be loaded has failed, wh
   }
 });
 
+test('a test that never ended has failed, though its process ended well, and so has the file', async () => {
+  const ends = 'setTimeout(() => process.exit(0), 50);';
+  const waits = `async () => { ${ends} await new Promise((done) => setTimeout(done, 60_000)); }`;
+  const result = await runContent(
+    `${head}test('a', () => {}); test('b', ${waits}); test('c', () => {});`,
+  );
+  const failed = ['failed: test/a.test.ts', 'failed: b', 'failed: c'];
+  assert.deepEqual(outcomes(result), ['passed: a', ...failed]);
+  assert.match(
+    formatFile(result),
+    /\nb has no result: the process of test\/a\.test\.ts ended first\n/,
+  );
+  const nested = await runContent(`${head}describe('s', () => { test('b', ${waits}); });`);
+  assert.deepEqual(outcomes(nested), ['failed: b']);
+  const early = await runContent(
+    `${head}await test('a', () => {}); process.exit(0); test('b', () => {});`,
+  );
+  assert.equal(hasPassed([early], 0), false);
+});
+
 test('a file whose tests pass and whose process does not end is ended, and has failed', async () => {
   const content = `${head}test('a', () => {}); setInterval(() => {}, 1000);`;
   const result = await runContent(content, { timeoutMs: 3000 });

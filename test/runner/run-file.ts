@@ -62,6 +62,8 @@ export async function runFile(
       resolve(projectDir, result.name) === resolve(projectDir, file);
     if (result !== undefined && !isFileItself) tests.push(result);
   }
+  const unended = unendedOf(events);
+  for (const name of unended) tests.push({ name, durationMs: 0, outcome: 'failed' });
   const durationMs = performance.now() - startedAtMs;
   if (hanging.aborted || lingering.signal.aborted) {
     tests.push({ name: file, durationMs, outcome: 'failed' });
@@ -75,7 +77,27 @@ export async function runFile(
     return { file, durationMs, tests, report: `no test ran in ${file}\n` };
   }
   const hasFailed = tests.some(({ outcome }) => outcome === 'failed');
-  return { file, durationMs, tests, report: hasFailed ? await formatEvents(events) : '' };
+  if (!hasFailed) return { file, durationMs, tests, report: '' };
+  const told = unended.map((name) => `${name} has no result: the process of ${file} ended first\n`);
+  return { file, durationMs, tests, report: (await formatEvents(events)) + told.join('') };
+}
+
+/**
+ * Of a file whose process ended before its tests did, as by `process.exit(0)`: those that were
+ * queued and have no result, else the file itself, whose further tests nobody knows. A process that
+ * ends by itself tells a summary.
+ */
+function unendedOf(events: readonly TestEvent[]): readonly string[] {
+  if (events.some(({ type, data }) => type === 'test:summary' && data.file !== undefined))
+    return [];
+  const open: string[] = [];
+  for (const { type, data } of events) {
+    if (type === 'test:enqueue' && data.type === 'test') open.push(data.name);
+    if (type !== 'test:pass' && type !== 'test:fail') continue;
+    const at = open.indexOf(data.name);
+    if (at !== -1) open.splice(at, 1);
+  }
+  return open;
 }
 
 interface LingerWatch extends Disposable {
