@@ -1,25 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import {
-  mkdir,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  rm,
-  symlink,
-  truncate,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
-import { run } from '#shared/process/run.ts';
-import { GIB, MIB } from '#shared/units/bytes.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { QmpClient } from '../../noded/hypervisor/qmp-client.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { createWritingSector, findWrongSector } from '../noded/hypervisor/writing-guest.ts';
+import { type BtrfsDisks, putDisksOnBtrfs } from './support/btrfs-disks.ts';
 
 const NAME = 'writer.example.com';
 /** More than the guest can fill in the time of this file. */
@@ -27,23 +17,13 @@ const DISK_BYTES = 64 * MIB;
 const SECTOR_BYTES = 512;
 const LIMIT_MS = 60_000;
 let lab: Lab;
-/** A btrfs in a file, with the disks of the node. */
-let other: string;
+let btrfs: BtrfsDisks;
 let disks: string;
 
 before(async () => {
   lab = await createLab('gnt-snap');
-  other = await mkdtemp('/tmp/gnt-btrfs-');
-  disks = join(other, 'disks');
-  const image = join(other, 'image');
-  await writeFile(image, '');
-  await truncate(image, GIB);
-  await run('mkfs.btrfs', ['-q', image]);
-  await mkdir(disks);
-  await run('mount', ['-o', 'loop', image, disks]);
-  await run('chmod', ['0700', disks]);
-  await mkdir(lab.paths.stateDir, { recursive: true });
-  await symlink(disks, lab.paths.disksDir);
+  btrfs = await putDisksOnBtrfs(lab);
+  disks = btrfs.folder;
   await writeFile(join(lab.paths.root, 'image.raw'), Buffer.alloc(MIB), { mode: 0o644 });
   await lab.startNode();
 });
@@ -53,8 +33,7 @@ after(async () => {
   const status = await lab.stopNode();
   const leftovers = await lab.findLeftovers();
   await lab.dispose();
-  await run('umount', [disks]);
-  await rm(other, { recursive: true });
+  await btrfs.release();
   assert.equal(status, 0);
   assert.deepEqual(leftovers, []);
 });

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { MIB } from '#shared/units/bytes.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { type BtrfsDisks, putDisksOnBtrfs } from './support/btrfs-disks.ts';
+import { addHostOs } from './support/host-os.ts';
+import { followTranscript } from './support/transcript.ts';
+
+/**
+ * What a newcomer types in a first hour, with all that is said to it, in fixtures/first-hour.txt.
+ * With GNT_UPDATE_FIRST_HOUR=1 the file is written anew, to be read before it is kept. The image is
+ * one that the host writes itself, and its guest does nothing: what a guest does is other tests'.
+ */
+const file = join(import.meta.dirname, '../../fixtures/first-hour.txt');
+const KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZpcnN0IGhvdXIgZmlyc3QgaG91ciBmaXJzdCBob3Vy me@here';
+let lab: Lab;
+let btrfs: BtrfsDisks;
+
+before(async () => {
+  // Whoever runs this has keys and defaults of their own.
+  process.env['HOME'] = '/nonexistent';
+  lab = await createLab('gnt-hour');
+  btrfs = await putDisksOnBtrfs(lab);
+  // A boot sector alone: `hlt`, and back to it.
+  const image = Buffer.alloc(MIB);
+  image.set([0xf4, 0xeb, 0xfd]);
+  image.set([0x55, 0xaa], 510);
+  await writeFile(join(lab.paths.root, 'small.raw'), image);
+  await writeFile(join(lab.paths.root, 'id.pub'), `${KEY}\n`);
+  await addHostOs(lab, 'plain', {
+    export: 'cat "$EXPORT_DEVICE"',
+    import: 'cat >"$IMPORT_DEVICE"',
+  });
+  await lab.startNode();
+});
+
+after(async () => {
+  for (const name of ['web1', 'web2'])
+    await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', name]);
+  await lab.stopNode();
+  const leftovers = await lab.findLeftovers();
+  await lab.dispose();
+  await btrfs.release();
+  assert.deepEqual(leftovers, []);
+});
+
+/** Beyond times and the root: what is this host's, what is drawn by lot, and what takes its time. */
+function normalise(text: string): string {
+  return text
+    .replaceAll(/\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/g, 'UUID')
+    .replaceAll(/\b[\da-f]{2}(?::[\da-f]{2}){5}\b/g, 'MAC')
+    .replaceAll(/\b[\da-f]{64}\b/g, 'SHA256')
+    .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d/g, 'YYYY-MM-DD hh:mm:ss')
+    .replaceAll(/\b\d+\.\d s\b/g, 'N s')
+    .replaceAll(/\b\d+ ms\b/g, 'N ms')
+    .replaceAll(/-(?:amd64|arm64)\./g, '-MACHINE.')
+    .replaceAll(/^( +accelerator|Serial number| {2}process): .*$/gm, '$1: …')
+    .replaceAll(/^(?:ok|warning|error) +(\S+): .*$/gm, 'STATE   $1: …')
+    .replaceAll(/^ {8}hint: .*\n/gm, '')
+    .replaceAll(/\d+ (error|warning)\(s\)/g, 'N $1(s)');
+}
+
+test('a first hour goes as it is written down', async (t) => {
+  const isRenewed = process.env['GNT_UPDATE_FIRST_HOUR'] !== undefined;
+  await followTranscript(t, lab, { file, isRenewed, normalise });
+});

@@ -1,0 +1,33 @@
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+import { GIB } from '#shared/units/bytes.ts';
+import type { Lab } from '../../../scripts/demo/lab.ts';
+
+export interface BtrfsDisks {
+  readonly folder: string;
+  /** When the node has stopped. */
+  release(): Promise<void>;
+}
+
+/** A btrfs in a file takes the disks of a node that was not started yet. */
+export async function putDisksOnBtrfs(lab: Lab): Promise<BtrfsDisks> {
+  const other = await mkdtemp('/tmp/gnt-btrfs-');
+  const folder = join(other, 'disks');
+  const image = join(other, 'image');
+  await writeFile(image, '');
+  await truncate(image, GIB);
+  await run('mkfs.btrfs', ['-q', image]);
+  await mkdir(folder);
+  await run('mount', ['-o', 'loop', image, folder]);
+  await run('chmod', ['0700', folder]);
+  await mkdir(lab.paths.stateDir, { recursive: true });
+  await symlink(folder, lab.paths.disksDir);
+  return {
+    folder,
+    release: async () => {
+      await run('umount', [folder]);
+      await rm(other, { recursive: true });
+    },
+  };
+}
