@@ -15,7 +15,7 @@ import { hasOwnAddress } from '../channel/has-own-address.ts';
 import { type GateAnswer, gateRequests } from './gate.ts';
 import type { GuestHandler } from './guest-handler.ts';
 import type { GuestMetrics } from './guest-metrics.ts';
-import { ParkedRequests } from './parked-requests.ts';
+import { ParkedRequests, type Wait } from './parked-requests.ts';
 import { Peer } from './peer.ts';
 
 /**
@@ -106,10 +106,19 @@ export class GuestServer implements Disposable {
   #judge(peer: Peer, request: IncomingMessage): GateAnswer {
     if (!peer.mayAsk || !mayHaveBody(peer, request)) return 'stop';
     // Behind others it would have to wait for their answers.
-    const wait = peer.isIdle ? this.#handler.findWait(peer, request) : undefined;
+    const wait = peer.isIdle ? this.#findWait(peer, request) : undefined;
     if (wait === undefined) return 'enter';
     peer.wait = wait;
     return 'take-out';
+  }
+
+  #findWait(peer: Peer, request: IncomingMessage): Wait | undefined {
+    try {
+      return this.#handler.findWait(peer, request);
+    } catch {
+      // Nobody is above the parser. Whoever answers comes upon it again, and says so.
+      return undefined;
+    }
   }
 
   #park(request: IncomingMessage, socket: Socket, rest: Buffer): void {

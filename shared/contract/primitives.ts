@@ -49,7 +49,9 @@ export const snapshotName = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, 'not a name of a snapshot');
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'not a SHA-256 in hex');
 export const base64 = z.base64();
-export const timestampMs = z.number().nonnegative();
+/** The last moment that a Date can hold, and be written as text. */
+const MAX_TIMESTAMP_MS = 8.64e15;
+export const timestampMs = z.number().nonnegative().max(MAX_TIMESTAMP_MS);
 
 /**
  * An operator's name for a package mirror: a path segment, and GNT_MIRROR_<NAME> in an environment.

@@ -196,3 +196,11 @@ for (const how of ['destroy', 'end'] as const)
     assert.equal(instance.unanswered, 0);
     changeView();
   });
+
+test('a tree that cannot be rendered ends the request for it, one that would wait too', async (t) => {
+  const good = instance.view;
+  t.after(() => instance.replaceView(good));
+  instance.replaceView({ ...good, createdAtMs: Number.NaN });
+  for (const query of ['', '?wait_for_change=', '?wait_for_change=true&last_etag=a'])
+    assert.match((await ask(`GET /latest/meta-data/mac${query}`)).head, /^HTTP\/1\.1 500 /);
+});

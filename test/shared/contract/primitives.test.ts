@@ -7,6 +7,7 @@ import {
   instanceName,
   macAddress,
   osParameterName,
+  timestampMs,
 } from '#shared/contract/primitives.ts';
 
 const cases = [
@@ -69,3 +70,9 @@ for (const [what, schema, good, bad] of cases) {
     for (const value of bad) assert.ok(!schema.safeParse(value).success, JSON.stringify(value));
   });
 }
+
+test('a moment is one that a Date can hold', () => {
+  assert.equal(timestampMs.safeParse(8.64e15).success, true);
+  for (const none of [8.64e15 + 1, Infinity, Number.NaN, -1])
+    assert.equal(timestampMs.safeParse(none).success, false, String(none));
+});
