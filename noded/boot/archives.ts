@@ -17,6 +17,7 @@ import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
 import type { BootTree } from './boot-tree.ts';
 import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
@@ -89,8 +90,8 @@ class FolderArchives implements BootArchives {
   #names: Readonly<Record<string, string>>;
   readonly #held = new Map<string, Buffer>();
   readonly #inUse: () => ReadonlySet<string>;
-  /** Contents that are about to get a name. */
-  readonly #beingNamed = new Set<string>();
+  /** Who gives names, and who judges by them and removes: one after the other. */
+  readonly #turns = new SerialQueue<'names'>();
 
   constructor(
     dir: string,
@@ -122,46 +123,44 @@ class FolderArchives implements BootArchives {
 
   async list(): Promise<readonly OpenedArchive[]> {
     const all = Object.entries(this.#names).map(async ([isoFile, sha256]) => {
-      const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
-      const sizeBytes = (await Promise.all(parts)).reduce((sum, { size }) => sum + size, 0);
-      return { isoFile, sha256, sizeBytes };
+      const sizeBytes = await this.#sizeOf(sha256);
+      return sizeBytes === null ? [] : [{ isoFile, sha256, sizeBytes }];
     });
-    return await Promise.all(all);
+    return (await Promise.all(all)).flat();
   }
 
-  async name(isoFile: string, sha256: string): Promise<boolean> {
-    return this.#whileNaming(sha256, async () => {
-      try {
-        for (const part of ['data', 'index'] as const) await stat(this.#path(sha256, part));
-      } catch (error) {
-        if (systemCodeOf(error) === 'ENOENT') return false;
-        throw error;
-      }
+  /** Null for what is not there, or not any more. */
+  async #sizeOf(sha256: string): Promise<number | null> {
+    try {
+      const parts = (['data', 'index'] as const).map((part) => stat(this.#path(sha256, part)));
+      return (await Promise.all(parts)).reduce((sum, { size }) => sum + size, 0);
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  name(isoFile: string, sha256: string): Promise<boolean> {
+    return this.#turns.run('names', async () => {
+      if ((await this.#sizeOf(sha256)) === null) return false;
       await this.#writeNames({ ...this.#names, [isoFile]: sha256 });
       return true;
     });
   }
 
-  async remove(isoFile: string): Promise<boolean> {
-    const { [isoFile]: sha256, ...names } = this.#names;
-    if (sha256 === undefined) return false;
-    await this.#writeNames(names);
-    return !(await list(this.#dir)).includes(`${sha256}.data`);
+  remove(isoFile: string): Promise<boolean> {
+    return this.#turns.run('names', async () => {
+      const { [isoFile]: sha256, ...names } = this.#names;
+      if (sha256 === undefined) return false;
+      await this.#writeNames(names);
+      return !(await list(this.#dir)).includes(`${sha256}.data`);
+    });
   }
 
   async #writeNames(names: Readonly<Record<string, string>>): Promise<void> {
     await writeDurably(join(this.#dir, 'names.json'), JSON.stringify(names), { mode: 0o600 });
     this.#names = names;
-    await this.dropUnnamed();
-  }
-
-  async #whileNaming<Result>(sha256: string, task: () => Promise<Result>): Promise<Result> {
-    this.#beingNamed.add(sha256);
-    try {
-      return await task();
-    } finally {
-      this.#beingNamed.delete(sha256);
-    }
+    await this.#drop();
   }
 
   async create(sha256: string, maxBytes: number): Promise<UnfinishedArchive> {
@@ -182,7 +181,7 @@ class FolderArchives implements BootArchives {
         await truncate(path, dataBytes);
         await writeDurably(indexPath, text, { mode: 0o600 });
         await syncPath(path);
-        await this.#whileNaming(sha256, async () => {
+        await this.#turns.run('names', async () => {
           // The index comes last: where it is, the files are.
           await rename(path, this.#path(sha256, 'data'));
           await rename(indexPath, this.#path(sha256, 'index'));
@@ -201,10 +200,14 @@ class FolderArchives implements BootArchives {
     return Object.hasOwn(this.#names, isoFile) ? this.#names[isoFile] : undefined;
   }
 
-  async dropUnnamed(): Promise<void> {
+  dropUnnamed(): Promise<void> {
+    return this.#turns.run('names', () => this.#drop());
+  }
+
+  async #drop(): Promise<void> {
     for (const file of await list(this.#dir)) {
       const sha256 = /^([0-9a-f]{64})\.(data|index)$/.exec(file)?.[1];
-      // Asked for each of them, since names and machines come and go meanwhile.
+      // Asked for each of them, since machines come and go meanwhile.
       if (sha256 === undefined || this.#isNeeded(sha256)) continue;
       this.#held.delete(sha256);
       await rm(join(this.#dir, file), { force: true });
@@ -212,8 +215,7 @@ class FolderArchives implements BootArchives {
   }
 
   #isNeeded(sha256: string): boolean {
-    if (this.#beingNamed.has(sha256) || this.#inUse().has(sha256)) return true;
-    return Object.values(this.#names).includes(sha256);
+    return Object.values(this.#names).includes(sha256) || this.#inUse().has(sha256);
   }
 
   /** Read at once: it is this daemon's own file, and a plan is made without waiting for it. */

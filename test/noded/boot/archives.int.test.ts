@@ -4,6 +4,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { type BootArchives, openBootArchives } from '../../../noded/boot/archives.ts';
 import type { BootTree } from '../../../noded/boot/boot-tree.ts';
 
@@ -16,6 +17,10 @@ async function folder(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'gnt-archives-'));
   t.after(() => rm(dir, { recursive: true, force: true }));
   return dir;
+}
+
+async function nextTurns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await setImmediate();
 }
 
 /** What an appliance writes: the files, their index, and where that begins. */
@@ -131,6 +136,40 @@ test('an archive is listed, and nothing is left of one that is removed', async (
   assert.equal(await archives.remove('again.iso'), true);
   assert.equal(await archives.remove('never.iso'), false);
   assert.deepEqual(await readdir(dir), ['names.json']);
+});
+
+test('a name that comes while a machine ends has the bytes, or is not given', async (t) => {
+  const dir = await folder(t);
+  for (let turns = 0; turns < 60; turns += 1) {
+    let asked = (): boolean => true;
+    const archives = await openBootArchives(dir, () => new Set(asked() ? [CONTENT] : []));
+    await keep(archives, 'd.iso', written('kernel', '0 6 linux\n'));
+    assert.equal(await archives.remove('d.iso'), false, 'a machine boots from them');
+    let naming: Promise<boolean> | undefined;
+    asked = () => {
+      // In the moment of the judgement, and some turns later.
+      naming ??= nextTurns(turns % 6).then(() => archives.name('again.iso', CONTENT));
+      return false;
+    };
+    await archives.dropUnnamed();
+    const isNamed = await naming;
+    assert.equal(archives.contentOf('again.iso'), isNamed ? CONTENT : undefined);
+    assert.equal((await archives.list()).length, isNamed ? 1 : 0);
+    if (isNamed) assert.equal(await read(archives, 'again.iso', 'linux'), 'kernel');
+    await archives.remove('again.iso');
+  }
+});
+
+test('a list passes over an archive whose bytes are gone', async (t) => {
+  const dir = await folder(t);
+  const archives = await openBootArchives(dir, nobody);
+  await keep(archives, 'd.iso', written('kernel', '0 6 linux\n'));
+  const listing = archives.list();
+  await archives.remove('d.iso');
+  assert.ok((await listing).length <= 1);
+  await keep(archives, 'd.iso', written('kernel', '0 6 linux\n'));
+  await rm(join(dir, `${CONTENT}.data`));
+  assert.deepEqual(await archives.list(), []);
 });
 
 test('nothing is left of what an appliance wrote wrongly, or did not end', async (t) => {
