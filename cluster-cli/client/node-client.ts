@@ -45,7 +45,7 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { CommandFailure, failureOfApi } from '../failures/failure.ts';
 import type { Answers } from './answers.ts';
 import { call, type CallOptions, type Endpoint, upgrade } from './connection.ts';
-import { discard, linesOf, notUnderstood, readAll } from './read-answer.ts';
+import { discard, linesOf, notUnderstood, readAll, withAnswers } from './read-answer.ts';
 
 /**
  * Answers that are not streams. An install's prerequisites may take a while (OS verify scripts), so
@@ -281,12 +281,14 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
       return response.statusCode === 204 || bytes.length === 0 ? null : bytes;
     },
     async send(name, bytes) {
-      const response = await call(endpoint, {
-        method: 'POST',
-        path: `${instancePath(name)}/queue`,
-        body: { type: 'application/octet-stream', bytes },
-        idleTimeoutMs: ANSWER_TIMEOUT_MS,
-      });
+      const response = await withAnswers(
+        call(endpoint, {
+          method: 'POST',
+          path: `${instancePath(name)}/queue`,
+          body: { type: 'application/octet-stream', bytes },
+          idleTimeoutMs: ANSWER_TIMEOUT_MS,
+        }),
+      );
       if (response.statusCode === 429) {
         const { answers } = await import('./answers.ts');
         const answer = answers.refusal.safeParse(parseJson(await readAll(response)));
@@ -311,7 +313,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
 }
 
 async function raw(endpoint: Endpoint, path: string): Promise<Socket> {
-  const upgraded = await upgrade(endpoint, path);
+  const upgraded = await withAnswers(upgrade(endpoint, path));
   if (upgraded.kind === 'raw') return upgraded.socket;
   await orFailure(upgraded.answer);
   throw notUnderstood(path, `status ${upgraded.answer.statusCode} instead of raw bytes`);
@@ -348,11 +350,17 @@ async function readerOf<T>(
   };
 }
 
+async function succeed(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
+  const asked = succeedInTime(endpoint, options);
+  const isQuick = (options.idleTimeoutMs ?? Infinity) <= ANSWER_TIMEOUT_MS;
+  return isQuick ? asked : withAnswers(asked);
+}
+
 /**
  * What a store that is away refuses has not been done and never is, so it is asked for again: a
  * failover of Redis takes seconds.
  */
-async function succeed(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
+async function succeedInTime(endpoint: Endpoint, options: CallOptions): Promise<IncomingMessage> {
   const giveUpAtMs = performance.now() + (endpoint.storeWaitMs ?? STORE_WAIT_MS);
   for (let isTold = false; ; isTold = true) {
     try {

@@ -32,6 +32,15 @@ export async function* linesOf(
   }
 }
 
+/**
+ * An upgrade replaces the files of a command that waits, so it has what it may need to understand
+ * later answers before the first one.
+ */
+export async function withAnswers<T>(asked: Promise<T>): Promise<T> {
+  const [answer] = await Promise.all([asked, import('./answers.ts')]);
+  return answer;
+}
+
 function brokenOff(cause: unknown): AppError {
   return new AppError('NODED_UNREACHABLE', 'the node daemon broke its answer off', {
     hint: 'it was stopped or restarted: try again, and look at the log of gnt-noded',
