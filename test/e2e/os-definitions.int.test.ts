@@ -26,6 +26,8 @@ before(async () => {
   lab = await createLab('gnt-defs');
   await lab.startNode();
   await addOs(lab, 'pie', [
+    // Another program of ours, in a bundle of another kind where there are bundles.
+    'gnt-channel --help >/dev/null || exit 9',
     'printf "made as <%s>" "$OS_VARIANT" | dd of="$DISK_0_PATH" conv=notrunc',
   ]);
   const folder = join(lab.paths.osSearchPath[0] ?? '', 'pie');
