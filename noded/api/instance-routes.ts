@@ -49,7 +49,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       answers: { 200: instanceInfo.array() },
       handle: async () => ({
         status: 200,
-        body: Readable.from(encodeArray(await onceBegun(overview.instanceSlices()))),
+        body: await streamBegun(overview.instanceSlices(), encodeArray),
       }),
     }),
     route({
@@ -70,7 +70,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       answers: { 200: { type: LINES } },
       handle: async () => ({
         status: 200,
-        body: Readable.from(encodeLines(await onceBegun(overview.instanceSlices()))),
+        body: await streamBegun(overview.instanceSlices(), encodeLines),
       }),
     }),
     route({
@@ -231,17 +231,31 @@ async function* encodeLines(
   for await (const slice of slices) yield slice.map((each) => `${JSON.stringify(each)}\n`).join('');
 }
 
-/** With the first of them there: what keeps it from coming, can still be told as a refusal. */
-async function onceBegun<T>(all: AsyncIterable<T>): Promise<AsyncGenerator<T>> {
+/**
+ * With the first of them there: what keeps it from coming, can still be told as a refusal. What has
+ * begun is ended with the stream, of which nothing may have been read by then: a generator that
+ * never began would end nothing.
+ */
+async function streamBegun<T>(
+  all: AsyncIterable<T>,
+  encode: (all: AsyncIterable<T>) => AsyncGenerator<string>,
+): Promise<Readable> {
   const rest = all[Symbol.asyncIterator]();
   const first = await rest.next();
-  return (async function* () {
-    try {
-      for (let next = first; next.done !== true; next = await rest.next()) yield next.value;
-    } finally {
-      await rest.return?.();
-    }
-  })();
+  let isFirst = true;
+  const next = async (): Promise<IteratorResult<T>> => {
+    if (!isFirst) return rest.next();
+    isFirst = false;
+    return first;
+  };
+  const texts = encode({ [Symbol.asyncIterator]: () => ({ next }) });
+  const end = async (): Promise<IteratorResult<string>> => {
+    await rest.return?.();
+    return texts.return(undefined);
+  };
+  return Readable.from({
+    [Symbol.asyncIterator]: () => ({ next: () => texts.next(), return: end, throw: end }),
+  });
 }
 
 async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import {
   type InstanceInfo,
@@ -13,6 +15,11 @@ import { instanceRoutes } from '../../../noded/api/instance-routes.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { ask, createApiLab } from '../support/api-lab.ts';
 import { createOpcode } from '../support/opcodes.ts';
+
+async function deadline(path: string): Promise<never> {
+  await setTimeout(20_000, undefined, { ref: false });
+  assert.fail(`${path} was not ended`);
+}
 
 const PATH = '/v1/instance-summaries';
 const WHOLE = '/v1/instances';
@@ -123,6 +130,33 @@ test('what keeps the first from coming is a refusal', async (t) => {
     await assert.rejects(async () => route?.handle(asked), refusal);
   }
 });
+
+for (const isRead of [false, true])
+  test(`a list that nobody ${isRead ? 'reads to its end' : 'begins to read'} leaves nothing open`, async (t) => {
+    const { dependencies } = await createApiLab(t);
+    for (const path of [WHOLE, '/v1/own-instances'])
+      for (const reason of [undefined, new Error('gone')]) {
+        const ended = Promise.withResolvers<void>();
+        const slices = async function* (): AsyncGenerator<readonly InstanceInfo[]> {
+          try {
+            for (;;) yield [{ name: 'x'.repeat(100_000) } as InstanceInfo];
+          } finally {
+            ended.resolve();
+          }
+        };
+        const overview = { ...dependencies.overview, instanceSlices: slices };
+        const routes = instanceRoutes({ ...dependencies, overview });
+        const reply = await routes
+          .find((each) => each.path === path)
+          ?.handle({ params: {}, query: {}, body: undefined, signal: AbortSignal.timeout(60_000) });
+        // That of a stream, as the route says.
+        const body = reply?.body as Readable;
+        body.on('error', () => undefined);
+        if (isRead) await once(body, 'readable');
+        body.destroy(reason);
+        await Promise.race([ended.promise, deadline(path)]);
+      }
+  });
 
 test('lists of profiles and BootEnvs name their instances, and read no records of them', async (t) => {
   const { path, dependencies } = await createApiLab(t);
