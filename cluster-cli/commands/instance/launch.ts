@@ -12,7 +12,7 @@ import type { Context } from '../../terminal/context.ts';
 import { parseSizeBytes } from '../../values/size.ts';
 import { submitAndWatch } from '../submit.ts';
 import { type AddOptions, composeAdd } from './add.ts';
-import { chooseImage, refuseSmallDisk } from './named-image.ts';
+import { type ChosenImage, chooseImage, refuseSmallDisk } from './named-image.ts';
 import { readSshKeys } from './parse-documents.ts';
 import { readUserDefaults, type UserDefaults } from './user-defaults.ts';
 import { refuseWaitWithout, waitReady } from './wait-ready.ts';
@@ -68,10 +68,12 @@ export async function runLaunch(
   if (job === null || isSilent) return;
   if (options.wait)
     await waitReady(context, name, options.waitReady ?? DEFAULT_WAIT_S, options.degradedFails);
-  // With user data of one's own it may be anybody.
-  const user = options.userData === undefined ? named.user : undefined;
-  if (!options.json)
-    context.note(`log in: gnt-instance ssh ${user == null ? '' : `-l ${user} `}${name}`);
+  if (!options.json) context.note(`log in: gnt-instance ssh ${chooseLogin(options, named)}${name}`);
+}
+
+/** With user data of one's own it may be anybody. */
+function chooseLogin({ userData }: LaunchOptions, { user }: ChosenImage): string {
+  return userData !== undefined || user == null ? '' : `-l ${user} `;
 }
 
 /** Before an image is looked for by what is the name. @throws AppError USAGE */
