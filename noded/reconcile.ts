@@ -44,8 +44,11 @@ export function startReconciler(
     const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
     if (running !== undefined) return;
     if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
-    running = reconcile(dependencies)
-      .then(() => dependencies.settleDepartures())
+    // Neither waits for the other: a record that cannot be explained keeps no disks from their end.
+    running = Promise.allSettled([reconcile(dependencies), dependencies.settleDepartures()])
+      .then((both) => {
+        for (const one of both) if (one.status === 'rejected') throw one.reason;
+      })
       .then(() => {
         lastMs = nowMs;
       })

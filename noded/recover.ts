@@ -1,6 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { isOwnForGood, settleDepartures } from './cluster/settle-moves.ts';
+import { isOwnForGood, returnDepartures } from './cluster/settle-moves.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
 import type { MovingDisks } from './disks/moving-disks.ts';
 import type { SnapshotDisks } from './disks/snapshot-disks.ts';
@@ -120,7 +120,7 @@ async function failInterruptedInstalls({
  */
 async function settleDisks(dependencies: RecoverDependencies): Promise<void> {
   const { disks, owns, logger } = dependencies;
-  await settleDepartures(dependencies).catch((error: unknown) => {
+  await returnDepartures(dependencies).catch((error: unknown) => {
     logger.error('departures.not-listed', { err: error });
   });
   // Of another node's instance they arrived, and did not become this node's.

@@ -17,6 +17,7 @@ import { createNodeRoom, type NodeRoom } from './cluster/node-room.ts';
 import { followRunningElsewhere } from './cluster/running-elsewhere.ts';
 import { removeNode } from './cluster/remove-node.ts';
 import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-cluster-key.ts';
+import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
@@ -135,17 +136,8 @@ function newArrivals(
   const { disks, moving, images, applianceFiles } = host;
   const { runner, bootViews } = guests;
   return createArrivals({
-    ...{
-      nodeName: config.nodeName,
-      owns,
-      instances,
-      membership,
-      nodes,
-      room,
-      disks,
-      moving,
-      logger,
-    },
+    ...{ nodeName: config.nodeName, owns, instances, membership, nodes, room },
+    ...{ disks, moving, isTaken: createIsTaken(records.peers), logger },
     checkHere: (instance, signal) =>
       checkArrival(instance, signal, {
         ...{ runner, osRegistry, images, applianceFiles, clusters, bootViews, disks },

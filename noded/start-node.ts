@@ -16,7 +16,7 @@ import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHookChecker } from './os/check-hooks.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
-import { settleDepartures } from './cluster/settle-moves.ts';
+import { createIsTaken, settleDepartures } from './cluster/settle-moves.ts';
 import { startReconciler } from './reconcile.ts';
 import { startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
@@ -79,7 +79,10 @@ export async function startNode(
     clock,
     logger,
   });
-  const ofMoves = { nodeName, owns: records.owns, instances: records.instances, ...host, logger };
+  const ofMoves = {
+    ...{ nodeName, owns: records.owns, instances: records.instances, ...host, logger },
+    isTaken: createIsTaken(records.peers),
+  };
   undo.use(
     startReconciler({
       ...{ records, engine: jobs, clock, logger },

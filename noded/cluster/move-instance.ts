@@ -5,9 +5,9 @@ import { readBatches, finishDigest } from '../disks/data-blocks.ts';
 import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { ArrivalClient } from './arrival-client.ts';
-import { settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
+import { decideDeparture, notTaken, type SettleMovesDependencies } from './settle-moves.ts';
 
-export interface MoveDependencies extends SettleMovesDependencies {
+export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken'> {
   readonly moving: SettleMovesDependencies['moving'] & {
     depart(instance: InstanceRecord): Promise<Departure>;
   };
@@ -96,7 +96,7 @@ async function handOver(
     });
   } catch (error) {
     // What was told as failed may have come through: the record says what is true, and is asked.
-    if (!(await settleDeparture(uuid, dependencies))) throw error;
+    if ((await decideDeparture(uuid, dependencies)) === undefined) throw error;
   }
 }
 
@@ -125,12 +125,12 @@ async function removeHere(
 ): Promise<void> {
   try {
     const isTaken = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
-    if (!isTaken) throw new AppError('CONFLICT', `node ${node} says that it is not its own`);
+    if (!isTaken) throw notTaken(node);
     await moving.removeLeft(uuid);
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });
     report.log(
-      `its disks are still here too (${messageOf(error)}): gnt-noded removes them within ten minutes, or when it starts`,
+      `its disks are still here too (${messageOf(error)}): gnt-noded asks ${node} every ten minutes, and removes them when it has its own`,
       'warn',
     );
   }

@@ -2,7 +2,9 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { MovingDisks } from '../disks/moving-disks.ts';
+import type { Peers } from '../peers/ask-peer.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import { createArrivalClient } from './arrival-client.ts';
 
 export interface SettleMovesDependencies {
   readonly nodeName: string;
@@ -11,8 +13,21 @@ export interface SettleMovesDependencies {
   readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
   readonly disks: Pick<InstanceDisks, 'settleCopy'>;
   readonly moving: Pick<MovingDisks, 'listLeaving' | 'comeBack' | 'removeLeft'>;
+  /**
+   * Whether the node of an instance says that it has its disks.
+   * @throws AppError NODE_UNREACHABLE
+   */
+  readonly isTaken: (node: string, uuid: string) => Promise<boolean>;
   readonly logger: Logger;
 }
+
+type DecideDependencies = Pick<
+  SettleMovesDependencies,
+  'nodeName' | 'owns' | 'instances' | 'moving' | 'logger'
+>;
+
+/** Until the other node says whose an instance is; the next look asks again. */
+const TAKEN_TIMEOUT_MS = 10_000;
 
 /**
  * Whose an instance is, decided: the record is written anew, so that a move that was under way, and
@@ -64,35 +79,93 @@ export async function settleArrival(
 }
 
 /**
- * Ends what is left of a departure: disks whose instance is another node's by now go, for that node
- * had all of them, verified and synced, before it could become so. Others come back, those of which
- * the store knows nothing too.
- * @returns whether the instance has left
+ * Whose disks are that were on their way out, decided: those that are this node's come back, and
+ * those of which the store knows nothing too.
+ * @returns the node that has the instance by now; undefined when they came back
  */
-export async function settleDeparture(
+export async function decideDeparture(
   uuid: string,
-  dependencies: Pick<SettleMovesDependencies, 'nodeName' | 'owns' | 'instances' | 'moving'>,
-): Promise<boolean> {
+  dependencies: DecideDependencies,
+): Promise<string | undefined> {
   const { nodeName, owns, moving } = dependencies;
   const owner = await decideOwner(uuid, dependencies);
   // A node that was removed meanwhile owns nothing, and what has its name is its own all the same.
-  const hasLeft = owner !== undefined && owner !== nodeName && !owns(owner);
-  if (hasLeft) await moving.removeLeft(uuid);
-  else await moving.comeBack(uuid);
-  return hasLeft;
+  if (owner !== undefined && owner !== nodeName && !owns(owner)) return owner;
+  await moving.comeBack(uuid);
+  return undefined;
+}
+
+/**
+ * Ends what is left of a departure. What is another node's goes when that node says that it has it:
+ * of one that was lost after the commit these are the only disks.
+ * @returns whether the instance has left
+ * @throws AppError NODE_UNREACHABLE, CONFLICT: they stay
+ */
+export async function settleDeparture(
+  uuid: string,
+  dependencies: SettleMovesDependencies,
+): Promise<boolean> {
+  const owner = await decideDeparture(uuid, dependencies);
+  if (owner === undefined) return false;
+  if (!(await dependencies.isTaken(owner, uuid))) throw notTaken(owner);
+  await dependencies.moving.removeLeft(uuid);
+  return true;
+}
+
+export function notTaken(node: string): AppError {
+  return new AppError('CONFLICT', `node ${node} says that it is not its own`);
+}
+
+/**
+ * For a start, which asks no other node and waits for none: departures of which a daemon was killed
+ * before their commit.
+ */
+export async function returnDepartures(dependencies: DecideDependencies): Promise<void> {
+  await forEachLeaving(dependencies, async (uuid) => {
+    return (await decideDeparture(uuid, dependencies)) !== undefined;
+  });
 }
 
 /** All departures that nobody works on: of a daemon that was killed, of a job that could not end. */
 export async function settleDepartures(dependencies: SettleMovesDependencies): Promise<void> {
-  const { nodeName, owns, moving, logger } = dependencies;
+  await forEachLeaving(dependencies, (uuid) => settleDeparture(uuid, dependencies));
+}
+
+async function forEachLeaving(
+  { nodeName, owns, moving, logger }: DecideDependencies,
+  settle: (uuid: string) => Promise<boolean>,
+): Promise<void> {
   // Who was removed from the cluster changes no record, and so cannot know.
   if (!owns(nodeName)) return;
   for (const uuid of await moving.listLeaving()) {
     try {
-      const hasLeft = await settleDeparture(uuid, dependencies);
+      const hasLeft = await settle(uuid);
       logger.warn('departure.settled', { instance: uuid, hasLeft });
     } catch (error) {
-      logger.error('departure.not-settled', { instance: uuid, err: error });
+      // Its node is down, perhaps for good: doctor says what to do.
+      const level = isAppError(error, 'NODE_UNREACHABLE') ? 'warn' : 'error';
+      logger[level]('departure.not-settled', { instance: uuid, err: error });
     }
   }
+}
+
+/**
+ * How the node of an instance is asked whether it has its disks too: it gives what has arrived its
+ * name first.
+ */
+export function createIsTaken(peers: Peers | null): SettleMovesDependencies['isTaken'] {
+  return async (node, uuid) => {
+    const signal = AbortSignal.timeout(TAKEN_TIMEOUT_MS);
+    try {
+      if (peers === null) throw new Error('this node is a cluster by itself');
+      return await createArrivalClient(peers, node).end(uuid, signal);
+    } catch (error) {
+      if (isAppError(error)) throw error;
+      throw new AppError(
+        'NODE_UNREACHABLE',
+        `node '${node}' does not say that it has the disks of instance ${uuid}`,
+        { details: { node }, hint: 'start gnt-noded there', cause: error },
+      );
+    }
+  };
 }

@@ -13,7 +13,7 @@ import { planNewInstance } from '../../noded/instances/plan-record.ts';
 import { createJobEngine } from '../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
-import { reconcile } from '../../noded/reconcile.ts';
+import { reconcile, startReconciler } from '../../noded/reconcile.ts';
 import { startInstanceIndex } from '../../noded/records/instance-index.ts';
 import { createInstanceRepository } from '../../noded/records/instance-repository.ts';
 import { createGate, shutdown } from './jobs/job-engine-lab.ts';
@@ -84,4 +84,21 @@ test('what the store has of refused work is ended; what is worked on, and what i
   gate.open();
   await engine.stop();
   assert.equal((await jobs.load(mine))?.status, 'success');
+});
+
+test('a store whose jobs cannot be told keeps no departure from its end', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const clock = new ManualClock(50_000);
+  const unreadable = (): never => {
+    throw new Error('cannot be told');
+  };
+  let settled = 0;
+  const records = { jobs: { list: unreadable }, lastAwayAtMs: () => clock.monotonicMs() };
+  using reconciler = startReconciler({
+    ...{ records: records as never, engine: { has: () => false }, clock, logger: silentLogger },
+    settleDepartures: () => Promise.resolve(void (settled += 1)),
+  });
+  void reconciler;
+  t.mock.timers.tick(10_000);
+  assert.equal(settled, 1);
 });

@@ -42,6 +42,7 @@ async function makeWorld(t: TestContext): Promise<World> {
   const dir = join(cluster.directory, `world-${(worlds += 1)}`);
   const source = await MovingNode.create(SOURCE, join(dir, 'one'), stores[0]);
   const target = await MovingNode.create(TARGET, join(dir, 'two'), stores[1]);
+  for (const node of [source, target]) node.others = [source, target];
   t.after(async () => {
     for (const node of [source, target]) await node[Symbol.asyncDispose]();
   });
@@ -112,7 +113,7 @@ for (const side of ['source', 'target'] as const) {
         await killed.recover();
       }
       // What a job could not remove, the timer of its daemon removes.
-      await source.recover();
+      await source.look();
       const owner = await assertOnOne(instance.uuid, content, both);
       if (isDone) assert.equal(owner, TARGET, `told as done at moment ${at}`);
       assert.equal(target.admitted, 0);

@@ -21,7 +21,11 @@ import type { Store } from '#shared/store/store.ts';
 import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
 import { createArrivals, type Arrivals } from '../../../noded/cluster/arrivals.ts';
 import { moveInstance } from '../../../noded/cluster/move-instance.ts';
-import { isOwnForGood, settleDepartures } from '../../../noded/cluster/settle-moves.ts';
+import {
+  isOwnForGood,
+  returnDepartures,
+  settleDepartures,
+} from '../../../noded/cluster/settle-moves.ts';
 import { createInstanceDisks, type InstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from '../../../noded/disks/moving-disks.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
@@ -112,6 +116,8 @@ export class MovingNode implements AsyncDisposable {
   moving!: MovingDisks;
   arrivals!: Arrivals;
   admitted = 0;
+  /** Those that it can ask. */
+  others: readonly MovingNode[] = [];
   /** What a killed process would have lost by itself. */
   #opened = new AsyncDisposableStack();
 
@@ -176,7 +182,12 @@ export class MovingNode implements AsyncDisposable {
 
   get parts() {
     const { name: nodeName, owns, instances, disks, moving } = this;
-    return { nodeName, owns, instances, disks, moving, logger: silentLogger };
+    const isTaken = (node: string, uuid: string): Promise<boolean> => {
+      const owner = this.others.find((other) => other.name === node);
+      if (owner === undefined) throw new AppError('NODE_UNREACHABLE', `${node} is gone`);
+      return owner.client().end(uuid, AbortSignal.timeout(10_000));
+    };
+    return { nodeName, owns, instances, disks, moving, isTaken, logger: silentLogger };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -185,9 +196,14 @@ export class MovingNode implements AsyncDisposable {
 
   /** As the start of a daemon does (recover.ts). */
   async recover(): Promise<void> {
-    await settleDepartures(this.parts);
+    await returnDepartures(this.parts);
     for (const uuid of await this.disks.listCopies())
       await this.disks.settleCopy(uuid, () => isOwnForGood(uuid, this.parts));
+  }
+
+  /** As a running daemon does now and then (reconcile.ts). */
+  look(): Promise<void> {
+    return settleDepartures(this.parts);
   }
 
   /** The others' way to it: a dead daemon does not answer, a dying one breaks off. */

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { Store } from '#shared/store/store.ts';
+import {
+  assertOnOne,
+  contentOf,
+  MovingNode,
+  MovingNodes,
+  placeInstance,
+  SOURCE,
+  TARGET,
+} from '../support/moving-nodes.ts';
+
+let cluster: MovingNodes;
+let store: Store;
+let worlds = 0;
+
+before(async () => {
+  cluster = await MovingNodes.start();
+  store = await cluster.openStore();
+});
+after(() => cluster[Symbol.asyncDispose]());
+
+interface World {
+  readonly source: MovingNode;
+  readonly target: MovingNode;
+  readonly instance: InstanceRecord;
+  readonly content: Record<string, Buffer>;
+}
+
+async function makeWorld(t: TestContext): Promise<World> {
+  const dir = join(cluster.directory, `world-${(worlds += 1)}`);
+  const source = await MovingNode.create(SOURCE, join(dir, 'one'), store);
+  const target = await MovingNode.create(TARGET, join(dir, 'two'), store);
+  for (const node of [source, target]) node.others = [source, target];
+  t.after(async () => {
+    for (const node of [source, target]) await node[Symbol.asyncDispose]();
+  });
+  const instance = await placeInstance(source, `web${worlds}.example.com`);
+  // Its card's address is free again for the next one.
+  const record = await source.instances.update(instance.uuid, (one) => ({ ...one, nics: [] }));
+  const content = await contentOf(source.disksDir, instance.uuid);
+  return { source, target, instance: record, content };
+}
+
+/** The target is lost after the commit, and says nothing any more. */
+function loseAfterCommit(target: MovingNode): () => void {
+  const client = target.client.bind(target);
+  target.client = () => ({
+    ...client(),
+    end: () => Promise.reject(new AppError('NODE_UNREACHABLE', `${target.name} is gone`)),
+  });
+  return () => (target.client = client);
+}
+
+test('disks of an instance that was given away stay until its node says that it has them', async (t) => {
+  const { source, target, instance, content } = await makeWorld(t);
+  const comeBack = loseAfterCommit(target);
+  await source.move(instance, target);
+  const left = [`leaving-${instance.uuid}`];
+  await source.look();
+  assert.deepEqual(await readdir(source.disksDir), left, 'after a look');
+  await source.startDaemon();
+  await source.recover();
+  assert.deepEqual(await readdir(source.disksDir), left, 'after a start');
+  comeBack();
+  await source.look();
+  assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
+});
+
+test('disks whose new node was lost and forgotten come back, and are told as those of nobody', async (t) => {
+  const { source, target, instance, content } = await makeWorld(t);
+  loseAfterCommit(target);
+  await source.move(instance, target);
+  // As a removal of the node with --forget-instances does.
+  await source.instances.remove(instance.uuid);
+  await source.look();
+  assert.deepEqual(await source.disks.list(), [instance.uuid]);
+  assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
+});
