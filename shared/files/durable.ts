@@ -45,10 +45,12 @@ export async function removeHalves(paths: readonly string[]): Promise<void> {
   }
 }
 
-/** Makes a directory, with those above it, and waits until their names are on the disk. */
+/**
+ * Makes a directory, with those above it, and waits until their names are on the disk. Also that of
+ * one that is there: who made it may have been killed before it was.
+ */
 export async function makeDirectoryDurably(path: string, mode: number): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode });
-  if (first === undefined) return;
+  const first = (await mkdir(path, { recursive: true, mode })) ?? path;
   for (let made = path; ; made = dirname(made)) {
     await syncPath(dirname(made));
     if (made === first) return;

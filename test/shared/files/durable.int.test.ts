@@ -11,25 +11,29 @@ import { removeHalves, writeDurably } from '#shared/files/durable.ts';
 const directory = mkdtempSync(join(tmpdir(), 'gnt-durable-'));
 after(() => rmSync(directory, { recursive: true }));
 
+/** What a program with this code asks of the kernel. */
+function trace(name: string, code: string, calls: string): readonly string[] {
+  const output = join(directory, `${name}.trace`);
+  const program = join(directory, `${name}.ts`);
+  const module = fileURLToPath(import.meta.resolve('#shared/files/durable.ts'));
+  writeFileSync(
+    program,
+    `import { makeDirectoryDurably, writeDurably } from ${JSON.stringify(module)};\n${code}`,
+  );
+  execFileSync('strace', [
+    ...['-f', '-y', '-o', output, '-e', `trace=${calls}`],
+    ...[process.execPath, program],
+  ]);
+  return readFileSync(output, 'utf8').split('\n');
+}
+
 /**
  * What a process that writes a file asks of the kernel, in order: `write`, `fsync`, `rename`,
  * `link`.
  */
 function traceWrite(name: string, options: string): readonly string[] {
-  const trace = join(directory, `${name}.trace`);
-  const program = join(directory, `${name}.ts`);
-  const module = fileURLToPath(import.meta.resolve('#shared/files/durable.ts'));
-  writeFileSync(
-    program,
-    `import { writeDurably } from ${JSON.stringify(module)};
-     await writeDurably(${JSON.stringify(join(directory, name))}, 'content', ${options});`,
-  );
-  execFileSync('strace', [
-    ...['-f', '-y', '-o', trace, '-e', 'trace=write,pwrite64,fsync,rename,link'],
-    ...[process.execPath, program],
-  ]);
-  return readFileSync(trace, 'utf8')
-    .split('\n')
+  const code = `await writeDurably(${JSON.stringify(join(directory, name))}, 'content', ${options});`;
+  return trace(name, code, 'write,pwrite64,fsync,rename,link')
     .filter((line) => line.includes(`${directory}/${name}`) || line.includes(`fsync(`))
     .filter((line) => !line.includes('unfinished') || /fsync|rename|link|write/.test(line))
     .map((line) => {
@@ -37,6 +41,15 @@ function traceWrite(name: string, options: string): readonly string[] {
       return call === 'fsync' && line.includes(`<${directory}>`) ? 'fsync directory' : call;
     });
 }
+
+test('a directory that is made has its name on the disk, one that a killed process made too', () => {
+  const path = join(directory, 'parent', 'made');
+  const code = `await makeDirectoryDurably(${JSON.stringify(path)}, 0o700);`;
+  const syncedBy = (): readonly string[] =>
+    trace('maker', code, 'fsync').flatMap((line) => /fsync\(\d+<([^>]+)>/.exec(line)?.[1] ?? []);
+  assert.deepEqual(syncedBy(), [join(directory, 'parent'), directory]);
+  assert.deepEqual(syncedBy(), [join(directory, 'parent')]);
+});
 
 test('the bytes are synced before the name, and the name before it returns', () => {
   const order = ['fsync', 'rename', 'fsync directory'];
