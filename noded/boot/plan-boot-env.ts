@@ -16,6 +16,7 @@ import { DEFAULT_IPXE, DEFAULT_IPXE_ID } from './default-ipxe.ts';
 import type { BootFile, BootPlan, BootPlanInput } from './boot-plan.ts';
 import { placeFile, scriptsOf, type Place } from './place-files.ts';
 import { createParamReader, hasParam, readParam, withoutSecrets } from './params.ts';
+import { digestPublic } from './public-basis.ts';
 import { createRenderData, type ParamUse, type RenderInput } from './render-data.ts';
 import { createTemplateSet, type TemplateSet } from './template/render-templates.ts';
 import { asCallError, CallError, TemplateError } from './template/template-error.ts';
@@ -49,9 +50,10 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const { IsoFile, Sha256, Kernel, Initrds } = bootEnv.OS.SupportedArchitectures.amd64;
   const opened = source?.kind === 'archive' ? input.archive(IsoFile, Sha256) : null;
   const common = { ...input, bootEnv, repositories, opened };
+  const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
   const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
-    ...common,
-    params: createParamReader(withoutSecrets(input)),
+    input: secretless,
+    publicBasis: digestPublic({ ...input, bootEnv }),
   });
   return {
     bootEnv: bootEnv.Name,
@@ -132,11 +134,16 @@ interface RenderedFiles {
   readonly leftOut: readonly string[];
 }
 
-/** @param secretless the same with something in place of each secret */
+interface Secretless {
+  /** With something in place of each secret. */
+  readonly input: RenderInput;
+  readonly publicBasis: string;
+}
+
 function renderFiles(
   input: RenderInput,
   templates: ReadonlyMap<string, string>,
-  secretless: RenderInput,
+  secretless: Secretless,
 ): RenderedFiles {
   const { bootEnv, machine } = input;
   const inline = bootEnv.Templates.filter(({ Contents }) => Contents !== '');
@@ -203,7 +210,7 @@ function refuseBelow({ Name }: BootEnv, path: string, taken: readonly string[]):
 
 interface Renderer {
   readonly input: RenderInput;
-  readonly secretless: RenderInput;
+  readonly secretless: Secretless;
   readonly set: TemplateSet;
 }
 
@@ -233,10 +240,14 @@ function newUse(): ParamUse {
 }
 
 /** Of a mistake that only the secret keeps from happening, its place and reason. */
-function digestSecretless(secretless: RenderInput, set: TemplateSet, name: string): string {
-  const digest = (text: string): string => hash('sha256', text);
+function digestSecretless(
+  { input, publicBasis }: Secretless,
+  set: TemplateSet,
+  name: string,
+): string {
+  const digest = (text: string): string => hash('sha256', `${publicBasis}\n${text}`);
   try {
-    return digest(set.render(name, createRenderData(secretless, newUse())));
+    return digest(set.render(name, createRenderData(input, newUse())));
   } catch (error) {
     if (error instanceof TemplateError) return digest(error.message);
     throw error;

@@ -425,6 +425,33 @@ test('a file with a secret has a digest of the rest of it, whether the secret is
   assert.equal(basisOf('blue', 'x', picky), basisOf('blue', null, picky));
 });
 
+test('a public value that only the secret leads to is in the digest, too', () => {
+  const schemas = schemasOf({
+    list: { Schema: { type: 'array' } },
+    map: { Schema: { type: 'object' } },
+  });
+  const values = { s: 'x', t: '{{.Param "pub"}}', list: '["a"]', map: '{"user":"u"}' };
+  const basisOf = (template: string, pub: string, isKnown: boolean): unknown => {
+    const secrets = Object.entries(values).map(([name, value]): [string, BootParameter] => [
+      name,
+      { visibility: 'secret', value: isKnown ? new Secret(value) : null },
+    ]);
+    const parameters = new Map([...publicly({ pub }), ...secrets]);
+    return plan(withText(template), { parameters, schemas }).files[1]?.basis;
+  };
+  for (const template of [
+    '{{.Param "pub"}} {{index (.Param "list") 0}}',
+    '{{.Param "pub"}} {{(.Param "map").user}}',
+    '{{range .Param "list"}}{{$.Param "pub"}}{{end}}',
+    '{{if eq (.Param "s") "x"}}{{.Param "pub"}}{{end}}',
+    '{{.ParamExpand "t"}}',
+  ]) {
+    const before = basisOf(template, 'old', true);
+    assert.equal(basisOf(template, 'old', false), before, template);
+    assert.notEqual(basisOf(template, 'new', false), before, template);
+  }
+});
+
 test('no secret gets into an error', () => {
   const parameters = new Map<string, BootParameter>([
     ['s', { visibility: 'secret', value: new Secret('hunter2') }],

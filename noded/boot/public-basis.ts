@@ -1,0 +1,34 @@
+import { hash } from 'node:crypto';
+import type { BootParameter, BootPlanInput } from './boot-plan.ts';
+
+type BasisInput = Pick<
+  BootPlanInput,
+  'machine' | 'bootEnv' | 'templates' | 'schemas' | 'parameters' | 'layers' | 'baseUrl'
+>;
+
+/**
+ * Digest of all that templates may read besides secrets, whether they do or not: a secret's value
+ * can decide what is read behind it, or name it. Pure.
+ */
+export function digestPublic(input: BasisInput): string {
+  const { machine, bootEnv, templates, schemas, parameters, layers, baseUrl } = input;
+  const read = [
+    ...[machine.name, machine.uuid, machine.mac, machine.address, baseUrl, bootEnv],
+    byName(templates),
+    byName(schemas),
+    openOf(parameters),
+    layers.map(({ values }) => openOf(values)),
+  ];
+  return hash('sha256', JSON.stringify(read));
+}
+
+function openOf(values: ReadonlyMap<string, BootParameter>): unknown {
+  const open = [...values].filter(([, { visibility }]) => visibility !== 'secret');
+  return byName(
+    new Map(open.map(([name, { visibility, value }]) => [name, [visibility, value]] as const)),
+  );
+}
+
+function byName(values: ReadonlyMap<string, unknown>): readonly (readonly [string, unknown])[] {
+  return [...values].sort(([left], [right]) => (left < right ? -1 : 1));
+}
