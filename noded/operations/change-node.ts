@@ -1,6 +1,7 @@
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
+import type { Presence } from '../peers/ask-peer.ts';
 import { noNode } from '../records/node-registry.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 
@@ -28,7 +29,9 @@ export function modifyNodeHandler({
         );
       }
       return async (context) => {
-        if (offline === true && (await presenceOf(name)) !== 'gone') {
+        // Whom nobody can ask about it is marked all the same: this is for a warning alone.
+        const ask = (): Promise<Presence> => presenceOf(name).catch(() => 'gone');
+        if (offline === true && (await ask()) !== 'gone') {
           context.report.log(
             `node ${name} is not off, gnt-noded runs there: what it runs goes on, and from now on nobody asks it and its jobs are refused; stop it, or take the mark back with --offline no`,
             'warn',
