@@ -24,6 +24,8 @@ export interface ApiRequest<Path extends string, Query, Body> {
   readonly params: Readonly<Record<ParameterNames<Path>, string>>;
   readonly query: Query;
   readonly body: Body;
+  /** The other node that asks; undefined where somebody on this one does. */
+  readonly from?: string | undefined;
   /** Aborted when the client has gone, or has its answer. */
   readonly signal: AbortSignal;
 }

@@ -10,7 +10,7 @@ import { answerErrors } from './http-errors.ts';
 import type { ApiRoutes } from './api-route.ts';
 import { forwardToOwner, type Forwarding } from './forward.ts';
 import { openRawStream } from './raw-stream.ts';
-import { createApiRouter } from './serve-routes.ts';
+import { type Askers, createApiRouter } from './serve-routes.ts';
 
 export interface ApiServer {
   close(): Promise<void>;
@@ -38,19 +38,29 @@ export async function startApiServer(path: string, served: ServedApi): Promise<A
   };
 }
 
-/** Serves the node's API on connections that are handed to it. Whoever made them ends them. */
-export function createConnectionApi(served: ServedApi): (connection: Duplex) => void {
-  const { server } = createApi(served);
-  return (connection) => void server.emit('connection', connection);
+/**
+ * Serves the node's API on connections that are handed to it, each with the name of the node that
+ * made it. Whoever made them ends them.
+ */
+export function createConnectionApi(served: ServedApi): (connection: Duplex, from: string) => void {
+  const askers = new WeakMap<object, string>();
+  const { server } = createApi(served, askers);
+  return (connection, from) => {
+    askers.set(connection, from);
+    server.emit('connection', connection);
+  };
 }
 
-function createApi(served: ServedApi): {
+function createApi(
+  served: ServedApi,
+  askers?: Askers,
+): {
   readonly server: Server;
   readonly streams: ReadonlySet<Duplex>;
 } {
   const app = new Koa();
   app.silent = true;
-  const router = createApiRouter(served.routes);
+  const router = createApiRouter(served.routes, askers);
   app.use(answerErrors(served.logger));
   if (served.forwarding !== null) app.use(forwardToOwner(served.forwarding));
   app.use(router.routes());

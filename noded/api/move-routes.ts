@@ -38,9 +38,9 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary: 'Between nodes: keeps room for an instance, and makes its files without content',
       request: arrivalRequest,
       answers: { 200: arrivalBegun },
-      handle: async ({ params, body, signal }) => ({
+      handle: async ({ params, body, from, signal }) => ({
         status: 200,
-        body: await arrivals.begin(meant(params), body.files, signal),
+        body: await arrivals.begin({ uuid: meant(params), from }, body.files, signal),
       }),
     }),
     route({
@@ -49,8 +49,8 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary: 'Between nodes: writes blocks of a file, as noded/disks/data-blocks.ts makes them',
       request: { type: 'application/octet-stream', maxBytes: MAX_BATCH_BYTES },
       answers: { 200: done },
-      handle: async ({ params, body }) => {
-        await arrivals.write({ ...params, uuid: meant(params) }, body);
+      handle: async ({ params, body, from }) => {
+        await arrivals.write({ ...params, uuid: meant(params), from }, body);
         return DONE;
       },
     }),
@@ -60,8 +60,8 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary: 'Between nodes: reads all files again, compares and syncs them',
       request: arrivalDigests,
       answers: { 200: done },
-      handle: async ({ params, body, signal }) => {
-        await arrivals.verify({ ...params, uuid: meant(params) }, body.digests, signal);
+      handle: async ({ params, body, from, signal }) => {
+        await arrivals.verify({ ...params, uuid: meant(params), from }, body.digests, signal);
         return DONE;
       },
     }),
@@ -71,9 +71,9 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       summary:
         'Between nodes: what arrived gets its place if the record names this node, and goes if not',
       answers: { 200: arrivalEnded },
-      handle: async ({ params }) => ({
+      handle: async ({ params, from }) => ({
         status: 200,
-        body: { isTaken: await arrivals.end(meant(params)) },
+        body: { isTaken: await arrivals.end({ uuid: meant(params), from }) },
       }),
     }),
   ];

@@ -8,16 +8,24 @@ import { parseInput } from './http-errors.ts';
 import { readBody, readJson } from './read-body.ts';
 import { untilGone } from './until-gone.ts';
 
+/** Whose connections are other nodes'. */
+export type Askers = Pick<WeakMap<object, string>, 'get'>;
+
 /**
  * Answers each route of the table. What comes in and what goes out as JSON passes the route's
  * schemas.
  */
-export function createApiRouter(routes: readonly AnyApiRoute[]): Router {
+export function createApiRouter(
+  routes: readonly AnyApiRoute[],
+  askers: Askers = new WeakMap(),
+): Router {
   const router = new Router();
   for (const route of routes) {
     router.register(koaPath(route.path), [route.method], async (context) => {
       const { params } = context;
-      answer(context, route, await route.handle(await readRequest(context, route, params)));
+      const from = askers.get(context.req.socket);
+      const request = { ...(await readRequest(context, route, params)), from };
+      answer(context, route, await route.handle(request));
     });
   }
   return router;
@@ -32,7 +40,7 @@ async function readRequest(
   context: Context,
   { path, query, request }: AnyApiRoute,
   params: Readonly<Record<string, string>>,
-): Promise<ApiRequest<string, unknown, unknown>> {
+): Promise<Omit<ApiRequest<string, unknown, unknown>, 'from'>> {
   const rest = /\{\*(\w+)\}/.exec(path)?.[1];
   return {
     params: rest === undefined ? params : { ...params, [rest]: params[rest] ?? '' },

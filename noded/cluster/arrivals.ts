@@ -9,6 +9,7 @@ import { noInstance } from '../records/instance-repository.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import type { Membership } from './membership.ts';
 import type { Admission, NodeRoom } from './node-room.ts';
+import { requireItsFiles } from './arriving-files.ts';
 import type { Wanted } from './choose-node.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
@@ -32,31 +33,46 @@ export interface Arrivals extends AsyncDisposable {
    * @throws AppError NODE_DRAINED, NO_ROOM, CONFLICT, and what it lacks of what the instance names
    */
   check(uuid: string, signal: AbortSignal): Promise<void>;
-  /** One that was under way is ended first. @throws as `check`, and DISK_FULL */
-  begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
-  /** @throws AppError NOT_FOUND (it has ended), VALIDATION, DISK_FULL */
+  /**
+   * One that was under way is ended first.
+   * @throws as `check`, and NOT_ALLOWED (the instance is not the asker's), VALIDATION, DISK_FULL
+   */
+  begin(
+    at: Pick<FileOfArrival, 'uuid' | 'from'>,
+    files: readonly MovedFile[],
+    signal: AbortSignal,
+  ): Promise<ArrivalBegun>;
+  /** @throws AppError NOT_FOUND (it has ended, or is whole), VALIDATION, DISK_FULL */
   write(at: FileOfArrival, message: Buffer): Promise<void>;
-  /** @throws AppError NOT_FOUND, CONFLICT, DISK_FULL */
+  /** The same digests again change nothing. @throws AppError NOT_FOUND, CONFLICT, DISK_FULL */
   verify(
     at: Omit<FileOfArrival, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** @returns whether the instance is this node's */
-  end(uuid: string): Promise<boolean>;
+  /**
+   * @returns whether the instance is this node's
+   * @throws AppError NOT_ALLOWED (another node brings it)
+   */
+  end(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<boolean>;
 }
 
 export interface FileOfArrival {
   readonly uuid: string;
   readonly session: string;
   readonly name: string;
+  /** The node that asks; undefined for who asks on this one. */
+  readonly from?: string | undefined;
 }
 
 interface Session {
   readonly id: string;
   readonly arrival: Arrival;
   readonly admission: Admission;
-  readonly timer: NodeJS.Timeout;
+  /** The node that sends it. */
+  readonly from: string;
+  /** Runs while nobody asks for anything. */
+  timer: NodeJS.Timeout | undefined;
 }
 
 /** Twice the patience of who sends: after so long without a word nobody does. */
@@ -78,26 +94,34 @@ class Sessions implements Arrivals {
 
   async check(uuid: string, signal: AbortSignal): Promise<void> {
     const { room } = this.#dependencies;
-    (await room.admit(await this.#require(uuid, signal))).withdraw();
+    (await room.admit(wantedOf(await this.#require(uuid, signal)))).withdraw();
   }
 
-  begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun> {
+  begin(
+    { uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>,
+    files: readonly MovedFile[],
+    signal: AbortSignal,
+  ): Promise<ArrivalBegun> {
     return this.#queue.run(uuid, async () => {
       const { nodeName, instances, moving, room } = this.#dependencies;
-      const wanted = await this.#require(uuid, signal);
+      const instance = await this.#require(uuid, signal);
+      const wanted = wantedOf(instance);
+      if (from === undefined || from !== instance.primaryNode) throw isNotYours(wanted.name, from);
+      requireItsFiles(instance, files);
       if (await this.#settle(uuid)) throw isHere(wanted.name, nodeName);
       if ((await moving.listLeaving()).includes(uuid))
         await settleDeparture(uuid, this.#dependencies);
       const admission = await room.admit(wanted);
       try {
         const arrival = await moving.arrive(uuid, files);
-        // What would end it, silence, is far away.
-        const timer = setTimeout(() => this.#giveUp(uuid), SILENCE_MS).unref();
-        const id = randomUUID();
-        this.#sessions.set(uuid, { id, arrival, admission, timer });
+        const session: Session = {
+          ...{ id: randomUUID(), arrival, admission, from, timer: undefined },
+        };
+        this.#sessions.set(uuid, session);
+        this.#awaitNext(uuid, session);
         const record = await instances.findByUuid(uuid);
         if (record === undefined) throw noInstance(wanted.name);
-        return { session: id, serialNo: record.serialNo };
+        return { session: session.id, serialNo: record.serialNo };
       } catch (error) {
         if (!this.#sessions.has(uuid)) admission.withdraw();
         throw error;
@@ -105,23 +129,23 @@ class Sessions implements Arrivals {
     });
   }
 
-  write({ uuid, session, name }: FileOfArrival, message: Buffer): Promise<void> {
-    return this.#queue.run(uuid, () => this.#find(uuid, session).arrival.write(name, message));
+  write(at: FileOfArrival, message: Buffer): Promise<void> {
+    return this.#run(at, (arrival) => arrival.write(at.name, message));
   }
 
   verify(
-    { uuid, session }: Omit<FileOfArrival, 'name'>,
+    at: Omit<FileOfArrival, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#queue.run(uuid, () => {
-      const { arrival, timer } = this.#find(uuid, session);
-      return arrival.verify(digests, signal).finally(() => timer.refresh());
-    });
+    return this.#run(at, (arrival) => arrival.verify(digests, signal));
   }
 
-  end(uuid: string): Promise<boolean> {
-    return this.#queue.run(uuid, () => this.#settle(uuid));
+  end({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<boolean> {
+    return this.#queue.run(uuid, async () => {
+      if (from !== undefined) await this.#requireSender(uuid, from);
+      return this.#settle(uuid);
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -131,7 +155,7 @@ class Sessions implements Arrivals {
   }
 
   /** @throws AppError why this node does not take the instance */
-  async #require(uuid: string, signal: AbortSignal): Promise<Wanted> {
+  async #require(uuid: string, signal: AbortSignal): Promise<InstanceRecord> {
     const { nodeName, owns, instances, membership, nodes, checkHere } = this.#dependencies;
     membership.requireMember();
     requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
@@ -139,17 +163,46 @@ class Sessions implements Arrivals {
     if (instance === undefined) throw noInstance(uuid);
     if (owns(instance.primaryNode)) throw isHere(instance.name, nodeName);
     await checkHere(instance, signal);
-    return wantedOf(instance);
+    return instance;
   }
 
-  #find(uuid: string, id: string): Session {
+  /** A folder that grows here may be a copy's too, of which nobody else knows anything. */
+  async #requireSender(uuid: string, from: string): Promise<void> {
+    const { owns, instances } = this.#dependencies;
     const session = this.#sessions.get(uuid);
-    if (session?.id !== id) {
+    if (session?.from === from) return;
+    const instance = await instances.findByUuid(uuid);
+    if (session === undefined && instance !== undefined) {
+      const { primaryNode } = instance;
+      // Who has given it away asks again, when the answer was lost.
+      if (primaryNode === from || owns(primaryNode)) return;
+    }
+    throw isNotYours(instance?.name ?? uuid, from);
+  }
+
+  /** Whoever works is not silent, however long that takes. */
+  #run<T>(
+    { uuid, session: id, from }: Omit<FileOfArrival, 'name'>,
+    work: (arrival: Arrival) => Promise<T>,
+  ): Promise<T> {
+    return this.#queue.run(uuid, async () => {
+      const session = this.#find(uuid, id, from);
+      clearTimeout(session.timer);
+      try {
+        return await work(session.arrival);
+      } finally {
+        this.#awaitNext(uuid, session);
+      }
+    });
+  }
+
+  #find(uuid: string, id: string, from: string | undefined): Session {
+    const session = this.#sessions.get(uuid);
+    if (session?.id !== id || session.from !== from) {
       throw new AppError('NOT_FOUND', 'nothing of this instance is arriving any more', {
         hint: 'gnt-noded was started anew meanwhile, or heard nothing for ten minutes: repeat the move',
       });
     }
-    session.timer.refresh();
     return session;
   }
 
@@ -168,17 +221,32 @@ class Sessions implements Arrivals {
     await session.arrival[Symbol.asyncDispose]();
   }
 
-  #giveUp(uuid: string): void {
-    const { logger } = this.#dependencies;
-    this.end(uuid).then(
-      (isOwn) => logger.warn('arrival.given-up', { instance: uuid, isOwn }),
-      (error: unknown) => {
-        // A store that is away tells later.
-        logger.warn('arrival.not-ended', { instance: uuid, err: error });
-        this.#sessions.get(uuid)?.timer.refresh();
-      },
-    );
+  /** From now on silence ends it. */
+  #awaitNext(uuid: string, session: Session): void {
+    const timer = setTimeout(() => this.#giveUp(uuid, timer), SILENCE_MS).unref();
+    session.timer = timer;
   }
+
+  /** @param timer that ran out, while something else may have waited for its turn already */
+  #giveUp(uuid: string, timer: NodeJS.Timeout): void {
+    const { logger } = this.#dependencies;
+    const given = this.#queue.run(uuid, async () => {
+      if (this.#sessions.get(uuid)?.timer !== timer) return;
+      logger.warn('arrival.given-up', { instance: uuid, isOwn: await this.#settle(uuid) });
+    });
+    given.catch((error: unknown) => {
+      // A store that is away tells later.
+      logger.warn('arrival.not-ended', { instance: uuid, err: error });
+      const session = this.#sessions.get(uuid);
+      if (session?.timer === timer) this.#awaitNext(uuid, session);
+    });
+  }
+}
+
+function isNotYours(name: string, from: string | undefined): AppError {
+  return new AppError('NOT_ALLOWED', `'${name}' is not given away by ${from ?? 'this node'}`, {
+    hint: 'the node that has an instance moves it: gnt-instance move',
+  });
 }
 
 function isHere(name: string, node: string): AppError {

@@ -55,10 +55,10 @@ export interface Departure extends AsyncDisposable {
 }
 
 export interface Arrival extends AsyncDisposable {
-  /** @throws AppError VALIDATION, DISK_FULL */
+  /** @throws AppError VALIDATION, DISK_FULL; NOT_FOUND once they are whole */
   write(name: string, message: Buffer): Promise<void>;
   /**
-   * Reads all again and syncs it.
+   * Reads all again and syncs it; from then on nothing more is written.
    * @throws AppError DISK_FULL; CONFLICT when it is not what was sent
    */
   verify(digests: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
@@ -142,8 +142,10 @@ async function fillFiles(
     throw tellFull(error, disksDir);
   }
   const all = undo.move();
+  let verified: Readonly<Record<string, string>> | undefined;
   return {
     write: async (name, message) => {
+      if (verified !== undefined) throw areWhole(uuid);
       const found = opened.get(name);
       if (found === undefined) throw new AppError('VALIDATION', `'${name}' is none of its files`);
       try {
@@ -160,12 +162,15 @@ async function fillFiles(
         throw tellFull(error, disksDir);
       }
       for (const [name, { file }] of opened) {
-        if ((await digestFile(file, signal)) === digests[name]) continue;
+        const digest = verified === undefined ? await digestFile(file, signal) : verified[name];
+        if (digest === digests[name]) continue;
         throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {
           details: { name },
           hint: 'a disk or its memory may be faulty: nothing was changed, see the kernel logs of both nodes, and repeat it',
         });
       }
+      verified ??= digests;
+      await all.disposeAsync();
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -190,6 +195,12 @@ function disksAreHere(path: string): AppError {
   return new AppError('CONFLICT', `there are disks of this instance already: ${path}`, {
     details: { path },
     hint: 'its record says that it is elsewhere: see what they are, and move them away',
+  });
+}
+
+function areWhole(uuid: string): AppError {
+  return new AppError('NOT_FOUND', `the disks of ${uuid} are whole: nothing more is written`, {
+    hint: 'repeat the move',
   });
 }
 

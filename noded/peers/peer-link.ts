@@ -52,6 +52,7 @@ interface Opening {
 }
 
 interface Accepted {
+  readonly from: string;
   readonly stream: PeerStream;
   isConfirmed: boolean;
 }
@@ -66,8 +67,8 @@ interface Accepted {
  * cluster for this one is dropped without an answer.
  */
 export interface PeerLink extends AsyncDisposable {
-  /** Gets each stream that another node opened. */
-  onStream: (stream: PeerStream) => void;
+  /** Gets each stream that another node opened, and its name. */
+  onStream: (stream: PeerStream, from: string) => void;
   open(node: string, options?: { readonly evenOffline?: boolean }): Promise<PeerStream>;
 }
 
@@ -88,7 +89,7 @@ class MailboxLink implements PeerLink {
   readonly #opening = new PQueue({ concurrency: MAX_OPENINGS });
   readonly #greetings = new PQueue({ concurrency: MAX_GREETINGS });
   #mailbox: Mailbox | undefined;
-  onStream: (stream: PeerStream) => void = (stream) => stream.destroy();
+  onStream: PeerLink['onStream'] = (stream) => stream.destroy();
 
   private constructor(options: PeerLinkOptions) {
     this.#options = options;
@@ -197,7 +198,7 @@ class MailboxLink implements PeerLink {
     const accepted = this.#accepted.get(id);
     if (accepted === undefined || !accepted.stream.receive(bytes) || accepted.isConfirmed) return;
     accepted.isConfirmed = true;
-    this.onStream(accepted.stream);
+    this.onStream(accepted.stream, accepted.from);
   }
 
   /** Each costs a question to the store and some arithmetic: a burst of them waits its turn. */
@@ -248,7 +249,7 @@ class MailboxLink implements PeerLink {
 
   #accept(from: string, id: string, key: Uint8Array): void {
     const stream = this.#createStream(from, id, key, 1, () => this.#accepted.delete(id));
-    const accepted: Accepted = { stream, isConfirmed: false };
+    const accepted: Accepted = { from, stream, isConfirmed: false };
     this.#accepted.set(id, accepted);
     const timer = setTimeout(() => {
       if (!accepted.isConfirmed) stream.destroy();

@@ -163,6 +163,11 @@ export class MovingNode implements AsyncDisposable {
       },
       ['depart', 'comeBack', 'removeLeft', 'arrive'],
     );
+    this.openArrivals();
+  }
+
+  /** Of the parts as they are now. */
+  openArrivals(): void {
     this.arrivals = createArrivals({
       ...this.parts,
       membership: { requireMember: () => undefined },
@@ -207,7 +212,7 @@ export class MovingNode implements AsyncDisposable {
   }
 
   /** The others' way to it: a dead daemon does not answer, a dying one breaks off. */
-  client(): ArrivalClient {
+  client(from = this.name === TARGET ? SOURCE : TARGET): ArrivalClient {
     const answer = async <T>(ask: (arrivals: Arrivals) => Promise<T>): Promise<T> => {
       const { life, arrivals } = this;
       try {
@@ -225,16 +230,18 @@ export class MovingNode implements AsyncDisposable {
       // What is said goes through the contract, as it does on its way to another node.
       begin: async (uuid, files, signal) => {
         const asked = arrivalRequest.parse({ files });
-        const begun = await answer((arrivals) => arrivals.begin(uuid, asked.files, signal));
+        const begun = await answer((arrivals) =>
+          arrivals.begin({ uuid, from }, asked.files, signal),
+        );
         return arrivalBegun.parse(begun);
       },
-      write: (at, message) => answer((arrivals) => arrivals.write(at, message)),
+      write: (at, message) => answer((arrivals) => arrivals.write({ ...at, from }, message)),
       verify: async (at, digests, signal) => {
         const asked = arrivalDigests.parse({ digests });
-        await answer((arrivals) => arrivals.verify(at, asked.digests, signal));
+        await answer((arrivals) => arrivals.verify({ ...at, from }, asked.digests, signal));
       },
       end: async (uuid) => {
-        const isTaken = await answer((arrivals) => arrivals.end(uuid));
+        const isTaken = await answer((arrivals) => arrivals.end({ uuid, from }));
         return arrivalEnded.parse({ isTaken }).isTaken;
       },
     };
@@ -247,7 +254,7 @@ export class MovingNode implements AsyncDisposable {
     signal = new AbortController().signal,
   ): Promise<void> {
     const ofTarget = ['check', 'begin', 'write', 'verify', 'end'];
-    const target = this.life.wrap(to.client(), ofTarget);
+    const target = this.life.wrap(to.client(this.name), ofTarget);
     const report = { log: () => undefined, progress: () => undefined };
     const context = { jobId: 1, signal, report } as unknown as JobContext;
     return moveInstance(instance, to.name, context, { ...this.parts, target });

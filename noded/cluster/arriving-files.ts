@@ -1,0 +1,43 @@
+import { basename } from 'node:path';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { MovedFile } from '#shared/contract/move.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { variablesPath } from '../disks/firmware-variables.ts';
+import { diskPath } from '../disks/install-disks.ts';
+
+/** More than any firmware has for its variables: OVMF's are half a MiB. */
+const MAX_VARIABLES_BYTES = 16 * MIB;
+
+/**
+ * Whether these are the files of the instance, of the sizes that its room was given for: all of its
+ * disks, and nothing but what its firmware remembers beside them.
+ * @throws AppError VALIDATION
+ */
+export function requireItsFiles(
+  { name: instance, disks, instanceId }: Pick<InstanceRecord, 'name' | 'disks' | 'instanceId'>,
+  files: readonly MovedFile[],
+): void {
+  const missing = new Map(
+    disks.map(({ sizeBytes }, index) => [basename(diskPath('', index)), sizeBytes]),
+  );
+  let variables: string | undefined = basename(variablesPath('', instanceId));
+  for (const { name, sizeBytes } of files) {
+    if (name === variables && sizeBytes <= MAX_VARIABLES_BYTES) variables = undefined;
+    else if (missing.get(name) === sizeBytes) missing.delete(name);
+    else throw isNotIts(`${name} with ${sizeBytes} bytes is none of its files`, instance);
+  }
+  const [first] = missing.keys();
+  if (first !== undefined) throw isNotIts(`${first} is missing`, instance);
+}
+
+function isNotIts(what: string, instance: string): AppError {
+  return new AppError(
+    'VALIDATION',
+    `what is sent of '${instance}' is not what its record says: ${what}`,
+    {
+      details: { instance },
+      hint: `compare gnt-instance info ${instance} with the files on its node`,
+    },
+  );
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { Store } from '#shared/store/store.ts';
+import {
+  assertOnOne,
+  contentOf,
+  MIB,
+  MovingNode,
+  MovingNodes,
+  placeInstance,
+  SOURCE,
+  TARGET,
+} from '../support/moving-nodes.ts';
+
+const SILENCE_MS = 10 * 60_000;
+const signal = new AbortController().signal;
+let cluster: MovingNodes;
+let store: Store;
+let worlds = 0;
+
+before(async () => {
+  cluster = await MovingNodes.start();
+  store = await cluster.openStore();
+});
+after(() => cluster[Symbol.asyncDispose]());
+
+async function openWorld(t: TestContext) {
+  const dir = join(cluster.directory, `world-${(worlds += 1)}`);
+  const source = await MovingNode.create(SOURCE, join(dir, 'one'), store);
+  const target = await MovingNode.create(TARGET, join(dir, 'two'), store);
+  t.after(async () => {
+    for (const node of [source, target]) await node[Symbol.asyncDispose]();
+  });
+  const instance = await placeInstance(source, `web${worlds}.example.com`);
+  await source.instances.update(instance.uuid, (current) => ({ ...current, nics: [] }));
+  return { source, target, instance, content: await contentOf(source.disksDir, instance.uuid) };
+}
+
+function filesOf({ disks, instanceId }: InstanceRecord) {
+  return [
+    ...disks.map(({ sizeBytes }, index) => ({ name: `disk${index}.raw`, sizeBytes })),
+    { name: `efi-variables-${instanceId}.fd`, sizeBytes: 1024 },
+  ];
+}
+
+const HELLO = Buffer.concat([Buffer.alloc(11), Buffer.from([5]), Buffer.from('hello')]);
+
+test('a node that reads for longer than it waits for a word takes the instance', async (t) => {
+  const { source, target, instance, content } = await openWorld(t);
+  const { moving } = target;
+  target.moving = {
+    ...moving,
+    listLeaving: () => Promise.resolve([]),
+    arrive: async (...given) => {
+      const arrival = await moving.arrive(...given);
+      return {
+        write: (...args) => arrival.write(...args),
+        verify: async (...args) => {
+          t.mock.timers.tick(2 * SILENCE_MS);
+          await arrival.verify(...args);
+        },
+        [Symbol.asyncDispose]: () => arrival[Symbol.asyncDispose](),
+      };
+    },
+  };
+  target.openArrivals();
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  await source.move(instance, target);
+  assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
+});
+
+test('an arrival of which nothing is heard any more goes', async (t) => {
+  const { target, instance } = await openWorld(t);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const from = SOURCE;
+  const { uuid } = instance;
+  const { session } = await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  t.mock.timers.tick(SILENCE_MS - 1);
+  await target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
+  t.mock.timers.tick(SILENCE_MS - 1);
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
+  t.mock.timers.tick(1);
+  // Behind what the silence began, which it waits for.
+  await assert.rejects(target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO), {
+    code: 'NOT_FOUND',
+  });
+  assert.deepEqual(await readdir(target.disksDir), []);
+  assert.equal(target.admitted, 0);
+});
+
+test('files that are not those of the record are refused, and nothing is made', async (t) => {
+  const { target, instance } = await openWorld(t);
+  const { uuid } = instance;
+  const right = filesOf(instance);
+  const [first, ...others] = right;
+  assert.ok(first);
+  for (const files of [
+    [],
+    others,
+    [...right, { name: 'disk2.raw', sizeBytes: MIB }],
+    [...right, first],
+    [{ ...first, sizeBytes: first.sizeBytes + 1 }, ...others],
+    [...right.slice(0, 2), { name: `efi-variables-${randomUUID()}.fd`, sizeBytes: 1 }],
+    [...right.slice(0, 2), { name: String(right[2]?.name), sizeBytes: 1024 * MIB }],
+  ]) {
+    const begun = target.arrivals.begin({ uuid, from: SOURCE }, files, signal);
+    await assert.rejects(begun, { code: 'VALIDATION' }, JSON.stringify(files));
+  }
+  assert.deepEqual(await readdir(target.disksDir), []);
+  assert.equal(target.admitted, 0);
+});
+
+test('a node gives away its own instances only, and disturbs nothing of others', async (t) => {
+  const { source, target, instance } = await openWorld(t);
+  const { uuid } = instance;
+  const files = filesOf(instance);
+  for (const from of ['node3.example.com', TARGET, undefined])
+    await assert.rejects(target.arrivals.begin({ uuid, from }, files, signal), {
+      code: 'NOT_ALLOWED',
+    });
+  const { session } = await target.arrivals.begin({ uuid, from: SOURCE }, files, signal);
+  const other = { uuid, from: 'node3.example.com', session };
+  const notFound = { code: 'NOT_FOUND' };
+  await assert.rejects(target.arrivals.write({ ...other, name: 'disk0.raw' }, HELLO), notFound);
+  await assert.rejects(target.arrivals.verify(other, {}, signal), notFound);
+  await assert.rejects(target.arrivals.end(other), { code: 'NOT_ALLOWED' });
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
+  assert.equal(await target.arrivals.end({ uuid, from: SOURCE }), false);
+  assert.deepEqual(await readdir(target.disksDir), []);
+  // The folder of a copy looks the same.
+  const to = { uuid: randomUUID(), instanceId: randomUUID() };
+  await source.disks.copy(instance, to, {
+    ...{ signal, onProgress: () => undefined, isThere: () => Promise.resolve(true) },
+    commit: () =>
+      assert.rejects(source.arrivals.end({ uuid: to.uuid, from: TARGET }), { code: 'NOT_ALLOWED' }),
+  });
+  assert.deepEqual((await readdir(source.disksDir)).sort(), [uuid, to.uuid].sort());
+});
+
+test('what was read again is written no more, and told again as often as it is asked', async (t) => {
+  const { source, target, instance, content } = await openWorld(t);
+  const client = target.client();
+  const tried: string[] = [];
+  target.client = () => ({
+    ...client,
+    verify: async (at, digests, given) => {
+      await client.verify(at, digests, given);
+      await client.verify(at, digests, given);
+      await assert.rejects(client.verify(at, { ...digests, 'disk0.raw': '' }, given), {
+        code: 'CONFLICT',
+      });
+      await assert.rejects(client.write({ ...at, name: 'disk0.raw' }, HELLO, given), {
+        code: 'NOT_FOUND',
+      });
+      tried.push('all');
+    },
+  });
+  await source.move(instance, target);
+  assert.deepEqual(tried, ['all']);
+  assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
+});
