@@ -31,6 +31,8 @@ export interface Parked {
  */
 export class ParkedRequests implements Disposable {
   readonly #parked = new Set<ParkedRequest>();
+  /** Those whose wait is over, in the order in which it was. */
+  readonly #due = new Set<ParkedRequest>();
   readonly #revive: Revive;
 
   constructor(revive: Revive) {
@@ -38,12 +40,39 @@ export class ParkedRequests implements Disposable {
   }
 
   park(parked: Parked): void {
-    this.#parked.add(new ParkedRequest(parked, this.#revive, this.#parked));
+    const request = new ParkedRequest(parked, this.#revive, {
+      isOver: () => this.#wake(request),
+      isGone: () => {
+        this.#parked.delete(request);
+        this.#due.delete(request);
+      },
+    });
+    this.#parked.add(request);
   }
 
   [Symbol.dispose](): void {
     for (const { socket } of [...this.#parked]) socket.destroy();
   }
+
+  /** Each is parsed and answered: all of one guest's at once would keep every other guest waiting. */
+  #wake(request: ParkedRequest): void {
+    if (this.#due.size === 0) setImmediate(this.#wakeSome);
+    this.#due.add(request);
+  }
+
+  readonly #wakeSome = (): void => {
+    for (const request of [...this.#due].slice(0, AT_ONCE)) request.end(true);
+    if (this.#due.size > 0) setImmediate(this.#wakeSome);
+  };
+}
+
+/** Requests that are woken in one turn: with all the headers that each may have, 20 ms. */
+const AT_ONCE = 16;
+
+/** What the one who holds it is told. */
+interface Holder {
+  readonly isOver: () => void;
+  readonly isGone: () => void;
 }
 
 /** INVARIANT: it is read by nobody else, and ends or is revived once. */
@@ -51,16 +80,16 @@ class ParkedRequest {
   readonly socket: Socket;
   readonly #parked: Parked;
   readonly #revive: Revive;
-  readonly #all: Set<ParkedRequest>;
+  readonly #holder: Holder;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(parked: Parked, revive: Revive, all: Set<ParkedRequest>) {
+  constructor(parked: Parked, revive: Revive, holder: Holder) {
     const { instance, socket, wait } = parked;
     this.socket = socket;
     this.#parked = parked;
     this.#revive = revive;
-    this.#all = all;
-    this.#timer = setTimeout(endWait, wait.waitMs, this);
+    this.#holder = holder;
+    this.#timer = setTimeout(holder.isOver, wait.waitMs);
     instance.onChange(this.#onChange);
     socket.on('data', this.#onData).on('end', destroy).on('close', this.#stop);
   }
@@ -78,21 +107,17 @@ class ParkedRequest {
     clearTimeout(this.#timer);
     this.#parked.instance.offChange(this.#onChange);
     this.socket.off('data', this.#onData).off('end', destroy).off('close', this.#stop);
-    this.#all.delete(this);
+    this.#holder.isGone();
   };
 
   readonly #onChange = (): void => {
-    if (!isSame(this.#parked)) this.end(true);
+    if (!isSame(this.#parked)) this.#holder.isOver();
   };
 
   readonly #onData = (more: Buffer): void => this.end(false, more);
 }
 
 const NOTHING = Buffer.alloc(0);
-
-function endWait(parked: ParkedRequest): void {
-  parked.end(true);
-}
 
 /** Who says nothing more is gone, as for node:http. */
 function destroy(this: Socket): void {

@@ -39,8 +39,9 @@ export class Peer {
   /** Of its request that the gate has taken out. */
   wait: Wait | undefined;
 
-  /** Whether one more request may wait for its answer. */
+  /** Whether one more request may wait for its answer; one that was parked was let in before. */
   get mayAsk(): boolean {
+    if (this.revival !== undefined) return true;
     return (
       this.#unanswered < MAX_UNANSWERED_PER_CONNECTION &&
       this.instance.unanswered < this.instance.maxUnanswered

@@ -204,3 +204,66 @@ test('a tree that cannot be rendered ends the request for it, one that would wai
   for (const query of ['', '?wait_for_change=', '?wait_for_change=true&last_etag=a'])
     assert.match((await ask(`GET /latest/meta-data/mac${query}`)).head, /^HTTP\/1\.1 500 /);
 });
+
+/** More than are woken in one turn. */
+const MANY = 50;
+
+async function openMany(t: TestContext): Promise<readonly { text: string }[]> {
+  await until(() => instance.sockets.size === 0 && instance.unanswered === 0);
+  const { head } = await ask(`GET ${WAITED}`);
+  const etag = /^etag: "(.*)"$/im.exec(head)?.[1] ?? '';
+  await until(() => instance.sockets.size === 0);
+  const heard: { text: string }[] = [];
+  for (let at = 0; at < MANY; at++) {
+    const socket = connect(join(directory, 'socket'));
+    t.after(() => socket.destroy());
+    const one = { text: '' };
+    heard.push(one);
+    socket.setEncoding('latin1').on('data', (more: string) => (one.text += more));
+    socket.on('error', () => (one.text += 'reset'));
+    socket.write(
+      `GET ${WAITED}?wait_for_change=true&timeout_sec=60&last_etag=${etag} HTTP/1.1\r\n${HOST}\r\n`,
+    );
+    await until(() => instance.unanswered === at + 1);
+  }
+  return heard;
+}
+
+function isAnswered({ text }: { readonly text: string }): boolean {
+  return text.startsWith('HTTP/1.1 200 ') && text.includes('city ');
+}
+
+test('however many wait, a change answers all of them, and few in one turn', async (t) => {
+  const heard = await openMany(t);
+  const before: number[] = [];
+  changeView();
+  while (instance.unanswered > 0) {
+    before.push(instance.unanswered);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await until(() => heard.every(isAnswered));
+  const most = Math.max(...before.map((count, at) => count - (before[at + 1] ?? 0)));
+  assert.ok(before[0] === MANY && most <= 16, `${before.join(' ')}`);
+});
+
+test('who waited when less was allowed than waits is answered', async (t) => {
+  const heard = await openMany(t);
+  const { view } = instance;
+  t.after(() => instance.replaceView(view));
+  const limits = { ...view.limits, connections: 1 };
+  instance.replaceView({ ...parseView(exampleView({ metadata: { city: 'city less' } })), limits });
+  await until(() => heard.every(({ text }) => text !== ''));
+  assert.deepEqual(
+    heard.filter((one) => !isAnswered(one)),
+    [],
+  );
+  assert.equal(instance.isKeptOut(), false);
+});
+
+test('what is to be answered when all ends is ended, too', async (t) => {
+  await openMany(t);
+  changeView();
+  instance.closeConnections();
+  await until(() => instance.sockets.size === 0);
+  assert.equal(instance.unanswered, 0);
+});
