@@ -17,8 +17,8 @@ case $help in *--no-config*) tool=wget ;; esac
 if command -v curl >/dev/null; then case $help in *'GNU Wget 1'*) ;; *) tool=curl ;; esac; fi
 
 log() { echo "rightlink: $*" >&2; }
-# request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer, and `etag`; the body is in
-# $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
+# request SECONDS PATH [FILE]: gets a path, or posts a file to it. Sets `status`, 000 without an answer that is whole, and `etag`; the
+# body is in $tmp.body. Each program is told to leave configuration and proxies alone. What is posted to busybox' wget ends at a NUL.
 request() {
   header="X-aws-ec2-metadata-token: $token" && : >"$tmp.head" >"$tmp.body"
   case $tool in
@@ -28,12 +28,12 @@ request() {
     [ -z "${3-}" ] || tr '\000' '?' <"$3" >"$tmp.sent"
     ${limited:+"$limited" "$1"} wget -q -S -Y off ${token:+--header "$header"} -O "$tmp.body" ${3:+--post-file "$tmp.sent"} "$base/$2" 2>"$tmp.head" ;;
   esac >/dev/null 2>&1
-  status=000 etag=0
+  client=$? status=000 etag=0
   while read -r first second _; do
     case $first in HTTP/*) status=$second etag=0 ;; [Ee][Tt]ag:) etag=${second#\"} etag=${etag%%\"*} ;; esac
   done <"$tmp.head"
+  [ "$client" -eq 0 ] || [ -n "${3-}" ] || case $status in 2??) status=000 ;; esac
 }
-
 # The same, with a session token where they are required.
 ask() {
   request "$@"
@@ -46,7 +46,6 @@ ask() {
   esac
   [ -z "$token" ] || request "$@"
 }
-
 # Asks until there is an answer that another attempt would not change.
 insist() {
   tries=0
@@ -84,7 +83,6 @@ tell() {
   case $status in 2??) ;; 400 | 409 | 413) refused=1 && log "the host refuses: $(cat "$tmp.body" "$dir/events")" ;; *) return 1 ;; esac
   : >"$dir/events"
 }
-
 # What the host wants, if all of it came. JSON with one member a line: those of the status are two blanks deep, those of `next` four.
 read_status() {
   at_host='' host_run='' limit=180 wanted='' wanted_kind='' wanted_entry='' wanted_script='' end=''
@@ -94,26 +92,32 @@ read_status() {
     '  "state":'*) at_host=$value ;;
     '  "run":'*) host_run=$value ;;
     '  "decommissionTimeoutS":'*) limit=$value ;;
-    '    "do":'*) wanted=$value ;;
-    '    "kind":'*) wanted_kind=$value ;;
-    '    "entry":'*) wanted_entry=$value ;;
-    '    "script":'*) wanted_script=$value ;;
-    '}') end=1 ;;
+    '    "do":'*) wanted=$value ;; '    "kind":'*) wanted_kind=$value ;;
+    '    "entry":'*) wanted_entry=$value ;; '    "script":'*) wanted_script=$value ;; '}') end=1 ;;
     esac
   done <"$tmp.body"
   [ -n "$host_run" ] && [ -n "$end" ]
 }
-
 fetch() { insist 300 "$1" && [ "$status" = 200 ] && mv "$tmp.body" "$2"; } # PATH FILE
-# fetch_all PATH FOLDER: gets files that come as one document, behind a line for each with its first byte, its length and its name. There
-# is no such document of an empty folder; what came in part is asked for again.
+# fetch_all PATH FOLDER: gets files that come as one document, behind a line for each with its first byte, its length and its name. What
+# came in part is asked for again. Where there is no such document, they are asked for one by one: the service may be an older one.
 fetch_all() {
-  insist 300 "$1.bundle" && rm -rf "$2" && mkdir -p "$2" && next=0 || return 1
-  [ "$status" = 200 ] || return 0
-  while read -r from size name && [ -n "$name" ]; do
-    tail -c "+$from" "$tmp.body" | head -c "$size" >"$2/$name" && next=$((from + size))
+  parts=0
+  until { insist 300 "$1.bundle" && rm -rf "$2" && mkdir -p "$2"; } || return 1; [ "$status" != 200 ] || unpack "$2"; do
+    { [ "$((parts += 1))" -lt "$patience" ] && sleep 1; } || return 1
+  done
+  case $status in 200) ;; 404) fetch_each "$@" ;; *) return 1 ;; esac && chmod -R 700 "$2"
+}
+unpack() { # FOLDER: the numbers have eight places each; a name may end in a blank
+  next=0
+  while IFS= read -r line && name=${line#??????????????????} && [ -n "$name" ] && [ "$name" != "$line" ]; do
+    set -- "$1" ${line%"$name"} && tail -c "+$2" "$tmp.body" | head -c "$3" >"$1/$name" && next=$(($2 + $3))
   done <"$tmp.body"
-  { [ "$(wc -c <"$tmp.body")" -eq "$((next - 1))" ] && chmod -R 700 "$2"; } || { sleep 1 && fetch_all "$@"; }
+  [ "$(wc -c <"$tmp.body")" -eq "$((next - 1))" ]
+}
+fetch_each() { # PATH FOLDER: a folder that the service does not have is empty
+  insist 30 "$1/" && case $status in 200) mv "$tmp.body" "$tmp.names" ;; 404) return 0 ;; *) return 1 ;; esac || return 1
+  while IFS= read -r name; do fetch "$(echo "$1/$name" | sed 's/ /%20/g')" "$2/$name" || return 1; done <"$tmp.names"
 }
 fetch_inputs() { # LIST: the files of its scripts, and their variables, or why there are none
   rm -f "$dir/lost"
@@ -124,7 +128,6 @@ fetch_inputs() { # LIST: the files of its scripts, and their variables, or why t
   *) { cat "$tmp.body" && echo "run-lists/$1.env: $status"; } >"$dir/lost" ;;
   esac
 }
-
 # Posts what was printed since the last time; the host drops what it has already.
 send_output() { # HOW
   [ -s "$work/out" ] && size=$(wc -c <"$work/out") || return 0
@@ -208,7 +211,6 @@ end_script() {
   kill -TERM "-$group" 2>/dev/null || kill -TERM "$group" 2>/dev/null
   (sleep 5 && [ "$(cat "$dir/child")" = "$group" ] && { kill -KILL "-$group" || kill -KILL "$group"; }) 2>/dev/null &
 }
-
 # Why the system goes down, by its own word: reboot, shutdown, or service_restart when it does not.
 word_of_system() {
   case $(${limited:+"$limited" 10} systemctl list-jobs --no-legend --no-pager 2>/dev/null) in
@@ -237,7 +239,6 @@ go_down() { # WORD COMMAND
   last=$wanted_entry && save
   if [ -d "$system" ]; then systemctl "$2"; else decommission "$1" && "$2"; fi
 }
-
 # Does what the host wants, or fails when it is to be asked once more. What it does not know is said again: it may have forgotten it.
 obey() {
   load
@@ -265,7 +266,6 @@ obey() {
   stop | terminate) go_down shutdown poweroff ;;
   esac
 }
-
 # lift SECONDS: how long systemd lets the decommission list run, and a system that goes down.
 lift() {
   mkdir -p "$system/rightlink.service.d" "$system/reboot.target.d" "$system/poweroff.target.d" "$system/halt.target.d"
