@@ -73,12 +73,14 @@ function json(value: unknown): NonNullable<PeerRequest['body']> {
 }
 
 async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const untilMs = performance.now() + PATIENCE_MS;
+  let untilMs: number | undefined;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
     try {
       return await ask();
     } catch (error) {
       const isCut = isAppError(error, 'NODE_UNREACHABLE') || isAppError(error, 'STORE_UNAVAILABLE');
+      // What the other node does may take as long as it likes: patience is for what fails.
+      untilMs ??= performance.now() + PATIENCE_MS;
       if (!isCut || performance.now() > untilMs) throw error;
       await sleep(pauseMs, undefined, { signal }).catch(() => {
         throw abortReason(signal);

@@ -9,7 +9,7 @@ import { copyDir, dropCopy } from './copy-disks.ts';
 import { digestFile, writeBatch } from './data-blocks.ts';
 import { holdImages } from './hold-images.ts';
 import type { InstanceDisks } from './instance-disks.ts';
-import { takenBytes } from './install-disks.ts';
+import { listNames, takenBytes } from './install-disks.ts';
 
 /**
  * The disks of an instance whose record is being given to another node, or was. The record says
@@ -22,7 +22,7 @@ export interface MovingDisks {
   /**
    * Takes the files of an instance that does not run, so that nothing writes into them until the
    * answer is disposed of.
-   * @throws AppError DISK_IN_USE, DISK_MISSING
+   * @throws AppError DISK_IN_USE, DISK_MISSING; INSTANCE_STATE where there are others beside them
    */
   depart(instance: InstanceRecord): Promise<Departure>;
   /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
@@ -66,7 +66,7 @@ export interface Arrival extends AsyncDisposable {
 
 export function createMovingDisks(
   disksDir: string,
-  disks: Pick<InstanceDisks, 'activate' | 'settle' | 'variablesPathOf'>,
+  disks: Pick<InstanceDisks, 'activate' | 'settle' | 'variablesPathOf' | 'seedPathOf'>,
 ): MovingDisks {
   const leavingDir = (uuid: string): string => join(disksDir, `leaving-${uuid}`);
   /** Whose jobs run: nobody else settles what becomes of them. */
@@ -78,7 +78,11 @@ export function createMovingDisks(
       const variables = disks.variablesPathOf(instance);
       if (await isThere(variables)) paths.push(variables);
       await using held = new AsyncDisposableStack();
-      held.use(await holdImages(join(disksDir, instance.uuid)));
+      const dir = join(disksDir, instance.uuid);
+      held.use(await holdImages(dir));
+      const known = [...paths, disks.seedPathOf(instance)];
+      const others = (await listNames(dir)).filter((name) => !known.includes(join(dir, name)));
+      if (others.length > 0) throw wouldBeLost(instance.name, dir, others);
       const files: DepartingFile[] = [];
       for (const path of paths) {
         const file = held.use(await open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
@@ -195,6 +199,15 @@ function disksAreHere(path: string): AppError {
   return new AppError('CONFLICT', `there are disks of this instance already: ${path}`, {
     details: { path },
     hint: 'its record says that it is elsewhere: see what they are, and move them away',
+  });
+}
+
+/** The folder is removed when they have left, with all that is in it. */
+function wouldBeLost(name: string, path: string, files: readonly string[]): AppError {
+  const listed = files.join(', ');
+  return new AppError('INSTANCE_STATE', `${path} has what is no disk of '${name}': ${listed}`, {
+    details: { path, files: [...files] },
+    hint: 'a move would remove it: see what it is, and move it away first',
   });
 }
 

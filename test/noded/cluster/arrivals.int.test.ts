@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
@@ -139,6 +139,18 @@ test('a node gives away its own instances only, and disturbs nothing of others',
       assert.rejects(source.arrivals.end({ uuid: to.uuid, from: TARGET }), { code: 'NOT_ALLOWED' }),
   });
   assert.deepEqual((await readdir(source.disksDir)).sort(), [uuid, to.uuid].sort());
+});
+
+test('what is no disk of an instance is named, not removed by a move of its folder', async (t) => {
+  const { source, target, instance } = await openWorld(t);
+  await writeFile(join(source.disksDir, instance.uuid, 'disk2.raw'), 'kept by hand');
+  await writeFile(source.disks.seedPathOf(instance), 'of a start that was killed');
+  await assert.rejects(source.move(instance, target), {
+    code: 'INSTANCE_STATE',
+    message: /: disk2\.raw$/,
+  });
+  assert.deepEqual(await readdir(source.disksDir), [instance.uuid]);
+  assert.deepEqual(await readdir(target.disksDir), []);
 });
 
 test('what was read again is written no more, and told again as often as it is asked', async (t) => {
