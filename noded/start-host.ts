@@ -7,6 +7,7 @@ import { createApplianceFiles, type ApplianceFiles } from './appliance/appliance
 import { createExportStore, type ExportStore } from './backup/export-store.ts';
 import { openBootArchives, type BootArchives } from './boot/archives.ts';
 import { listPromisedContents } from './boot/promised-trees.ts';
+import { bringBack } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
@@ -42,7 +43,7 @@ export interface NodeHost extends AsyncDisposable {
 
 export interface HostParts {
   readonly config: NodedConfig;
-  readonly records: Pick<NodeRecords, 'clusters' | 'instances' | 'jobs'>;
+  readonly records: Pick<NodeRecords, 'clusters' | 'instances' | 'jobs' | 'owns'>;
   /** How programs are started that write for the node. */
   readonly launch: LaunchProgram;
   readonly clock: Clock;
@@ -106,7 +107,10 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
       ...(environment['GNT_CACHE'] !== undefined && { GNT_CACHE: environment['GNT_CACHE'] }),
     },
   });
-  const disks = createInstanceDisks(paths.disksDir);
+  const disks = createInstanceDisks(paths.disksDir, (uuid) =>
+    bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
+  );
+  const moving = createMovingDisks(paths.disksDir, disks);
   const all = undo.move();
   return {
     network,
@@ -114,7 +118,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,
     snapshots: createSnapshotDisks(paths.disksDir, disks),
-    moving: createMovingDisks(paths.disksDir, disks),
+    moving,
     images,
     catalogue,
     exports,

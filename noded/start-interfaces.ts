@@ -223,6 +223,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             instances: own,
             totalBytes: await disks.totalBytes(),
             ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(own, parts))],
+            left: await listLeft(parts),
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -258,6 +259,17 @@ async function listNobodys({ records, host, guests }: InterfacesParts): Promise<
   const known = new Set(await records.store.ids(INSTANCES));
   const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
   return folders.filter((uuid) => !known.has(uuid) && !running.has(uuid));
+}
+
+/** Folders that a move has left, with where their instances are by now. */
+async function listLeft({ config, records, host }: InterfacesParts): Promise<readonly string[]> {
+  const left: string[] = [];
+  for (const uuid of await host.moving.listLeaving()) {
+    const record = await records.instances.findByUuid(uuid);
+    const of = record === undefined ? 'no record' : `${record.name} of ${record.primaryNode}`;
+    left.push(`${config.paths.disksDir}/leaving-${uuid} (${of})`);
+  }
+  return left;
 }
 
 /** Snapshots that no record names: a store that fails over may lose a commit that it had taken. */

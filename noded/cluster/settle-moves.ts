@@ -126,6 +126,12 @@ export async function returnDepartures(dependencies: DecideDependencies): Promis
   });
 }
 
+/** For a job that finds no disks of an instance: those that a failed move has left, perhaps. */
+export async function bringBack(uuid: string, dependencies: DecideDependencies): Promise<void> {
+  if ((await dependencies.moving.listLeaving()).includes(uuid))
+    await decideDeparture(uuid, dependencies);
+}
+
 /** All departures that nobody works on: of a daemon that was killed, of a job that could not end. */
 export async function settleDepartures(dependencies: SettleMovesDependencies): Promise<void> {
   await forEachLeaving(dependencies, (uuid) => settleDeparture(uuid, dependencies));

@@ -117,8 +117,8 @@ export interface InstanceDisks {
   /** UUIDs of the instances that copies were made for, or that arrive, and that did not get them. */
   listCopies(): Promise<readonly string[]>;
   /**
-   * Ends what a killed copy or move has left; while nobody can say whose it is, it stays. No error
-   * where there is nothing.
+   * Ends what a killed copy or move has left; while nobody can say whose it is, or a job still
+   * copies, it stays. No error where there is nothing.
    */
   settleCopy(uuid: string, isThere: (uuid: string) => Promise<boolean>): Promise<void>;
   /**
@@ -157,7 +157,14 @@ export interface InstanceDisks {
   remove(instance: Pick<InstanceRecord, 'uuid'>, beforeIt?: () => Promise<void>): Promise<void>;
 }
 
-export function createInstanceDisks(disksDir: string): InstanceDisks {
+/**
+ * @param bringBack gives disks their name back that were leaving, if they are this node's: asked
+ * where an instance has none
+ */
+export function createInstanceDisks(
+  disksDir: string,
+  bringBack: (uuid: string) => Promise<void> = () => Promise.resolve(),
+): InstanceDisks {
   const dirOf = (instance: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, instance.uuid);
   const pathOf = (instance: InstanceRecord, index: number): string =>
     diskPath(dirOf(instance), index);
@@ -184,8 +191,18 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
         return { index, name, sizeBytes, path };
       }),
     );
+  const bringBackMissing = async (uuid: string): Promise<void> => {
+    const isThere = await stat(join(disksDir, uuid)).then(
+      () => true,
+      (error: unknown) => systemCodeOf(error) !== 'ENOENT',
+    );
+    if (!isThere) await bringBack(uuid);
+  };
+  /** Copies under way, whose jobs give them their names. */
+  const copying = new Set<string>();
   const settle: InstanceDisks['settle'] = async (instance) => [
     ...(await takeLeftCopy(disksDir, instance.uuid)),
+    ...(await bringBackMissing(instance.uuid).then(() => [])),
     ...(await settleDisks(
       dirOf(instance),
       [instance.instanceId, instance.restoreId],
@@ -287,6 +304,9 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
       void held;
       const source = { dir: dirOf(from), instanceId: from.instanceId };
       const request = { from: source, count: from.disks.length, to };
+      copying.add(to.uuid);
+      using ended = { [Symbol.dispose]: () => void copying.delete(to.uuid) };
+      void ended;
       await copyDisks(disksDir, { ...request, signal, onProgress, requireRoom });
       try {
         const result = await commit();
@@ -300,12 +320,15 @@ export function createInstanceDisks(disksDir: string): InstanceDisks {
     },
     listCopies: () => listCopies(disksDir),
     settleCopy: async (uuid, isThere) => {
+      if (copying.has(uuid)) return;
       if (await isThere(uuid)) await takeLeftCopy(disksDir, uuid);
       else await dropCopy(disksDir, uuid);
     },
     settle,
     activate,
     remove: async (instance, beforeIt) => {
+      // Or they come back later, as disks of nobody.
+      await bringBackMissing(instance.uuid);
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));
       await beforeIt?.();

@@ -22,7 +22,8 @@ export interface MovingDisks {
   /**
    * Takes the files of an instance that does not run, so that nothing writes into them until the
    * answer is disposed of.
-   * @throws AppError DISK_IN_USE, DISK_MISSING; INSTANCE_STATE where there are others beside them
+   * @throws AppError DISK_IN_USE, DISK_MISSING; INSTANCE_STATE where there are others beside them;
+   * NOT_SUPPORTED for a symbolic link
    */
   depart(instance: InstanceRecord): Promise<Departure>;
   /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
@@ -85,7 +86,7 @@ export function createMovingDisks(
       if (others.length > 0) throw wouldBeLost(instance.name, dir, others);
       const files: DepartingFile[] = [];
       for (const path of paths) {
-        const file = held.use(await open(path, constants.O_RDONLY | constants.O_NOFOLLOW));
+        const file = held.use(await openDeparting(path));
         const { size: sizeBytes } = await file.stat();
         const name = path.slice(path.lastIndexOf('/') + 1);
         files.push({ name, sizeBytes, takenBytes: await takenBytes(path), file });
@@ -124,6 +125,19 @@ export function createMovingDisks(
       return fillFiles(disksDir, uuid, files);
     },
   };
+}
+
+async function openDeparting(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ELOOP') throw error;
+    throw new AppError('NOT_SUPPORTED', `${path} is a symbolic link, which does not move`, {
+      details: { path },
+      hint: 'put the file that it names in its place, and repeat it',
+      cause: error,
+    });
+  }
 }
 
 async function fillFiles(

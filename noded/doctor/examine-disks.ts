@@ -12,6 +12,8 @@ export interface DiskFacts {
   readonly totalBytes: number;
   /** UUIDs that disks are named after, and that no record has. */
   readonly ofNobody: readonly string[];
+  /** Folders of disks that were moved away, of which the other node has not said that it has them. */
+  readonly left: readonly string[];
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
 }
@@ -21,6 +23,7 @@ export function examineDisks({
   instances,
   totalBytes,
   ofNobody,
+  left,
   halted,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
@@ -56,13 +59,28 @@ export function examineDisks({
       message:
         ofNobody.length === 0
           ? 'all disks belong to an instance'
-          : `disks without a record, untouched: ${ofNobody.slice(0, MAX_NAMED).join(', ')}${ofNobody.length > MAX_NAMED ? ` and ${ofNobody.length - MAX_NAMED} more` : ''}`,
+          : `disks without a record, untouched: ${nameSome(ofNobody)}`,
       hint:
         ofNobody.length === 0
           ? null
           : 'the store has lost what it knew of them: restore it from a backup; or else move away or remove their folders',
     },
+    ...(left.length === 0 ? [] : [describeLeft(left)]),
   ];
+}
+
+function describeLeft(left: readonly string[]): DoctorFinding {
+  return {
+    check: 'disks-left',
+    level: 'warning',
+    message: `disks that a move has left here, untouched: ${nameSome(left)}`,
+    hint: 'gnt-noded removes them when the node of the instance says that it has its own: start gnt-noded there, and see this again ten minutes later. If that node is gone for good, these are the only ones: copy the folder away before gnt-node remove NODE --forget-instances, which leaves them as disks without a record',
+  };
+}
+
+function nameSome(names: readonly string[]): string {
+  const others = names.length - MAX_NAMED;
+  return `${names.slice(0, MAX_NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
 }
 
 function toGib(bytes: number): string {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdir } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { readdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -81,4 +82,73 @@ test('disks whose new node was lost and forgotten come back, and are told as tho
   await source.look();
   assert.deepEqual(await source.disks.list(), [instance.uuid]);
   assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
+});
+
+/** A store that goes away with the commit that gives an instance away. */
+function leavingStore(): { readonly store: Store; readonly back: () => void } {
+  let isAway = false;
+  const commit: Store['commit'] = (writes) => {
+    isAway ||= JSON.stringify(writes).includes(`"primaryNode":"${TARGET}"`);
+    if (isAway) return Promise.reject(new AppError('STORE_UNAVAILABLE', 'the store is away'));
+    return store.commit(writes);
+  };
+  const away = new Proxy(store, {
+    get: (_, name) => {
+      const found = Reflect.get(store, name) as unknown;
+      if (name === 'commit') return commit;
+      return typeof found === 'function' ? (found.bind(store) as unknown) : found;
+    },
+  });
+  return { store: away, back: () => (isAway = false) };
+}
+
+test('a job finds the disks of an instance whose move failed with the store, and a removal takes them', async (t) => {
+  const { source, target, instance, content } = await makeWorld(t);
+  const away = leavingStore();
+  await source.startDaemon(undefined, away.store);
+  const left = [`leaving-${instance.uuid}`];
+  for (const next of ['settled', 'removed'] as const) {
+    await assert.rejects(source.move(instance, target), { code: 'STORE_UNAVAILABLE' });
+    assert.deepEqual(await readdir(source.disksDir), left);
+    await assert.rejects(source.disks.settle(instance), { code: 'STORE_UNAVAILABLE' });
+    away.back();
+    if (next === 'settled') {
+      await source.disks.settle(instance);
+      await source.disks.activate(instance);
+      assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
+    } else {
+      await source.disks.remove(instance);
+      assert.deepEqual(await readdir(source.disksDir), []);
+    }
+  }
+});
+
+test("disks of an instance that is given away are no job's of the node that it left", async (t) => {
+  const { source, target, instance } = await makeWorld(t);
+  loseAfterCommit(target);
+  await source.move(instance, target);
+  await source.disks.settle(instance);
+  await source.disks.remove(instance);
+  assert.deepEqual(await readdir(source.disksDir), [`leaving-${instance.uuid}`]);
+});
+
+test('what ends an arrival takes nothing from a copy that is being made', async (t) => {
+  const { source, instance } = await makeWorld(t);
+  const uuid = randomUUID();
+  await source.disks.copy(instance, { uuid, instanceId: randomUUID() }, {
+    signal: AbortSignal.timeout(60_000),
+    onProgress: () => undefined,
+    isThere: () => Promise.resolve(true),
+    commit: () => source.arrivals.end({ uuid }),
+  }); // prettier-ignore
+  assert.deepEqual((await readdir(source.disksDir)).sort(), [instance.uuid, uuid].sort());
+});
+
+test('a disk that is a symbolic link does not move, which its error says', async (t) => {
+  const { source, target, instance } = await makeWorld(t);
+  const path = source.disks.pathOf(instance, 0);
+  await rename(path, join(cluster.directory, instance.uuid));
+  await symlink(join(cluster.directory, instance.uuid), path);
+  await assert.rejects(source.move(instance, target), { code: 'NOT_SUPPORTED' });
+  assert.deepEqual(await readdir(source.disksDir), [instance.uuid]);
 });

@@ -15,36 +15,60 @@ const levels = (facts: Parameters<typeof examineDisks>[0]) =>
 
 test('disks that may grow beyond their file system are told', () => {
   const instances = [instance(60, 20), instance(20)];
-  assert.deepEqual(levels({ instances, totalBytes: 100 * GIB, halted: [], ofNobody: [] }), [
-    'ok',
-    'ok',
-    'ok',
-  ]);
-  assert.deepEqual(levels({ instances, totalBytes: 99 * GIB, halted: [], ofNobody: [] }), [
-    'warning',
-    'ok',
-    'ok',
-  ]);
+  assert.deepEqual(
+    levels({ instances, totalBytes: 100 * GIB, left: [], halted: [], ofNobody: [] }),
+    ['ok', 'ok', 'ok'],
+  );
+  assert.deepEqual(
+    levels({ instances, totalBytes: 99 * GIB, left: [], halted: [], ofNobody: [] }),
+    ['warning', 'ok', 'ok'],
+  );
 });
 
 test('a snapshot counts as much as the disks that it was taken of', () => {
   const { disks } = instance(50);
   const taken = { ...record, uuid: record.uuid, name: 's', takenAtMs: 0, wasRunning: true };
   const snapshots = [{ ...taken, installState: 'installed' as const, disks }];
-  const facts = { instances: [{ name: 'a', disks, snapshots }], halted: [], ofNobody: [] };
+  const facts = {
+    instances: [{ name: 'a', disks, snapshots }],
+    left: [],
+    halted: [],
+    ofNobody: [],
+  };
   assert.equal(levels({ ...facts, totalBytes: 100 * GIB })[0], 'ok');
   assert.equal(levels({ ...facts, totalBytes: 99 * GIB })[0], 'warning');
 });
 
 test('guests that stand still are named', () => {
-  const facts = { instances: [], totalBytes: GIB, halted: ['a.example.com'], ofNobody: [] };
+  const facts = {
+    instances: [],
+    totalBytes: GIB,
+    left: [],
+    halted: ['a.example.com'],
+    ofNobody: [],
+  };
   assert.deepEqual(levels(facts), ['ok', 'warning', 'ok']);
   assert.match(examineDisks(facts)[1]?.message ?? '', /a\.example\.com/);
 });
 
 test('disks whose record is gone are named, many of them as a count', () => {
   const ofNobody = Array.from({ length: 12 }, (_, index) => `uuid${index}`);
-  const [, , finding] = examineDisks({ instances: [], totalBytes: GIB, halted: [], ofNobody });
+  const [, , finding] = examineDisks({
+    instances: [],
+    totalBytes: GIB,
+    left: [],
+    halted: [],
+    ofNobody,
+  });
   assert.equal(finding?.level, 'warning');
   assert.match(finding?.message ?? '', /uuid0, .*uuid9 and 2 more$/);
+});
+
+test('disks that a move has left are told with what to do, and only while there are some', () => {
+  const facts = { instances: [], totalBytes: GIB, halted: [], ofNobody: [] };
+  const left = ['/disks/leaving-1 (web1 of node2)'];
+  const finding = examineDisks({ ...facts, left }).at(-1);
+  assert.equal(finding?.check, 'disks-left');
+  assert.match(finding.message, /leaving-1 \(web1 of node2\)/);
+  assert.ok(examineDisks({ ...facts, left: [] }).every(({ check }) => check !== 'disks-left'));
 });

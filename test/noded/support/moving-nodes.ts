@@ -22,6 +22,7 @@ import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
 import { createArrivals, type Arrivals } from '../../../noded/cluster/arrivals.ts';
 import { moveInstance } from '../../../noded/cluster/move-instance.ts';
 import {
+  bringBack,
   isOwnForGood,
   returnDepartures,
   settleDepartures,
@@ -150,7 +151,7 @@ export class MovingNode implements AsyncDisposable {
       createRecordProblems(silentLogger),
     );
     this.instances = life.wrap(repository, ['findByUuid', 'update']);
-    const disks = createInstanceDisks(this.disksDir);
+    const disks = createInstanceDisks(this.disksDir, (uuid) => bringBack(uuid, this.parts));
     this.disks = life.wrap(disks, ['settleCopy']);
     const moving = createMovingDisks(this.disksDir, disks);
     this.moving = life.wrap(
