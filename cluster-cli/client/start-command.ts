@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 
 /** Where the package puts the unit. */
 const UNIT = 'usr/lib/systemd/system/gnt-noded.service';
@@ -12,5 +13,6 @@ const UNIT = 'usr/lib/systemd/system/gnt-noded.service';
 export function startCommandOf(root: string, isNpx: boolean, host = '/'): string {
   if (root === '/' && existsSync(join(host, UNIT))) return 'systemctl start gnt-noded';
   // Who runs this by npx has no gnt-noded on the PATH.
-  return `${root === '/' ? '' : `GNT_ROOT=${root} `}${isNpx ? 'npx ' : ''}gnt-noded`;
+  const word = /^[\w./-]+$/.test(root) ? root : quoteForShell(root);
+  return `${root === '/' ? '' : `GNT_ROOT=${word} `}${isNpx ? 'npx ' : ''}gnt-noded`;
 }

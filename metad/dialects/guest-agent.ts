@@ -1,9 +1,9 @@
 import { parseAgentTags } from '#shared/contract/agent-tags.ts';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import type { ServedView } from '../view/served-view.ts';
 import type { Leaf } from '../view/leaf.ts';
 import { textPart } from './multi-part.ts';
 import { isDialectServed } from './served-dialects.ts';
-import { quoteForShell } from './shell-word.ts';
 
 /** How a guest that has run lists gets the program that runs them. It holds no secret. */
 export function guestAgentLeaves(view: ServedView): readonly (readonly [string, Leaf])[] {

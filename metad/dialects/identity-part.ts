@@ -1,9 +1,9 @@
 import { stringify } from 'yaml';
 import { parseAgentTags } from '#shared/contract/agent-tags.ts';
 import { SERVICE_IPV4 } from '#shared/contract/service-address.ts';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import type { ServedView } from '../view/served-view.ts';
 import { textPart } from './multi-part.ts';
-import { quoteForShell } from './shell-word.ts';
 
 const PATH = '/var/lib/rightscale-identity';
 /** What is in a list of the operator's stays, and this comes behind it. */

@@ -6,10 +6,10 @@ import type {
 } from '#shared/contract/lifecycle.ts';
 import { RUN_LISTS } from '#shared/contract/lifecycle.ts';
 import { reveal } from '#shared/secret/secret.ts';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import { bytesLeaf, describeLost, jsonLeaf, lostLeaf, textLeaf } from '../view/leaf.ts';
 import type { Leaf } from '../view/leaf.ts';
 import type { ServedView } from '../view/served-view.ts';
-import { quoteForShell } from './shell-word.ts';
 
 /**
  * What the guest's agent works with: what the host wants of it, the scripts, their variables and

@@ -1,5 +1,6 @@
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 
 export interface ChannelCommandsOptions {
   /** A folder per installation is made in it. */
@@ -21,10 +22,10 @@ export async function createChannelCommands(
 ): Promise<{ dir: string; remove: () => Promise<void> }> {
   const dir = join(options.dir, uuid);
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const words = options.command.map(quote).join(' ');
+  const words = options.command.map(quoteForShell).join(' ');
   // Not with the script's environment: its OSP_* are for that process alone.
-  const environment = `GNT_ROOT=${quote(options.root)} GNT_PROGRAM=gnt-channel`;
-  const script = `#!/bin/sh\nexec /usr/bin/env -i ${environment} ${words} "$@" ${quote(instanceName)}\n`;
+  const environment = `GNT_ROOT=${quoteForShell(options.root)} GNT_PROGRAM=gnt-channel`;
+  const script = `#!/bin/sh\nexec /usr/bin/env -i ${environment} ${words} "$@" ${quoteForShell(instanceName)}\n`;
   const path = join(dir, 'gnt-channel');
   await writeFile(path, script);
   await chmod(path, 0o700);
@@ -34,8 +35,4 @@ export async function createChannelCommands(
 /** Removes what a daemon left that was killed. */
 export async function sweepChannelCommands(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true });
-}
-
-function quote(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`;
 }

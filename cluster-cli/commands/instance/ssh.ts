@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { refusedHostKeys } from '#shared/contract/refused-host-keys.ts';
 import type { InstanceInfo } from '#shared/contract/instance.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { quoteForShell } from '#shared/process/quote-for-shell.ts';
 import { formatFingerprint, formatKnownHosts } from '../../render/host-keys.ts';
 import type { Context } from '../../terminal/context.ts';
 
@@ -187,10 +188,6 @@ async function withoutKnownHostsCommand(): Promise<string[]> {
     ({ stderr }: { readonly stderr?: unknown }) => /bad configuration option/i.test(String(stderr)),
   );
   return isUnknown ? [] : option;
-}
-
-function quoteForShell(word: string): string {
-  return `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** ssh talks to the terminal itself: keys pressed there are for it, or for the guest. */

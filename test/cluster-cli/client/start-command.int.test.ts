@@ -16,4 +16,5 @@ test('an installed daemon is started as a service, one of another root or a chec
   assert.equal(startCommandOf('/', false, host), 'systemctl start gnt-noded');
   assert.equal(startCommandOf('/', true, host), 'systemctl start gnt-noded');
   assert.equal(startCommandOf('/srv/two', true, host), 'GNT_ROOT=/srv/two npx gnt-noded');
+  assert.equal(startCommandOf("/a b's", false, host), "GNT_ROOT='/a b'\\''s' gnt-noded");
 });
