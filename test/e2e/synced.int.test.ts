@@ -82,10 +82,10 @@ test('an export is on the disk before it is called made', async () => {
   const end = lastOf(lines, /fsync\(/, `${lab.paths.storeFile}-wal`);
   for (const file of ['config.ini', 'disk0.snap', ''])
     assert.ok(
-      lines.some((line, at) => /fsync\(/.test(line) && at < end && line.includes(`${exportDir}/${NAME}.new${file && `/${file}`}>`)), // prettier-ignore
+      lines.some((line, at) => /fsync\(/.test(line) && at < end && line.includes(`${exportDir}/${NAME}~new${file && `/${file}`}>`)), // prettier-ignore
       file,
     );
-  const renamed = lines.findLastIndex((line) => /rename\(.*\.new"/.test(line));
+  const renamed = lines.findLastIndex((line) => /rename\(.*~new"/.test(line));
   const named = lastOf(lines, /fsync\(/, exportDir);
   assert.ok(renamed > 0 && named > renamed && named < end, `${renamed} ${named} ${end}`);
 });
