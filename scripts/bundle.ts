@@ -94,6 +94,8 @@ async function bundle(file: string, folder: string, splitting: boolean): Promise
     target: TARGET,
     define: { GNT_BUILD: JSON.stringify(buildId) },
     banner: { js: REQUIRE },
+    // A fifteenth less to load and to unpack; names and lines stay, for who reads a trace.
+    minifySyntax: true,
     legalComments: 'none',
     logLevel: 'warning',
   };
