@@ -24,6 +24,7 @@ const canary = `canary-${randomBytes(12).toString('hex')}`;
 /** Without it, the guest says nothing from its second boot on; systemd read SMBIOS long before. */
 const EVERY_BOOT = `#cloud-config
 bootcmd: ["(echo SMBIOS says: $(systemd-creds --system cat system.hostname); echo booted) | curl -sf -X POST --data-binary @- http://169.254.169.254/ganeti/latest/write"]
+runcmd: [sync] # its power is cut seconds later, and it has to boot again
 `;
 let lab: Lab;
 let packages: Server;
