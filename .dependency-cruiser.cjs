@@ -17,6 +17,7 @@ const layers = {
       'images',
       'catalogue',
       'network',
+      'networks',
       'records',
       'hypervisor',
       'boot',

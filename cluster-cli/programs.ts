@@ -19,6 +19,8 @@ export const programs = {
     (await import('./commands/job/program.ts')).createJobProgram(context),
   'gnt-profile': async (context: Context): Promise<Command> =>
     (await import('./commands/profile/program.ts')).createProfileProgram(context),
+  'gnt-network': async (context: Context): Promise<Command> =>
+    (await import('./commands/network/program.ts')).createNetworkProgram(context),
   'gnt-bootenv': async (context: Context): Promise<Command> =>
     (await import('./commands/bootenv/program.ts')).createBootEnvProgram(context),
   'gnt-channel': async (context: Context): Promise<Command> =>

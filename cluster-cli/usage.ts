@@ -20,7 +20,22 @@ export function prepareForUse(
       getErrHelpWidth: () => output.columns,
     })
     .configureHelp({ sortSubcommands: false, showGlobalOptions: false });
+  refuseOpposites(command);
   for (const subcommand of command.commands) prepareForUse(subcommand, output);
+}
+
+/** Commander lets the last of `--WORD` and `--no-WORD` win: what was meant is not guessed. */
+function refuseOpposites(command: Command): void {
+  const given = new Map<string, string>();
+  for (const option of command.options) {
+    const name = option.attributeName();
+    const flag = option.long ?? option.flags;
+    command.on(`option:${option.name()}`, () => {
+      const other = given.get(name) ?? flag;
+      if (other !== flag) command.error(`error: '${other}' and '${flag}' are opposites`);
+      given.set(name, flag);
+    });
+  }
 }
 
 /**
@@ -45,11 +60,8 @@ export function isHelpShown(error: unknown): boolean {
 
 /** What Ganeti has and this has not, and what is done in its place. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  'gnt-instance migrate':
-    'there is no live migration: gnt-instance shutdown, then gnt-instance move, then gnt-instance startup',
   'gnt-instance failover':
     'the disks of an instance are on its node alone: start that node again, or import an export of it elsewhere (gnt-backup import)',
-  'gnt-node migrate': 'there is no live migration: shut its instances down, then gnt-node evacuate',
   'gnt-node failover':
     'the disks of its instances are on that node alone: start it again, or import their exports elsewhere (gnt-backup import)',
 };

@@ -4,6 +4,7 @@ import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
+import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { USAGE, parseConfig } from './config/config.ts';
 import type { MetadConfig } from './config/config.ts';
 import { startDaemon } from './daemon.ts';
@@ -19,6 +20,7 @@ async function main(): Promise<void> {
   const logger = createLogger({ program: 'gnt-metad', level: config.logLevel, fd: 2 });
   const daemon = await start(config, logger);
   logger.info('metad.ready', { mode: config.kind });
+  releaseMemoryWhenSettled();
   const stop = (signal: NodeJS.Signals): void => {
     logger.info('metad.stopping', { signal });
     daemon[Symbol.asyncDispose]().then(

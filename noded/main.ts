@@ -3,6 +3,7 @@ import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
+import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { claimRoot } from './claim-root.ts';
 import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
 import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
@@ -73,6 +74,7 @@ async function main(): Promise<number> {
     // Held until this process ends, however it ends.
     claimRoot(config.paths);
     const node = await startNode(config, logger, process.env);
+    releaseMemoryWhenSettled();
     const signal = await stopping.promise;
     logger.info('node.stopping', { signal });
     await node.stop();

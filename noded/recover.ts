@@ -1,5 +1,6 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { settleGuest } from './cluster/settle-guests.ts';
 import { isOwnForGood, returnDepartures } from './cluster/settle-moves.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
 import type { MovingDisks } from './disks/moving-disks.ts';
@@ -11,6 +12,7 @@ import type { InstanceIndex } from './records/instance-index.ts';
 import { readIndexed } from './records/read-indexed.ts';
 import type { GuestReports } from './instances/guest-reports.ts';
 import type { Lifecycles } from './lifecycle/lifecycles-contract.ts';
+import { settlePorts } from './operations/plug-parts.ts';
 import type { Outcomes } from './records/outcomes.ts';
 import type { MachineKeeper } from './instances/machine-keeper.ts';
 import type { Orphans } from './instances/orphans.ts';
@@ -68,12 +70,15 @@ export async function recover(dependencies: RecoverDependencies): Promise<void> 
     const view = views.find(({ uuid }) => uuid === machine.uuid);
     const kind = meta['kind'] ?? (view?.mode === 'install' ? 'appliance' : 'run');
     const device = meta['device'] || view?.device || null;
-    if (kind === 'run') {
+    const isGuest = kind === 'run' || kind === 'moving';
+    if (isGuest && (await settleGuest(machine, kind, dependencies))) {
+      if (kind === 'moving') await machine.writeMeta({ ...meta, kind: 'run' });
       // It comes first, so that nothing takes the disks of such a machine for free.
       const kept = keeper.keepOrphan(machine, meta['instance'] ?? machine.uuid, device);
       guestReports.followAdopted(kept);
       lifecycles.followAdopted(kept);
       await endPause(machine, dependencies);
+      await settlePortsOf(machine, dependencies);
       continue;
     }
     logger.warn('machine.ended-after-restart', { machine: machine.uuid, kind });
@@ -99,6 +104,19 @@ async function endPause(
     logger.warn('machine.resumed', { machine: machine.uuid });
   } catch (error) {
     logger.error('machine.not-resumed', { machine: machine.uuid, err: error });
+  }
+}
+
+/** What a job that was cut short has put into it, or taken out, is on record before its guest sees it. */
+async function settlePortsOf(
+  machine: Machine,
+  { instances, logger }: Pick<RecoverDependencies, 'instances' | 'logger'>,
+): Promise<void> {
+  try {
+    const instance = await instances.findByUuid(machine.uuid);
+    if (instance !== undefined) await settlePorts(instance, machine, instances);
+  } catch (error) {
+    logger.error('machine.ports-not-settled', { machine: machine.uuid, err: error });
   }
 }
 

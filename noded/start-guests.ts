@@ -52,9 +52,11 @@ export interface NodeGuests extends AsyncDisposable {
   readonly bootViews: BootViews;
   /** Calls back when a machine in a normal run has ended and nothing of it is left. */
   readonly onRunEnded: (listener: RunEndListener) => void;
+  /** The guest of an instance is gone whose machine never became a normal run. */
+  readonly tellLost: (uuid: string) => void;
 }
 
-type RunEndListener = (uuid: string, exit: MachineExit) => void;
+type RunEndListener = (uuid: string, exit: Pick<MachineExit, 'reason'>) => void;
 
 /** A record that comes back is one look-up away; there are no orphans on a node that is well. */
 const ORPHAN_INTERVAL_MS = 10_000;
@@ -68,7 +70,7 @@ export async function startGuests(
   logger: Logger,
 ): Promise<NodeGuests> {
   const { clusters, instances } = records;
-  const { network, hypervisor, accelerators, disks } = host;
+  const { network, cards, hypervisor, accelerators, disks } = host;
   const [command, ...args] = programCommand('metad');
   const metad = createMetadLink({ paths, logger, clock, launcher: { command, args } });
   const guestEvents = createGuestEvents();
@@ -103,19 +105,22 @@ export async function startGuests(
   const { patient } = records;
   const patientViews = createViews(patient.instances, patient.clusters, lifecycles, bootViews);
   const endListeners = new Set<RunEndListener>();
+  const tellEnded: RunEndListener = (...ended) => {
+    for (const tell of endListeners) tell(...ended);
+  };
   const keeper = createMachineKeeper({
-    ...{ hypervisor, network, metad, logger, clock },
+    ...{ hypervisor, network, cards, metad, logger, clock },
     onExit: (uuid, kind, exit) => {
       logger.debug('machine.exit', { uuid, kind, exit: exit.reason });
       bootViews.forget(uuid);
-      if (kind === 'run') for (const tell of endListeners) tell(uuid, exit);
+      if (kind === 'run') tellEnded(uuid, exit);
     },
   });
   const services = createExposedServices({ clusters, instances, network, keeper });
   const guestReports = createGuestReports({ instances, keeper, guestEvents, logger, clock });
   const runner = createInstanceRunner({
     ...{ instances: records.patient.instances, views: patientViews },
-    ...{ keeper, metad, disks, guestReports, lifecycles, clock },
+    ...{ keeper, metad, disks, cards, guestReports, lifecycles, clock },
     chooseAccelerator: (wanted, context) => accelerators.choose(wanted, context),
   });
   const orphans = createOrphans({
@@ -162,6 +167,7 @@ export async function startGuests(
     ...{ metad, keeper, views: patientViews, services, runner, orphans, guestEvents, guestReports },
     lifecycles,
     onRunEnded: (listener) => endListeners.add(listener),
+    tellLost: (uuid) => tellEnded(uuid, { reason: 'crashed' }),
     activeInstalls,
     bootViews,
     [Symbol.asyncDispose]: () => all.disposeAsync(),

@@ -23,12 +23,17 @@ import { createImageCatalogue, type ImageCatalogue } from './catalogue/image-cat
 import { createImageCache, type ImageCache } from './images/image-cache.ts';
 import { createChannelNetwork, type ChannelNetwork } from './network/channel-network.ts';
 import { createMachineWall } from './network/machine-wall.ts';
+import { createInstanceCards, type InstanceCards } from './networks/instance-cards.ts';
+import { createNatNetworks, type NatNetworks } from './networks/nat-networks.ts';
+import { NETWORKS } from './records/network-repository.ts';
 import { programCommand } from './program-command.ts';
 import type { NodeRecords } from './start-records.ts';
 
 /** What this host gives to instances, whichever there are. */
 export interface NodeHost extends AsyncDisposable {
   readonly network: ChannelNetwork;
+  readonly nat: NatNetworks;
+  readonly cards: InstanceCards;
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
@@ -43,7 +48,7 @@ export interface NodeHost extends AsyncDisposable {
 
 export interface HostParts {
   readonly config: NodedConfig;
-  readonly records: Pick<NodeRecords, 'clusters' | 'instances' | 'jobs' | 'owns'>;
+  readonly records: Pick<NodeRecords, 'store' | 'clusters' | 'instances' | 'jobs' | 'owns'>;
   /** How programs are started that write for the node. */
   readonly launch: LaunchProgram;
   readonly clock: Clock;
@@ -61,6 +66,15 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     await network.removeNamespace(); // stays as long as a TAP is in it
   });
   await network.ensureNamespace();
+  const nat = createNatNetworks({
+    ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
+    ...{ users: machineUsers, logger, listNetworks: () => records.clusters.listNetworks() },
+  });
+  undo.use(nat);
+  // Guests of a daemon before this one have theirs meanwhile.
+  await nat.follow();
+  const watch = records.store.watch(NETWORKS, () => void nat.follow());
+  undo.defer(() => watch.end());
   const limits = async (): Promise<DownloadLimits> =>
     downloadLimitsOf(await records.clusters.load());
   const images = createImageCache({
@@ -114,6 +128,12 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   const all = undo.move();
   return {
     network,
+    nat,
+    cards: createInstanceCards({
+      nodeName: config.nodeName,
+      loadNetwork: (name) => records.clusters.loadNetwork(name),
+      nat,
+    }),
     hypervisor,
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,

@@ -6,6 +6,7 @@ import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
 import { createAdmittedJobs } from './cluster/admitted-jobs.ts';
 import { type Arrivals, createArrivals, noArrivals } from './cluster/arrivals.ts';
+import { createExpectGuest } from './cluster/expected-guest.ts';
 import { createClusterJobs } from './cluster/cluster-jobs.ts';
 import {
   createClusterOverview,
@@ -23,6 +24,8 @@ import { describeNode } from './doctor/describe-node.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { measureRoom } from './host/measure-room.ts';
 import { residentMiB } from './host/process-facts.ts';
+import { readQemuVersion } from './hypervisor/qemu-command.ts';
+import { readProcessor, requireFit } from './hypervisor/machine-nature.ts';
 import { previewBootPlan } from './instances/preview-boot-plan.ts';
 import { listNamedAppliances } from './instances/appliance-users.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
@@ -133,11 +136,17 @@ function newArrivals(
   room: NodeRoom,
 ): Arrivals {
   const { owns, instances, membership, nodes, clusters } = records;
-  const { disks, moving, images, applianceFiles } = host;
-  const { runner, bootViews } = guests;
+  const { disks, moving, images, applianceFiles, accelerators } = host;
+  const { runner, bootViews, keeper } = guests;
   return createArrivals({
     ...{ nodeName: config.nodeName, owns, instances, membership, nodes, room },
     ...{ disks, moving, isTaken: createIsTaken(records.peers), logger },
+    checkMachine: async (nature) => {
+      const accelerator = await accelerators.choose(nature.accelerator, undefined);
+      const processor = await readProcessor(accelerator);
+      requireFit(nature, { ...nature, qemu: await readQemuVersion(), accelerator, processor });
+    },
+    expectGuest: createExpectGuest({ runner, keeper, instances, onLost: guests.tellLost }),
     checkHere: (instance, signal) =>
       checkArrival(instance, signal, {
         ...{ runner, osRegistry, images, applianceFiles, clusters, bootViews, disks },
@@ -215,6 +224,10 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     describeNode: sources.describeNode,
     examine: () =>
       examineHost({
+        makesNetworks: async () =>
+          (await clusters.listNetworks()).some(
+            ({ connections }) => connections[config.nodeName]?.mode === 'nat',
+          ),
         ...{ paths: config.paths, applianceFiles, isolation: config },
         appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
         diskFacts: async () => {
@@ -224,6 +237,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             totalBytes: await disks.totalBytes(),
             ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(own, parts))],
             left: await listLeft(parts),
+            abandoned: await listAbandoned(parts),
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -264,12 +278,32 @@ async function listNobodys({ records, host, guests }: InterfacesParts): Promise<
 /** Folders that a move has left, with where their instances are by now. */
 async function listLeft({ config, records, host }: InterfacesParts): Promise<readonly string[]> {
   const left: string[] = [];
-  for (const uuid of await host.moving.listLeaving()) {
-    const record = await records.instances.findByUuid(uuid);
-    const of = record === undefined ? 'no record' : `${record.name} of ${record.primaryNode}`;
-    left.push(`${config.paths.disksDir}/leaving-${uuid} (${of})`);
-  }
+  for (const uuid of await host.moving.listLeaving())
+    left.push(`${config.paths.disksDir}/leaving-${uuid} (${await tellOwner(uuid, records)})`);
   return left;
+}
+
+/** Folders of copies and arrivals that nobody works on, with where their instances are. */
+async function listAbandoned(parts: InterfacesParts): Promise<readonly string[]> {
+  const { config, records, host } = parts;
+  const list = async (): Promise<readonly string[]> =>
+    (await host.disks.listCopies()).filter((uuid) => !host.moving.isArriving(uuid));
+  const found = new Map<string, string>();
+  for (const uuid of await list()) found.set(uuid, await tellOwner(uuid, records));
+  // Looked at twice: one of them may have been at its end, or a trial of what the file system can.
+  const still = found.size === 0 ? [] : await list();
+  return still.flatMap((uuid) => {
+    const owner = found.get(uuid);
+    return owner === undefined ? [] : `${config.paths.disksDir}/copying-${uuid} (${owner})`;
+  });
+}
+
+async function tellOwner(
+  uuid: string,
+  { instances }: Pick<NodeRecords, 'instances'>,
+): Promise<string> {
+  const record = await instances.findByUuid(uuid);
+  return record === undefined ? 'no record' : `${record.name} of ${record.primaryNode}`;
 }
 
 /** Snapshots that no record names: a store that fails over may lose a commit that it had taken. */

@@ -54,8 +54,10 @@ export function startJobs(parts: JobsParts): JobEngine {
     exports,
     applianceFiles,
     bootArchives: archives,
+    cards,
+    nat,
   } = host;
-  const { runner, bootViews, services, orphans, guestReports, lifecycles } = guests;
+  const { runner, bootViews, services, orphans, guestReports, lifecycles, keeper, metad } = guests;
   return createJobEngine({
     ...{ nodeName, repository: records.jobs, outcomes: records.outcomes, logger, clock },
     authorize: createAuthorize(instances),
@@ -65,11 +67,14 @@ export function startJobs(parts: JobsParts): JobEngine {
       nodes,
       snapshots,
       moving,
+      cards,
+      nat,
       peers: records.peers,
       ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),
       findElsewhere: createFindElsewhere(peers, records.nodes, nodeName),
+      ...{ keeper, metad },
       ...{ applianceFiles, hookChecker, bootViews, archives, logDir: paths.logDir, logger, clock },
     }),
   });

@@ -30,6 +30,26 @@ const withoutLocales: Plugin = {
   },
 };
 
+/** What Koa is asked to send or to recognize by a short name. */
+const MEDIA_TYPES = ['json', 'txt', 'html', 'bin'];
+/** Of 2,500 media types, twice, in all that a daemon holds, those that it may need. */
+const withoutMediaTypes: Plugin = {
+  name: 'without-media-types',
+  setup: (building) => {
+    building.onLoad({ filter: /\/mime-db\/db\.json$/ }, async ({ path }) => {
+      // The package's own table.
+      const all = JSON.parse(await readFile(path, 'utf8')) as Record<string, MediaType>;
+      const kept = Object.entries(all).filter(([, { extensions = [] }]) =>
+        MEDIA_TYPES.some((name) => extensions.includes(name)),
+      );
+      return { contents: JSON.stringify(Object.fromEntries(kept)), loader: 'json' };
+    });
+  },
+};
+interface MediaType {
+  readonly extensions?: readonly string[];
+}
+
 /**
  * commander asks for two modules of Node's own that it hardly ever uses: a process has the one
  * anyway, and being asked for it fills in all that it can say of itself; the other is for programs
@@ -85,7 +105,7 @@ async function bundle(file: string, folder: string, splitting: boolean): Promise
     outdir: join(folder, dirname(file)),
     splitting,
     external: NATIVE,
-    plugins: [withoutLocales, withoutDetours],
+    plugins: [withoutLocales, withoutMediaTypes, withoutDetours],
     bundle: true,
     platform: 'node',
     format: 'esm',

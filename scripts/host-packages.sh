@@ -2,10 +2,12 @@
 # Installs the Debian packages that the product (and, with the rest of the list, its tests) runs on. Prints nothing when all are there.
 set -eu
 product='netbase libatomic1 binutils qemu-system-x86 qemu-utils iproute2 nftables mmdebstrap squashfs-tools cpio zstd xz-utils bzip2 e2fsprogs mtools curl ca-certificates openssl busybox-static'
+# DHCP and names of networks that a node makes (gnt-network connect … nat): nothing else needs it, and it brings others along.
+networks='dnsmasq-base'
 # The demo guest's boot loader, the foreign clients that tests run against the service, and the shells that complete our commands.
-tests='attr strace wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish'
+tests='attr strace wrk python3 btrfs-progs xfsprogs grub-pc-bin gdisk fdisk redis-server redis-sentinel ovmf udhcpc isc-dhcp-client arping openssh-client python3-ganeti-rapi zsh fish'
 missing=
-for package in $product $tests; do
+for package in $product $networks $tests; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -27,6 +27,7 @@ const CLIENTS = [
   'gnt-backup',
   'gnt-image',
   'gnt-profile',
+  'gnt-network',
   'gnt-bootenv',
   'gnt-os',
   'gnt-cluster',
@@ -192,7 +193,8 @@ async function writeControl(project: PackageJson, architecture: string): Promise
     'Priority: optional',
     // Who builds it, in the words of Debian's own tools, is whom its users write to.
     `Maintainer: ${name && email ? `${name} <${email}>` : maintainer}`,
-    `Depends: ${['libc6', 'libstdc++6', 'passwd', ...(await readHostPackages())].join(', ')}`,
+    `Depends: ${['libc6', 'libstdc++6', 'passwd', ...(await readHostPackages('product'))].join(', ')}`,
+    `Recommends: ${(await readHostPackages('networks')).join(', ')}`,
     'Description: cloud-like installation of KVM/QEMU virtual machines',
     ' A node daemon, a metadata daemon and commands that install and run KVM/QEMU',
     ' machines: each has a private link-local channel to its host, is served its own',
@@ -224,9 +226,10 @@ async function collectLicences(project: PackageJson): Promise<string> {
 }
 
 /** The list that a checkout installs too. */
-async function readHostPackages(): Promise<readonly string[]> {
+/** @param kind what the product cannot do without, or what only networks of its own need */
+async function readHostPackages(kind: 'product' | 'networks'): Promise<readonly string[]> {
   const script = await readFile(join(top, 'scripts/host-packages.sh'), 'utf8');
-  const list = /^product='([^']+)'$/m.exec(script)?.[1];
+  const list = new RegExp(`^${kind}='([^']+)'$`, 'm').exec(script)?.[1];
   if (list === undefined) throw new Error('scripts/host-packages.sh names no packages');
   return list.split(' ');
 }

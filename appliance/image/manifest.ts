@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { z } from 'zod';
 import { type ApplianceManifest, applianceManifest } from '#shared/contract/appliance-manifest.ts';
 import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
@@ -69,11 +70,22 @@ export function parseManifest(text: string, shown: string): ApplianceManifest {
   try {
     return applianceManifest.parse(JSON.parse(text));
   } catch (error) {
-    throw new AppError('APPLIANCE_CORRUPT', `${join(shown, MANIFEST_NAME)}: not a manifest`, {
+    const path = join(shown, MANIFEST_NAME);
+    throw new AppError('APPLIANCE_CORRUPT', `${path}: not a manifest${wrongField(error)}`, {
       hint: REBUILD_HINT,
       cause: error,
     });
   }
+}
+
+/** Which field is wrong, and how; nothing of its value, which may be anything. */
+function wrongField(error: unknown): string {
+  if (!(error instanceof z.ZodError)) return '';
+  const [issue] = error.issues;
+  if (issue === undefined) return '';
+  const where = issue.path.length === 0 ? '' : `: ${issue.path.join('.')}`;
+  if (issue.code === 'unrecognized_keys') return `${where}: it has a field that is not known`;
+  return `${where}: ${issue.message}`;
 }
 
 /**

@@ -6,6 +6,7 @@ import { hookBook } from '#shared/contract/hook-book.ts';
 import { catalogueInfo, imageInfo, resolvedImage } from '#shared/contract/image-catalogue.ts';
 import { instanceInfo, instanceSummary } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
+import { networkInfo } from '#shared/contract/network.ts';
 import { profileInfo } from '#shared/contract/profile.ts';
 
 /** The schemas of what the daemon answers. To make them takes longer than a list. */
@@ -20,6 +21,7 @@ export const answers = {
   instanceSummary,
   jobRecord,
   profileInfo,
+  networkInfo,
   fullChannel,
   /** metad's refusals come through noded as they are, and have no hint. */
   refusal: api.apiError.extend({

@@ -38,6 +38,7 @@ import type {
   ResolvedImage,
 } from '#shared/contract/image-catalogue.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
+import type { NetworkInfo } from '#shared/contract/network.ts';
 import type { ProfileInfo } from '#shared/contract/profile.ts';
 import { BUILD_HEADER, buildId } from '#shared/build/build-id.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -85,6 +86,8 @@ export interface NodeClient {
   /** Of the renewal that the node which is asked carries out, or carried out last. */
   cryptoProgress(): Promise<CryptoProgress>;
   instances(): Promise<InstanceInfo[]>;
+  /** All that is known of all instances: slices, as they come. */
+  instanceSlices(): AsyncIterable<readonly InstanceInfo[]>;
   /** Of what lists show of all instances, what is asked for: slices, as they come. */
   instanceSummaries<Field extends InstanceSummaryField>(
     fields: readonly Field[],
@@ -107,6 +110,7 @@ export interface NodeClient {
   addCatalogue(name: string, source: string): Promise<void>;
   updateCatalogues(names: readonly string[]): Promise<void>;
   profiles(): Promise<ProfileInfo[]>;
+  networks(): Promise<NetworkInfo[]>;
   bootEnvs(): Promise<BootEnvInfo[]>;
   bootTemplates(): Promise<BootTemplateInfo[]>;
   bootArchives(): Promise<BootArchiveInfo[]>;
@@ -159,6 +163,8 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     const idleTimeoutMs = CATALOGUE_TIMEOUT_MS;
     await discard(await succeed(endpoint, { method: 'POST', path, body, idleTimeoutMs }));
   };
+  const instanceSlices = (): AsyncIterable<readonly InstanceInfo[]> =>
+    askLines(endpoint, '/v1/instances?lines=1', (of) => of.instanceInfo);
   const instancePath = (name: string): string => `/v1/instances/${encodeURIComponent(name)}`;
 
   return {
@@ -189,16 +195,14 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         (of) => of.joinTokenMade,
       ),
     cryptoProgress: () => get('/v1/cluster/renew-crypto', (of) => of.cryptoProgress),
-    instances: () => get('/v1/instances', (of) => of.instanceInfo.array()),
-    async *instanceSummaries(fields) {
+    instances: async () => (await Array.fromAsync(instanceSlices())).flat(),
+    instanceSlices,
+    instanceSummaries(fields) {
       const path = `/v1/instance-summaries?fields=${fields.join(',')}`;
-      const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
       const mask: { [Field in InstanceSummaryField]?: true } = {};
       for (const field of fields) mask[field] = true;
       type Asked = Pick<InstanceSummary, (typeof fields)[number]>;
-      const readLine = await readerOf<Asked>(answer, path, (of) => of.instanceSummary.pick(mask));
-      // Each is read while the next ones are on their way.
-      for await (const lines of linesOf(answer, path)) yield lines.map(readLine);
+      return askLines<Asked>(endpoint, path, (of) => of.instanceSummary.pick(mask));
     },
     instance: (name) => get(instancePath(name), (of) => of.instanceInfo),
     orphans: () => get('/v1/orphans', (of) => of.listedOrphan.array()),
@@ -206,6 +210,7 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
     operatingSystemsOfNodes: () => get('/v1/os-of-nodes', (of) => of.nodeOs.array()),
     operatingSystem: (name) => get(`/v1/os/${encodeURIComponent(name)}`, (of) => of.osInfo),
     exports: () => get('/v1/exports', (of) => of.exportInfo.array()),
+    networks: () => get('/v1/networks', (of) => of.networkInfo.array()),
     profiles: () => get('/v1/profiles', (of) => of.profileInfo.array()),
     bootEnvs: () => get('/v1/bootenvs', (of) => of.bootEnvInfo.array()),
     bootTemplates: () => get('/v1/boot-templates', (of) => of.bootTemplateInfo.array()),
@@ -323,6 +328,17 @@ async function ask<T>(endpoint: Endpoint, options: CallOptions, schema: SchemaOf
   const response = await succeed(endpoint, { idleTimeoutMs: ANSWER_TIMEOUT_MS, ...options });
   const read = await readerOf(response, options.path, schema);
   return read(await readAll(response));
+}
+
+/** Each line is read while the next ones are on their way. */
+async function* askLines<T>(
+  endpoint: Endpoint,
+  path: string,
+  schema: SchemaOf<T>,
+): AsyncGenerator<readonly T[]> {
+  const answer = await succeed(endpoint, { path, idleTimeoutMs: ANSWER_TIMEOUT_MS });
+  const readLine = await readerOf(answer, path, schema);
+  for await (const lines of linesOf(answer, path)) yield lines.map(readLine);
 }
 
 /**

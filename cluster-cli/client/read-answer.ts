@@ -5,8 +5,8 @@ import { LineSplitter } from '#shared/stream/lines.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 const MAX_ANSWER_BYTES = 64 * MIB;
-/** What a list shows of an instance: its tags are most of it. */
-const MAX_LINE_CHARACTERS = MIB;
+/** All that is known of an instance: sixteen documents' names, keys and parameters. */
+const MAX_LINE_CHARACTERS = 4 * MIB;
 
 /** @throws AppError NODED_UNREACHABLE when it is broken off */
 export async function readAll(response: IncomingMessage): Promise<Buffer> {

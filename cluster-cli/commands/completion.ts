@@ -76,7 +76,9 @@ async function loadNames(
   const client = await context.client();
   switch (kind) {
     case 'instance':
-      return (await client.instances()).map((i) => ({ word: i.name, description: i.status }));
+      return (await Array.fromAsync(client.instanceSummaries(['name', 'status'])))
+        .flat()
+        .map(({ name, status }) => ({ word: name, description: status }));
     case 'node':
       return (await client.nodes()).map((node) => ({ word: node.name, description: '' }));
     case 'image':
@@ -88,6 +90,11 @@ async function loadNames(
       return (await client.catalogues()).map(({ name, source }) => ({
         word: name,
         description: source,
+      }));
+    case 'network':
+      return (await client.networks()).map(({ name, network }) => ({
+        word: name,
+        description: network,
       }));
     case 'profile':
       return (await client.profiles()).map(({ name }) => ({ word: name, description: '' }));

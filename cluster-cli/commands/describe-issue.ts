@@ -23,6 +23,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   exposeServices: '--expose-service',
   packageMirrors: '--package-mirror',
   remoteFolders: '--remote-folders',
+  remoteHosts: '--remote-hosts',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',

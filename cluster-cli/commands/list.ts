@@ -75,12 +75,13 @@ export interface OpenList<T> {
 }
 
 /** All of an item that is needed once the last one is known. */
-interface Row<T> {
+interface Row {
   readonly name: string;
   readonly isKept: boolean;
   readonly keys: readonly Comparable[];
   readonly cells: readonly string[];
-  readonly item: T | null;
+  /** What `--json` prints of it: a text takes a fraction of what it was made of. */
+  readonly json: string;
 }
 
 /** @throws AppError USAGE for fields and filters that are not understood */
@@ -99,12 +100,12 @@ export function openList<T>(
   const units = options.units ?? (separator === null ? 'h' : 'm');
   const isFit = (item: T): boolean =>
     filter === null || filter((name) => findField(table, name).get(item));
-  const toRow = (item: T): Row<T> => ({
+  const toRow = (item: T): Row => ({
     ...{ name: nameOf(item), isKept: isFit(item), keys: order.keysOf(item) },
     cells: options.json ? [] : formatCells(fields, item, units),
-    item: options.json ? item : null,
+    json: options.json ? JSON.stringify(kind.toJson?.(item) ?? item, null, 2) : '',
   });
-  const rows: Row<T>[] = [];
+  const rows: Row[] = [];
   return {
     add(items) {
       for (const item of items) rows.push(toRow(item));
@@ -113,8 +114,7 @@ export function openList<T>(
       const kept = selectNamed(rows, names, notFound).filter(({ isKept }) => isKept);
       const sorted = kept.sort((a, b) => order.compare(a.keys, b.keys));
       if (options.json) {
-        const items = sorted.flatMap(({ item }) => item ?? []);
-        context.print(JSON.stringify(items.map(kind.toJson ?? ((item) => item)), null, 2));
+        for (const text of jsonArray(sorted.map(({ json }) => json))) context.print(text);
         return;
       }
       const cells = sorted.map((row) => row.cells);
@@ -125,15 +125,15 @@ export function openList<T>(
   };
 }
 
-function selectNamed<T>(
-  rows: readonly Row<T>[],
+function selectNamed(
+  rows: readonly Row[],
   names: readonly string[],
-  notFound: ListedKind<T>['notFound'],
-): readonly Row<T>[] {
+  notFound: ListedKind<unknown>['notFound'],
+): readonly Row[] {
   if (names.length === 0) return rows;
   return names.flatMap((name) => {
     const regex = /[*?]/.test(name) ? globToRegex(name) : null;
-    const matching = (fits: (full: string) => boolean): readonly Row<T>[] =>
+    const matching = (fits: (full: string) => boolean): readonly Row[] =>
       rows.filter((row) => fits(row.name));
     if (regex) return matching((full) => regex.test(full));
     const found = matching((full) => full === name);
@@ -145,6 +145,19 @@ function selectNamed<T>(
     }
     return begun;
   });
+}
+
+/**
+ * As `JSON.stringify` indents an array, in lines to print: as one text, that of some ten thousand
+ * instances would be longer than a text can be.
+ */
+function* jsonArray(items: readonly string[]): Generator<string> {
+  yield items.length === 0 ? '[]' : '[';
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    const texts = items.slice(at, at + AT_ONCE).map((text) => `  ${text.replaceAll('\n', '\n  ')}`);
+    yield texts.join(',\n') + (at + AT_ONCE < items.length ? ',' : '');
+  }
+  if (items.length > 0) yield ']';
 }
 
 /** `list-fields`, as in Ganeti: name, title, description. */

@@ -3,7 +3,16 @@ import type { Context } from '../terminal/context.ts';
 
 /** How an argument or option value is completed in a shell. */
 export type CompletionKind =
-  'instance' | 'os' | 'job' | 'node' | 'image' | 'catalogue' | 'profile' | 'bootenv' | 'file';
+  | 'instance'
+  | 'os'
+  | 'job'
+  | 'node'
+  | 'image'
+  | 'catalogue'
+  | 'profile'
+  | 'network'
+  | 'bootenv'
+  | 'file';
 
 /** What shell completion and manual pages need and commander does not hold. */
 export interface CommandExtras {

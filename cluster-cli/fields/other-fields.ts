@@ -3,6 +3,7 @@ import { nodeRole } from '#shared/contract/node-role.ts';
 import type { InstanceSnapshot } from '#shared/contract/instance.ts';
 import type { JobRecord } from '#shared/contract/job.ts';
 import type { BootArchiveInfo, BootEnvInfo } from '#shared/contract/boot-objects.ts';
+import type { NetworkInfo } from '#shared/contract/network.ts';
 import type { ProfileInfo } from '#shared/contract/profile.ts';
 import type { ListedOs } from '#shared/contract/os-variants.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -15,6 +16,7 @@ const told = fieldsOfPart((listed: ListedNode) => ('silent' in listed ? undefine
 const job = fieldsOf<JobRecord>();
 const os = fieldsOf<ListedOs>();
 const profile = fieldsOf<ProfileInfo>();
+const network = fieldsOf<NetworkInfo>();
 const bootEnv = fieldsOf<BootEnvInfo>();
 const bootArchive = fieldsOf<BootArchiveInfo>();
 
@@ -133,6 +135,40 @@ export const profileFields: FieldTable<ProfileInfo> = {
   ],
 };
 
+/** Columns of `gnt-network list`; names and titles as Ganeti's. */
+export const networkFields: FieldTable<NetworkInfo> = {
+  defaults: ['name', 'network', 'gateway', 'mac_prefix', 'group_list', 'tags'],
+  fields: [
+    network.text('name', 'Network', 'Name', (n) => n.name),
+    network.text('uuid', 'UUID', 'UUID', (n) => n.uuid),
+    network.text('network', 'Subnet', 'IPv4 network', (n) => n.network),
+    network.text('gateway', 'Gateway', 'IPv4 gateway', (n) => n.gateway),
+    network.text('mac_prefix', 'MacPrefix', 'First bytes of MACs', (n) => n.macPrefix),
+    network.list('group_list', 'Connections', 'Nodes, and how they reach it', (n) =>
+      Object.entries(n.connections).map(([node, connection]) =>
+        connection.mode === 'nat' ? `${node} (nat)` : `${node} (bridged, ${connection.link})`,
+      ),
+    ),
+    network.number('free_count', 'FreeCount', 'Addresses that are free', (n) => n.free),
+    network.number(
+      'reserved_count',
+      'ReservedCount',
+      'Addresses that are not',
+      (n) => n.size - n.free,
+    ),
+    network.list(
+      'external_reservations',
+      'ExternalReservations',
+      'Addresses that no instance gets',
+      (n) => n.reserved,
+    ),
+    network.list('inst_list', 'Instances', 'Instances that are in it', (n) => [
+      ...new Set(n.addresses.map(({ instance }) => instance)),
+    ]),
+    network.list('tags', 'Tags', 'Tags', (n) => n.tags),
+  ],
+};
+
 /** Columns of `gnt-bootenv list`. */
 export const bootEnvFields: FieldTable<BootEnvInfo> = {
   defaults: ['name', 'os', 'archive', 'instances'],
@@ -167,8 +203,8 @@ export const snapshotFields: FieldTable<InstanceSnapshot> = {
     snapshot.text('name', 'Snapshot', 'Name', (s) => s.name),
     snapshot.time('taken', 'Taken', 'When it was taken', (s) => s.takenAtMs),
     snapshot.boolean('running', 'Running', 'Whether its guest ran then', (s) => s.wasRunning),
-    snapshot.list('disk.sizes', 'Disk_sizes', 'Sizes of the disks, in MiB', (s) =>
-      s.disks.map(({ sizeBytes }) => String(sizeBytes / MIB)),
+    snapshot.size('disk.sizes', 'Disk_sizes', 'Sizes of the disks', (s) =>
+      s.disks.map(({ sizeBytes }) => sizeBytes / MIB),
     ),
     snapshot.text('uuid', 'UUID', 'What its folder is called after', (s) => s.uuid),
   ],

@@ -245,14 +245,14 @@ function describeHardware(i: InstanceInfo): OutlineEntry {
         : [{ key: 'snapshots', value: i.snapshots.map(({ name }) => name).join(', ') }]),
       {
         key: 'NICs',
-        ...(i.running !== null &&
-          i.partsOfRun && { value: 'NICs and disks from the next start on' }),
+        ...(i.running !== null && i.partsOfRun && { value: 'as shown from the next start on' }),
         children: i.nics.map((nic, index) => ({
           key: `nic/${index}`,
           value: [
             `MAC ${nic.mac}`,
             `mode ${nic.mode}`,
             ...(nic.link === null ? [] : [`link ${nic.link}`]),
+            ...(nic.networkName === undefined ? [] : [`network ${nic.networkName}`]),
             ...(nic.ip === null ? [] : [`IP ${nic.ip}`]),
             ...describeNetwork(nic.network),
             ...(nic.name === null ? [] : [`name ${nic.name}`]),

@@ -24,6 +24,13 @@ export interface EventReading {
 interface Reader {
   readonly take: (record: EventRecord) => void;
   handedOver: number;
+  /** Somebody waited for it in vain; nobody does again before it has caught up. */
+  isSlow: boolean;
+}
+
+interface Waiter {
+  readonly sequence: number;
+  readonly resolve: () => void;
 }
 
 interface Ring {
@@ -57,8 +64,8 @@ const LIMITS: EventLogLimits = {
 export class EventLog {
   readonly #rings = new Map<string, Ring>();
   readonly #readers = new Set<Reader>();
-  /** Called when something was handed over, or a reader went. */
-  readonly #waiters = new Set<() => void>();
+  /** In the order of their sequence numbers, which is that in which they came. */
+  readonly #waiters = new Set<Waiter>();
   readonly #limits: EventLogLimits;
   #sequence: number;
   /** What the rings of all instances hold together. */
@@ -107,19 +114,17 @@ export class EventLog {
 
   /** @param take is given each event from now on */
   subscribe(take: (record: EventRecord) => void): EventReading {
-    const reader: Reader = { take, handedOver: 0 };
+    const reader: Reader = { take, handedOver: 0, isSlow: false };
     this.#readers.add(reader);
-    const wake = (): void => {
-      for (const look of [...this.#waiters]) look();
-    };
     return {
       handedOver: (sequence) => {
         reader.handedOver = Math.max(reader.handedOver, sequence);
-        wake();
+        if (reader.handedOver >= this.#sequence) reader.isSlow = false;
+        this.#wake();
       },
       end: () => {
         this.#readers.delete(reader);
-        wake();
+        this.#wake();
       },
     };
   }
@@ -127,22 +132,37 @@ export class EventLog {
   /**
    * Resolves when every reader has what was appended so far: what is acknowledged then outlasts a
    * kill of this process. At once when nobody reads, and after `limitMs` in any case, since it is
-   * kept here until then.
+   * kept here until then; who read too slowly for that holds up nobody until it has caught up.
    */
   async untilHandedOver(limitMs: number): Promise<void> {
     const sequence = this.#sequence;
-    const isDone = (): boolean =>
-      [...this.#readers].every(({ handedOver }) => handedOver >= sequence);
-    if (isDone()) return;
+    if (this.#handedOver() >= sequence) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const look = (): void => {
-      if (isDone()) resolve();
-    };
-    this.#waiters.add(look);
-    const timer = setTimeout(resolve, limitMs);
+    const waiter: Waiter = { sequence, resolve };
+    this.#waiters.add(waiter);
+    const timer = setTimeout(() => {
+      for (const reader of this.#readers) reader.isSlow ||= reader.handedOver < sequence;
+      this.#wake();
+    }, limitMs);
     await promise;
     clearTimeout(timer);
-    this.#waiters.delete(look);
+  }
+
+  /** Up to where every reader has everything that is waited for. */
+  #handedOver(): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const { isSlow, handedOver } of this.#readers)
+      if (!isSlow) least = Math.min(least, handedOver);
+    return least;
+  }
+
+  #wake(): void {
+    const handedOver = this.#handedOver();
+    for (const waiter of this.#waiters) {
+      if (waiter.sequence > handedOver) return;
+      this.#waiters.delete(waiter);
+      waiter.resolve();
+    }
   }
 
   forget(instance: string): void {

@@ -21,7 +21,7 @@ export interface TakenEvent {
 /**
  * How far a guest got with its run lists, by its own words.
  *
- * INVARIANTS: of a batch either all counts or nothing; what was heard here is newer than what a
+ * INVARIANTS: of a batch, which is of one boot, either all counts or nothing; what was heard here is newer than what a
  * view of the same run says; one script's output is held at a time, and bounded; what was given with
  * a command is known as long as its output can come, whatever the view says then.
  */
@@ -92,6 +92,9 @@ export class GuestLifecycle {
     let isCertain = this.#isCertain;
     const view = progressView(this.#view);
     for (const [index, event] of batch.entries()) {
+      // Of two boots the first has ended: said again, it would begin anew.
+      if (event.boot !== batch[0]?.boot)
+        return { field: 'boot', refused: 'a batch is of one boot', index };
       const next = advanceProgress(progress, event, view, isCertain);
       if ('refused' in next) return { ...next, index };
       if (next === progress) continue;

@@ -5,6 +5,7 @@ import type { MetadStatus } from '#shared/contract/metad-control.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { reveal } from '#shared/secret/secret.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { EventLog } from '../channel/event-log.ts';
 import type { Instance } from '../channel/instance.ts';
@@ -142,6 +143,15 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
     instance.replaceTokens();
     logger.info('tokens.replaced', { instance: instance.view.name });
     context.status = 204;
+  });
+  router.get('/v1/instances/:uuid/secrets', (context) => {
+    const { view } = instanceOf(registry, context.params.uuid);
+    logger.info('secrets.handed-over', { instance: view.name });
+    context.body = Object.fromEntries(
+      [...view.osParameters].flatMap(([name, { value, visibility }]) =>
+        visibility === 'secret' && value !== null ? [[name, reveal(value)]] : [],
+      ),
+    );
   });
   router.get(['/v1/instances/:uuid/tree', '/v1/instances/:uuid/tree/{*path}'], (context) => {
     showTree(context, instanceOf(registry, context.params.uuid));

@@ -119,12 +119,12 @@ fetch_each() { # PATH FOLDER: a folder that the service does not have is empty
   insist 30 "$1/" && case $status in 200) mv "$tmp.body" "$tmp.names" ;; 404) return 0 ;; *) return 1 ;; esac || return 1
   while IFS= read -r name; do fetch "$(echo "$1/$name" | sed 's/ /%20/g')" "$2/$name" || return 1; done <"$tmp.names"
 }
-fetch_inputs() { # LIST: the files of its scripts, and their variables, or why there are none
-  rm -f "$dir/lost"
+# The files of a list's scripts, and their variables, or why there are none; in a file of this process, as one that ends removes its own.
+fetch_inputs() { # LIST
+  rm -f "$dir/lost" "$dir"/*.env
   fetch_all attachments "$home/attachments" && insist 30 "run-lists/$1.env" || return 1
   case $status in
-  200) mv "$tmp.body" "$dir/env" ;;
-  404) : >"$dir/env" ;;
+  200) mv "$tmp.body" "$tmp.env" ;; 404) : >"$tmp.env" ;;
   *) { cat "$tmp.body" && echo "run-lists/$1.env: $status"; } >"$dir/lost" ;;
   esac
 }
@@ -154,7 +154,7 @@ run_script() {
     [ -z "${3-}" ] || DECOM_REASON=$3
     # Nothing of ours is looked up behind the operator's variables.
     set -- "$2" "$home/cwd" ${own_session:+"$own_session"}
-    . "$dir/env"
+    . "$tmp.env"
     cd "$2" && exec ${3:+"$3"} "$1"
   ) </dev/null >"$work/pipe" 2>&1 &
   child=$! && echo "$child" >"$dir/child"
@@ -198,7 +198,7 @@ work() { # boot | command ENTRY SCRIPT
     say_finished "$code"
   fi
   tell insist
-  rm -f "$dir/worker" "$dir/env"
+  rm -f "$dir/worker" "$tmp.env"
 }
 start_work() {
   entry=${2-} && save && : >"$dir/child"

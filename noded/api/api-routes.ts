@@ -3,13 +3,14 @@ import { bootContentRoutes, type BootContentRoutesDependencies } from './boot-co
 import { bootRoutes, type BootRoutesDependencies } from './boot-routes.ts';
 import { channelRoutes, channelStreams, type ChannelRoutesDependencies } from './channel-routes.ts';
 import { clusterRoutes, type ClusterRoutesDependencies } from './cluster-routes.ts';
-import { moveRoutes, type MoveRoutesDependencies } from './move-routes.ts';
+import { moveRoutes, moveStreams, type MoveRoutesDependencies } from './move-routes.ts';
 import { exportRoutes, type ExportRoutesDependencies } from './export-routes.ts';
 import { instanceRoutes, type InstanceRoutesDependencies } from './instance-routes.ts';
 import { jobRoutes, type JobRoutesDependencies } from './job-routes.ts';
 import { nodeRoutes, type NodeRoutesDependencies } from './node-routes.ts';
 import { imageRoutes, type ImageRoutesDependencies } from './image-routes.ts';
 import { describeApi } from './openapi.ts';
+import { networkRoutes, type NetworkRoutesDependencies } from './network-routes.ts';
 import { profileRoutes, type ProfileRoutesDependencies } from './profile-routes.ts';
 import { osRoutes, type OsRoutesDependencies } from './os-routes.ts';
 
@@ -23,13 +24,14 @@ export type ApiDependencies = NodeRoutesDependencies &
   ImageRoutesDependencies &
   OsRoutesDependencies &
   ProfileRoutesDependencies &
+  NetworkRoutesDependencies &
   BootContentRoutesDependencies &
   MoveRoutesDependencies &
   JobRoutesDependencies & { readonly version: string };
 
 /** Every route of the node's API, in the order of its document. */
 export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
-  const streams = channelStreams(dependencies);
+  const streams = [...channelStreams(dependencies), ...moveStreams(dependencies)];
   const routes: readonly AnyApiRoute[] = [
     ...nodeRoutes(dependencies),
     ...clusterRoutes(dependencies),
@@ -40,6 +42,7 @@ export function createApiRoutes(dependencies: ApiDependencies): ApiRoutes {
     ...imageRoutes(dependencies),
     ...osRoutes(dependencies),
     ...profileRoutes(dependencies),
+    ...networkRoutes(dependencies),
     ...bootContentRoutes(dependencies),
     ...moveRoutes(dependencies),
     ...jobRoutes(dependencies),

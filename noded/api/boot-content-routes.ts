@@ -38,7 +38,7 @@ export function bootContentRoutes({
     question('/v1/bootenvs', 'Boot environments', bootEnvInfo.array(), async () => {
       const all = await index.list();
       const bootEnvs = await clusters.listBootEnvs();
-      return bootEnvs.map((bootEnv) => describe(bootEnv, all));
+      return bootEnvs.map((bootEnv) => describeBootEnv(bootEnv, all));
     }),
     question(
       '/v1/boot-templates',
@@ -82,7 +82,11 @@ export function bootContentRoutes({
   ];
 }
 
-function describe(bootEnv: BootEnv, instances: readonly IndexedInstance[]): BootEnvInfo {
+/** @param instances those that it is told of */
+export function describeBootEnv(
+  bootEnv: BootEnv,
+  instances: readonly Pick<IndexedInstance, 'name' | 'bootEnv'>[],
+): BootEnvInfo {
   const { Name, Description, OS, Templates, RequiredParams } = bootEnv;
   const { amd64 } = OS.SupportedArchitectures;
   return {

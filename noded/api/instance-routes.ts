@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { z } from 'zod';
@@ -26,6 +27,7 @@ import { installLogPath, readInstallLog } from '../host/install-log.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
 import { flag, question, route, type AnyApiRoute } from './api-route.ts';
+import { encodeArray, streamBegun } from './stream-slices.ts';
 
 export interface InstanceRoutesDependencies {
   readonly overview: Pick<Overview, 'instanceSlices' | 'summaries' | 'instance' | 'orphans'>;
@@ -46,11 +48,16 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       method: 'GET',
       path: '/v1/instances',
       summary: 'All that is known of all instances',
+      query: z.object({ lines: flag('1: one a line, and no array') }),
       answers: { 200: instanceInfo.array() },
-      handle: async () => ({
-        status: 200,
-        body: await streamBegun(overview.instanceSlices(), encodeArray),
-      }),
+      handle: async ({ query }) =>
+        query.lines === '1'
+          ? {
+              status: 200,
+              type: LINES,
+              body: await streamBegun(overview.instanceSlices(), encodeLines),
+            }
+          : { status: 200, body: await streamBegun(overview.instanceSlices(), encodeArray) },
     }),
     route({
       method: 'GET',
@@ -107,7 +114,7 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       query: z.object({ follow: flag('1: goes on as the log grows') }),
       answers: { 200: { type: 'text/plain' } },
       handle: async ({ params, query, signal }) => {
-        const { uuid, name, install } = await instances.findByName(
+        const { uuid, name, install, primaryNode } = await instances.findByName(
           await instances.expandName(params.name),
         );
         if (install === null) {
@@ -116,9 +123,20 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
             `instance '${name}' was never installed, so there is no log`,
           );
         }
+        const path = installLogPath(logDir, uuid);
+        if (install.logFile !== null && !existsSync(path)) {
+          throw new AppError(
+            'NOT_FOUND',
+            `node ${primaryNode} has no log of the last installation of '${name}'`,
+            {
+              details: { name },
+              hint: `if the instance has moved since, its log stayed where it was written: gnt-job info ${install.jobId} says on which node, there in ${install.logFile}`,
+            },
+          );
+        }
         const isOngoing = async (): Promise<boolean> =>
           query.follow === '1' && (await instances.findByUuid(uuid))?.installState === 'installing';
-        const log = openLog(readInstallLog(installLogPath(logDir, uuid), isOngoing, signal));
+        const log = openLog(readInstallLog(path, isOngoing, signal));
         return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
       },
     }),
@@ -129,10 +147,20 @@ export function instanceRoutes(dependencies: InstanceRoutesDependencies): readon
       query: z.object({ follow: flag('1: goes on as it grows, while the instance is there') }),
       answers: { 200: { type: 'text/plain' } },
       handle: async ({ params, query, signal }) => {
-        const { uuid } = await instances.findByName(await instances.expandName(params.name));
+        const { uuid, name, lifecycle, primaryNode } = await instances.findByName(
+          await instances.expandName(params.name),
+        );
+        const path = auditLogPath(logDir, uuid);
+        // Who follows it wants what comes.
+        if (lifecycle !== null && query.follow !== '1' && !existsSync(path)) {
+          throw new AppError('NOT_FOUND', `node ${primaryNode} has no audit log of '${name}'`, {
+            details: { name },
+            hint: `if the instance has moved since its last run, the log stayed on the node that it left, there in ${path}: gnt-job list shows its moves (INSTANCE_MOVE), and gnt-job info ID of which node each was`,
+          });
+        }
         const isOngoing = async (): Promise<boolean> =>
           query.follow === '1' && (await instances.findByUuid(uuid)) !== undefined;
-        const log = openLog(readInstallLog(auditLogPath(logDir, uuid), isOngoing, signal));
+        const log = openLog(readInstallLog(path, isOngoing, signal));
         return { status: 200, type: 'text/plain; charset=utf-8', body: Readable.from(log) };
       },
     }),
@@ -181,18 +209,6 @@ const summaryFields = z
 /** Instances that are written at a time: a few milliseconds of work. */
 const AT_ONCE = 256;
 
-async function* encodeArray(
-  slices: AsyncIterable<readonly InstanceInfo[]>,
-): AsyncGenerator<string> {
-  let before = '[';
-  for await (const slice of slices) {
-    if (slice.length === 0) continue;
-    yield `${before}${slice.map((each) => JSON.stringify(each)).join(',')}`;
-    before = ',';
-  }
-  yield before === '[' ? '[]' : ']';
-}
-
 /**
  * They were made of records and of what nodes told, each of which was checked where it came in, and
  * have nothing but what the schema names.
@@ -229,33 +245,6 @@ async function* encodeLines(
   slices: AsyncIterable<readonly InstanceInfo[]>,
 ): AsyncGenerator<string> {
   for await (const slice of slices) yield slice.map((each) => `${JSON.stringify(each)}\n`).join('');
-}
-
-/**
- * With the first of them there: what keeps it from coming, can still be told as a refusal. What has
- * begun is ended with the stream, of which nothing may have been read by then: a generator that
- * never began would end nothing.
- */
-async function streamBegun<T>(
-  all: AsyncIterable<T>,
-  encode: (all: AsyncIterable<T>) => AsyncGenerator<string>,
-): Promise<Readable> {
-  const rest = all[Symbol.asyncIterator]();
-  const first = await rest.next();
-  let isFirst = true;
-  const next = async (): Promise<IteratorResult<T>> => {
-    if (!isFirst) return rest.next();
-    isFirst = false;
-    return first;
-  };
-  const texts = encode({ [Symbol.asyncIterator]: () => ({ next }) });
-  const end = async (): Promise<IteratorResult<string>> => {
-    await rest.return?.();
-    return texts.return(undefined);
-  };
-  return Readable.from({
-    [Symbol.asyncIterator]: () => ({ next: () => texts.next(), return: end, throw: end }),
-  });
 }
 
 async function* openLog(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

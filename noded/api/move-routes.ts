@@ -6,9 +6,10 @@ import {
   arrivalRequest,
 } from '#shared/contract/move.ts';
 import { uuid } from '#shared/contract/primitives.ts';
+import { machineArrived, machineExpected, machineQuestion } from '#shared/contract/migration.ts';
 import type { Arrivals } from '../cluster/arrivals.ts';
 import { MAX_BATCH_BYTES } from '../disks/data-blocks.ts';
-import { route, type AnyApiRoute } from './api-route.ts';
+import { route, type AnyApiRoute, type StreamRoute } from './api-route.ts';
 import { parseInput } from './http-errors.ts';
 
 export interface MoveRoutesDependencies {
@@ -31,6 +32,41 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
         await arrivals.check(meant(params), signal);
         return DONE;
       },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/check-machine',
+      summary: 'Between nodes: whether this node would take an instance as it runs',
+      request: machineQuestion,
+      answers: { 200: done },
+      handle: async ({ params, body, signal }) => {
+        await arrivals.check(meant(params), signal, body.nature);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/expect',
+      summary: 'Between nodes: makes the machine of a guest that is going to be sent',
+      request: machineExpected,
+      answers: { 200: done },
+      handle: async ({ params, body, from, signal }) => {
+        await arrivals.expect({ ...params, uuid: meant(params), from }, body, signal);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/await',
+      summary:
+        'Between nodes: resolves when a guest is here whole, which goes on when it is this node’s',
+      answers: { 200: machineArrived },
+      handle: async ({ params, from, signal }) => ({
+        status: 200,
+        body: {
+          serialNo: await arrivals.awaitGuest({ ...params, uuid: meant(params), from }, signal),
+        },
+      }),
     }),
     route({
       method: 'POST',
@@ -73,8 +109,20 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       answers: { 200: arrivalEnded },
       handle: async ({ params, from }) => ({
         status: 200,
-        body: { isTaken: await arrivals.end({ uuid: meant(params), from }) },
+        body: await arrivals.end({ uuid: meant(params), from }),
       }),
     }),
+  ];
+}
+
+/** What QEMU says to QEMU while a guest moves. */
+export function moveStreams({ arrivals }: MoveRoutesDependencies): readonly StreamRoute[] {
+  return [
+    {
+      path: '/v1/arrivals/{uuid}/{session}/streams/{name}',
+      summary: 'Between nodes: a disk, or the memory, of a guest that moves',
+      open: ({ uuid: id, session = '', name = '' }) =>
+        arrivals.openStream({ uuid: parseInput(uuid, id), session, name }),
+    },
   ];
 }

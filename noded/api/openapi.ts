@@ -16,6 +16,7 @@ import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobEvent, jobRecord } from '#shared/contract/job.ts';
 import { opcode } from '#shared/contract/opcode.ts';
+import { networkInfo } from '#shared/contract/network.ts';
 import { profileInfo } from '#shared/contract/profile.ts';
 import type { AnyApiRoute, ApiRoutes, Media, StreamRoute } from './api-route.ts';
 
@@ -38,6 +39,7 @@ const answerTypes: Readonly<Record<string, z.ZodType>> = {
   NodeInfo: nodeInfo,
   OsInfo: osInfo,
   ProfileInfo: profileInfo,
+  NetworkInfo: networkInfo,
 };
 /** As a client writes them: what has a default may be left out. */
 const requestTypes: Readonly<Record<string, z.ZodType>> = { Opcode: opcode };

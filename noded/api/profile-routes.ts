@@ -1,6 +1,6 @@
 import { type ProfileInfo, profileInfo, type ProfileRecord } from '#shared/contract/profile.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
-import type { InstanceIndex } from '../records/instance-index.ts';
+import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
 import { question, type AnyApiRoute } from './api-route.ts';
 
 export interface ProfileRoutesDependencies {
@@ -12,13 +12,21 @@ export function profileRoutes(dependencies: ProfileRoutesDependencies): readonly
   const { clusters, index } = dependencies;
   return [
     question('/v1/profiles', 'Profiles of OS parameters', profileInfo.array(), async () => {
-      const users = new Map<string, string[]>();
-      for (const { name, profiles } of await index.list())
-        for (const profile of profiles) users.getOrInsert(profile, []).push(name);
-      const profiles = await clusters.listProfiles();
-      return profiles.map((profile) => describeProfile(profile, users.get(profile.name) ?? []));
+      const [profiles, instances] = await Promise.all([clusters.listProfiles(), index.list()]);
+      return describeProfiles(profiles, instances);
     }),
   ];
+}
+
+/** @param instances those that they are told of */
+export function describeProfiles(
+  profiles: readonly ProfileRecord[],
+  instances: readonly Pick<IndexedInstance, 'name' | 'profiles'>[],
+): ProfileInfo[] {
+  const users = new Map<string, string[]>();
+  for (const instance of instances)
+    for (const profile of instance.profiles) users.getOrInsert(profile, []).push(instance.name);
+  return profiles.map((profile) => describeProfile(profile, users.get(profile.name) ?? []));
 }
 
 function describeProfile(profile: ProfileRecord, instances: string[]): ProfileInfo {

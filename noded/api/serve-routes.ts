@@ -66,7 +66,7 @@ function answer(context: Context, { answers }: AnyApiRoute, reply: Reply): void 
   context.set({ ...headers, ...(buildId !== null && { [BUILD_HEADER]: buildId }) });
   if (declared instanceof z.ZodType && body instanceof Readable) {
     // Whoever writes JSON piece by piece has made sure of each.
-    context.type = 'application/json';
+    context.type = type ?? 'application/json';
     context.body = body;
   } else if (declared instanceof z.ZodType) {
     // What a schema does not name is not told.

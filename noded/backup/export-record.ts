@@ -1,7 +1,14 @@
 import { z } from 'zod';
+import {
+  instanceDisk,
+  instanceNic,
+  instanceRecord,
+  type InstanceRecord,
+} from '#shared/contract/instance.ts';
 import { beParameters } from '#shared/contract/machine-parameters.ts';
 import { instanceName, macAddress, osParameterName } from '#shared/contract/primitives.ts';
 import { profileNames } from '#shared/contract/profile.ts';
+import { networkName } from '#shared/contract/network.ts';
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -9,6 +16,8 @@ import { formatIni, parseIni, type Ini } from './ini.ts';
 
 /** The version of Ganeti's file format. */
 const EXPORT_VERSION = '0';
+/** The compression of an export whose dumps are whole disks. */
+const WHOLE = 'zstd-disks';
 const MAX_DISKS = 16;
 const MAX_NICS = 8;
 /** Names in the file are as long and as many as its writer likes. */
@@ -18,12 +27,51 @@ const MAX_TIMESTAMP_S = 8.64e12;
 /** Bytes are counted in numbers that are exact up to there. */
 const MAX_DISK_MIB = Math.floor(Number.MAX_SAFE_INTEGER / MIB);
 
+/**
+ * Of an instance whose disks are in the export themselves: what a copy of it has, too. What names
+ * something that is not in the export (a boot environment, snapshots) is left out.
+ */
+const keptRecord = instanceRecord.omit({
+  ...{ schema: true, name: true, uuid: true, instanceId: true, primaryNode: true },
+  ...{ channel: true, snapshots: true, restoreId: true, partsOfRun: true, adminState: true },
+  ...{ stoppedByJob: true },
+  ...{ install: true, guestReport: true, lifecycle: true, hostKeys: true, beforeReinstall: true },
+  ...{ bootEnv: true, createdAtMs: true, modifiedAtMs: true, serialNo: true },
+});
+const wholeInstance = keptRecord.extend({
+  installState: z.enum(['created', 'installed']),
+  disks: z.array(instanceDisk).max(MAX_DISKS),
+  nics: z.array(instanceNic).max(MAX_NICS),
+});
+const wholeExport = z.object({
+  instance: wholeInstance.refine(
+    ({ disks, nics }) => areDistinct([...disks, ...nics].flatMap(({ port }) => port ?? [])),
+    'two of its disks and NICs have the same port',
+  ),
+  /** What all disks together took. */
+  takenBytes: z.number().int().nonnegative(),
+  /** Of its UEFI firmware, compressed; null where there are none. */
+  variables: z.base64().nullable(),
+});
+function areDistinct(all: readonly number[]): boolean {
+  return new Set(all).size === all.length;
+}
+export type WholeExport = z.infer<typeof wholeExport>;
+
+/** What of a record goes into an export with its whole disks. */
+export function keepRecord(
+  instance: InstanceRecord & Pick<WholeExport['instance'], 'installState'>,
+): WholeExport['instance'] {
+  return wholeInstance.parse(instance);
+}
+
 /** What an export says of its instance. Secrets are not in it. */
 export interface ExportRecord {
   readonly name: string;
   readonly node: string;
   readonly createdAtMs: number;
-  readonly osType: string;
+  /** Whose scripts made the dumps; null where they are whole disks of an instance without any. */
+  readonly osType: string | null;
   readonly beparams: { readonly memoryMiB: number; readonly vcpus: number };
   readonly disks: readonly {
     readonly name: string | null;
@@ -38,12 +86,16 @@ export interface ExportRecord {
     readonly name: string | null;
     readonly ip: string | null;
     readonly network: NicNetwork | null;
+    /** A network of the cluster, which has to be there where it is imported. */
+    readonly networkName?: string | undefined;
   }[];
   readonly osParameters: Readonly<Record<string, string>>;
   readonly osParametersPrivate: Readonly<Record<string, string>>;
   readonly tags: readonly string[];
   /** Their names: what is in them stays in their cluster. */
   readonly profiles: readonly string[];
+  /** Null where the dumps are what the OS definition's export script printed. */
+  readonly whole: WholeExport | null;
 }
 
 /**
@@ -56,8 +108,9 @@ export function formatExportRecord(record: ExportRecord): string {
       version: EXPORT_VERSION,
       timestamp: String(Math.floor(record.createdAtMs / 1000)),
       source: record.node,
-      os: record.osType,
-      compression: 'none',
+      os: record.osType ?? '',
+      // As what these dumps are, none of Ganeti's: it refuses them.
+      compression: record.whole === null ? 'none' : WHOLE,
     },
     instance: {
       name: record.name,
@@ -71,9 +124,10 @@ export function formatExportRecord(record: ExportRecord): string {
       nic_count: String(record.nics.length),
       ...numbered(
         'nic',
-        record.nics.map(({ network, ...nic }) => ({
+        record.nics.map(({ network, networkName, ...nic }) => ({
           ...nic,
           network: network && JSON.stringify(network),
+          ...(networkName !== undefined && { network_name: networkName }),
         })),
       ),
       disk_count: String(record.disks.length),
@@ -99,6 +153,7 @@ export function formatExportRecord(record: ExportRecord): string {
         os_private: record.osParametersPrivate,
       }),
       profiles: record.profiles.join(' '),
+      ...(record.whole && { whole: JSON.stringify(record.whole) }),
     },
   });
 }
@@ -130,8 +185,8 @@ const general = z.object({
   version: z.literal(EXPORT_VERSION),
   timestamp: z.coerce.number().min(0).max(MAX_TIMESTAMP_S),
   source: z.string().default(''),
-  os: z.string().min(1).max(255),
-  compression: z.enum(['none']).default('none'),
+  os: z.string().max(255),
+  compression: z.enum(['none', WHOLE]).default('none'),
 });
 const instanceSection = z.object({
   name: instanceName,
@@ -156,6 +211,7 @@ const nicSection = z.object({
   network: optional.transform((text) =>
     text === null ? null : nicNetwork.parse(JSON.parse(text)),
   ),
+  network_name: optional.pipe(networkName.nullable()),
 });
 const parameters = z.record(osParameterName, z.string()).default({});
 const parameterSections = z.object({ os: parameters, os_private: parameters });
@@ -187,13 +243,15 @@ function readRecord(ini: Ini): ExportRecord {
         .filter(([key]) => key.startsWith(`${prefix}${index}_`))
         .map(([key, value]) => [key.slice(`${prefix}${index}_`.length), value]),
     );
-  const { parameters: exact, profiles = '' } = ini['gnt'] ?? {};
+  const { parameters: exact, profiles = '', whole } = ini['gnt'] ?? {};
+  const isWhole = about.compression === WHOLE;
+  if (!isWhole && about.os === '') throw new Error('export.os: it has no OS');
   const values = parameterSections.parse(exact === undefined ? ini : JSON.parse(exact));
   return {
     name: instance.name,
     node: about.source,
     createdAtMs: about.timestamp * 1000,
-    osType: about.os,
+    osType: about.os === '' ? null : about.os,
     beparams: beParameters.parse({
       memoryMiB: instance.memory ?? instance.maxmem,
       vcpus: instance.vcpus,
@@ -203,13 +261,21 @@ function readRecord(ini: Ini): ExportRecord {
       return { ...disk, sizeBytes: size * MIB };
     }),
     nics: Array.from({ length: instance.nic_count }, (_, index) =>
-      nicSection.parse(item('nic', index)),
+      readNic(nicSection.parse(item('nic', index))),
     ),
     osParameters: values.os,
     osParametersPrivate: values.os_private,
     tags: listWords(instance.tags),
     profiles: profileNames.parse(listWords(profiles)),
+    whole: isWhole ? wholeExport.parse(JSON.parse(whole ?? '')) : null,
   };
+}
+
+function readNic({
+  network_name: given,
+  ...nic
+}: z.infer<typeof nicSection>): ExportRecord['nics'][number] {
+  return given === null ? nic : { ...nic, networkName: given };
 }
 
 function listWords(text: string): string[] {

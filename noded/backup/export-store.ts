@@ -14,14 +14,16 @@ const RECORD_FILE = 'config.ini';
 /**
  * Directories that are not complete, or are being removed, end with it. No instance's name can, as it
  * can with Ganeti's `.new`: what ends with that is taken for an export like others, and never swept.
+ * A file's name has 255 bytes, an instance's 253.
  */
-const UNFINISHED = '~new';
+const UNFINISHED = '~n';
 /**
  * What the export that has just been made takes the place of; it comes back when that was not
  * finished.
  */
-const REPLACED = '~old';
-const MAX_RECORD_BYTES = MIB;
+const REPLACED = '~o';
+/** All documents of an instance are in it, as large as a request may be that gives them. */
+const MAX_RECORD_BYTES = 16 * MIB;
 
 /** The dump of a disk: a file of the host. */
 export interface DumpFile {
@@ -33,6 +35,8 @@ export interface DumpFile {
 
 export interface LoadedExport {
   readonly path: string;
+  /** In the folder that only root may open: what is in it was written by this program, or by root. */
+  readonly isOwn: boolean;
   readonly record: ExportRecord;
   readonly dumps: readonly DumpFile[];
   /**
@@ -53,6 +57,8 @@ export interface UnfinishedExport extends AsyncDisposable {
    * Where the dump of a disk goes: an empty file that may grow to `sizeBytes` when that is given.
    */
   createDump(disk: number, sizeBytes?: number): Promise<string>;
+  /** Where the file of a disk goes that is dumped whole. */
+  wholePath(disk: number): string;
   /** Cuts a dump to what was written. */
   cutDump(disk: number, sizeBytes: number): Promise<void>;
   /** Puts it in the place of an earlier export of that instance. @returns its directory */
@@ -81,6 +87,8 @@ export interface ExportStore {
 
 export const dumpFileOf = (disk: number): string => `disk${disk}.snap`;
 
+export const wholeFileOf = (disk: number): string => `disk${disk}.raw.zst`;
+
 export function createExportStore(directory: string): ExportStore {
   const pathOf = (name: string): string => join(directory, name);
   const load = async (source: string): Promise<LoadedExport> => {
@@ -98,6 +106,7 @@ export function createExportStore(directory: string): ExportStore {
     }
     return {
       path,
+      isOwn: dirname(path) === directory,
       record,
       dumps: dumps.map(({ disk, path: file, sizeBytes }) => ({ disk, path: file, sizeBytes })),
       pin: () => pinDumps(path, dumps, () => openFolder(path, source, directory)),
@@ -157,6 +166,7 @@ function unfinished(path: string, finalPath: string): UnfinishedExport {
       await handle.truncate(sizeBytes);
       return file;
     },
+    wholePath: (disk) => join(path, wholeFileOf(disk)),
     cutDump: (disk, sizeBytes) => truncate(join(path, dumpFileOf(disk)), sizeBytes),
     finish: async (record) => {
       await writeFile(join(path, RECORD_FILE), formatExportRecord(record), { mode: 0o600 });

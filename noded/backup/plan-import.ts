@@ -1,3 +1,4 @@
+import { ANY_ADDRESS } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { LoadedExport } from './export-store.ts';
@@ -11,7 +12,7 @@ type Create = OpcodeOf<'INSTANCE_CREATE'>;
  */
 export function completeFromExport(
   opcode: Create,
-  { record, dumps, path }: Omit<LoadedExport, 'pin'>,
+  { record, dumps, path }: Omit<LoadedExport, 'pin' | 'isOwn'>,
 ): Create {
   if (opcode.osImage !== undefined) {
     throw new AppError('VALIDATION', 'an import fills the disks from its dumps, an OS image too', {
@@ -35,13 +36,14 @@ export function completeFromExport(
     ...opcode.osParametersPrivate,
     ...opcode.osParametersSecret,
   };
+  const osType = opcode.osType ?? record.osType;
   const below = (values: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(given, name)));
   return {
     ...opcode,
     // As in Ganeti: there is nothing to be done later by another installation.
     install: true,
-    osType: opcode.osType ?? record.osType,
+    ...(osType !== null && { osType }),
     disks,
     diskTemplate: disks.length === 0 ? 'diskless' : 'file',
     nics:
@@ -65,8 +67,14 @@ function planNic(
       hint: 'give the NICs of the new instance: --net 0:mode=bridged,link=br0',
     });
   }
+  const mac = opcode.name === record.name ? nic.mac : 'auto';
+  if (nic.networkName !== undefined) {
+    // Its address may be another's by now.
+    const { networkName, name } = nic;
+    return { mac, mode, networkName, ip: ANY_ADDRESS, ...(name !== null && { name }) };
+  }
   return {
-    mac: opcode.name === record.name ? nic.mac : 'auto',
+    mac,
     mode,
     ...(nic.link !== null && { link: nic.link }),
     ...(nic.name !== null && { name: nic.name }),

@@ -19,6 +19,7 @@ import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
+import type { ArchiveContent } from './boot-plan.ts';
 import type { BootTree } from './boot-tree.ts';
 import { TRAILER, TRAILER_BYTES } from './explode-script.ts';
 
@@ -53,7 +54,7 @@ export interface OpenedArchive {
  */
 export interface BootArchives {
   /** @param sha256 what it has to be, or empty: a name may be of other bytes by now */
-  find(isoFile: string, sha256: string): { has(path: string): boolean } | null;
+  find(isoFile: string, sha256: string): ArchiveContent | null;
   contentOf(isoFile: string): string | undefined;
   list(): Promise<readonly OpenedArchive[]>;
   /** The files of a content. */
@@ -103,10 +104,10 @@ class FolderArchives implements BootArchives {
     this.#inUse = inUse;
   }
 
-  find(isoFile: string, expected: string): { has(path: string): boolean } | null {
+  find(isoFile: string, expected: string): ArchiveContent | null {
     const sha256 = this.contentOf(isoFile);
     if (sha256 === undefined || (expected !== '' && expected !== sha256)) return null;
-    return { has: (path) => findInArchive(this.#index(sha256), path) !== undefined };
+    return { sha256, has: (path) => findInArchive(this.#index(sha256), path) !== undefined };
   }
 
   tree(sha256: string): BootTree {

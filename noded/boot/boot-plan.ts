@@ -8,6 +8,12 @@ export interface BootParameter {
   readonly value: string | Secret | null;
 }
 
+/** What an archive's name stands for at one moment. */
+export interface ArchiveContent {
+  readonly sha256: string;
+  has(path: string): boolean;
+}
+
 export interface BootPlanInput {
   readonly machine: {
     readonly name: string;
@@ -28,11 +34,13 @@ export interface BootPlanInput {
   /** All there are, the lowest first: ParamCompose joins what each of them says. */
   readonly layers: readonly { readonly values: ReadonlyMap<string, BootParameter> }[];
   /** The opened archive on this node, or null when there is none of that checksum, if one is given. */
-  readonly archive: (isoFile: string, sha256: string) => { has(path: string): boolean } | null;
+  readonly archive: (isoFile: string, sha256: string) => ArchiveContent | null;
   /** Whether a repository is below a package mirror that the administrator allowed. */
   readonly isAllowed: (url: string) => boolean;
   /** Where a machine that is being installed reaches a URL by its channel; null where it cannot. */
   readonly mirrorUrl: (url: string) => string | null;
+  /** The allowed mirrors themselves, by name. */
+  readonly packageMirrors: Readonly<Record<string, string>>;
   /** Of the file root: http://169.254.169.254/ganeti/latest/boot */
   readonly baseUrl: string;
 }
@@ -51,7 +59,12 @@ export interface BootFile {
 
 /** What machines/UUID/boot/ shows. */
 export type BootSource =
-  | { readonly kind: 'archive'; readonly isoFile: string }
+  | {
+      readonly kind: 'archive';
+      readonly isoFile: string;
+      /** The content that was planned with, whatever the name comes to mean. */
+      readonly sha256: string;
+    }
   | { readonly kind: 'repository'; readonly url: string };
 
 export interface BootPlan {

@@ -29,7 +29,7 @@ export function chooseSource(
           hint: 'correct the path in the BootEnv, or upload the archive that it is of',
         },
       );
-    return { kind: 'archive', isoFile: IsoFile };
+    return { kind: 'archive', isoFile: IsoFile, sha256: opened.sha256 };
   }
   if (needed.length === 0) return null;
   const sources = machineRepositories(repositories(), bootEnv.OS.Name).filter(

@@ -54,6 +54,7 @@ export async function loadBootPlan(
     archive: (isoFile, sha256) => archives.find(isoFile, sha256),
     isAllowed: (url) => isAllowedRepository(url, cluster),
     mirrorUrl: (url) => urlOfMirror(url, cluster),
+    packageMirrors: cluster.packageMirrors ?? {},
     baseUrl: BASE_URL,
   });
 }

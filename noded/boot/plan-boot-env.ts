@@ -53,7 +53,7 @@ export function planBootEnv(input: BootPlanInput): BootPlan {
   const secretless = { ...common, params: createParamReader(withoutSecrets(input)) };
   const { files, leftOut } = renderFiles({ ...common, params }, input.templates, {
     input: secretless,
-    publicBasis: digestPublic({ ...input, bootEnv }),
+    publicBasis: digestPublic({ ...input, bootEnv }, source),
   });
   return {
     bootEnv: bootEnv.Name,

@@ -22,7 +22,7 @@ export interface PromisedTreesDependencies {
   /** Root's alone, and gone with the machines when the host goes down. */
   readonly dir: string;
   readonly trees: BootTrees;
-  readonly archives: Pick<BootArchives, 'contentOf' | 'tree' | 'dropUnnamed'>;
+  readonly archives: Pick<BootArchives, 'tree' | 'dropUnnamed'>;
   readonly logger: Logger;
   /** Whether a repository is below a package mirror that the administrator allows now. */
   readonly isAllowed: (url: string) => Promise<boolean>;
@@ -46,11 +46,6 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
     promise.kind === 'archive'
       ? archives.tree(promise.sha256)
       : whileAllowed(promise.url, isAllowed);
-  const promiseOf = (source: BootSource): BootPromise | null => {
-    if (source.kind === 'repository') return source;
-    const sha256 = archives.contentOf(source.isoFile);
-    return sha256 === undefined ? null : { kind: 'archive', sha256 };
-  };
   /** Its bytes, where they have waited for it alone. */
   const dropFormer = (promise: BootPromise | null): void => {
     if (promise?.kind !== 'archive') return;
@@ -66,8 +61,8 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
   };
   return {
     set: (uuid, source) => {
-      const promise = source && promiseOf(source);
-      if (promise === null) return forget(uuid);
+      if (source === null) return forget(uuid);
+      const promise = promiseOf(source);
       const former = readPromise(dir, uuid);
       trees.set(uuid, treeOf(promise));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -86,6 +81,10 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
       for (const uuid of listPromises(dir)) if (!uuids.includes(uuid)) forget(uuid);
     },
   };
+}
+
+function promiseOf(source: BootSource): BootPromise {
+  return source.kind === 'repository' ? source : { kind: 'archive', sha256: source.sha256 };
 }
 
 /** The permission is asked for with every file: it may be taken back at any time. */

@@ -1,21 +1,32 @@
 import { hash } from 'node:crypto';
-import type { BootParameter, BootPlanInput } from './boot-plan.ts';
+import type { BootParameter, BootPlanInput, BootSource } from './boot-plan.ts';
 
 type BasisInput = Pick<
   BootPlanInput,
-  'machine' | 'bootEnv' | 'templates' | 'schemas' | 'parameters' | 'layers' | 'baseUrl'
+  | 'machine'
+  | 'bootEnv'
+  | 'templates'
+  | 'schemas'
+  | 'parameters'
+  | 'layers'
+  | 'packageMirrors'
+  | 'baseUrl'
 >;
 
 /**
  * Digest of all that templates may read besides secrets, whether they do or not: a secret's value
  * can decide what is read behind it, or name it. Pure.
+ * @param source templates are told what is in it
  */
-export function digestPublic(input: BasisInput): string {
-  const { machine, bootEnv, templates, schemas, parameters, layers, baseUrl } = input;
+export function digestPublic(input: BasisInput, source: BootSource | null): string {
+  const { machine, bootEnv, templates, schemas, parameters, layers, packageMirrors, baseUrl } =
+    input;
   const read = [
     ...[machine.name, machine.uuid, machine.mac, machine.address, baseUrl, bootEnv],
     byName(templates),
     byName(schemas),
+    source,
+    byName(new Map(Object.entries(packageMirrors))),
     openOf(parameters),
     layers.map(({ values }) => openOf(values)),
   ];

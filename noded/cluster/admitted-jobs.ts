@@ -75,7 +75,7 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
     const { name, beparams, disks, tags } = planNewInstance(opcode, {
       nodeName: '',
       newUuid: randomUUID,
-      newMac: randomNicMac,
+      newMac: () => randomNicMac(),
     });
     const diskBytes = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     return { name, ...beparams, diskBytes, tags };

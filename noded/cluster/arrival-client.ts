@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Duplex } from 'node:stream';
 import { z } from 'zod';
 import { abortReason } from '#shared/abort/abortable.ts';
 import {
   type ArrivalBegun,
+  type ArrivalEnded,
   arrivalBegun,
   arrivalEnded,
   type MovedFile,
 } from '#shared/contract/move.ts';
+import {
+  machineArrived,
+  type MachineExpected,
+  type MachineNature,
+} from '#shared/contract/migration.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
-import { askPeer, type PeerRequest, type Peers } from '../peers/ask-peer.ts';
+import { askPeer, type PeerRequest, type Peers, upgradePeer } from '../peers/ask-peer.ts';
 
 /** How long a link that is cut, or a store that is away, may keep a move from going on. */
 const PATIENCE_MS = 5 * 60_000;
@@ -25,13 +32,20 @@ export interface ArrivalClient {
   begin(uuid: string, files: readonly MovedFile[], signal: AbortSignal): Promise<ArrivalBegun>;
   write(at: WrittenTo, message: Buffer, signal: AbortSignal): Promise<void>;
   verify(
-    at: Omit<WrittenTo, 'name'>,
+    at: Session,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** @returns whether the instance is that node's */
-  end(uuid: string, signal: AbortSignal): Promise<boolean>;
+  /** The same of its machine as it runs. @throws AppError what it refuses it with */
+  checkMachine(uuid: string, nature: MachineNature, signal: AbortSignal): Promise<void>;
+  expect(at: Session, expected: MachineExpected, signal: AbortSignal): Promise<void>;
+  openStream(at: WrittenTo, signal: AbortSignal): Promise<Duplex>;
+  /** @returns the serial number with which the record may be given away */
+  awaitGuest(at: Session, signal: AbortSignal): Promise<number>;
+  end(uuid: string, signal: AbortSignal): Promise<ArrivalEnded>;
 }
+
+type Session = Omit<WrittenTo, 'name'>;
 
 export interface WrittenTo {
   readonly uuid: string;
@@ -63,8 +77,15 @@ export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
       const path = `${uuid}/${session}/verify`;
       await patiently(() => post(path, z.unknown(), signal, json({ digests })), signal);
     },
-    end: async (uuid, signal) =>
-      (await patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal)).isTaken,
+    checkMachine: async (uuid, nature, signal) =>
+      void (await post(`${uuid}/check-machine`, z.unknown(), signal, json({ nature }))),
+    expect: async ({ uuid, session }, expected, signal) =>
+      void (await post(`${uuid}/${session}/expect`, z.unknown(), signal, json(expected))),
+    openStream: ({ uuid, session, name }, signal) =>
+      upgradePeer(peers, node, { path: `/v1/arrivals/${uuid}/${session}/streams/${name}`, signal }),
+    awaitGuest: async ({ uuid, session }, signal) =>
+      (await post(`${uuid}/${session}/await`, machineArrived, signal)).serialNo,
+    end: (uuid, signal) => patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal),
   };
 }
 

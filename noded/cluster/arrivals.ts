@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { ArrivalBegun, MovedFile } from '#shared/contract/move.ts';
+import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
+import type { ArrivalBegun, ArrivalEnded, MovedFile } from '#shared/contract/move.ts';
 import { requireTakesNew } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
@@ -10,6 +13,7 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 import type { Membership } from './membership.ts';
 import type { Admission, NodeRoom } from './node-room.ts';
 import { requireItsFiles } from './arriving-files.ts';
+import type { ExpectedGuest, ExpectGuest } from './expected-guest.ts';
 import type { Wanted } from './choose-node.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
@@ -20,6 +24,9 @@ export interface ArrivalsDependencies extends SettleMovesDependencies {
   readonly room: Pick<NodeRoom, 'admit'>;
   /** Whether an instance could run here, and be installed again. @throws AppError */
   readonly checkHere: (instance: InstanceRecord, signal: AbortSignal) => Promise<void>;
+  /** Whether a machine like this could go on here. @throws AppError NOT_SUPPORTED */
+  readonly checkMachine: (nature: MachineNature) => Promise<void>;
+  readonly expectGuest: ExpectGuest;
 }
 
 /**
@@ -32,7 +39,7 @@ export interface Arrivals extends AsyncDisposable {
    * Whether the instance can be taken; nothing is changed.
    * @throws AppError NODE_DRAINED, NO_ROOM, CONFLICT, and what it lacks of what the instance names
    */
-  check(uuid: string, signal: AbortSignal): Promise<void>;
+  check(uuid: string, signal: AbortSignal, nature?: MachineNature): Promise<void>;
   /**
    * One that was under way is ended first.
    * @throws as `check`, and NOT_ALLOWED (the instance is not the asker's), VALIDATION, DISK_FULL
@@ -50,11 +57,22 @@ export interface Arrivals extends AsyncDisposable {
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
+  /** Makes the machine of a guest that is going to be sent. @throws AppError NOT_FOUND, NOT_SUPPORTED */
+  expect(
+    at: Omit<FileOfArrival, 'name'>,
+    expected: MachineExpected,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** What the other node's QEMU says to this one's: of a disk, or of memory. @throws AppError NOT_FOUND */
+  openStream(at: FileOfArrival): Promise<Duplex>;
   /**
-   * @returns whether the instance is this node's
-   * @throws AppError NOT_ALLOWED (another node brings it)
+   * From now on the guest that was expected goes on as soon as the record names this node.
+   * @returns the record's serial number: who began anew since, finds another one
+   * @throws AppError NOT_FOUND, MIGRATION_FAILED
    */
-  end(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<boolean>;
+  awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number>;
+  /** @throws AppError NOT_ALLOWED (another node brings it) */
+  end(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded>;
 }
 
 export interface FileOfArrival {
@@ -73,10 +91,19 @@ interface Session {
   readonly from: string;
   /** Runs while nobody asks for anything. */
   timer: NodeJS.Timeout | undefined;
+  /** Of an instance that runs. */
+  guest?: ExpectedGuest;
+  isAwaited?: boolean;
+  /** That it does not end is in the log: it is tried again several times a second. */
+  isTold?: boolean;
 }
 
 /** Twice the patience of who sends: after so long without a word nobody does. */
 const SILENCE_MS = 10 * 60_000;
+/** The same where a machine waits for its guest, and no stream to it is open. */
+const GUEST_SILENCE_MS = 30_000;
+/** How late a guest that stands still hears that it is this node's, where nobody says so. */
+const LOOK_MS = 250;
 
 export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
   return new Sessions(dependencies);
@@ -92,8 +119,9 @@ class Sessions implements Arrivals {
     this.#dependencies = dependencies;
   }
 
-  async check(uuid: string, signal: AbortSignal): Promise<void> {
-    const { room } = this.#dependencies;
+  async check(uuid: string, signal: AbortSignal, nature?: MachineNature): Promise<void> {
+    const { room, checkMachine } = this.#dependencies;
+    if (nature !== undefined) await checkMachine(nature);
     (await room.admit(wantedOf(await this.#require(uuid, signal)))).withdraw();
   }
 
@@ -108,7 +136,7 @@ class Sessions implements Arrivals {
       const wanted = wantedOf(instance);
       if (from === undefined || from !== instance.primaryNode) throw isNotYours(wanted.name, from);
       requireItsFiles(instance, files);
-      if (await this.#settle(uuid)) throw isHere(wanted.name, nodeName);
+      if ((await this.#settle(uuid)).isTaken) throw isHere(wanted.name, nodeName);
       if ((await moving.listLeaving()).includes(uuid))
         await settleDeparture(uuid, this.#dependencies);
       const admission = await room.admit(wanted);
@@ -141,7 +169,48 @@ class Sessions implements Arrivals {
     return this.#run(at, (arrival) => arrival.verify(digests, signal));
   }
 
-  end({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<boolean> {
+  expect(
+    at: Omit<FileOfArrival, 'name'>,
+    expected: MachineExpected,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#queue.run(at.uuid, async () => {
+      const session = this.#find(at.uuid, at.session, at.from);
+      const { checkMachine, expectGuest, instances } = this.#dependencies;
+      await checkMachine(expected.nature);
+      const instance = await instances.findByUuid(at.uuid);
+      if (instance === undefined || session.guest !== undefined) throw noInstance(at.uuid);
+      const guest = await expectGuest(instance, session.arrival, expected, signal);
+      session.guest = guest;
+      clearTimeout(session.timer);
+      this.#awaitNext(at.uuid, session);
+      void guest.gone.then(() => this.#endOf(at.uuid, session));
+    });
+  }
+
+  async openStream({ uuid, session: id, name }: FileOfArrival): Promise<Duplex> {
+    // Whoever knows the session is who began it: nobody else was told.
+    const session = this.#sessions.get(uuid);
+    if (session?.id !== id || session.guest === undefined) throw nothingArrives();
+    return session.guest.openStream(name);
+  }
+
+  async awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number> {
+    const session = this.#find(at.uuid, at.session, at.from);
+    if (session.guest === undefined) throw nothingArrives();
+    await session.guest.whenWhole(signal);
+    await session.arrival.sync();
+    return this.#queue.run(at.uuid, async () => {
+      this.#find(at.uuid, at.session, at.from);
+      const record = await this.#dependencies.instances.findByUuid(at.uuid);
+      if (record === undefined) throw noInstance(at.uuid);
+      if (!session.isAwaited) void this.#takeWhenOwn(at.uuid, session);
+      session.isAwaited = true;
+      return record.serialNo;
+    });
+  }
+
+  end({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded> {
     return this.#queue.run(uuid, async () => {
       if (from !== undefined) await this.#requireSender(uuid, from);
       return this.#settle(uuid);
@@ -199,17 +268,47 @@ class Sessions implements Arrivals {
   #find(uuid: string, id: string, from: string | undefined): Session {
     const session = this.#sessions.get(uuid);
     if (session?.id !== id || session.from !== from) {
-      throw new AppError('NOT_FOUND', 'nothing of this instance is arriving any more', {
-        hint: 'gnt-noded was started anew meanwhile, or heard nothing for ten minutes: repeat the move',
-      });
+      throw nothingArrives();
     }
     return session;
   }
 
-  async #settle(uuid: string): Promise<boolean> {
-    const isOwn = await settleArrival(uuid, this.#dependencies);
+  async #settle(uuid: string): Promise<ArrivalEnded> {
+    const isTaken = await settleArrival(uuid, this.#dependencies);
+    const guest = this.#sessions.get(uuid)?.guest;
+    // While there is a session: where it fails, the next look lets the guest go on.
+    const isLost = isTaken && (await guest?.welcome()) === 'lost';
     await this.#close(uuid);
-    return isOwn;
+    if (!isTaken) await guest?.refuse();
+    return { isTaken, isLost };
+  }
+
+  /** Who gave it away may be gone by then: nobody else would tell. */
+  async #takeWhenOwn(uuid: string, session: Session): Promise<void> {
+    const { instances, owns, logger } = this.#dependencies;
+    while (this.#sessions.get(uuid) === session) {
+      try {
+        const record = await instances.findByUuid(uuid);
+        if (record !== undefined && owns(record.primaryNode)) await this.#endOf(uuid, session);
+      } catch (error) {
+        logger.debug('arrival.not-looked', { instance: uuid, err: error });
+      }
+      await sleep(LOOK_MS, undefined, { ref: false });
+    }
+  }
+
+  /** Of this session, if it is the present one still. */
+  async #endOf(uuid: string, session: Session): Promise<void> {
+    try {
+      await this.#queue.run(uuid, async () => {
+        if (this.#sessions.get(uuid) === session) await this.#settle(uuid);
+      });
+    } catch (error) {
+      // The next look ends it, or silence, or the next daemon.
+      const level = session.isTold ? 'debug' : 'error';
+      session.isTold = true;
+      this.#dependencies.logger[level]('arrival.not-ended', { instance: uuid, err: error });
+    }
   }
 
   async #close(uuid: string): Promise<void> {
@@ -223,24 +322,31 @@ class Sessions implements Arrivals {
 
   /** From now on silence ends it. */
   #awaitNext(uuid: string, session: Session): void {
-    const timer = setTimeout(() => this.#giveUp(uuid, timer), SILENCE_MS).unref();
+    const silenceMs = session.guest === undefined ? SILENCE_MS : GUEST_SILENCE_MS;
+    const timer = setTimeout(() => this.#giveUp(uuid, session, timer), silenceMs).unref();
     session.timer = timer;
   }
 
   /** @param timer that ran out, while something else may have waited for its turn already */
-  #giveUp(uuid: string, timer: NodeJS.Timeout): void {
+  #giveUp(uuid: string, session: Session, timer: NodeJS.Timeout): void {
     const { logger } = this.#dependencies;
     const given = this.#queue.run(uuid, async () => {
       if (this.#sessions.get(uuid)?.timer !== timer) return;
-      logger.warn('arrival.given-up', { instance: uuid, isOwn: await this.#settle(uuid) });
+      if (session.guest?.isFed() === true) return this.#awaitNext(uuid, session);
+      logger.warn('arrival.given-up', { instance: uuid, ...(await this.#settle(uuid)) });
     });
     given.catch((error: unknown) => {
       // A store that is away tells later.
       logger.warn('arrival.not-ended', { instance: uuid, err: error });
-      const session = this.#sessions.get(uuid);
-      if (session?.timer === timer) this.#awaitNext(uuid, session);
+      if (session.timer === timer) this.#awaitNext(uuid, session);
     });
   }
+}
+
+function nothingArrives(): AppError {
+  return new AppError('NOT_FOUND', 'nothing of this instance is arriving any more', {
+    hint: 'gnt-noded was started anew meanwhile, or heard nothing for ten minutes: repeat the move',
+  });
 }
 
 function isNotYours(name: string, from: string | undefined): AppError {
@@ -267,6 +373,7 @@ export function noArrivals(): Arrivals {
     );
   return {
     ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
+    ...{ expect: refuse, openStream: refuse, awaitGuest: refuse },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
 }

@@ -38,6 +38,8 @@ const CHECK_TIMEOUT_MS = 30_000;
 const ANYWHERE = new Set<string>([
   ...['OS_SET_PARAMS', 'CLUSTER_SET_PARAMS', 'NODE_SET_PARAMS', 'BACKUP_REMOVE'],
   ...['PROFILE_SET_PARAMS', 'PROFILE_REMOVE'],
+  ...['NETWORK_ADD', 'NETWORK_SET_PARAMS', 'NETWORK_REMOVE'],
+  ...['NETWORK_CONNECT', 'NETWORK_DISCONNECT'],
   ...['BOOTENV_SET', 'BOOTENV_REMOVE', 'BOOTENV_UPLOAD_ISO', 'BOOTENV_DESTROY_ISO'],
 ]);
 
@@ -130,7 +132,8 @@ async function onItsNode<T>(
     return placeInstance(opcode, { isBound }, makeOn, placement);
   }
   const owner = await nodeFor(opcode, dependencies);
-  if (opcode.opcode === 'INSTANCE_MOVE' && opcode.node === undefined && isMember)
+  const goes = opcode.opcode === 'INSTANCE_MOVE' || opcode.opcode === 'INSTANCE_MIGRATE';
+  if (goes && opcode.node === undefined && isMember)
     return placeMove(opcode, { owner, isBound }, make, dependencies);
   return make(owner, undefined, opcode);
 }
@@ -140,7 +143,7 @@ async function onItsNode<T>(
  * is not there is refused by its job.
  */
 async function placeMove<T>(
-  opcode: OpcodeOf<'INSTANCE_MOVE'>,
+  opcode: OpcodeOf<'INSTANCE_MOVE' | 'INSTANCE_MIGRATE'>,
   { owner, isBound }: { readonly owner: string; readonly isBound: boolean },
   make: Make<T>,
   { nodeName, peers, instances, arrivals, placement }: ClusterJobsDependencies,

@@ -100,7 +100,7 @@ async function handOver(
   }
 }
 
-async function withdraw(
+export async function withdraw(
   uuid: string,
   node: string,
   { report }: JobContext,
@@ -117,15 +117,20 @@ async function withdraw(
 }
 
 /** Last of all, and not before the other node has given the disks their names. */
-async function removeHere(
+export async function removeHere(
   uuid: string,
   node: string,
   { report }: JobContext,
-  { target, moving, logger }: MoveDependencies,
+  { target, moving, logger }: Pick<MoveDependencies, 'target' | 'moving' | 'logger'>,
 ): Promise<void> {
   try {
-    const isTaken = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
+    const { isTaken, isLost } = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
     if (!isTaken) throw notTaken(node);
+    if (isLost)
+      report.log(
+        `its guest did not go on: its machine on ${node} ended just then. gnt-instance startup starts it`,
+        'warn',
+      );
     await moving.removeLeft(uuid);
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });

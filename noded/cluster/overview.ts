@@ -19,6 +19,7 @@ import {
   type InstanceSummary,
   type RunningMachine,
 } from '#shared/contract/instance.ts';
+import { createTurns } from '#shared/clock/turns.ts';
 import { isAppError, toError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
@@ -98,8 +99,15 @@ async function* describeSlices(
   isMeant: (instance: IndexedInstance) => boolean,
   describe: (record: InstanceRecord) => Promise<InstanceInfo>,
 ): AsyncGenerator<readonly InstanceInfo[]> {
-  for await (const slice of readIndexed(indexed, isMeant))
-    yield await Promise.all(slice.map(async (record) => tellable(await describe(record))));
+  const othersTurn = createTurns();
+  for await (const slice of readIndexed(indexed, isMeant)) {
+    const told: InstanceInfo[] = [];
+    for (const record of slice) {
+      told.push(tellable(await describe(record)));
+      await othersTurn();
+    }
+    yield told;
+  }
 }
 
 /** What a schema does not name is not told; nobody looks at it once more. */
@@ -113,8 +121,8 @@ function summarize(
   status: InstanceStatus = statusOf(instance, running),
 ): InstanceSummary {
   // A row has what its schema names: nothing looks at it once more.
-  const { diskBytes, profiles, bootEnv, ...listed } = instance;
-  void [diskBytes, profiles, bootEnv];
+  const { diskBytes, profiles, bootEnv, stoppedByJob, ...listed } = instance;
+  void [diskBytes, profiles, bootEnv, stoppedByJob];
   return { ...listed, status, running: running && tellRunning(running) };
 }
 
@@ -272,6 +280,9 @@ async function* readInstances(peers: Peers, node: string): AsyncGenerator<readon
   const answer = await requestPeer(peers, node, asking).finally(() => clearTimeout(timer));
   if (answer.statusCode !== 200) await throwRefusal(answer, node);
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
-  for await (const line of readLines(lively, MAX_LINE_CHARACTERS))
+  const othersTurn = createTurns();
+  for await (const line of readLines(lively, MAX_LINE_CHARACTERS)) {
     yield [instanceInfo.parse(parseJson(line))];
+    await othersTurn();
+  }
 }

@@ -34,7 +34,7 @@ const TAKEN_TIMEOUT_MS = 10_000;
  * whose commit may still be on its way to the store, finds another one than it read, and fails.
  * @returns its node; undefined when there is no record
  */
-async function decideOwner(
+export async function decideOwner(
   uuid: string,
   { instances }: Pick<SettleMovesDependencies, 'instances'>,
 ): Promise<string | undefined> {
@@ -164,7 +164,7 @@ export function createIsTaken(peers: Peers | null): SettleMovesDependencies['isT
     const signal = AbortSignal.timeout(TAKEN_TIMEOUT_MS);
     try {
       if (peers === null) throw new Error('this node is a cluster by itself');
-      return await createArrivalClient(peers, node).end(uuid, signal);
+      return (await createArrivalClient(peers, node).end(uuid, signal)).isTaken;
     } catch (error) {
       if (isAppError(error)) throw error;
       throw new AppError(

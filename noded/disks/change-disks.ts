@@ -89,7 +89,9 @@ async function removeDisk<Result>(
   removed: number,
   commit: () => Promise<Result>,
 ): Promise<Result> {
-  await using held = await holdImages(dir);
+  // With the last one the others stay as they are, and a machine may have them.
+  const isLast = removed === before.length - 1;
+  await using held = await (isLast ? holdImage(diskPath(dir, removed)) : holdImages(dir));
   void held;
   const path = leavingPath(dir, removed, before[removed]?.uuid ?? '');
   await rename(diskPath(dir, removed), path);
@@ -108,8 +110,12 @@ async function removeDisk<Result>(
 export async function settleLeaving(dir: string, disks: Disks): Promise<readonly string[]> {
   const leaving = await listLeaving(dir);
   if (leaving.length === 0) return [];
-  await using held = await holdImages(dir);
-  void held;
+  await using held = new AsyncDisposableStack();
+  for (const { name, index, uuid } of leaving) {
+    const isLast = index === disks.length - (disks.at(-1)?.uuid === uuid ? 1 : 0);
+    const image = await (isLast ? holdImage(join(dir, name)) : holdImages(dir));
+    if (image !== undefined) held.use(image);
+  }
   await endLeaving(dir, leaving, disks);
   return leaving.map(({ name }) => name);
 }

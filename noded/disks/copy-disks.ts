@@ -47,22 +47,35 @@ export interface CopyRequest {
 
 /**
  * Disks with the content of others, and what their firmware boots them by: they share their blocks where the file system can (btrfs, xfs),
- * and holes stay holes where it cannot. Whole and synced when it resolves, gone when it rejects.
- * @throws AppError DISK_SPACE, DISK_FULL
+ * and holes stay holes where it cannot.
+ * @throws AppError DISK_SPACE
  */
-export async function copyDisks(disksDir: string, request: CopyRequest): Promise<void> {
+export async function copyDisks(dir: string, request: CopyRequest): Promise<void> {
   const { from, count, to } = request;
-  const dir = copyDir(disksDir, to.uuid);
+  if (!(await cloneAll(from.dir, dir, count))) await copyAll(dir, request);
+  await copyVariables(from, { dir, instanceId: to.instanceId });
+}
+
+/**
+ * Fills the folder of an instance that is not there yet. Whole and synced when it resolves, gone
+ * when it rejects.
+ * @throws AppError DISK_FULL, and what `fill` does
+ */
+export async function fillCopy(
+  disksDir: string,
+  uuid: string,
+  fill: (dir: string) => Promise<void>,
+): Promise<void> {
+  const dir = copyDir(disksDir, uuid);
   try {
     await mkdir(dir, { mode: 0o700 });
-    if (!(await cloneAll(from.dir, dir, count))) await copyAll(dir, request);
-    await copyVariables(from, { dir, instanceId: to.instanceId });
+    await fill(dir);
     await syncFlatDirectory(dir);
     await syncPath(disksDir);
   } catch (error) {
-    await dropCopy(disksDir, to.uuid);
+    await dropCopy(disksDir, uuid);
     if (systemCodeOf(error) !== 'ENOSPC') throw error;
-    throw new AppError('DISK_FULL', `${disksDir} is full: the disks were not copied`, {
+    throw new AppError('DISK_FULL', `${disksDir} is full: no disks were made`, {
       hint: 'remove what is not needed, or make the file system larger',
       cause: error,
     });

@@ -6,17 +6,19 @@ import type { ActiveDisk } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { GIB, MIB } from '#shared/units/bytes.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { changeDiskFiles, settleLeaving } from './change-disks.ts';
 import {
   copyDisks,
   type CopyRequest,
   dropCopy,
+  fillCopy,
   listCopies,
   sharesBlocks,
   takeCopy,
   takeLeftCopy,
 } from './copy-disks.ts';
+import { checkSize, requireFile, requireOwnFile } from './disk-files.ts';
 import { createDiskRoom } from './disk-room.ts';
 import { settleVariables, variablesPath } from './firmware-variables.ts';
 import { holdImages } from './hold-images.ts';
@@ -33,8 +35,6 @@ import { settleSnapshots, SNAPSHOT_PREFIX } from './snapshot-disks.ts';
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
 const MIN_FREE_BYTES = 64 * MIB;
 
-/** Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64). */
-const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
 /** Whether new disks have room beside the old ones. */
 export interface RoomBeside {
   readonly isEnough: boolean;
@@ -42,11 +42,25 @@ export interface RoomBeside {
   readonly freeBytes: number;
 }
 
+/** What makes disks those of a new instance. */
+interface NewDisks<Result> {
+  /** Puts its record into the store: from then on they are its own. */
+  readonly commit: () => Promise<Result>;
+  readonly isThere: (uuid: string) => Promise<boolean>;
+}
+
 /** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
 export interface InstanceDisks {
   pathOf(instance: InstanceRecord, index: number): string;
   /** @throws AppError DISK_SPACE */
   checkSpace(): Promise<void>;
+  /** @param bytes that new disks are going to take. @throws AppError DISK_SPACE */
+  requireRoom(bytes: number): Promise<void>;
+  /**
+   * Keeps everybody off the disks of an instance that does not run, until it is disposed of.
+   * @throws AppError DISK_IN_USE, DISK_MISSING, NOT_SUPPORTED: one is a link
+   */
+  hold(instance: InstanceRecord): Promise<AsyncDisposable>;
   freeBytes(): Promise<number>;
   /** Size of the file system. */
   totalBytes(): Promise<number>;
@@ -84,7 +98,10 @@ export interface InstanceDisks {
     where:
       { readonly kind: 'in-place' } | { readonly kind: 'beside'; readonly neededBytes: number },
   ): InstallDisks & Disposable;
-  /** Makes the file of a disk that no machine has larger, and syncs it. @throws AppError DISK_IN_USE */
+  /**
+   * Makes the file of a disk that no machine has larger, and syncs it.
+   * @throws AppError DISK_IN_USE, DISK_MISSING, NOT_SUPPORTED: it is a link
+   */
   grow(instance: InstanceRecord, index: number, sizeBytes: number): Promise<void>;
   /**
    * Makes the files be what the record is going to say, around the commit that says it.
@@ -98,7 +115,7 @@ export interface InstanceDisks {
   ): Promise<Result>;
   /**
    * Refuses disks for which there is no room, where they cannot share the blocks of others.
-   * @throws AppError DISK_MISSING, DISK_SPACE
+   * @throws AppError DISK_MISSING, DISK_SPACE, NOT_SUPPORTED: one is a link
    */
   checkCopy(from: InstanceRecord): Promise<void>;
   /**
@@ -109,12 +126,20 @@ export interface InstanceDisks {
   copy<Result>(
     from: InstanceRecord,
     to: Pick<InstanceRecord, 'uuid' | 'instanceId'>,
-    how: Pick<CopyRequest, 'signal' | 'onProgress'> & {
-      readonly commit: () => Promise<Result>;
-      readonly isThere: (uuid: string) => Promise<boolean>;
-    },
+    how: Pick<CopyRequest, 'signal' | 'onProgress'> & NewDisks<Result>,
   ): Promise<Result>;
-  /** UUIDs of the instances that copies were made for, or that arrive, and that did not get them. */
+  /**
+   * Makes the disks of a new instance, as `copy` does.
+   * @throws what `fill` throws, DISK_FULL
+   */
+  make<Result>(
+    to: Pick<InstanceRecord, 'uuid'>,
+    how: NewDisks<Result> & { readonly fill: (dir: string) => Promise<void> },
+  ): Promise<Result>;
+  /**
+   * UUIDs of the instances that copies were made for, by jobs that have ended, or that arrive, and
+   * that did not get them.
+   */
   listCopies(): Promise<readonly string[]>;
   /**
    * Ends what a killed copy or move has left; while nobody can say whose it is, or a job still
@@ -179,7 +204,7 @@ export function createInstanceDisks(
     const free = Math.max(0, await room.unclaimedBytes());
     if (free >= bytes + MIN_FREE_BYTES) return;
     const [needed, there] = [bytes, free].map((size) => `${Math.ceil(size / MIB)} MiB`);
-    throw new AppError('DISK_SPACE', `a copy takes ${needed}, ${there} are free on ${disksDir}`, {
+    throw new AppError('DISK_SPACE', `its disks take ${needed}, ${there} are free on ${disksDir}`, {
       hint: 'remove instances or images that are not needed, or make the file system larger',
     });
   };
@@ -200,6 +225,21 @@ export function createInstanceDisks(
   };
   /** Copies under way, whose jobs give them their names. */
   const copying = new Set<string>();
+  const make: InstanceDisks['make'] = async (to, { fill, commit, isThere }) => {
+    copying.add(to.uuid);
+    using ended = { [Symbol.dispose]: () => void copying.delete(to.uuid) };
+    void ended;
+    await fillCopy(disksDir, to.uuid, fill);
+    try {
+      const result = await commit();
+      await takeCopy(disksDir, to.uuid);
+      return result;
+    } catch (error) {
+      // Who cannot be asked keeps it: the next daemon asks again.
+      if (!(await isThere(to.uuid))) await dropCopy(disksDir, to.uuid);
+      throw error;
+    }
+  };
   const settle: InstanceDisks['settle'] = async (instance) => [
     ...(await takeLeftCopy(disksDir, instance.uuid)),
     ...(await bringBackMissing(instance.uuid).then(() => [])),
@@ -212,6 +252,15 @@ export function createInstanceDisks(
     ...(await settleLeaving(dirOf(instance), instance.disks)),
     ...(await settleSnapshots(dirOf(instance), instance.snapshots)),
   ];
+  const requireOwn = async (instance: InstanceRecord): Promise<void> => {
+    for (const index of instance.disks.keys())
+      await requireOwnFile(instance, index, pathOf(instance, index));
+  };
+  const hold: InstanceDisks['hold'] = async (instance) => {
+    await settle(instance);
+    await requireOwn(instance);
+    return holdImages(dirOf(instance));
+  };
   const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
     const dir = dirOf(instance);
     const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
@@ -233,6 +282,8 @@ export function createInstanceDisks(
   };
   return {
     pathOf,
+    hold,
+    requireRoom,
     freeBytes,
     openForInstall,
     totalBytes: async () => {
@@ -275,7 +326,7 @@ export function createInstanceDisks(
     grow: async (instance, index, sizeBytes) => {
       await settle(instance);
       const path = pathOf(instance, index);
-      await requireFile(instance, index, path);
+      await requireOwnFile(instance, index, path);
       await using held = await holdImages(dirOf(instance));
       void held;
       await using file = await open(path, constants.O_RDWR | constants.O_NOFOLLOW);
@@ -293,32 +344,21 @@ export function createInstanceDisks(
     },
     checkCopy: async (from) => {
       await settle(from);
-      await activate(from);
+      await requireOwn(from);
       if (await sharesBlocks(disksDir)) return;
       await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
     },
     copy: async (from, to, { signal, onProgress, commit, isThere }) => {
-      await settle(from);
-      await activate(from);
-      await using held = await holdImages(dirOf(from));
+      await using held = await hold(from);
       void held;
       const source = { dir: dirOf(from), instanceId: from.instanceId };
       const request = { from: source, count: from.disks.length, to };
-      copying.add(to.uuid);
-      using ended = { [Symbol.dispose]: () => void copying.delete(to.uuid) };
-      void ended;
-      await copyDisks(disksDir, { ...request, signal, onProgress, requireRoom });
-      try {
-        const result = await commit();
-        await takeCopy(disksDir, to.uuid);
-        return result;
-      } catch (error) {
-        // Who cannot be asked keeps it: the next daemon asks again.
-        if (!(await isThere(to.uuid))) await dropCopy(disksDir, to.uuid);
-        throw error;
-      }
+      const fill = (dir: string): Promise<void> =>
+        copyDisks(dir, { ...request, signal, onProgress, requireRoom });
+      return await make(to, { fill, commit, isThere });
     },
-    listCopies: () => listCopies(disksDir),
+    make,
+    listCopies: async () => (await listCopies(disksDir)).filter((uuid) => !copying.has(uuid)),
     settleCopy: async (uuid, isThere) => {
       if (copying.has(uuid)) return;
       if (await isThere(uuid)) await takeLeftCopy(disksDir, uuid);
@@ -339,21 +379,6 @@ export function createInstanceDisks(
   };
 }
 
-/** Asks the file system itself, by a file that has no name and is gone when it is closed. */
-async function checkSize(directory: string, sizeBytes: number): Promise<void> {
-  try {
-    await using file = await open(directory, O_TMPFILE | constants.O_RDWR, 0o600);
-    await file.truncate(sizeBytes);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'EFBIG') return; // it will be told where it matters
-    const gib = Math.ceil(sizeBytes / GIB);
-    throw new AppError('VALIDATION', `a disk of ${gib} GiB is more than a file can have here`, {
-      hint: `give a smaller size, or put ${directory} on a file system that has larger files`,
-      cause: error,
-    });
-  }
-}
-
 async function ownBytes(dir: string): Promise<number> {
   const names = await readdir(dir).catch((error: unknown) => {
     if (systemCodeOf(error) === 'ENOENT') return [];
@@ -371,16 +396,4 @@ async function sumTaken(
 ): Promise<number> {
   const taken = await Promise.all([...disks.keys()].map((index) => takenBytes(pathOf(index))));
   return taken.reduce((sum, bytes) => sum + bytes, 0);
-}
-
-async function requireFile(instance: InstanceRecord, index: number, path: string): Promise<void> {
-  try {
-    if ((await stat(path)).isFile()) return;
-  } catch (error) {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-  }
-  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
-    details: { path },
-    hint: `put the file back, or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
-  });
 }

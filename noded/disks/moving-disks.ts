@@ -26,6 +26,11 @@ export interface MovingDisks {
    * NOT_SUPPORTED for a symbolic link
    */
   depart(instance: InstanceRecord): Promise<Departure>;
+  /**
+   * The same of one whose machine writes into them, and whose content goes another way.
+   * @throws AppError INSTANCE_STATE where there are others beside them
+   */
+  departRunning(instance: InstanceRecord): Promise<Pick<Departure, 'leave'> & Disposable>;
   /** UUIDs of instances whose disks were on their way out when a job or a daemon ended. */
   listLeaving(): Promise<readonly string[]>;
   /**
@@ -41,6 +46,8 @@ export interface MovingDisks {
    * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes), DISK_FULL
    */
   arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
+  /** Whether its arrival has not been disposed of: whoever brings it may still write. */
+  isArriving(uuid: string): boolean;
 }
 
 export interface DepartingFile extends MovedFile {
@@ -56,6 +63,10 @@ export interface Departure extends AsyncDisposable {
 }
 
 export interface Arrival extends AsyncDisposable {
+  /** Its files, by name. */
+  pathOf(name: string): string;
+  /** What is in them outlives a power cut. @throws AppError DISK_FULL */
+  sync(): Promise<void>;
   /** @throws AppError VALIDATION, DISK_FULL; NOT_FOUND once they are whole */
   write(name: string, message: Buffer): Promise<void>;
   /**
@@ -72,6 +83,11 @@ export function createMovingDisks(
   const leavingDir = (uuid: string): string => join(disksDir, `leaving-${uuid}`);
   /** Whose jobs run: nobody else settles what becomes of them. */
   const departing = new Set<string>();
+  const arriving = new Set<string>();
+  const leave = async (uuid: string): Promise<void> => {
+    await rename(join(disksDir, uuid), leavingDir(uuid)).catch(passMissing);
+    await syncPath(disksDir);
+  };
   return {
     depart: async (instance) => {
       await disks.settle(instance);
@@ -82,8 +98,7 @@ export function createMovingDisks(
       const dir = join(disksDir, instance.uuid);
       held.use(await holdImages(dir));
       const known = [...paths, disks.seedPathOf(instance)];
-      const others = (await listNames(dir)).filter((name) => !known.includes(join(dir, name)));
-      if (others.length > 0) throw wouldBeLost(instance.name, dir, others);
+      await refuseOthers(instance.name, dir, known);
       const files: DepartingFile[] = [];
       for (const path of paths) {
         const file = held.use(await openDeparting(path));
@@ -96,11 +111,18 @@ export function createMovingDisks(
       const all = held.move();
       return {
         files,
-        leave: async () => {
-          await rename(join(disksDir, instance.uuid), leavingDir(instance.uuid)).catch(passMissing);
-          await syncPath(disksDir);
-        },
+        leave: () => leave(instance.uuid),
         [Symbol.asyncDispose]: () => all.disposeAsync(),
+      };
+    },
+    departRunning: async (instance) => {
+      const { uuid } = instance;
+      const known = (await disks.activate(instance)).map(({ path }) => path);
+      await refuseOthers(instance.name, join(disksDir, uuid), known);
+      departing.add(uuid);
+      return {
+        leave: () => leave(uuid),
+        [Symbol.dispose]: () => void departing.delete(uuid),
       };
     },
     listLeaving: async () =>
@@ -122,9 +144,24 @@ export function createMovingDisks(
       if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
       // Of whoever is killed next, they would be taken for the only ones.
       if (await isThere(leavingDir(uuid))) throw stillLeaving(leavingDir(uuid));
-      return fillFiles(disksDir, uuid, files);
+      await using held = new AsyncDisposableStack();
+      arriving.add(uuid);
+      held.defer(() => void arriving.delete(uuid));
+      const arrival = held.use(await fillFiles(disksDir, uuid, files));
+      const all = held.move();
+      return { ...arrival, [Symbol.asyncDispose]: () => all.disposeAsync() };
     },
+    isArriving: (uuid) => arriving.has(uuid),
   };
+}
+
+async function refuseOthers(
+  instance: string,
+  dir: string,
+  known: readonly string[],
+): Promise<void> {
+  const others = (await listNames(dir)).filter((name) => !known.includes(join(dir, name)));
+  if (others.length > 0) throw wouldBeLost(instance, dir, others);
 }
 
 async function openDeparting(path: string): Promise<FileHandle> {
@@ -161,7 +198,17 @@ async function fillFiles(
   }
   const all = undo.move();
   let verified: Readonly<Record<string, string>> | undefined;
+  const sync = async (): Promise<void> => {
+    try {
+      await syncFlatDirectory(dir);
+      await syncPath(disksDir);
+    } catch (error) {
+      throw tellFull(error, disksDir);
+    }
+  };
   return {
+    pathOf: (name) => join(dir, name),
+    sync,
     write: async (name, message) => {
       if (verified !== undefined) throw areWhole(uuid);
       const found = opened.get(name);
@@ -173,12 +220,7 @@ async function fillFiles(
       }
     },
     verify: async (digests, signal) => {
-      try {
-        await syncFlatDirectory(dir);
-        await syncPath(disksDir);
-      } catch (error) {
-        throw tellFull(error, disksDir);
-      }
+      await sync();
       for (const [name, { file }] of opened) {
         const digest = verified === undefined ? await digestFile(file, signal) : verified[name];
         if (digest === digests[name]) continue;

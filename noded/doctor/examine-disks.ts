@@ -14,6 +14,8 @@ export interface DiskFacts {
   readonly ofNobody: readonly string[];
   /** Folders of disks that were moved away, of which the other node has not said that it has them. */
   readonly left: readonly string[];
+  /** Folders of copies and arrivals that nothing works on any more, and nobody has settled. */
+  readonly abandoned: readonly string[];
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
 }
@@ -24,6 +26,7 @@ export function examineDisks({
   totalBytes,
   ofNobody,
   left,
+  abandoned,
   halted,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
@@ -66,6 +69,7 @@ export function examineDisks({
           : 'the store has lost what it knew of them: restore it from a backup; or else move away or remove their folders',
     },
     ...(left.length === 0 ? [] : [describeLeft(left)]),
+    ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
   ];
 }
 
@@ -75,6 +79,15 @@ function describeLeft(left: readonly string[]): DoctorFinding {
     level: 'warning',
     message: `disks that a move has left here, untouched: ${nameSome(left)}`,
     hint: 'gnt-noded removes them when the node of the instance says that it has its own: start gnt-noded there, and see this again ten minutes later. If that node is gone for good, these are the only ones: copy the folder away before gnt-node remove NODE --forget-instances, which leaves them as disks without a record',
+  };
+}
+
+function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
+  return {
+    check: 'copies-left',
+    level: 'warning',
+    message: `disks that a copy or a move has left here before they were an instance's: ${nameSome(abandoned)}`,
+    hint: 'gnt-noded asks the store whose they are when it starts, and then gives them their place or removes them: when the store answers and nothing is being installed, systemctl restart gnt-noded, which lets guests run on. If they stay, journalctl -u gnt-noded says why (copy.not-settled)',
   };
 }
 

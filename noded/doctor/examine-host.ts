@@ -42,6 +42,9 @@ const buildCommands = {
   cpio: 'cpio',
 } as const;
 
+/** What only networks need that a node makes itself. */
+const networkCommands = { dnsmasq: 'dnsmasq-base' } as const;
+
 const COMFORTABLE_FREE_BYTES = 5 * GIB;
 /** Of the records that were set aside; the log has them all. */
 const MAX_NAMED_RECORDS = 5;
@@ -59,6 +62,8 @@ export interface DoctorDependencies {
   readonly isolation: IsolationFacts;
   readonly diskFacts: () => Promise<DiskFacts>;
   readonly bootFacts: () => readonly BootFacts[];
+  /** Whether a network is to be made by this node. */
+  readonly makesNetworks: () => Promise<boolean>;
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   readonly removedAtMs: () => number | null;
@@ -104,6 +109,9 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     ...(await examineAppliances(dependencies.applianceFiles, dependencies.appliances)),
     ...examineIsolation(dependencies.isolation),
     ...(await checkDisks(dependencies.diskFacts)),
+    ...((await dependencies.makesNetworks().catch(() => false))
+      ? [await checkCommands('network-packages', networkCommands, 'error')]
+      : []),
     ...examineSecrecy(collectSecrecyFacts(dependencies.metadPid())),
   );
   return { ok: findings.every((finding) => finding.level !== 'error'), findings };

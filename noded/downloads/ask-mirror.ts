@@ -51,7 +51,7 @@ export async function askMirror(base: string, request: MirrorRequest): Promise<M
     askWeb({
       ...{ url, method },
       headersFor: () => headers,
-      reach: new Reach(),
+      reach: new Reach(url, []),
       maxRedirects: MAX_REDIRECTS,
       mayFollow: (target) => isBelow(target, base),
       signal: AbortSignal.any([request.signal, AbortSignal.timeout(MAX_TRANSFER_MS)]),

@@ -25,7 +25,10 @@ export interface PackageOptions {
   readonly user?: string | undefined;
   readonly password?: Secret | undefined;
   readonly signal: AbortSignal;
-  readonly limits: Pick<DownloadLimits, 'timeoutS' | 'minRate' | 'certificateAuthority'>;
+  readonly limits: Pick<
+    DownloadLimits,
+    'timeoutS' | 'minRate' | 'certificateAuthority' | 'remoteHosts'
+  >;
   /** How long a server is listened to before its rate is judged. */
   readonly rateWindowMs?: number | undefined;
   /** netrc-style file, for hosts without an explicit user. */
@@ -91,10 +94,12 @@ function parsePackageSource(text: string): Source {
   return source;
 }
 
-/** @throws AppError PACKAGE_SOURCE when a package that is a path cannot be opened here */
+/** @throws AppError PACKAGE_SOURCE when a package that is a path cannot be opened here, or is empty */
 export async function checkPackageFile(path: string): Promise<void> {
   try {
-    await (await openPackageFile(path)).file.close();
+    const { file, sizeBytes } = await openPackageFile(path);
+    await file.close();
+    if (sizeBytes === 0) throw new Error('it is empty');
   } catch (error) {
     const reason = systemCodeOf(error) ?? messageOf(error);
     throw new AppError('PACKAGE_SOURCE', `personalization package ${path}: ${reason}`, {
@@ -131,12 +136,10 @@ async function openFile(path: string, signal: AbortSignal): Promise<OpenedPackag
 function createSource(url: URL, options: PackageOptions): ByteSource {
   const { user, password, limits } = options;
   const login = user !== undefined && password !== undefined ? { user, password } : undefined;
-  const common = { url, netrc: readNetrc(options.netrcFile), login };
+  const { remoteHosts, certificateAuthority } = limits;
+  const common = { url, netrc: readNetrc(options.netrcFile), login, remoteHosts };
   if (url.protocol === 'ftp:') return createFtpSource(common);
-  return createHttpSource({
-    ...common,
-    certificateAuthority: limits.certificateAuthority,
-  });
+  return createHttpSource({ ...common, certificateAuthority });
 }
 
 /**

@@ -94,7 +94,9 @@ async function sizeOf(path: string): Promise<number | null> {
  * Without the host's page cache where the file system can: two caches of one disk are a waste, and
  * writes are on the disk when they say so.
  */
-async function openDisk(disk: MachineDisk): Promise<{ handle: FileHandle; direct: boolean }> {
+export async function openDisk(
+  disk: Pick<MachineDisk, 'path' | 'readOnly' | 'cache'>,
+): Promise<{ handle: FileHandle; direct: boolean }> {
   const mode = disk.readOnly ? constants.O_RDONLY : constants.O_RDWR;
   if (disk.cache !== 'writeback') {
     try {

@@ -3,7 +3,7 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { probeKvm } from './accelerator-probe.ts';
 import { readFileTail } from '../host/bounded-log.ts';
-import { ConsoleLog } from '../host/console-log.ts';
+import { type ConsoleLog, ConsoleLogs } from '../host/console-log.ts';
 import { openGuestFiles } from './guest-files.ts';
 import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
@@ -36,6 +36,8 @@ export interface StartOptions {
   readonly meta?: Readonly<Record<string, string>>;
   /** The machine's first one. @see Machine.writeNote */
   readonly note?: string;
+  /** Of a guest that was started elsewhere: its run goes on. */
+  readonly startedAtMs?: number | undefined;
 }
 
 export interface Hypervisor {
@@ -78,6 +80,7 @@ class QemuHypervisor implements Hypervisor {
   readonly #wall: MachineWall;
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #consoles = new ConsoleLogs();
   readonly #busy = new Set<string>();
 
   constructor(options: HypervisorOptions) {
@@ -133,7 +136,7 @@ class QemuHypervisor implements Hypervisor {
   async #start(
     spec: MachineSpec,
     runDirectory: RunDirectory,
-    { signal, meta = {}, note }: StartOptions,
+    { signal, meta = {}, note, startedAtMs = this.#clock.now() }: StartOptions,
   ): Promise<Machine> {
     requireMachineUsers(this.#users);
     if (await this.#findAlive(runDirectory, await runDirectory.readRecord())) {
@@ -149,12 +152,12 @@ class QemuHypervisor implements Hypervisor {
       accelerator: spec.accelerator,
       tap: channelNic?.kind === 'tap' ? channelNic.device : null,
       userNic: hasUserNic(spec),
-      startedAtMs: this.#clock.now(),
+      startedAtMs,
       bootId: readBootId(),
       meta,
     };
     let launched: LaunchedProcess | undefined;
-    const consoleLog = ConsoleLog.create();
+    const consoleLog = this.#consoles.create();
     try {
       await runDirectory.create(record);
       if (note !== undefined) await runDirectory.writeNote(note);
@@ -225,7 +228,7 @@ class QemuHypervisor implements Hypervisor {
       runDirectory,
       identity,
       childEnd: undefined,
-      consoleLog: ConsoleLog.ofProcess(identity.pid),
+      consoleLog: this.#consoles.ofProcess(identity.pid),
       clock: this.#clock,
       logger,
     });

@@ -1,4 +1,6 @@
 import type { UefiFirmware } from './find-firmware.ts';
+import type { PortedPart } from './hot-plug.ts';
+import type { MachineMigration } from './machine-migration.ts';
 import type { PowerButton } from './power-button.ts';
 
 export type Accelerator = 'kvm' | 'tcg';
@@ -34,6 +36,8 @@ export interface MachineDisk {
   readonly reportsFullHost?: boolean;
   /** `auto` (default): O_DIRECT where the file system has it. */
   readonly cache?: 'auto' | 'writeback';
+  /** In a port, in place of the slot of its number. */
+  readonly part?: PortedPart | undefined;
 }
 
 export type MachineNic =
@@ -49,8 +53,13 @@ export type MachineNic =
        * whatever their number, and boots for `channel` alone.
        */
       readonly channel: boolean;
+      readonly part?: PortedPart | undefined;
     }
-  | { readonly kind: 'user'; readonly mac: string };
+  | { readonly kind: 'user'; readonly mac: string; readonly part?: PortedPart | undefined };
+
+/** What may come while a machine runs. */
+export type PluggedPart = PortedPart &
+  ({ readonly disk: MachineDisk } | { readonly nic: MachineNic });
 
 export interface MachineSpec {
   /** The instance's permanent UUID: names the run directory. */
@@ -94,6 +103,10 @@ export interface MachineSpec {
     | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
+  /** There are ports for what comes while it runs. */
+  readonly hasPorts?: boolean;
+  /** It does not run before it has the state of another one, and is let go on. */
+  readonly isExpected?: boolean;
 }
 
 /** QEMU itself speaks for a user-mode NIC, with sockets of the host. */
@@ -150,6 +163,7 @@ export interface Machine {
   readonly guestResets: number;
   /** Null while the guest goes on. */
   readonly halt: GuestHalt | null;
+  readonly migration: MachineMigration;
   isRunning(): boolean;
   /** Lets the guest stand still, with all that it has written in its disks' files. @throws AppError QMP */
   pause(): Promise<void>;
@@ -160,6 +174,10 @@ export interface Machine {
    * whoever finds the machine and nothing else of it. Never a secret.
    */
   writeNote(note: string): Promise<void>;
+  /** Replaces what adopt() gives back. */
+  writeMeta(meta: Readonly<Record<string, string>>): Promise<void>;
+  /** A path in its run directory. */
+  pathOf(name: string): string;
   /** Undefined when there is none. */
   readNote(): Promise<string | undefined>;
   /**
@@ -171,10 +189,20 @@ export interface Machine {
   powerdown(): Promise<void>;
   /**
    * Makes a disk larger under the guest, which is told.
-   * @param index of the disk in the machine's order
+   * @param disk the UUID of one in a port, or its number among those in no port
    * @throws AppError QMP
    */
-  growDisk(index: number, sizeBytes: number): Promise<void>;
+  growDisk(disk: string | number, sizeBytes: number): Promise<void>;
+  /** UUIDs of the disks and cards in its ports. @throws AppError QMP */
+  plugged(): Promise<ReadonlySet<string>>;
+  /** Puts a disk or a card into a port. @throws AppError QMP; nothing was changed then */
+  plug(part: PluggedPart): Promise<void>;
+  /**
+   * Asks the guest to let go of what is in a port.
+   * @returns whether it did, in the time that it has for it
+   * @throws AppError QMP
+   */
+  unplug(uuid: string): Promise<boolean>;
   /** Presses reset. @throws AppError QMP */
   reset(): Promise<void>;
   /** Ends it, first by SIGTERM so that disks are flushed, then by SIGKILL. Idempotent. */

@@ -1,3 +1,5 @@
+import { MAX_PORTS } from '#shared/contract/instance.ts';
+import { type PortedPart, deviceId, diskNode, fileNode, netdevId, portName } from './hot-plug.ts';
 import type { BootDevice, MachineNic, MachineSmbios, MachineSpec } from './machine.ts';
 
 /** Descriptors that QEMU inherits, by their numbers in QEMU. */
@@ -42,6 +44,8 @@ const MAX_DISKS = 8 * FUNCTIONS_PER_SLOT;
 /** Numbers of sets of descriptors: 1 is the console's log, then come the disks. */
 const CDROM_SET = 2 + MAX_DISKS;
 const UEFI_SETS = { code: CDROM_SET + 1, variables: CDROM_SET + 2 };
+/** One slot has a root port for each of its functions. */
+const PORT_SLOT = 0x18;
 const RNG_SLOT = 0x1d;
 const PANIC_SLOT = 0x1e;
 
@@ -74,13 +78,23 @@ export function planQemuArguments(spec: MachineSpec, fds: QemuDescriptors): read
     ...['-object', 'rng-random,id=rng0,filename=/dev/urandom'],
     ...['-device', `virtio-rng-pci,rng=rng0,addr=${pciAddress(RNG_SLOT)}`],
     ...['-device', `pvpanic-pci,addr=${pciAddress(PANIC_SLOT)}`],
+    ...(spec.hasPorts === true ? planPorts() : []),
     ...spec.nics.flatMap((nic, index) => planNic(spec, nic, index, fds.taps[index], boot)),
     ...['-object', 'iothread,id=io0'],
     ...spec.disks.flatMap((_, index) => planDisk(spec, index, fds, boot)),
     ...(fds.cdrom === undefined ? [] : planCdrom(fds.cdrom, boot)),
     ...planKernel(spec, fds),
     ...(spec.noReboot ? ['-no-reboot'] : []),
+    ...(spec.isExpected === true ? ['-S', '-incoming', 'defer'] : []),
   ];
+}
+
+/** Those of no use take no room for ports of the old kind, of which a machine has few. */
+function planPorts(): readonly string[] {
+  return Array.from({ length: MAX_PORTS }, (_, port) => [
+    '-device',
+    `pcie-root-port,id=${portName(port)},chassis=${port + 1},slot=${port + 1},addr=${pciAddress(PORT_SLOT, port)},io-reserve=0${port === 0 ? ',multifunction=on' : ''}`,
+  ]).flat();
 }
 
 /** Flash that the firmware runs from, and flash that it keeps its variables in. */
@@ -137,21 +151,29 @@ function planNic(
   boot: BootIndexes,
 ): readonly string[] {
   const isChannel = nic.kind === 'tap' && nic.channel;
-  const ordinary = spec.nics.filter((other) => !(other.kind === 'tap' && other.channel));
+  const part = spec.hasPorts === true ? nic.part : undefined;
+  const ordinary = spec.nics.filter(
+    (other) =>
+      !(other.kind === 'tap' && other.channel) &&
+      (spec.hasPorts !== true || other.part === undefined),
+  );
   const channelSlot = spec.isChannelFirst === true ? EARLY_CHANNEL_SLOT : CHANNEL_NIC_SLOT;
   const slot = isChannel ? channelSlot : FIRST_NIC_SLOT + ordinary.indexOf(nic);
-  if (!isChannel && slot >= CHANNEL_NIC_SLOT) throw new RangeError('too many NICs');
+  if (!isChannel && part === undefined && slot >= CHANNEL_NIC_SLOT)
+    throw new RangeError('too many NICs');
   // Nobody answers PXE behind a user-mode NIC.
   const isNetwork = nic === ordinary.find(({ kind }) => kind === 'tap');
   const device = isChannel ? 'channel' : isNetwork ? 'network' : null;
   const boots = device !== null && boot.has(device);
   const netdev = tap === null || tap === undefined ? 'user' : `tap,fd=${tap}`;
+  const id = part === undefined ? `net${index}` : netdevId(part.uuid);
+  const place = part === undefined ? `addr=${pciAddress(slot)}` : placeOf(part);
   return [
     '-netdev',
-    `${netdev},id=net${index}`,
+    `${netdev},id=${id}`,
     '-device',
     // Without a boot ROM the firmware does not see it: `romfile=` is no ROM.
-    `virtio-net-pci,netdev=net${index},mac=${nic.mac},addr=${pciAddress(slot)}${boots ? bootIndex(boot, device) : ',romfile='}`,
+    `virtio-net-pci,netdev=${id},mac=${nic.mac},${place}${boots ? bootIndex(boot, device) : ',romfile='}`,
   ];
 }
 
@@ -166,24 +188,31 @@ function planDisk(
   if (!disk || !descriptor) throw new Error(`disk ${index} has no descriptor`);
   if (index >= MAX_DISKS) throw new RangeError('too many disks');
   const set = 2 + index;
-  const functionNumber = index % FUNCTIONS_PER_SLOT;
+  const { part } = disk;
+  // Those in ports leave no gap.
+  const number = spec.disks.slice(0, index).filter((other) => other.part === undefined).length;
+  const [node, file] = part
+    ? [diskNode(part.uuid), fileNode(part.uuid)]
+    : [`disk${number}`, `file${number}`];
+  const functionNumber = number % FUNCTIONS_PER_SLOT;
   const address = pciAddress(
-    FIRST_DISK_SLOT + Math.floor(index / FUNCTIONS_PER_SLOT),
+    FIRST_DISK_SLOT + Math.floor(number / FUNCTIONS_PER_SLOT),
     functionNumber,
   );
   const multifunction = functionNumber === 0 ? ',multifunction=on' : '';
   // By itself QEMU pauses a guest whose write finds the host full; one that must report its failure
   // has to see it.
   const onFull = disk.reportsFullHost === true ? ',werror=report,rerror=report' : '';
+  const place = part ? placeOf(part) : `addr=${address}${multifunction}`;
   const isBoot = index === 0 ? bootIndex(boot, 'disk') : '';
   return [
-    ...addFd(set, descriptor.fd),
+    ...addFd(set, descriptor.fd, part && deviceId(part.uuid)),
     '-blockdev',
-    `driver=file,node-name=file${index},filename=/dev/fdset/${set},${access(disk.readOnly)},cache.direct=${descriptor.direct ? 'on' : 'off'},aio=threads,discard=unmap`,
+    `driver=file,node-name=${file},filename=/dev/fdset/${set},${access(disk.readOnly)},cache.direct=${descriptor.direct ? 'on' : 'off'},aio=threads,discard=unmap`,
     '-blockdev',
-    `driver=raw,node-name=disk${index},file=file${index},${access(disk.readOnly)},discard=unmap,detect-zeroes=off`,
+    `driver=raw,node-name=${node},file=${file},${access(disk.readOnly)},discard=unmap,detect-zeroes=off`,
     '-device',
-    `virtio-blk-pci,drive=disk${index},serial=${quote(disk.serial)},iothread=io0,addr=${address}${multifunction}${isBoot}${onFull}`,
+    `virtio-blk-pci,drive=${node},serial=${quote(disk.serial)},iothread=io0,${place}${isBoot}${onFull}`,
   ];
 }
 
@@ -213,8 +242,12 @@ function planKernel(spec: MachineSpec, fds: QemuDescriptors): readonly string[] 
   ];
 }
 
-function addFd(set: number, fd: number): readonly string[] {
-  return ['-add-fd', `fd=${fd},set=${set}`];
+function placeOf({ uuid, port }: PortedPart): string {
+  return `id=${deviceId(uuid)},bus=${portName(port)}`;
+}
+
+function addFd(set: number, fd: number, opaque?: string): readonly string[] {
+  return ['-add-fd', `fd=${fd},set=${set}${opaque === undefined ? '' : `,opaque=${opaque}`}`];
 }
 
 function access(readOnly: boolean): string {

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { AppError } from '#shared/errors/app-error.ts';
 import { planPowerless, type PowerlessLaunch } from '#shared/powerless/plan-powerless.ts';
+import { run } from '#shared/process/run.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import type { MachineUsers } from '../host/machine-users.ts';
 
@@ -22,6 +23,12 @@ export function findQemu(): string {
   throw new AppError('HOST_PREREQUISITE', 'qemu-system-x86_64 is not installed', {
     hint: 'apt install qemu-system-x86',
   });
+}
+
+/** Major and minor version of what would be started now. @throws AppError HOST_PREREQUISITE */
+export async function readQemuVersion(): Promise<string> {
+  const { stdout } = await run(findQemu(), ['--version'], { env: QEMU_ENVIRONMENT });
+  return /version (\d+\.\d+)/.exec(stdout)?.[1] ?? 'unknown';
 }
 
 export interface SandboxedLaunch extends Omit<PowerlessLaunch, 'firstUid'> {

@@ -1,15 +1,19 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { messageOf } from '#shared/errors/app-error.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { boundFile, readFileTail } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
+import { openDisk } from './guest-files.ts';
+import { deviceId, diskNode, forgetPart, listPlugged, plugDisk, plugNic } from './hot-plug.ts';
 import { haltReasonOf, readHaltReason } from './guest-halt.ts';
-import type { GuestHalt, Machine, MachineExit } from './machine.ts';
+import type { GuestHalt, Machine, MachineExit, PluggedPart } from './machine.ts';
 import { isAlive, signalProcess } from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
+import { createMachineMigration } from './machine-migration.ts';
 import { type PowerButton, powerButtonQuestions, readPowerButton } from './power-button.ts';
 import { QmpClient } from './qmp-client.ts';
 import type { QmpEvent } from './qmp-client.ts';
@@ -26,9 +30,9 @@ const LAST_EVENTS_MS = 500;
 const QMP_RECONNECT_TIMEOUT_MS = 5_000;
 /** `stop` answers when all that the guest has written is at its disks, and `cont` behind it. */
 const DRAIN_TIMEOUT_MS = 120_000;
+/** A guest that hears of it needs a second; under load some more. */
+const UNPLUG_TIMEOUT_MS = 15_000;
 const MAX_LOG_BYTES = 4 * MIB;
-/** In memory, and for each machine: no more than a few times what is ever read of it. */
-const MAX_CONSOLE_BYTES = 256 * 1024;
 const STDERR_TAIL_BYTES = 4 * 1024;
 const CONSOLE_TAIL_BYTES = 16 * 1024;
 
@@ -55,6 +59,7 @@ export interface QemuMachineParts {
  */
 export class QemuMachine implements Machine {
   readonly exited: Promise<MachineExit>;
+  readonly migration = createMachineMigration(() => this.#connect(QMP_RECONNECT_TIMEOUT_MS));
   readonly #parts: QemuMachineParts;
   readonly #exit = Promise.withResolvers<MachineExit>();
   #qmp: QmpClient | undefined;
@@ -62,6 +67,8 @@ export class QemuMachine implements Machine {
   #shutdownReason: string | undefined;
   #halt: GuestHalt | null = null;
   #guestResets = 0;
+  /** Whom to tell that a device is gone. */
+  readonly #deletions = new Map<string, () => void>();
   #isKilled = false;
   #hasEnded = false;
 
@@ -105,6 +112,15 @@ export class QemuMachine implements Machine {
     return this.#parts.runDirectory.writeNote(note);
   }
 
+  writeMeta(meta: Readonly<Record<string, string>>): Promise<void> {
+    const { record, runDirectory } = this.#parts;
+    return runDirectory.create({ ...record, meta });
+  }
+
+  pathOf(name: string): string {
+    return join(this.#parts.runDirectory.path, name);
+  }
+
   readNote(): Promise<string | undefined> {
     return this.#parts.runDirectory.readNote();
   }
@@ -146,9 +162,49 @@ export class QemuMachine implements Machine {
     await (await this.#connect(QMP_RECONNECT_TIMEOUT_MS)).execute('cont', {}, DRAIN_TIMEOUT_MS);
   }
 
-  async growDisk(index: number, sizeBytes: number): Promise<void> {
+  async growDisk(disk: string | number, sizeBytes: number): Promise<void> {
     const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
-    await qmp.execute('block_resize', { 'node-name': `disk${index}`, size: sizeBytes });
+    const node = typeof disk === 'string' ? diskNode(disk) : `disk${disk}`;
+    await qmp.execute('block_resize', { 'node-name': node, size: sizeBytes });
+  }
+
+  async plugged(): Promise<ReadonlySet<string>> {
+    return listPlugged(await this.#connect(QMP_RECONNECT_TIMEOUT_MS));
+  }
+
+  async plug(part: PluggedPart): Promise<void> {
+    const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
+    if ('disk' in part) {
+      const { handle, direct } = await openDisk(part.disk);
+      await using opened = handle;
+      return await plugDisk(qmp, part, { fd: opened.fd, direct, serial: part.disk.serial });
+    }
+    const { nic } = part;
+    if (nic.kind === 'user' && !this.#parts.record.userNic)
+      throw new AppError('QMP', 'its QEMU was started without the network of the host');
+    return plugNic(qmp, part, { tap: nic.kind === 'tap' ? nic.fd : null, mac: nic.mac });
+  }
+
+  async unplug(uuid: string): Promise<boolean> {
+    const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
+    const isThere = async (): Promise<boolean> => (await listPlugged(qmp)).has(uuid);
+    const deleted = Promise.withResolvers<void>();
+    this.#deletions.set(deviceId(uuid), deleted.resolve);
+    try {
+      if (await isThere()) {
+        // It may be asked already: then it has the same time once more.
+        await qmp.execute('device_del', { id: deviceId(uuid) }).catch((error: unknown) => {
+          if (!isAppError(error, 'QMP')) throw error;
+        });
+        const late = sleep(UNPLUG_TIMEOUT_MS, undefined, { ref: false });
+        await Promise.race([deleted.promise, late, this.exited]);
+      }
+      if (await isThere()) return false;
+      await forgetPart(qmp, uuid);
+      return true;
+    } finally {
+      this.#deletions.delete(deviceId(uuid));
+    }
   }
 
   async reset(): Promise<void> {
@@ -191,6 +247,7 @@ export class QemuMachine implements Machine {
     const halted = haltReasonOf(event);
     if (halted !== undefined) this.#noteHalt(halted);
     if (event.name === 'RESUME') this.#noteHalt(null);
+    if (event.name === 'DEVICE_DELETED') this.#deletions.get(String(event.data.device))?.();
     if (event.name === 'RESET' && event.data.guest === true) this.#guestResets += 1;
     if (event.name !== 'SHUTDOWN') return;
     // The first one is the cause; a later one would be our own `quit` or signal.
@@ -225,7 +282,7 @@ export class QemuMachine implements Machine {
     const { runDirectory, consoleLog, logger } = this.#parts;
     try {
       boundFile(runDirectory.stderrLog, MAX_LOG_BYTES);
-      consoleLog?.bound(MAX_CONSOLE_BYTES);
+      consoleLog?.bound();
       if (this.isRunning()) await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
     } catch (error) {
       if (this.isRunning()) logger.debug('machine.qmp-lost', { message: messageOf(error) });

@@ -1,10 +1,10 @@
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { z } from 'zod';
 import { orAborted } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
+import { openUnixClient, sendDescriptor } from '#shared/sys/libc.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -53,6 +53,8 @@ interface Pending {
  */
 export class QmpClient {
   readonly #socket: Socket;
+  /** Of the socket, which closes it. */
+  readonly #fd: number;
   readonly #onEvent: (event: QmpEvent) => void;
   readonly #pending = new Map<number, Pending>();
   readonly #greeted = Promise.withResolvers<void>();
@@ -62,7 +64,9 @@ export class QmpClient {
   #second = 0;
   #messagesThisSecond = 0;
 
-  private constructor(socket: Socket, onEvent: (event: QmpEvent) => void) {
+  private constructor(fd: number, onEvent: (event: QmpEvent) => void) {
+    const socket = new Socket({ fd, readable: true, writable: true });
+    this.#fd = fd;
     this.#socket = socket;
     this.#onEvent = onEvent;
     // Its rejection is seen by whoever waits for the greeting; later there is nobody.
@@ -83,7 +87,7 @@ export class QmpClient {
   static async connect(options: QmpClientOptions): Promise<QmpClient> {
     const { timeoutMs } = options;
     options.signal?.throwIfAborted();
-    const client = new QmpClient(connect(options.socketPath), options.onEvent);
+    const client = new QmpClient(openUnixClient(options.socketPath), options.onEvent);
     using deadline = startDeadline(
       options.signal,
       timeoutMs,
@@ -120,6 +124,28 @@ export class QmpClient {
     args: Readonly<Record<string, unknown>> = {},
     timeoutMs = COMMAND_TIMEOUT_MS,
   ): Promise<unknown> {
+    return this.#ask(command, args, timeoutMs, (line) => this.#socket.write(line));
+  }
+
+  /** Gives QEMU a copy of a descriptor with the command. @throws AppError QMP */
+  async executeWith(
+    fd: number,
+    command: string,
+    args: Readonly<Record<string, unknown>> = {},
+  ): Promise<unknown> {
+    return this.#ask(command, args, COMMAND_TIMEOUT_MS, (line) => {
+      if (this.#socket.writableLength > 0)
+        throw new AppError('QMP', `${command}: QEMU does not read its control socket`);
+      sendDescriptor(this.#fd, line, fd);
+    });
+  }
+
+  async #ask(
+    command: string,
+    args: Readonly<Record<string, unknown>>,
+    timeoutMs: number,
+    send: (line: string) => void,
+  ): Promise<unknown> {
     if (!this.#isOpen) throw new AppError('QMP', `${command}: QEMU's control socket is closed`);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -127,8 +153,8 @@ export class QmpClient {
     const timeout = setTimeout(() => {
       reject(new AppError('QMP', `${command}: QEMU did not answer within ${timeoutMs / 1000} s`));
     }, timeoutMs);
-    this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
     try {
+      send(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
       return await promise;
     } finally {
       clearTimeout(timeout);

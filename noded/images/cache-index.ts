@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { sha256Hex } from '#shared/contract/primitives.ts';
 import { messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
 import { writeDurably } from '#shared/files/durable.ts';
+import { isMarkedRemote } from '../downloads/transfer/remote-hosts.ts';
 import type { Logger } from '#shared/log/log.ts';
 
 const content = z.object({
@@ -33,10 +34,13 @@ export type CacheIndex = z.infer<typeof indexFile>;
 
 export const INDEX_NAME = 'index.json';
 
-/** Whole URL with its credentials, not readable: two logins may see two files. */
+/**
+ * Whole URL with its credentials, not readable: two logins may see two files, and so may the
+ * operator and a user of the remote API.
+ */
 export function keyOfUrl(url: URL): string {
   const bare = new URL(url);
-  bare.hash = '';
+  if (!isMarkedRemote(bare)) bare.hash = '';
   return createHash('sha256').update(bare.href).digest('hex');
 }
 

@@ -329,15 +329,12 @@ class FileImageCache implements ImageCache {
     return outcome;
   }
 
-  #createSource(url: URL, { certificateAuthority }: DownloadLimits): ByteSource {
+  #createSource(url: URL, { certificateAuthority, remoteHosts }: DownloadLimits): ByteSource {
     const { netrcFile } = this.#options;
     const netrc = readNetrc(netrcFile);
-    if (url.protocol === 'ftp:') return createFtpSource({ url, netrc });
-    return createHttpSource({
-      url,
-      netrc,
-      certificateAuthority,
-    });
+    const common = { url, netrc, remoteHosts };
+    if (url.protocol === 'ftp:') return createFtpSource(common);
+    return createHttpSource({ ...common, certificateAuthority });
   }
 
   #throttle(

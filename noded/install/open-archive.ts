@@ -37,7 +37,7 @@ export function planArchiveMachine(nodeName: string, nowMs: number): InstanceRec
   const create = opcode.parse({ opcode: 'INSTANCE_CREATE', name: NAME, diskTemplate: 'diskless' });
   if (create.opcode !== 'INSTANCE_CREATE') throw new Error('not an INSTANCE_CREATE');
   const { channelNicUuid, ...planned } = planNewInstance(create, {
-    ...{ nodeName, newUuid: randomUUID, newMac: randomChannelMac },
+    ...{ nodeName, newUuid: randomUUID, newMac: () => randomChannelMac() },
   });
   return {
     ...{ ...planned, ...NO_PAST },

@@ -1,13 +1,11 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { writeSparse } from '../disks/write-sparse.ts';
 import { readImageBytes } from '../images/image-bytes.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
 import type { JobReporter } from '../jobs/job-handler.ts';
 
-/** What is all zeros stays a hole of the disk; a file system's blocks are not larger. */
-const HOLE_BYTES = 64 * 1024;
-const zeros = Buffer.alloc(HOLE_BYTES);
 /** First bytes of files that the appliance would unpack: gz, xz, zst, bz2. */
 const COMPRESSED = ['1f8b08', 'fd377a585a00', '28b52ffd', '425a68'] as const;
 
@@ -66,7 +64,9 @@ function requireImageFits(
   throw new AppError(
     'IMAGE_TOO_LARGE',
     `the image has ${image.sizeBytes} bytes, the first disk ${diskBytes}`,
-    { hint: 'give a larger disk: --os-size' },
+    {
+      hint: 'give a larger disk: --os-size to gnt-instance add; of an instance that is there, gnt-instance grow-disk',
+    },
   );
 }
 
@@ -85,30 +85,10 @@ export async function writeImage(
   let writtenBytes = 0;
   let done = 0;
   for await (const chunk of readImageBytes(image, signal)) {
-    writtenBytes += await writeData(to, chunk, done);
+    writtenBytes += await writeSparse(to, chunk, done);
     done += chunk.length;
     onProgress(done, image.sizeBytes);
   }
   await image.verifyUnchanged();
   return `raw, ${done} bytes, ${writtenBytes} of them written; on the host`;
-}
-
-/** @returns bytes written */
-async function writeData(to: FileHandle, data: Buffer, position: number): Promise<number> {
-  let writtenBytes = 0;
-  for (let at = 0; at < data.length; at += HOLE_BYTES) {
-    const block = data.subarray(at, at + HOLE_BYTES);
-    if (block.equals(zeros.subarray(0, block.length))) continue;
-    for (let offset = 0; offset < block.length;) {
-      const { bytesWritten } = await to.write(
-        block,
-        offset,
-        block.length - offset,
-        position + at + offset,
-      );
-      offset += bytesWritten;
-    }
-    writtenBytes += block.length;
-  }
-  return writtenBytes;
 }

@@ -42,10 +42,7 @@ export function refuseUnbootableEnv(
   if (installingBootEnv(instance) !== null) {
     const { boot_order, cdrom_image_path, kernel_path } = installParameters;
     if ((boot_order ?? cdrom_image_path ?? kernel_path) !== undefined)
-      refuse(
-        'it has another installation medium',
-        'reset it: --install-parameters boot_order=default,cdrom_image_path=default,kernel_path=default',
-      );
+      refuse('it has another installation medium', 'take it back: --install-parameters none');
     return;
   }
   if (bootEnvOfRun(instance) === null) return;

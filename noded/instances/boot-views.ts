@@ -80,26 +80,28 @@ export function createBootViews(dependencies: BootViewsDependencies): BootViews 
     const made = await plan(name, instance, secrets);
     return { view: encodePlan(made), source: made.source };
   };
-  /** What later views have where nothing can be rendered: without the values of this job's secrets. */
-  const withoutSecrets = async (
-    view: ViewBoot,
+  /** @returns undefined for what a secret's value alone makes right */
+  const makeWithoutSecrets = async (
     name: string,
     instance: InstanceRecord,
-    { osParameters }: JobSecrets,
-  ): Promise<ViewBoot> => {
-    if (osParameters.size === 0) return view;
+  ): Promise<ViewBoot | undefined> => {
     try {
       return encodePlan(await plan(name, instance, noSecrets));
     } catch (error) {
       if (!isBootError(error)) throw error;
-      return withoutSecretFiles(view, [...osParameters.keys()]);
+      return undefined;
     }
   };
   const render = async (name: string, instance: InstanceRecord, secrets: JobSecrets) => {
-    const made = await make(name, instance, secrets);
-    given.give(instance.uuid, made.view, await withoutSecrets(made.view, name, instance, secrets));
-    trees.set(instance.uuid, made.source);
-    return made.view;
+    const names = [...secrets.osParameters.keys()];
+    const open = names.length === 0 ? undefined : await makeWithoutSecrets(name, instance);
+    const { view, source } = await make(name, instance, secrets);
+    // At once: the archive that was planned with is anybody's to remove until it is promised.
+    trees.set(instance.uuid, source);
+    // What later views have where nothing can be rendered: no value of this job's secrets.
+    const later = open ?? (names.length === 0 ? view : withoutSecretFiles(view, names));
+    given.give(instance.uuid, view, later);
+    return view;
   };
   const nameOf = (instance: InstanceRecord): string | null => {
     const name = instance.communication ? bootEnvOfRun(instance) : null;

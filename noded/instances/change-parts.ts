@@ -1,5 +1,6 @@
 import type { InstanceDisk, InstanceNic, InstanceRecord } from '#shared/contract/instance.ts';
 import type { nicSpec } from '#shared/contract/machine-parameters.ts';
+import { ANY_ADDRESS } from '#shared/contract/network.ts';
 import {
   type DiskChange,
   MAX_DISKS,
@@ -14,7 +15,8 @@ import { refuseUnusableMacs } from './refuse-macs.ts';
 
 export interface PartContext {
   readonly newUuid: () => string;
-  readonly newMac: () => string;
+  /** Of a card in a network, which may have a prefix of its own. */
+  readonly newMac: (networkName?: string) => string;
 }
 
 type Named = Pick<InstanceRecord, 'name'>;
@@ -25,15 +27,46 @@ export function planNic(
   nic: z.infer<typeof nicSpec>,
   { newUuid, newMac }: PartContext,
 ): InstanceNic {
-  return {
+  const { networkName } = nic;
+  const card: InstanceNic = {
     uuid: newUuid(),
-    mac: nic.mac === 'auto' ? newMac() : nic.mac,
+    mac: nic.mac === 'auto' ? newMac(networkName) : nic.mac,
     mode: nic.mode,
     link: nic.link ?? defaultLink(nic.mode),
     name: nic.name ?? null,
     ip: nic.ip ?? null,
     network: nic.network ?? null,
   };
+  if (networkName === undefined) return requireNoPool(card);
+  return inNetwork(card, networkName, nic);
+}
+
+/** What a network says is said by it alone. @throws AppError VALIDATION */
+function inNetwork(
+  card: InstanceNic,
+  networkName: string,
+  given: { readonly [Key in 'mode' | 'link' | 'network']?: unknown },
+): InstanceNic {
+  const foreign =
+    given.mode === 'user'
+      ? 'mode=user'
+      : given.link != null
+        ? 'link='
+        : given.network != null
+          ? 'gateway=, dns=, search=, routes=, mtu= or a prefix'
+          : null;
+  if (foreign === null) return { ...card, mode: 'bridged', link: null, network: null, networkName };
+  throw new AppError('VALIDATION', `a card in network '${networkName}' takes no ${foreign}`, {
+    hint: `write network=${networkName},ip=pool, or ip= with an address of the network`,
+  });
+}
+
+/** @throws AppError VALIDATION */
+function requireNoPool(card: InstanceNic): InstanceNic {
+  if (card.ip !== ANY_ADDRESS) return card;
+  throw new AppError('VALIDATION', 'ip=pool is of a network, and none is given', {
+    hint: 'write network=NAME,ip=pool; gnt-network list shows the networks',
+  });
 }
 
 /** The cards after all changes. @throws AppError VALIDATION */
@@ -111,21 +144,41 @@ export function changeDisks(
 
 function changeNic(
   nic: InstanceNic,
-  { mac, mode, link, name, ip, network }: Modification,
+  changes: Modification,
   { newMac }: PartContext,
   what: string,
 ): InstanceNic {
+  const { mac, mode, link, name, ip, network } = changes;
+  const networkName =
+    changes.networkName === null ? undefined : (changes.networkName ?? nic.networkName);
   const changedMode = mode ?? nic.mode;
-  const isOther = changedMode !== nic.mode;
-  return {
-    uuid: nic.uuid,
-    mac: mac === 'auto' ? newMac() : (mac ?? nic.mac),
+  const isOther = changedMode !== nic.mode || nic.networkName !== networkName;
+  const { networkName: former, ...rest } = nic;
+  // What the network said of the card goes with it.
+  const kept = former === networkName ? rest : { ...rest, ip: null, network: null };
+  const card: InstanceNic = {
+    ...kept,
+    mac: mac === 'auto' ? newMac(networkName) : (mac ?? nic.mac),
     mode: changedMode,
     link: link ?? (link === undefined && !isOther ? nic.link : defaultLink(changedMode)),
     name: name === undefined ? nic.name : name,
-    ip: ip === undefined ? nic.ip : ip,
-    network: network === undefined ? nic.network : changeNetwork(nic.network, network, what),
+    ip: ip === undefined ? kept.ip : ip,
   };
+  if (networkName !== undefined) {
+    const { network: planned, ...placed } = inNetwork(card, networkName, {
+      ...{ mode, link },
+      network: Object.values(network ?? {}).some((value) =>
+        Array.isArray(value) ? value.length > 0 : value != null,
+      )
+        ? network
+        : null,
+    });
+    return { ...placed, network: card.ip === nic.ip ? kept.network : planned };
+  }
+  return requireNoPool({
+    ...card,
+    network: network === undefined ? kept.network : changeNetwork(kept.network, network, what),
+  });
 }
 
 /** @returns null for a card that asks by DHCP, with the size of its packets left to the guest */

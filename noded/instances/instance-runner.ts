@@ -1,28 +1,25 @@
 import { totalmem } from 'node:os';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
-import { writeSeedDisk, type SeedDocuments } from '../disks/seed-disk.ts';
-import type { Accelerator, MachineDisk, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
-import { diskSerial } from '../disks/disk-serials.ts';
+import type { Accelerator } from '../hypervisor/machine.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import { rebootGuest } from '../lifecycle/reboot-guest.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
-import { assertBridge } from '../network/bridged-tap.ts';
+import type { InstanceCards } from '../networks/instance-cards.ts';
 import type { GuestReports } from './guest-reports.ts';
 import type { InstanceRepository, NewInstance } from '../records/instance-repository.ts';
-import { bootEnvOfRun } from './boot-environment.ts';
 import { noSecrets, type JobSecrets } from './job-secrets.ts';
 import type { KeptMachine, MachineKeeper } from './machine-keeper.ts';
-import { isChannelFirst, planSmbios } from './cloud-init-datasource.ts';
 import { installationParameters } from './installation-parameters.ts';
-import { planBoot, planUefi, refuseUnbootable, withChannelFirst } from './plan-boot.ts';
+import { createMachinePlanner, type MachineFiles, type MachinePlanner } from './machine-planner.ts';
+import { refuseUnbootable, refuseUnbootableRun } from './plan-boot.ts';
 import { powerOff } from './power-off.ts';
-import { checkMediumFile, readableByAll } from './readable-by-all.ts';
-import { planSystemdCredentials } from './systemd-credentials.ts';
+import { checkBootFiles, refuseEmptyMedium } from './readable-by-all.ts';
 import type { Views } from './views.ts';
 
 export interface InstanceRunnerDependencies {
@@ -31,7 +28,8 @@ export interface InstanceRunnerDependencies {
   readonly views: Views;
   readonly metad: MetadLink;
   readonly disks: InstanceDisks;
-  readonly guestReports: Pick<GuestReports, 'follow' | 'forget'>;
+  readonly cards: Pick<InstanceCards, 'check'>;
+  readonly guestReports: Pick<GuestReports, 'follow' | 'followAdopted' | 'forget'>;
   readonly lifecycles: Lifecycles;
   readonly chooseAccelerator: (
     wanted: 'auto' | 'kvm' | 'tcg',
@@ -39,6 +37,18 @@ export interface InstanceRunnerDependencies {
   ) => Promise<Accelerator>;
   readonly clock: Clock;
 }
+
+/** Of a machine that comes from another node. */
+export interface ExpectedMachine {
+  readonly accelerator: Accelerator;
+  readonly startedAtMs: number;
+  readonly files: MachineFiles;
+  readonly secrets: JobSecrets;
+  readonly signal: AbortSignal;
+}
+
+/** `interlude`: off for the time of the job, as in a reboot; it is started again at its end. */
+type StopKind = 'reboot' | 'interlude' | 'stop' | 'terminate';
 
 /** Starts and stops instances in normal runs. */
 export interface InstanceRunner {
@@ -52,6 +62,8 @@ export interface InstanceRunner {
   checkDisksUnused(instance: NewInstance | InstanceRecord): Promise<void>;
   /** Everything about a start that can be refused beforehand. */
   checkRunnable(instance: NewInstance | InstanceRecord): Promise<void>;
+  /** The same of an installation and the start that follows it. */
+  checkInstallable(instance: NewInstance | InstanceRecord): Promise<void>;
   start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void>;
   /**
    * Asks the guest to power off; after the timeout, and what its decommission list may take, the
@@ -61,7 +73,7 @@ export interface InstanceRunner {
     instance: InstanceRecord,
     timeoutS: number,
     context: JobContext,
-    kind?: 'reboot' | 'stop' | 'terminate',
+    kind?: StopKind,
   ): Promise<void>;
   /**
    * Off and on again; the guest keeps its metadata, secrets included. `soft`: a guest with an agent
@@ -74,6 +86,18 @@ export interface InstanceRunner {
     kind?: 'soft' | 'full',
   ): Promise<void>;
   reset(instance: InstanceRecord): Promise<void>;
+  /** Puts a disk or a card into the port that it has on record. @throws AppError QMP */
+  plug(instance: InstanceRecord, part: string): Promise<void>;
+  /**
+   * Makes all of a machine whose guest runs elsewhere, and does not let it run.
+   * @throws AppError NOT_SUPPORTED where its QEMU was started otherwise
+   */
+  expect(instance: InstanceRecord, expected: ExpectedMachine): Promise<KeptMachine>;
+  /**
+   * The guest that was expected is here, and goes on. May be repeated where it failed.
+   * @returns false where its machine has ended
+   */
+  welcome(instance: InstanceRecord): Promise<boolean>;
   /** Shows the guest the record as it is now; secrets that the running metad has, stay there. */
   republish(instance: InstanceRecord, secrets?: JobSecrets): Promise<void>;
 }
@@ -84,9 +108,13 @@ export function createInstanceRunner(dependencies: InstanceRunnerDependencies): 
 
 class KeeperRunner implements InstanceRunner {
   readonly #dependencies: InstanceRunnerDependencies;
+  readonly #planner: MachinePlanner;
+  /** Machines whose guests came from another node and go on. */
+  readonly #resumed = new WeakSet<KeptMachine['machine']>();
 
   constructor(dependencies: InstanceRunnerDependencies) {
     this.#dependencies = dependencies;
+    this.#planner = createMachinePlanner(dependencies);
   }
 
   running(uuid: string): KeptMachine | undefined {
@@ -106,17 +134,21 @@ class KeeperRunner implements InstanceRunner {
   async checkRunnable(instance: NewInstance | InstanceRecord): Promise<void> {
     await this.checkDisksUnused(instance);
     refuseTooMuchMemory(instance.beparams.memoryMiB);
-    for (const nic of instance.nics) if (nic.mode === 'bridged') assertBridge(nic.link ?? 'br0');
-    const all = [instance.hvparams, installationParameters(instance)];
-    if (all.some(({ accel }) => accel === 'kvm')) {
-      await this.#dependencies.chooseAccelerator('kvm', undefined);
-    }
+    for (const nic of instance.nics) await this.#dependencies.cards.check(nic);
+    refuseUnbootableRun(instance);
+    await this.#checkParameters(instance.hvparams);
+  }
+
+  async checkInstallable(instance: NewInstance | InstanceRecord): Promise<void> {
+    await this.checkRunnable(instance);
     refuseUnbootable(instance);
-    for (const { kernel_path, initrd_path, cdrom_image_path } of all) {
-      for (const path of [kernel_path, initrd_path])
-        if (path !== undefined) await readableByAll(path);
-      if (cdrom_image_path?.startsWith('/') === true) await checkMediumFile(cdrom_image_path);
-    }
+    await this.#checkParameters(installationParameters(instance));
+    await refuseEmptyMedium(instance.installParameters);
+  }
+
+  async #checkParameters(parameters: HvParameters): Promise<void> {
+    if (parameters.accel === 'kvm') await this.#dependencies.chooseAccelerator('kvm', undefined);
+    await checkBootFiles(parameters);
   }
 
   async start(instance: InstanceRecord, secrets: JobSecrets, context: JobContext): Promise<void> {
@@ -146,7 +178,13 @@ class KeeperRunner implements InstanceRunner {
       makeView: instance.communication
         ? (device, revision) => views.forStart(uuid, device, revision, secrets)
         : null,
-      makeSpec: (nics) => this.#makeSpec(instance, accelerator, nics),
+      makeSpec: async (nics) =>
+        this.#planner.makeSpec(
+          instance,
+          accelerator,
+          nics,
+          await this.#planner.makeFiles(instance),
+        ),
     });
     if (instance.communication) {
       keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
@@ -157,6 +195,7 @@ class KeeperRunner implements InstanceRunner {
     await this.#dependencies.instances.update(uuid, (current) => ({
       ...current,
       adminState: 'up',
+      stoppedByJob: null,
     }));
     context.report.log(`instance ${instance.name} started (${accelerator})`);
   }
@@ -165,20 +204,22 @@ class KeeperRunner implements InstanceRunner {
     instance: InstanceRecord,
     timeoutS: number,
     context: JobContext,
-    kind: 'reboot' | 'stop' | 'terminate' = 'stop',
+    kind: StopKind = 'stop',
   ): Promise<void> {
     const { keeper, instances, lifecycles } = this.#dependencies;
     const { uuid } = instance;
     // It would be called stopped while its guest runs on.
     await this.checkDisksUnused(instance);
-    await instances.update(instance.uuid, (current) => ({ ...current, adminState: 'down' }));
+    // Before it is stopped: whoever finds it stopped knows whether it is to stay so.
+    const stoppedByJob = kind === 'reboot' || kind === 'interlude' ? context.jobId : null;
+    await instances.update(uuid, (current) => ({ ...current, adminState: 'down', stoppedByJob }));
     const kept = keeper.get(instance.uuid);
     if (kept === undefined) return;
     if (timeoutS === 0) return powerOff(kept, 0, this.#dependencies, context);
     // One that is started again afterwards goes off like any other.
     const scriptsS = await (kind === 'reboot'
       ? lifecycles.announce(uuid, 'stop', kind)
-      : lifecycles.announce(uuid, kind));
+      : lifecycles.announce(uuid, kind === 'terminate' ? kind : 'stop'));
     try {
       const isObeying = (): boolean => lifecycles.isListening(uuid);
       const { signal, report } = context;
@@ -207,9 +248,22 @@ class KeeperRunner implements InstanceRunner {
           await lifecycles.withdraw(instance.uuid);
         }
       }
-      await this.stop(instance, timeoutS, context, 'reboot');
-      await this.#start(instance, noSecrets, context, true);
+      try {
+        await this.stop(instance, timeoutS, context, 'reboot');
+        await this.#start(instance, noSecrets, context, true);
+      } catch (error) {
+        // A daemon that ends leaves it to the next one.
+        if (!isAppError(error, 'JOB_INTERRUPTED')) await this.#leaveDown(instance.uuid);
+        throw error;
+      }
     });
+  }
+
+  async #leaveDown(uuid: string): Promise<void> {
+    await this.#dependencies.instances.update(uuid, (current) => ({
+      ...current,
+      stoppedByJob: null,
+    }));
   }
 
   async reset(instance: InstanceRecord): Promise<void> {
@@ -226,6 +280,59 @@ class KeeperRunner implements InstanceRunner {
       // A metad that is away tells its events anew when it is back, and they count.
       return (await metad.status().catch(() => null))?.lastSequence ?? 0;
     });
+  }
+
+  async plug(instance: InstanceRecord, part: string): Promise<void> {
+    const { keeper } = this.#dependencies;
+    const nic = instance.nics.find(({ uuid }) => uuid === part);
+    if (nic !== undefined) return keeper.plugNic(instance.uuid, nic);
+    const index = instance.disks.findIndex(({ uuid }) => uuid === part);
+    const disk = this.#planner.makeDisk(instance, index);
+    if (disk.part === undefined) throw new Error(`part ${part} has no port`);
+    await this.running(instance.uuid)?.machine.plug({ ...disk.part, disk });
+  }
+
+  async expect(
+    instance: InstanceRecord,
+    { accelerator, startedAtMs, files, secrets, signal }: ExpectedMachine,
+  ): Promise<KeptMachine> {
+    const { keeper, views } = this.#dependencies;
+    const { uuid } = instance;
+    await keeper.start({
+      ...{ instance, kind: 'moving', signal, startedAtMs, withInstanceNics: true },
+      makeView: instance.communication
+        ? (device, revision) => views.forStart(uuid, device, revision, secrets)
+        : null,
+      makeSpec: (nics) =>
+        Promise.resolve({
+          ...this.#planner.makeSpec(instance, accelerator, nics, files),
+          isExpected: true,
+        }),
+    });
+    keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
+    const kept = keeper.get(uuid);
+    if (kept === undefined) throw new Error(`the machine of ${instance.name} ended at once`);
+    return kept;
+  }
+
+  async welcome(instance: InstanceRecord): Promise<boolean> {
+    const { keeper, views, guestReports, lifecycles } = this.#dependencies;
+    const { uuid } = instance;
+    const kept = keeper.get(uuid);
+    if (kept === undefined) return false;
+    if (kept.kind === 'moving') {
+      // Once, and before anything that may fail.
+      guestReports.followAdopted(kept);
+      if (instance.communication) lifecycles.followAdopted(kept);
+    }
+    await keeper.become(instance, 'run');
+    // Who paused it since then, as a snapshot does, lets it go on.
+    if (!this.#resumed.has(kept.machine)) await kept.machine.resume();
+    this.#resumed.add(kept.machine);
+    if (!instance.communication) return true;
+    await keeper.republish(uuid, (device, revision) => views.forRun(uuid, device, revision));
+    keeper.forgetSecrets(uuid, (device, revision) => views.asGiven(uuid, device, revision));
+    return true;
   }
 
   async republish(instance: InstanceRecord, secrets: JobSecrets = noSecrets): Promise<void> {
@@ -248,59 +355,6 @@ class KeeperRunner implements InstanceRunner {
       ...current,
       partsOfRun: null,
     }));
-  }
-
-  async #makeSpec(
-    instance: InstanceRecord,
-    accelerator: Accelerator,
-    nics: readonly MachineNic[],
-  ): Promise<MachineSpec> {
-    const { disks } = this.#dependencies;
-    // A reinstallation's disks are the instance's from the moment in which the store says so.
-    await disks.settle(instance);
-    const machineDisks: MachineDisk[] = instance.disks.map((_, index) => ({
-      path: disks.pathOf(instance, index),
-      serial: diskSerial(index),
-      readOnly: false,
-    }));
-    if (instance.communication && instance.seedDisk) {
-      await this.#writeSeed(instance);
-      machineDisks.push({ path: disks.seedPathOf(instance), serial: 'cidata', readOnly: true });
-    }
-    return {
-      uuid: instance.uuid,
-      name: instance.name,
-      smbios: planSmbios(instance),
-      smbiosStrings: planSystemdCredentials(instance),
-      memoryMiB: instance.beparams.memoryMiB,
-      vcpus: instance.beparams.vcpus,
-      accelerator,
-      disks: machineDisks,
-      nics,
-      isChannelFirst: isChannelFirst(instance),
-      noReboot: false,
-      uefi: planUefi(instance.hvparams, disks.variablesPathOf(instance)),
-      ...withChannelFirst(
-        planBoot(instance.hvparams, 'disk,cdrom'),
-        instance.communication ? bootEnvOfRun(instance) : null,
-      ),
-    };
-  }
-
-  /** The documents are metad's own: what the disk says and what the service says cannot differ. */
-  async #writeSeed(instance: InstanceRecord): Promise<void> {
-    const { disks, metad } = this.#dependencies;
-    const read = async (name: keyof SeedDocuments): Promise<Buffer> => {
-      const answer = await metad.tree(instance.uuid, `nocloud/${name}`);
-      if (answer.status !== 200) throw new Error(`metad answers ${answer.status} for ${name}`);
-      return answer.body;
-    };
-    await writeSeedDisk(disks.seedPathOf(instance), {
-      'meta-data': await read('meta-data'),
-      'network-config': await read('network-config'),
-      'user-data': await read('user-data'),
-      'vendor-data': await read('vendor-data'),
-    });
   }
 }
 

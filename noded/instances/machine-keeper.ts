@@ -8,13 +8,16 @@ import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import type { Hypervisor, StartOptions } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
-import { openBridgedTap } from '../network/bridged-tap.ts';
 import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
 import type { ChannelGuest } from '../network/nft-rules.ts';
+import type { InstanceCards } from '../networks/instance-cards.ts';
 import { installationParameters } from './installation-parameters.ts';
 
-/** What the machine of an instance is running for. */
-export type MachineKind = 'run' | 'appliance';
+/**
+ * What the machine of an instance is running for. `moving`: it comes from another node, or has gone
+ * to one, and the record does not say yet, or not any more, that it is this node's.
+ */
+export type MachineKind = 'run' | 'appliance' | 'moving';
 
 export interface MachineRequest {
   readonly instance: InstanceRecord;
@@ -29,6 +32,8 @@ export interface MachineRequest {
   /** Called when the view is served, so that a seed disk can be made of it. */
   readonly makeSpec: (nics: readonly MachineNic[]) => Promise<MachineSpec>;
   readonly signal?: AbortSignal;
+  /** Of a guest that was started elsewhere. */
+  readonly startedAtMs?: number;
 }
 
 export interface KeptMachine {
@@ -45,6 +50,7 @@ export interface KeptMachine {
 }
 
 interface Entry extends KeptMachine {
+  kind: MachineKind;
   isOrphan: boolean;
   instanceName: string;
   makeView: MachineRequest['makeView'];
@@ -54,6 +60,7 @@ interface Entry extends KeptMachine {
 export interface MachineKeeperDependencies {
   readonly hypervisor: Hypervisor;
   readonly network: ChannelNetwork;
+  readonly cards: Pick<InstanceCards, 'open' | 'tidy'>;
   readonly metad: MetadLink;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -96,6 +103,11 @@ export interface MachineKeeper {
    */
   keepRecord(instance: InstanceRecord): Promise<void>;
   /**
+   * What the machine is from now on. One that has left is none whose end says anything of its
+   * instance; one that has arrived is the instance's, also for a daemon after this one.
+   */
+  become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void>;
+  /**
    * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
    * restarted metad is told.
    */
@@ -106,6 +118,8 @@ export interface MachineKeeper {
   forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void;
   /** After a restart of metad. @returns whether all of them are shown */
   republishAll(): Promise<boolean>;
+  /** Puts a card into the port that it has on record. @throws AppError QMP */
+  plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;
   /** Ends the machine and waits until nothing of it is left. */
   kill(uuid: string): Promise<void>;
   /** Resolves when nothing of the machine is left; at once when there is none. */
@@ -146,7 +160,7 @@ class KeptMachines implements MachineKeeper {
   }
 
   async start(request: MachineRequest): Promise<Machine> {
-    const { network, hypervisor } = this.#dependencies;
+    const { network, cards, hypervisor } = this.#dependencies;
     const { instance } = request;
     const former = this.#running.get(instance.uuid);
     if (former?.machine.isRunning() === false) await former.cleanedUp;
@@ -158,13 +172,9 @@ class KeptMachines implements MachineKeeper {
       const nics: MachineNic[] = [];
       if (request.withInstanceNics) {
         for (const nic of instance.nics) {
-          if (nic.mode === 'user') {
-            nics.push({ kind: 'user', mac: nic.mac });
-            continue;
-          }
-          const tap = await openBridgedTap({ link: nic.link ?? 'br0' });
-          taps.push(tap);
-          nics.push({ kind: 'tap', fd: tap.fd, mac: nic.mac, device: tap.device, channel: false });
+          const { nic: made, tap } = await openNic(cards, nic, instance.name);
+          if (tap !== null) taps.push(tap);
+          nics.push(made);
         }
       }
       if (request.makeView !== null) {
@@ -178,13 +188,14 @@ class KeptMachines implements MachineKeeper {
           device: channel.device,
           channel: true,
         });
-        await this.#publish(channel.device, request.makeView, false);
+        await this.#publish(channel.device, request.makeView, request.kind === 'moving');
       }
       const spec = await request.makeSpec(nics);
       request.signal?.throwIfAborted();
       const machine = await hypervisor.start(spec, {
         ...describeMachine(request, channel?.device ?? ''),
         signal: request.signal,
+        startedAtMs: request.startedAtMs,
       });
       const device = channel?.device ?? null;
       const origin = { kind: request.kind, instanceName: instance.name, device, isOrphan: false };
@@ -193,6 +204,7 @@ class KeptMachines implements MachineKeeper {
     } catch (error) {
       await this.#dropView(instance.uuid);
       for (const tap of taps) tap.close();
+      await cards.tidy();
       if (channel !== null) await network.releaseTap(channel.device);
       throw error;
     } finally {
@@ -230,6 +242,16 @@ class KeptMachines implements MachineKeeper {
       await this.#publish(entry.device, makeView);
     }
     Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
+    await this.keepRecord(instance);
+  }
+
+  async become(instance: InstanceRecord, kind: 'run' | 'moving'): Promise<void> {
+    const entry = this.#running.get(instance.uuid);
+    if (entry === undefined) return;
+    Object.assign(entry, { kind, instanceName: instance.name });
+    if (kind === 'moving') return;
+    const meta = { kind, instance: instance.name, device: entry.device ?? '' };
+    await entry.machine.writeMeta(meta);
     await this.keepRecord(instance);
   }
 
@@ -274,6 +296,20 @@ class KeptMachines implements MachineKeeper {
     return isWhole;
   }
 
+  async plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void> {
+    const { port } = nic;
+    if (port === undefined) throw new Error(`NIC ${nic.uuid} has no port`);
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) throw new Error(`instance ${uuid} has no machine`);
+    const { cards } = this.#dependencies;
+    const { nic: made, tap } = await openNic(cards, nic, entry.instanceName);
+    try {
+      await entry.machine.plug({ uuid: nic.uuid, port, nic: made });
+    } finally {
+      tap?.close();
+    }
+  }
+
   async kill(uuid: string): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry === undefined) return;
@@ -305,7 +341,7 @@ class KeptMachines implements MachineKeeper {
 
   async #cleanUp(machine: Machine, device: string | null, exit: MachineExit): Promise<void> {
     const entry = this.#running.get(machine.uuid);
-    const { logger, onExit } = this.#dependencies;
+    const { logger, cards, onExit } = this.#dependencies;
     logger.info('machine.ended', {
       instance: entry?.instanceName,
       kind: entry?.kind,
@@ -317,6 +353,7 @@ class KeptMachines implements MachineKeeper {
       await this.#dropView(machine.uuid);
       if (device !== null) await this.#releaseTap(device);
     }
+    await cards.tidy();
     this.#running.delete(machine.uuid);
     if (entry !== undefined) onExit(machine.uuid, entry.kind, exit);
   }
@@ -354,9 +391,22 @@ class KeptMachines implements MachineKeeper {
   }
 }
 
+/** A card for QEMU, with the TAP that has to be closed here when QEMU has it. */
+async function openNic(
+  cards: Pick<InstanceCards, 'open'>,
+  nic: InstanceRecord['nics'][number],
+  instanceName: string,
+): Promise<{ nic: MachineNic; tap: ChannelTap | null }> {
+  const { uuid, port, mac } = nic;
+  const part = port === undefined ? undefined : { uuid, port };
+  if (nic.mode === 'user') return { nic: { kind: 'user', mac, part }, tap: null };
+  const tap = await cards.open(nic, instanceName);
+  return { nic: { kind: 'tap', fd: tap.fd, mac, device: tap.device, channel: false, part }, tap };
+}
+
 function channelGuestOf(instance: InstanceRecord, kind: MachineKind): ChannelGuest {
   const { channel } = instance;
-  const hvparams = kind === 'run' ? instance.hvparams : installationParameters(instance);
+  const hvparams = kind === 'appliance' ? installationParameters(instance) : instance.hvparams;
   const rate = hvparams.metadata_connection_rate;
   return {
     ip: channel.ip,

@@ -8,19 +8,28 @@ type ImageKey = 'osImage' | 'osImageChecksum' | 'osImageGrow' | 'osImageFormat';
 type PackageKey = 'personalizationPackage' | 'personalizationChecksum' | 'packageNeedsPassword';
 type Given = OpcodeOf<'INSTANCE_REINSTALL'>;
 
+/** Of an instance that is new. */
+export const noImage: Pick<InstanceRecord, ImageKey> = {
+  osImage: null,
+  osImageChecksum: null,
+  osImageGrow: false,
+  osImageFormat: null,
+};
+
 /**
  * The image that is installed next, with what is given of it over what is stored; `null` is none.
- * Checksum and format are of one image: another one without them has none. Pure.
+ * Checksum and format are of one image: another one without them has none, and the same one, named
+ * again, keeps them, since a file that was altered has the same name. Pure.
  * @throws AppError VALIDATION: they are given, and there is no image
  */
 export function mergeImage(
   stored: Pick<InstanceRecord, ImageKey>,
   given: Pick<Given, ImageKey>,
 ): Pick<InstanceRecord, ImageKey> {
-  const isOther = given.osImage !== undefined;
-  const osImage = given.osImage === undefined ? stored.osImage : given.osImage;
-  const { osImageChecksum, osImageFormat, osImageGrow } = given;
-  const ofImage = [osImageChecksum, osImageFormat, osImageGrow];
+  const { osImage = stored.osImage, osImageFormat, osImageGrow } = given;
+  const isOther = osImage !== stored.osImage;
+  const { osImageChecksum = isOther ? null : stored.osImageChecksum } = given;
+  const ofImage = [given.osImageChecksum ?? undefined, osImageFormat, osImageGrow];
   if (osImage === null && ofImage.some((value) => value !== undefined)) {
     throw new AppError(
       'VALIDATION',
@@ -30,7 +39,7 @@ export function mergeImage(
   }
   return {
     osImage,
-    osImageChecksum: osImageChecksum ?? (isOther ? null : stored.osImageChecksum),
+    osImageChecksum,
     osImageGrow: osImageGrow ?? (osImage !== null && stored.osImageGrow),
     osImageFormat:
       osImageFormat === undefined && !isOther ? stored.osImageFormat : chosenFormat(osImageFormat),
@@ -45,31 +54,38 @@ export const noPackage: Pick<InstanceRecord, PackageKey> = {
 };
 
 /**
- * The package that is laid over next; `null` is none. A login and a checksum are of one package.
- * Pure.
- * @throws AppError VALIDATION: a checksum is given, and there is no package
+ * The package that is laid over next; `null` is none. A login and a checksum are of one package:
+ * another one has neither, and the same one, named again, keeps both. Pure.
+ * @throws AppError VALIDATION: one of the two is given, and there is no package
  */
 export function mergePackage(
   stored: Pick<InstanceRecord, PackageKey>,
   given: Pick<Given, 'personalizationPackage' | 'personalizationChecksum'> &
     Parameters<typeof givesLogin>[0],
 ): Pick<InstanceRecord, PackageKey> {
-  const isOther = given.personalizationPackage !== undefined;
-  const { personalizationPackage } = isOther ? { ...given } : stored;
+  const { personalizationPackage = stored.personalizationPackage } = given;
+  const isOther = personalizationPackage !== stored.personalizationPackage;
   const { personalizationChecksum = isOther ? null : stored.personalizationChecksum } = given;
   if (personalizationPackage === null && given.personalizationChecksum != null) {
     throw new AppError('VALIDATION', 'a checksum is of a package, and there is none', {
       hint: 'leave it out, or give --personalization-package URL',
     });
   }
+  if (personalizationPackage === null && givesLogin(given)) {
+    throw new AppError('VALIDATION', 'a login is of a package, and there is none', {
+      hint: 'leave --personalization-user and --personalization-password out, or give --personalization-package URL',
+    });
+  }
   return {
-    personalizationPackage: personalizationPackage ?? null,
+    personalizationPackage,
     personalizationChecksum,
-    packageNeedsPassword: givesLogin(given) || (!isOther && stored.packageNeedsPassword),
+    packageNeedsPassword:
+      personalizationPackage !== null &&
+      (givesLogin(given) || (!isOther && stored.packageNeedsPassword)),
   };
 }
 
 /** Null where its content shows it. */
-export function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
+function chosenFormat(given: ImageFormatName | 'auto' | undefined): ImageFormatName | null {
   return given === undefined || given === 'auto' ? null : given;
 }

@@ -2,6 +2,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { BootDevice, MachineSpec } from '../hypervisor/machine.ts';
+import { parseSource } from '../downloads/transfer/source-url.ts';
 import { installingBootEnv } from './boot-environment.ts';
 import { BOOT_PARAMETERS, installationParameters } from './installation-parameters.ts';
 
@@ -78,12 +79,32 @@ export function hasSystemOnDisk(
   return instance.osImage !== null || hasMedium(instance);
 }
 
+/** Pure. @throws AppError VALIDATION */
+export function refuseImageAndMedium(
+  instance: Pick<InstanceRecord, 'osImage' | 'installParameters' | 'bootEnv'>,
+): void {
+  if (instance.osImage === null || !hasMedium(instance)) return;
+  throw refusal(
+    'an OS image and an installation medium exclude each other: both write the first disk',
+    'give one of them; a stored one is taken back by --os-image none, or by --install-parameters none and --bootenv none',
+  );
+}
+
 /**
  * Refuses what would never boot, or would be left unsaid: in normal runs and from the medium. Pure.
  * @throws AppError VALIDATION, NOT_SUPPORTED
  */
 export function refuseUnbootable(instance: Bootable): void {
-  const { hvparams, installParameters } = instance;
+  refuseUnbootableRun(instance);
+  refuseUnbootableMedium(instance);
+}
+
+/**
+ * The same of normal runs alone. Pure.
+ * @throws AppError VALIDATION, NOT_SUPPORTED
+ */
+export function refuseUnbootableRun(instance: Pick<Bootable, 'hvparams' | 'nics'>): void {
+  const { hvparams } = instance;
   refuseUnbootableNetwork(hvparams, instance);
   if (hvparams.cdrom_image_path?.startsWith('/') === false) {
     throw refusal(
@@ -91,8 +112,18 @@ export function refuseUnbootable(instance: Bootable): void {
       'only --install-parameters fetch it by URL',
     );
   }
+}
+
+function refuseUnbootableMedium(instance: Bootable): void {
+  const { installParameters } = instance;
   if (!hasMediumParameters(instance)) return;
   const parameters = installationParameters(instance);
+  const { cdrom_image_path: cdrom } = installParameters;
+  if (cdrom !== undefined && parseSource(cdrom) === undefined) {
+    throw refusal(
+      `cdrom_image_path '${cdrom}' is neither an absolute path nor a URL (http, https, ftp)`,
+    );
+  }
   refuseHalfKernel(parameters);
   if (parameters.kernel_path === undefined) {
     refuseUnbootableNetwork(parameters, instance);

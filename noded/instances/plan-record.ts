@@ -12,7 +12,7 @@ import {
 } from './cloud-init-datasource.ts';
 import { refuseLostDocuments } from './lost-documents.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
-import { chosenFormat, mergeImage, mergePackage, noPackage } from './merge-content.ts';
+import { mergeImage, mergePackage, noImage, noPackage } from './merge-content.ts';
 import { planNic } from './change-parts.ts';
 import { refuseUnusableMacs } from './refuse-macs.ts';
 import { sortHooks } from './hook-files.ts';
@@ -25,7 +25,7 @@ const DEFAULT_DISK_BYTES = 10 * GIB;
 export interface RecordContext {
   readonly nodeName: string;
   readonly newUuid: () => string;
-  readonly newMac: () => string;
+  readonly newMac: (networkName?: string) => string;
 }
 
 /**
@@ -40,6 +40,7 @@ export function newInstanceId(newUuid: () => string, dialects: readonly Dialect[
 /** What no machine, no guest and no job has made of an instance yet: of a new one, and of a copy. */
 export const NO_PAST = {
   adminState: 'down',
+  stoppedByJob: null,
   install: null,
   beforeReinstall: null,
   partsOfRun: null,
@@ -73,10 +74,7 @@ export function planNewInstance(
     instanceId: newInstanceId(context.newUuid, opcode.dialects ?? DEFAULT_DIALECTS),
     primaryNode: context.nodeName,
     osType: opcode.osType ?? null,
-    osImage: opcode.osImage ?? null,
-    osImageChecksum: opcode.osImageChecksum ?? null,
-    osImageGrow: opcode.osImageGrow ?? false,
-    osImageFormat: chosenFormat(opcode.osImageFormat),
+    ...mergeImage(noImage, opcode),
     ...mergePackage(noPackage, opcode),
     safeInstall: opcode.safeInstall ?? true,
     installParameters: opcode.installParameters ?? {},

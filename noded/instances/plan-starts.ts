@@ -3,6 +3,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 /**
  * Of instances that do not run, those that the node starts by itself: groups in the order of their
  * priority, each in the order of names. Pure.
+ * What a job had stopped, and would have started again, is started whatever else was said.
  * @param reason `boot`: the host was rebooted; `ended`: machines ended while no daemon was there
  */
 export function planStarts(
@@ -12,7 +13,8 @@ export function planStarts(
   const wanted = instances.filter(
     (instance) =>
       isWantedUp(instance) &&
-      (reason === 'boot' ? instance.autostart.boot : instance.autostart.restarts > 0),
+      (instance.stoppedByJob !== null ||
+        (reason === 'boot' ? instance.autostart.boot : instance.autostart.restarts > 0)),
   );
   const byPriority = Map.groupBy(
     wanted.toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
@@ -21,12 +23,14 @@ export function planStarts(
   return [...byPriority].toSorted(([a], [b]) => a - b).map(([, group]) => group);
 }
 
-/** Configured up, and nothing half installed. */
+/** Configured up, or stopped for the time of a job alone, and nothing half installed. */
 export function isWantedUp({
   adminState,
+  stoppedByJob,
   installState,
-}: Pick<InstanceRecord, 'adminState' | 'installState'>): boolean {
-  return adminState === 'up' && (installState === 'installed' || installState === 'created');
+}: Pick<InstanceRecord, 'adminState' | 'stoppedByJob' | 'installState'>): boolean {
+  const isMeant = adminState === 'up' || stoppedByJob !== null;
+  return isMeant && (installState === 'installed' || installState === 'created');
 }
 
 /** Names of the secrets that it waits for: nobody has them since its last run. Pure. */

@@ -40,6 +40,17 @@ export function describeUnread(instance: Reader, given: Given): string | null {
 }
 
 /**
+ * Which secrets were given to an instance that does not run: their names are stored, and nothing
+ * else; null when none was. Pure.
+ */
+export function describeUnkept({
+  osParametersSecret,
+}: Pick<Given, 'osParametersSecret'>): string | null {
+  if (!hasValue(osParametersSecret)) return null;
+  return 'values of --os-parameters-secret are never stored: the instance does not run, give them again to gnt-instance startup or reinstall';
+}
+
+/**
  * What a new instance lacks by which anybody could get to its guest; null when there is one way in.
  * Pure.
  */

@@ -7,9 +7,9 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 /** Until a store that was away is asked again. */
 export const AGAIN_MS = 10_000;
 /**
- * Between two records of an instance in the same state: a guest that says much is not to have the
- * store written. What changes its state is written at once; metad lets a guest do that a few times
- * a second.
+ * Between two records of an instance without news: a guest that says much is not to have the store
+ * written. Another state, and a script that begins, are written at once; metad lets a guest do that
+ * a few times a second.
  */
 const PAUSE_MS = 200;
 
@@ -26,7 +26,7 @@ export class LifecycleStore {
   /** What is being written, by instance. */
   readonly #latest = new Map<string, Latest>();
   /** Ends the pause behind a record, by instance. */
-  readonly #pauses = new Map<string, { readonly state: string | undefined; end(): void }>();
+  readonly #pauses = new Map<string, { readonly behind: LifecycleRecord | null; end(): void }>();
 
   constructor(
     instances: Pick<InstanceRepository, 'findByUuid' | 'update'>,
@@ -47,7 +47,7 @@ export class LifecycleStore {
     const isBusy = this.#latest.has(uuid);
     this.#latest.set(uuid, latest);
     const pause = this.#pauses.get(uuid);
-    if (pause !== undefined && pause.state !== latest.record?.state) pause.end();
+    if (pause !== undefined && isNews(pause.behind, latest.record)) pause.end();
     if (isBusy) return;
     for (let written: LifecycleRecord | null | undefined; ;) {
       const record = this.#latest.get(uuid)?.record ?? null;
@@ -55,8 +55,8 @@ export class LifecycleStore {
       try {
         await this.#write(uuid, record);
         written = record;
-        const isSame = this.#latest.get(uuid)?.record?.state === record?.state;
-        if (isSame) await this.#pause(uuid, record?.state);
+        const now = this.#latest.get(uuid)?.record ?? null;
+        if (!isNews(record, now)) await this.#pause(uuid, record);
       } catch (error) {
         if (isAppError(error, 'INSTANCE_NOT_FOUND')) break;
         this.#warn(uuid, error);
@@ -66,14 +66,14 @@ export class LifecycleStore {
     this.#latest.delete(uuid);
   }
 
-  async #pause(uuid: string, state: string | undefined): Promise<void> {
+  async #pause(uuid: string, behind: LifecycleRecord | null): Promise<void> {
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, this.#pauseMs).unref();
       const end = (): void => {
         clearTimeout(timer);
         resolve();
       };
-      this.#pauses.set(uuid, { state, end });
+      this.#pauses.set(uuid, { behind, end });
     });
     this.#pauses.delete(uuid);
   }
@@ -103,4 +103,10 @@ export class LifecycleStore {
   #warn(uuid: string, error: unknown): void {
     this.#logger.warn('lifecycle.not-written', { uuid, err: error });
   }
+}
+
+/** What nobody could tell again if both daemons died now. */
+function isNews(before: LifecycleRecord | null, after: LifecycleRecord | null): boolean {
+  if (before?.state !== after?.state) return true;
+  return after?.exitStatus === null && after.script !== before?.script;
 }

@@ -3,18 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { WakeCalls } from '#shared/abort/wake-calls.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type {
-  LifecycleCommand,
-  LifecycleRecord,
-  RunListEnvironment,
-  ViewLifecycle,
-} from '#shared/contract/lifecycle.ts';
-import { AppError } from '#shared/errors/app-error.ts';
-import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { LifecycleRecord, ViewLifecycle } from '#shared/contract/lifecycle.ts';
 import { formatLine, formatOutput } from './audit-log.ts';
-import type { CollectedLists } from './collect-run-lists.ts';
+import { type LifecycleEntry, newEntry, runsList, termsOf } from './lifecycle-entry.ts';
 import { AGAIN_MS, LifecycleStore } from './lifecycle-store.ts';
-import { lifecycleTermsOf } from './lifecycle-terms.ts';
 import type {
   LifecycleMachine,
   Lifecycles,
@@ -23,13 +15,10 @@ import type {
   RunListOwner,
   ScriptRequest,
 } from './lifecycles-contract.ts';
-import {
-  beginRun,
-  type LifecycleHappening,
-  type LifecycleTerms,
-  planLifecycle,
-} from './plan-lifecycle.ts';
+import { beginRun, type LifecycleHappening, planLifecycle } from './plan-lifecycle.ts';
 import { numberedName, planLists, refuseMissingInputs } from './plan-lists.ts';
+import { notUp, silentAgent } from './script-refusals.ts';
+import { ViewPublisher } from './view-publisher.ts';
 
 /** So long an agent may be silent to what is wanted of it. */
 const AGENT_SILENCE_MS = 15_000;
@@ -37,16 +26,6 @@ const AGENT_SILENCE_MS = 15_000;
 const REPLAY_GRACE_MS = 30_000;
 /** What a timer of Node can wait; a longer one would ring at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-
-interface Entry {
-  record: LifecycleRecord;
-  terms: Omit<LifecycleTerms, 'nowMs'>;
-  /** Those that could be read last. */
-  lists: CollectedLists;
-  command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
-  /** Rings at the deadline; it keeps no daemon from ending. */
-  alarm: NodeJS.Timeout | null;
-}
 
 export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycles {
   return new KnownLifecycles(dependencies);
@@ -60,16 +39,16 @@ export function createLifecycles(dependencies: LifecyclesDependencies): Lifecycl
 class KnownLifecycles implements Lifecycles {
   readonly #dependencies: LifecyclesDependencies;
   readonly #store: LifecycleStore;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, LifecycleEntry>();
   readonly #calls = new WakeCalls();
-  readonly #publishing = new SerialQueue<string>();
-  /** Those that have not begun: they will show what is then, whoever asks for them meanwhile. */
-  readonly #toPublish = new Map<string, Promise<void>>();
+  readonly #publisher: ViewPublisher;
   #isHearing = false;
 
   constructor(dependencies: LifecyclesDependencies) {
     this.#dependencies = dependencies;
-    this.#store = new LifecycleStore(dependencies.instances, dependencies.logger);
+    const { instances, machines, logger } = dependencies;
+    this.#store = new LifecycleStore(instances, logger);
+    this.#publisher = new ViewPublisher((uuid) => machines.publish(uuid), logger);
   }
 
   async check(instance: RunListOwner, parameters: ReadonlySet<string>): Promise<void> {
@@ -128,7 +107,7 @@ class KnownLifecycles implements Lifecycles {
       }
       if (isGone) return;
       stop = early.handOver(this.#hears(uuid));
-      if (isOutdated) void this.#publish(uuid);
+      if (isOutdated) void this.#publisher.publish(uuid);
     };
     void begin();
   }
@@ -201,14 +180,14 @@ class KnownLifecycles implements Lifecycles {
     const timeoutS = this.isListening(uuid) ? entry.terms.decommissionTimeoutS : 0;
     const command = { do: how, ...(kind && { kind }), entry: randomUUID() };
     this.#take(uuid, { type: 'announced', command });
-    await this.#publish(uuid);
+    await this.#publisher.publish(uuid);
     return timeoutS;
   }
 
   async withdraw(uuid: string): Promise<void> {
     if (this.#entries.get(uuid)?.record.announced == null) return;
     this.#take(uuid, { type: 'withdrawn' });
-    await this.#publish(uuid);
+    await this.#publisher.publish(uuid);
   }
 
   reset(uuid: string): void {
@@ -229,7 +208,7 @@ class KnownLifecycles implements Lifecycles {
     entry.command = { wanted, env };
     this.#say(uuid, `*RS> Wanted: ${script} as ${wanted.entry}`);
     try {
-      await this.#publish(uuid);
+      await this.#publisher.publish(uuid);
       for (;;) {
         const { progress } = entry.record;
         if (progress.last?.entry === wanted.entry) return progress.last.status;
@@ -241,7 +220,7 @@ class KnownLifecycles implements Lifecycles {
       }
     } finally {
       entry.command = null;
-      await this.#publish(uuid);
+      await this.#publisher.publish(uuid);
     }
   }
 
@@ -330,7 +309,7 @@ class KnownLifecycles implements Lifecycles {
     const sequence = 'event' in happening ? happening.sequence : undefined;
     for (const action of actions) {
       if (action.do === 'audit') this.#say(uuid, action.line, sequence);
-      else if (action.do === 'publish') void this.#publish(uuid);
+      else if (action.do === 'publish') void this.#publisher.publish(uuid);
       else void this.#end(uuid, action.do);
     }
     if (before !== record.state)
@@ -343,7 +322,7 @@ class KnownLifecycles implements Lifecycles {
     await this.#dependencies.machines.kill(uuid);
   }
 
-  #replace(uuid: string, entry: Entry, record: LifecycleRecord): void {
+  #replace(uuid: string, entry: LifecycleEntry, record: LifecycleRecord): void {
     const isOtherDeadline = entry.record.deadlineMs !== record.deadlineMs;
     entry.record = record;
     if (isOtherDeadline || entry.alarm === null) this.#arm(uuid, entry);
@@ -351,7 +330,7 @@ class KnownLifecycles implements Lifecycles {
     void this.#store.keep(uuid, entry);
   }
 
-  #arm(uuid: string, entry: Entry, leastMs = 1): void {
+  #arm(uuid: string, entry: LifecycleEntry, leastMs = 1): void {
     clearTimeout(entry.alarm ?? undefined);
     const { deadlineMs } = entry.record;
     if (deadlineMs === null || !this.#isHearing) {
@@ -373,26 +352,6 @@ class KnownLifecycles implements Lifecycles {
     this.#entries.delete(uuid);
   }
 
-  /**
-   * One at a time, and at most one more waits: a guest that says much makes nobody wait for longer.
-   */
-  #publish(uuid: string): Promise<void> {
-    const waiting = this.#toPublish.get(uuid);
-    if (waiting !== undefined) return waiting;
-    const { machines, logger } = this.#dependencies;
-    const publishing = this.#publishing.run(uuid, async () => {
-      this.#toPublish.delete(uuid);
-      try {
-        await machines.publish(uuid);
-      } catch (error) {
-        // A metad that is away is told everything when it is back.
-        logger.warn('lifecycle.not-published', { uuid, err: error });
-      }
-    });
-    this.#toPublish.set(uuid, publishing);
-    return publishing;
-  }
-
   #say(uuid: string, line: string, sequence?: number): void {
     this.#append(uuid, formatLine(line, this.#dependencies.clock.now()), sequence);
   }
@@ -403,42 +362,4 @@ class KnownLifecycles implements Lifecycles {
       this.#dependencies.logger.warn('audit.not-written', { uuid, err: error });
     });
   }
-}
-
-/** Whether its guest may be in the middle of the boot or the decommission list. */
-function runsList({ state, progress }: LifecycleRecord): boolean {
-  if (progress.boot === null || state === 'failed') return false;
-  return progress.state === 'booting' || progress.state === 'decommissioning';
-}
-
-function newEntry(record: LifecycleRecord, terms: Entry['terms'], lists: CollectedLists): Entry {
-  return { record, terms, lists, command: null, alarm: null };
-}
-
-function termsOf(instance: InstanceRecord, { lists }: CollectedLists): Entry['terms'] {
-  return {
-    ...lifecycleTermsOf(instance),
-    hasDecommissionList: lists.decommission.length > 0,
-  };
-}
-
-function notUp(name: string, record: LifecycleRecord | undefined): AppError {
-  const how = record?.announced ? 'going down' : record?.state;
-  const why =
-    how === undefined
-      ? 'has no run lists, or does not run'
-      : `is ${how}: scripts are run in a guest that is operational or stranded`;
-  return new AppError('INSTANCE_STATE', `instance '${name}' ${why}`, {
-    hint: `gnt-instance info ${name} says how it is`,
-  });
-}
-
-function silentAgent(name: string, silenceMs: number): AppError {
-  return new AppError(
-    'GUEST_AGENT_SILENT',
-    `nothing in the guest of '${name}' took the script within ${silenceMs / 1000} s`,
-    {
-      hint: 'in the guest: curl -s http://169.254.169.254/ganeti/latest/guest/enable | sh',
-    },
-  );
 }

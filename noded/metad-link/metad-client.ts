@@ -4,6 +4,7 @@ import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
+import { Secret } from '#shared/secret/secret.ts';
 import type { ControlAnswer, ControlChannel } from './control-request.ts';
 
 export interface TreeAnswer {
@@ -50,6 +51,12 @@ export interface MetadCalls {
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   replaceTokens(uuid: string): Promise<void>;
+  /**
+   * Secret OS parameters that the guest may read there and nobody else has, for the node that the
+   * guest goes to.
+   * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
+   */
+  secrets(uuid: string): Promise<ReadonlyMap<string, Secret>>;
   /** Prometheus text. */
   metrics(): Promise<string>;
 }
@@ -120,6 +127,12 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
         path: `${instancePath(uuid)}/tokens`,
       });
       if (answer.status !== 204) throw failed(answer, uuid, 'new tokens');
+    },
+    async secrets(uuid) {
+      const answer = await channel.ask({ method: 'GET', path: `${instancePath(uuid)}/secrets` });
+      if (answer.status !== 200) throw failed(answer, uuid, 'the secrets');
+      const values = z.record(z.string(), z.string()).parse(parseJson(answer.body));
+      return new Map(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
     },
     async metrics() {
       const answer = await channel.ask({ method: 'GET', path: '/metrics' });

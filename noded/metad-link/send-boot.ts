@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
-import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { parseRange } from '#shared/http/parse-range.ts';
 import type { BootSlice, BootTree } from '../boot/boot-tree.ts';
+import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
 import { sendBytes } from './send-bytes.ts';
 import { sendMirrorAnswer } from './send-mirror.ts';
@@ -16,8 +15,7 @@ export type FindBootTree = (uuid: string) => BootTree | undefined;
 /** Answers metad's requests for files of boot environments. */
 export class BootSender {
   readonly #findTree: FindBootTree;
-  /** Until their answers are closed. */
-  readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
+  readonly #slots = new AnswerSlots();
 
   constructor(findTree: FindBootTree) {
     this.#findTree = findTree;
@@ -32,18 +30,13 @@ export class BootSender {
   ): Promise<void> {
     const tree = this.#findTree(uuid);
     if (!tree) return refuse(response, 503, 'what this instance boots is not known yet');
-    const giveBack = this.#slots.take(uuid);
-    if (!giveBack) return refuse(response, 503, 'too many requests at a time');
-    const controller = new AbortController();
-    response.on('close', () => {
-      giveBack();
-      controller.abort(new Error('the reader went away'));
-    });
+    const signal = this.#slots.take(uuid, response);
+    if (!signal) return;
     const answer = await tree.open({
       method: request.method === 'HEAD' ? 'HEAD' : 'GET',
       path,
       headers: request.headers,
-      signal: controller.signal,
+      signal,
     });
     if (answer.kind === 'slice') return sendSlice(answer, request, response);
     return sendMirrorAnswer(answer, request, response);

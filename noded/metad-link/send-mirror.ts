@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
-import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
 import { MAX_FILE_BYTES, type MirrorAnswer, type MirrorRequest } from '../downloads/ask-mirror.ts';
+import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
 
 /**
@@ -19,8 +18,7 @@ export type OpenMirror = (
 /** Answers metad's requests for files of package mirrors. */
 export class MirrorSender {
   readonly #openMirror: OpenMirror;
-  /** Until their answers are closed. */
-  readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
+  readonly #slots = new AnswerSlots();
 
   constructor(openMirror: OpenMirror) {
     this.#openMirror = openMirror;
@@ -33,19 +31,14 @@ export class MirrorSender {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const giveBack = this.#slots.take(uuid);
-    if (!giveBack) return refuse(response, 503, 'too many requests at a time');
-    const controller = new AbortController();
-    response.on('close', () => {
-      giveBack();
-      controller.abort(new Error('the reader went away'));
-    });
+    const signal = this.#slots.take(uuid, response);
+    if (!signal) return;
     const slash = target.indexOf('/');
     const answer = await this.#openMirror(uuid, slash === -1 ? target : target.slice(0, slash), {
       method: request.method === 'HEAD' ? 'HEAD' : 'GET',
       path: slash === -1 ? '' : target.slice(slash + 1),
       headers: request.headers,
-      signal: controller.signal,
+      signal,
     });
     if (!answer) return refuse(response, 404, 'no such mirror');
     return sendMirrorAnswer(answer, request, response);

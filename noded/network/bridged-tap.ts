@@ -13,10 +13,13 @@ const LINK_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
  * descriptor.
  * @throws AppError HOST_PREREQUISITE when `link` is not a bridge of this host, NETWORK_SETUP
  */
-export async function openBridgedTap(options: { readonly link: string }): Promise<ChannelTap> {
-  const { link } = options;
+export async function openBridgedTap(options: {
+  readonly link: string;
+  /** Its name; one that nobody has without it. */
+  readonly device?: string;
+}): Promise<ChannelTap> {
+  const { link, device = `gnt${randomBytes(5).toString('hex')}` } = options;
   assertBridge(link);
-  const device = `gnt${randomBytes(5).toString('hex')}`;
   let fd: number;
   try {
     fd = openTap(device);

@@ -29,6 +29,11 @@ import { RouteNetlink } from './rtnetlink.ts';
 
 const TAP_PREFIX = 'gnt.com.';
 const TAP_PATTERN = /^gnt\.com\.(0|[1-9]\d{0,6})$/;
+/**
+ * The host's side of every channel, each of which is a link of its own: a guest that goes on on
+ * another node asks for it there under the hardware address that it knows.
+ */
+const HOST_MAC = '02:67:6e:74:00:01';
 /** Addresses of a /16: more channels than this cannot be. */
 const MAX_TAPS = 65_536;
 
@@ -138,6 +143,7 @@ class NamespacedChannelNetwork implements ChannelNetwork {
         isOpen = false;
       };
       try {
+        await this.#setHostMac(device);
         await this.#configure(device, guest);
       } catch (error) {
         close();
@@ -218,6 +224,13 @@ class NamespacedChannelNetwork implements ChannelNetwork {
     if (this.#withIpv6) await netlink.ensureAddress(link.index, SERVICE_IPV6, 64);
     await netlink.replaceHostRoute(link.index, guest.ip, SERVICE_IPV4);
     await netlink.replacePermanentNeighbour(link.index, guest.ip, guest.mac);
+  }
+
+  /** Before its guest has seen another one. */
+  async #setHostMac(device: string): Promise<void> {
+    const netlink = await this.#openNetlink();
+    const link = await netlink.findLink(device);
+    if (link) await netlink.setHardwareAddress(link.index, HOST_MAC);
   }
 
   async #release(device: string): Promise<void> {

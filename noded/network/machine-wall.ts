@@ -97,7 +97,8 @@ export function createMachineWall(options: MachineWallOptions): MachineWall {
 /**
  * Replaces the wall as a whole. What goes to an address of this host leaves by `lo`, whichever
  * address it is, but for a subnet's broadcast, which comes back besides. The host's resolvers are let through: a user-mode NIC hands them the guest's
- * questions, and they may be on loopback or behind the metadata service's address.
+ * questions, and they may be on loopback or behind the metadata service's address. No machine has the
+ * first user: no process has the number 0.
  */
 export function planWall(
   table: string,
@@ -123,7 +124,7 @@ ${rules.map((rule) => `add rule inet ${table} machines ${rule}`).join('\n')}
 add rule inet ${table} machines fib daddr type { local, broadcast, anycast, multicast } ${reject}
 add rule inet ${table} machines oifname "lo" ${reject}
 add chain inet ${table} output { type filter hook output priority filter; policy accept; }
-add rule inet ${table} output meta skuid ${first}-${last} jump machines
+add rule inet ${table} output meta skuid ${first + 1}-${last} jump machines
 `;
 }
 
@@ -142,7 +143,8 @@ export function parseResolvers(text: string): readonly string[] {
   return [...new Set(addresses.filter((address) => isIP(address) !== 0))].slice(0, MAX_RESOLVERS);
 }
 
-function readResolvers(path: string): readonly string[] {
+/** None where there is no such file. */
+export function readResolvers(path: string): readonly string[] {
   try {
     return parseResolvers(readFileSync(path, 'utf8'));
   } catch (error) {

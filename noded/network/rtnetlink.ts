@@ -78,6 +78,12 @@ export class RouteNetlink {
     );
   }
 
+  async setHardwareAddress(index: number, mac: string): Promise<void> {
+    await this.#request('set link address', (options) =>
+      this.#socket.setLink({ index }, { address: encodeMac(mac) }, options),
+    );
+  }
+
   async deleteLink(index: number): Promise<void> {
     await this.#request('delete link', (options) => this.#socket.delLink({ index }, {}, options));
   }

@@ -21,6 +21,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
   return async (opcode, { user, scope }) => {
     if (scope === null) return;
     refuseForeignArchives(opcode, user);
+    refuseForeignValues(opcode, user);
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
       return;
@@ -66,6 +67,12 @@ function refuseForeignArchives(opcode: Opcode, user: string): void {
       user,
       `only users that are bound to no instances set the parameter '${CUSTOMIZE_PARAM}'`,
     );
+}
+
+/** What is private in a profile is shown to the guests that have it. */
+function refuseForeignValues(opcode: Opcode, user: string): void {
+  if ('profiles' in opcode && opcode.profiles !== undefined && opcode.profiles.length > 0)
+    throw notAllowed(user, 'only users that are bound to no instances give instances profiles');
 }
 
 function authorizeCreate(

@@ -2,21 +2,25 @@ import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { type DumpFile, dumpFileOf, type UnfinishedExport } from '../backup/export-store.ts';
+import { describeInstance } from '../backup/describe-instance.ts';
 import type { ExportRecord } from '../backup/export-record.ts';
-import { requireHelper } from '../os/choose-scripts.ts';
+import { hasHelper, requireHelper } from '../os/choose-scripts.ts';
 import type { ScriptRequest } from '../install/run-helper-script.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import { bothFailures } from '../jobs/both-failures.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
-import { checkHostPaths } from './host-paths.ts';
+import { refuseUnfinished } from './copy-instance.ts';
+import { dumpWhole } from './dump-whole.ts';
+import { checkHostPathsOfRun } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { requireAppliance } from './require-appliance.ts';
 import { selectOs } from './os-policy.ts';
-import { startAgain } from './start-again.ts';
+import { startAfter, startAgain } from './start-again.ts';
 
 /**
  * What a dump may have beyond twice its disk: an archive of many small files is larger than they
@@ -36,23 +40,22 @@ export function exportInstanceHandler(
       await dependencies.disks.checkSpace();
       await runner.checkDisksUnused(instance);
       // It is started again afterwards.
-      if (runner.isRunning(instance.uuid)) await checkHostPaths(instance, dependencies.clusters);
+      if (runner.isRunning(instance.uuid))
+        await checkHostPathsOfRun(instance, dependencies.clusters);
       return async (context) => {
         const wasRunning = runner.isRunning(instance.uuid);
-        if (wasRunning) await runner.stop(instance, opcode.shutdownTimeoutS, context);
         const restart = async (): Promise<void> => {
-          // An interrupted job leaves it down, as an interrupted reboot does.
-          if (wasRunning && !context.signal.aborted) await startAgain(instance, runner, context);
+          if (wasRunning) await startAgain(instance.uuid, noSecrets, dependencies, context);
         };
-        return thenRestart(instance.name, restart, async () => {
+        return thenRestart(instance.name, restart, context.signal, async () => {
+          if (wasRunning)
+            await runner.stop(instance, opcode.shutdownTimeoutS, context, 'interlude');
           await using unfinished = await exports.begin(instance.name);
-          const { record, sizeBytes } = await dump(
-            instance,
-            script,
-            unfinished,
-            dependencies,
-            context,
-          );
+          const { record, sizeBytes } = await (script === null
+            ? dumpWhole(instance, unfinished, dependencies, context)
+            : dump(instance, script, unfinished, dependencies, context));
+          context.report.log(`${instance.disks.length} dump(s), ${sizeBytes} bytes`);
+          tellWhatIsMissing(instance, context);
           const path = await unfinished.finish(record);
           return { name: instance.name, path, sizeBytes };
         });
@@ -83,22 +86,21 @@ export function exportLock(name: string): string {
 
 type ExportScript = Pick<ScriptRequest, 'os' | 'script' | 'appliance' | 'parameters' | 'timeoutS'>;
 
+/** Null where nothing but the disks as they are can be dumped. */
 async function chooseExport(
   instance: InstanceRecord,
   opcode: OpcodeOf<'BACKUP_EXPORT'>,
   dependencies: OperationDependencies,
-): Promise<ExportScript> {
+): Promise<ExportScript | null> {
   const { clusters } = dependencies;
   const { name, osType, installState } = instance;
-  if (osType === null) {
-    throw new AppError(
-      'VALIDATION',
-      `instance '${name}' has no OS definition, whose export script dumps its disks`,
-      {
-        hint: `gnt-instance activate-disks ${name} shows the disks: raw files, to be copied while it is down`,
-      },
-    );
+  // Of an installed system, whatever its definition lists by now.
+  const selected = osType && (await selectOs(osType, dependencies, { forceVariant: true }));
+  if (!selected || !hasHelper(selected.os.definition, 'export')) {
+    refuseUnfinished(instance);
+    return null;
   }
+  const { os, policy } = selected;
   if (installState !== 'installed') {
     throw new AppError(
       'INSTANCE_STATE',
@@ -108,8 +110,6 @@ async function chooseExport(
       },
     );
   }
-  // Of an installed system, whatever its definition lists by now.
-  const { os, policy } = await selectOs(osType, dependencies, { forceVariant: true });
   const script = requireHelper(os.definition, 'export', policy);
   const appliance = await loadAppliance(instance, clusters);
   if ('appliance' in script) await requireAppliance(appliance, dependencies);
@@ -152,8 +152,11 @@ async function dump(
   for (const [index, { disk }] of dumps.entries())
     await unfinished.cutDump(disk, sizes[index] ?? 0);
   const sizeBytes = sizes.reduce((sum, size) => sum + size, 0);
-  context.report.log(`${dumps.length} dump(s), ${sizeBytes} bytes`);
-  const { bootEnv, profiles } = instance;
+  const about = { node: nodeName, createdAtMs: clock.now(), dumpOf: dumpFileOf };
+  return { record: { ...describeInstance(instance, about), whole: null }, sizeBytes };
+}
+
+function tellWhatIsMissing({ bootEnv, profiles }: InstanceRecord, context: JobContext): void {
   if (profiles.length > 0) {
     context.report.log(
       `profiles are in it by their names, which have to be there where it is imported: ${profiles.join(', ')}`,
@@ -165,33 +168,13 @@ async function dump(
       'warn',
     );
   }
-  return { record: describe(instance, nodeName, clock.now()), sizeBytes };
-}
-
-function describe(instance: InstanceRecord, node: string, createdAtMs: number): ExportRecord {
-  return {
-    name: instance.name,
-    node,
-    createdAtMs,
-    osType: instance.osType ?? '',
-    beparams: instance.beparams,
-    disks: instance.disks.map(({ name, sizeBytes }, disk) => ({
-      name,
-      sizeBytes,
-      dump: dumpFileOf(disk),
-    })),
-    nics: instance.nics,
-    osParameters: instance.osParameters,
-    osParametersPrivate: instance.osParametersPrivate,
-    tags: instance.tags,
-    profiles: instance.profiles,
-  };
 }
 
 /** Whatever becomes of the export: the instance was up, and nobody is left to wonder whether it is. */
 async function thenRestart<T>(
   name: string,
   restart: () => Promise<void>,
+  signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
   const hint = `start it: gnt-instance startup ${name}`;
@@ -207,12 +190,6 @@ async function thenRestart<T>(
     }
     throw failure;
   }
-  try {
-    await restart();
-  } catch (error) {
-    const message = `the export is made, but '${name}' did not start again: ${messageOf(error)}`;
-    const code = isAppError(error) ? error.code : 'INTERNAL';
-    throw new AppError(code, message, { hint, cause: error });
-  }
+  await startAfter('the export is made', name, restart, signal);
   return result;
 }

@@ -168,6 +168,7 @@ export function modifyClusterHandler(
       refuseUnusableServices(mergeChanges(exposeServices, opcode.exposeServices));
       refuseTooManyMirrors(mergeChanges(packageMirrors, opcode.packageMirrors));
       await requireNamed(opcode, dependencies);
+      await requireDefaultNetwork(opcode.launchDefaults?.net, dependencies);
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       return async () => {
         await dependencies.clusters.update((cluster) => ({
@@ -186,6 +187,7 @@ export function modifyClusterHandler(
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
           }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
+          ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),
           packageMirrors: mergeChanges(cluster.packageMirrors ?? {}, opcode.packageMirrors),
           imageKeys: mergeChanges(cluster.imageKeys ?? {}, keyChanges),
@@ -217,6 +219,15 @@ function requireCertificates(pem: string): void {
       });
     }
   }
+}
+
+/** @throws AppError NOT_FOUND */
+async function requireDefaultNetwork(
+  net: string | null | undefined,
+  { clusters }: Pick<OperationDependencies, 'clusters'>,
+): Promise<void> {
+  const [, name] = /(?:^|,)network=([^,]*)/.exec(net ?? '') ?? [];
+  if (name !== undefined) await clusters.loadNetwork(name);
 }
 
 /** An appliance that is taken back needs not be there. */

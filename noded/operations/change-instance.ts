@@ -19,15 +19,19 @@ import {
   mergeTags,
 } from '../instances/merge-changes.ts';
 import { DEFAULT_BACKEND_PARAMETERS, refuseDuplicateParameters } from '../instances/plan-record.ts';
-import { hasSystemOnDisk, refuseUnbootable } from '../instances/plan-boot.ts';
-import { describeUnread } from '../instances/unread-values.ts';
+import { hasSystemOnDisk, refuseImageAndMedium, refuseUnbootable } from '../instances/plan-boot.ts';
+import { installationParameters } from '../instances/installation-parameters.ts';
+import { checkBootFiles, refuseEmptyMedium } from '../instances/readable-by-all.ts';
+import { describeUnkept, describeUnread } from '../instances/unread-values.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { beginRemoval } from '../records/install-states.ts';
 import { checkParametersByOs } from './check-parameters-by-os.ts';
 import { runRenameScript } from './run-rename-script.ts';
+import { checkPackage } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+import { givePorts, plugParts, settlePorts, unplugDisk } from './plug-parts.ts';
 import { applyParts, partsOf, planParts, tellParts } from './change-parts.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
 import { requireAppliance } from './require-appliance.ts';
@@ -127,7 +131,7 @@ export function modifyInstanceHandler(
         refuseUnbootable(planned);
       }
       await refuseUnknownProfiles(opcode.profiles ?? [], dependencies.clusters);
-      if (opcode.osImage != null) await dependencies.images.check(opcode.osImage);
+      await checkSources(planned, opcode, dependencies);
       const appliance = await loadAppliance(planned, dependencies.clusters);
       if (opcode.appliance != null) await requireAppliance(appliance, dependencies);
       if (opcode.hooks !== undefined)
@@ -146,20 +150,32 @@ export function modifyInstanceHandler(
         planned,
         definedOf(opcode, ['userData', 'vendorData', 'dialects', 'hvparams', 'tags', 'addTags']),
       );
-      const parts = await planParts(instance, opcode, dependencies);
+      const drawn = await planParts(instance, opcode, dependencies);
       return async (context) => {
-        const ofRun = runner.isRunning(instance.uuid) ? partsOf(instance) : null;
+        const changesParts = opcode.nics.length + opcode.disks.length > 0;
+        const isRunning = runner.isRunning(instance.uuid);
+        const ofRun = isRunning ? partsOf(instance) : null;
+        const parts = isRunning ? givePorts(instance, drawn) : drawn;
+        if (changesParts)
+          await settlePorts(instance, runner.running(instance.uuid)?.machine, instances);
+        const gone = instance.disks.find(({ uuid }) => parts.disks.every((d) => d.uuid !== uuid));
+        if (isRunning && gone !== undefined) await unplugDisk(instance, gone.uuid, dependencies);
         const commit = (): Promise<InstanceRecord> =>
           instances.update(instance.uuid, (current) =>
             applyParts(applyChanges(current, opcode), parts, ofRun),
           );
-        const changed =
+        const committed =
           opcode.disks.length === 0
             ? await commit()
             : await disks.change(instance, parts.disks, commit);
+        const changed = changesParts
+          ? await plugParts(committed, dependencies, context)
+          : committed;
         tellParts(changed, opcode, ofRun !== null, context);
         const unread = describeUnread(changed, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
+        const unkept = isRunning ? null : describeUnkept(opcode);
+        if (unkept !== null) context.report.log(unkept, 'warn');
         if (runner.running(instance.uuid) !== undefined) {
           await runner.republish(changed, takeSecrets(opcode));
           if (instance.communication !== changed.communication) {
@@ -196,6 +212,28 @@ function changesFiles({
 }: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {
   const isChanged = Object.keys({ ...hvparams, ...installParameters }).length > 0;
   return isChanged || osImage != null || personalizationPackage != null;
+}
+
+/**
+ * What the next installation would refuse: it may be years away.
+ * @throws AppError IMAGE_SOURCE, PACKAGE_SOURCE, HOST_PREREQUISITE, VALIDATION
+ */
+async function checkSources(
+  planned: InstanceRecord,
+  { osImage, personalizationPackage, installParameters }: OpcodeOf<'INSTANCE_SET_PARAMS'>,
+  { images }: Pick<OperationDependencies, 'images'>,
+): Promise<void> {
+  if (osImage != null) await images.check(osImage);
+  if (personalizationPackage != null) await checkPackage(personalizationPackage);
+  const changed = Object.values(installParameters ?? {}).some((value) => value != null);
+  if (changed) {
+    const medium = installationParameters(planned);
+    await checkBootFiles(medium);
+    await refuseEmptyMedium(planned.installParameters);
+    const { cdrom_image_path: cdrom } = medium;
+    if (cdrom?.startsWith('/') === false) await images.check(cdrom);
+  }
+  if (changed || osImage != null) refuseImageAndMedium(planned);
 }
 
 function changesDatasource(opcode: OpcodeOf<'INSTANCE_SET_PARAMS'>): boolean {

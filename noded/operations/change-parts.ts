@@ -8,19 +8,23 @@ import { changeDisks, changeNics } from '../instances/change-parts.ts';
 import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
-import { assertBridge } from '../network/bridged-tap.ts';
-import { randomNicMac } from '../records/channel-addresses.ts';
+import type { InstanceCards } from '../networks/instance-cards.ts';
+import { drawMacs } from '../records/channel-addresses.ts';
+import type { ClusterRepository } from '../records/cluster-repository.ts';
 
 /** NICs and disks. */
-type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
+export type Parts = Pick<InstanceRecord, 'nics' | 'disks'>;
+export type PartsOfRun = Parts & Pick<InstanceRecord, 'beparams'>;
 type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
 interface PartFiles {
   readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   readonly runner: Pick<InstanceRunner, 'isRunning' | 'checkDisksUnused'>;
+  readonly clusters: Pick<ClusterRepository, 'listNetworks'>;
+  readonly cards: Pick<InstanceCards, 'check'>;
 }
 
-export function partsOf({ nics, disks }: Parts): Parts {
-  return { nics, disks };
+export function partsOf({ nics, disks, beparams }: PartsOfRun): PartsOfRun {
+  return { nics, disks, beparams };
 }
 
 /**
@@ -31,16 +35,17 @@ export function partsOf({ nics, disks }: Parts): Parts {
 export async function planParts(
   instance: InstanceRecord,
   opcode: Modify,
-  { disks, runner }: PartFiles,
+  { disks, runner, clusters, cards }: PartFiles,
 ): Promise<Parts> {
-  const context = { newUuid: randomUUID, newMac: randomNicMac };
+  const networks = opcode.nics.length === 0 ? [] : await clusters.listNetworks();
+  const context = { newUuid: randomUUID, newMac: drawMacs(networks) };
   const planned: Parts = {
     nics: changeNics(instance, opcode.nics, context),
     disks: changeDisks(instance, opcode.disks, context),
   };
-  for (const { link } of newlyBridged(instance.nics, planned.nics)) assertBridge(link ?? 'br0');
+  for (const nic of newlyBridged(instance.nics, planned.nics)) await cards.check(nic);
   if (opcode.disks.length === 0) return planned;
-  if (planned.disks.length < instance.disks.length) refuseOfRunning(instance, runner);
+  if (planned.disks.length < instance.disks.length) refuseOfRunning(instance, planned, runner);
   await runner.checkDisksUnused(instance);
   // A removal whose record was refused has left its file under another name.
   await disks.settle(instance);
@@ -54,16 +59,19 @@ export async function planParts(
 export function applyParts(
   instance: InstanceRecord,
   planned: Parts,
-  ofRun: Parts | null,
+  ofRun: PartsOfRun | null,
 ): InstanceRecord {
-  const former = instance.partsOfRun ?? ofRun;
-  const isChanged = ofRun !== null && !isDeepStrictEqual(former, planned);
-  return { ...instance, ...planned, partsOfRun: isChanged ? former : null };
+  const changed = { ...instance, ...planned };
+  const known = instance.partsOfRun;
+  const former =
+    ofRun && partsOf({ ...ofRun, ...known, beparams: known?.beparams ?? ofRun.beparams });
+  const isChanged = !isDeepStrictEqual(former, partsOf(changed));
+  return { ...changed, partsOfRun: isChanged ? former : null };
 }
 
 export function tellParts(
   changed: InstanceRecord,
-  { nics, disks }: Modify,
+  { nics, disks, beparams }: Modify,
   isRunning: boolean,
   { report }: JobContext,
 ): void {
@@ -74,27 +82,56 @@ export function tellParts(
         'cloud-init sets up cards of its first boot alone, unless its user data has updates: {network: {when: [boot]}}',
       );
   }
-  if (changed.partsOfRun === null || !isRunning) return;
-  const what = [...(nics.length > 0 ? ['NICs'] : []), ...(disks.length > 0 ? ['disks'] : [])];
+  const run = changed.partsOfRun;
+  if (run === null || !isRunning) return;
+  const what = Object.entries({
+    NICs: nics.length > 0 && !isDeepStrictEqual(run.nics, changed.nics),
+    disks: disks.length > 0 && !isDeepStrictEqual(run.disks, changed.disks),
+    memory: beparams.memoryMiB !== undefined,
+    vcpus: beparams.vcpus !== undefined,
+  }).flatMap(([name, isChanged]) => (isChanged ? [name] : []));
   if (what.length === 0) return;
   report.log(
-    `its ${what.join(' and ')} change at its next start: gnt-instance reboot ${changed.name}; a reboot from within the guest is none`,
+    `its ${new Intl.ListFormat('en').format(what)} change at its next start: gnt-instance reboot ${changed.name}; a reboot from within the guest is none`,
     'warn',
   );
 }
 
 function newlyBridged(before: Parts['nics'], after: Parts['nics']): Parts['nics'] {
   return after.filter(
-    ({ uuid, mode, link }) =>
+    ({ uuid, mode, link, networkName }) =>
       mode === 'bridged' &&
-      !before.some((nic) => nic.uuid === uuid && nic.mode === mode && nic.link === link),
+      !before.some(
+        (nic) =>
+          nic.uuid === uuid &&
+          nic.mode === mode &&
+          nic.link === link &&
+          nic.networkName === networkName,
+      ),
   );
 }
 
-/** QEMU has its file, and what is on it would be lost at a moment that nobody has in mind. */
-function refuseOfRunning({ name, uuid }: InstanceRecord, runner: PartFiles['runner']): void {
+/**
+ * A machine that runs gives back the last disk alone, which leaves the others their numbers, and
+ * only if it came while one ran: its own are in slots that nothing is taken out of. What came when
+ * no port was free is not in it at all.
+ * @throws AppError INSTANCE_STATE
+ */
+function refuseOfRunning(
+  { name, uuid, disks, partsOfRun }: InstanceRecord,
+  planned: Parts,
+  runner: PartFiles['runner'],
+): void {
   if (!runner.isRunning(uuid)) return;
-  throw new AppError('INSTANCE_STATE', `'${name}' is running, none of its disks is removed`, {
-    hint: `gnt-instance shutdown ${name} first`,
-  });
+  const last = disks.at(-1);
+  const isLast = planned.disks.every((disk) => disk.uuid !== last?.uuid);
+  const isInSlot = (partsOfRun?.disks ?? disks).some(
+    (disk) => disk.uuid === last?.uuid && disk.port === undefined,
+  );
+  if (isLast && !isInSlot) return;
+  throw new AppError(
+    'INSTANCE_STATE',
+    `'${name}' is running, and gives back no disk but the last one, if that was added while it ran`,
+    { hint: `gnt-instance shutdown ${name} first` },
+  );
 }

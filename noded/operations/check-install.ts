@@ -8,7 +8,7 @@ import { chooseCreateScripts, requireHelper, type ChosenScripts } from '../os/ch
 import { bootEnvOfRun } from '../instances/boot-environment.ts';
 import { loadAppliance } from '../instances/choose-appliance.ts';
 import { installationParameters } from '../instances/installation-parameters.ts';
-import { hasMedium, hasSystemOnDisk } from '../instances/plan-boot.ts';
+import { hasMedium, hasSystemOnDisk, refuseImageAndMedium } from '../instances/plan-boot.ts';
 import type { JobSecrets } from '../instances/job-secrets.ts';
 import { loadParameters } from '../instances/load-parameters.ts';
 import type { OsParameters } from '../instances/os-parameters.ts';
@@ -126,15 +126,7 @@ function refuseContradiction(
       hint: 'give --os-type, --os-image, or both, a medium with --install-parameters, or --bootenv; gnt-os list shows the OS definitions',
     });
   }
-  if (isFromMedium && instance.osImage !== null) {
-    throw new AppError(
-      'VALIDATION',
-      'an OS image and an installation medium exclude each other: both write the first disk',
-      {
-        hint: 'leave --os-image out, or --install-parameters and --bootenv',
-      },
-    );
-  }
+  refuseImageAndMedium(instance);
   if (isFromMedium && isImport) {
     throw new AppError('VALIDATION', 'dumps and an installation medium exclude each other');
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { requireTakesNew } from '#shared/contract/node-flags.ts';
+import { ANY_ADDRESS } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { newInstanceId, NO_PAST } from '../instances/plan-record.ts';
@@ -74,7 +75,13 @@ export function planCopy(instance: InstanceRecord, newName: string): NewInstance
     uuid: randomUUID(),
     instanceId: newInstanceId(randomUUID, instance.dialects),
     channelNicUuid: randomUUID(),
-    nics: instance.nics.map((nic) => ({ ...nic, uuid: randomUUID(), mac: randomNicMac() })),
+    nics: instance.nics.map((nic) => ({
+      ...nic,
+      uuid: randomUUID(),
+      mac: randomNicMac(nic.networkName === undefined ? undefined : nic.mac.slice(0, 8)),
+      // In a network no two have one address.
+      ...(nic.networkName !== undefined && { ip: ANY_ADDRESS, network: null }),
+    })),
     disks: instance.disks.map((disk) => ({ ...disk, uuid: randomUUID() })),
     ...NO_PAST,
   };
@@ -92,7 +99,9 @@ function tellDifferences(
       'warn',
     );
   }
-  const fixed = copied.nics.flatMap(({ network }) => network?.addresses ?? []);
+  const fixed = copied.nics
+    .filter(({ networkName }) => networkName === undefined)
+    .flatMap(({ network }) => network?.addresses ?? []);
   if (fixed.length > 0) {
     report.log(
       `its cards have the addresses of ${name}: ${fixed.join(', ')}; gnt-instance modify ${copied.name} --net N:ip=… gives others`,

@@ -6,7 +6,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { removeLogs } from '../host/install-log.ts';
 import { completeFromExport } from '../backup/plan-import.ts';
-import { randomNicMac } from '../records/channel-addresses.ts';
+import { drawMacs } from '../records/channel-addresses.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { beginInstall } from '../records/install-states.ts';
 import { warnOfUnheard } from '../instances/cloud-init-datasource.ts';
@@ -22,7 +22,9 @@ import { exportLock } from './backup.ts';
 import { checkInstall } from './check-install.ts';
 import { checkRunLists } from './check-run-lists.ts';
 import { checkHostPaths } from './host-paths.ts';
+import { prepareImportWhole } from './import-whole.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
+import { startAfter } from './start-again.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function createInstanceHandler(
@@ -38,22 +40,24 @@ export function createInstanceHandler(
     prepare: async (given, signal) => {
       const imported = given.importFrom === undefined ? null : await exports.load(given.importFrom);
       requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
+      await refuseTakenName(given.name, dependencies);
+      if (given.node !== undefined && given.node !== nodeName) {
+        throw new AppError('NODE_NOT_FOUND', `there is no node '${given.node}' here`, {
+          hint: `this cluster's node is ${nodeName}`,
+        });
+      }
+      if (imported !== null && imported.record.whole !== null)
+        return prepareImportWhole(given, imported, imported.record.whole, dependencies);
       const cluster = await clusters.load();
       const opcode =
         imported === null
           ? withDefaultOs(given, cluster.defaultOs)
           : completeFromExport(given, imported);
       refuseDuplicateParameters(opcode);
-      await refuseTakenName(opcode.name, dependencies);
-      if (opcode.node !== undefined && opcode.node !== nodeName) {
-        throw new AppError('NODE_NOT_FOUND', `there is no node '${opcode.node}' here`, {
-          hint: `this cluster's node is ${nodeName}`,
-        });
-      }
       const planned = planNewInstance(opcode, {
         nodeName,
         newUuid: randomUUID,
-        newMac: randomNicMac,
+        newMac: drawMacs(await clusters.listNetworks()),
       });
       refuseMissingSecrets(`the package of '${opcode.name}' needs its whole login`, {
         osParameters: [],
@@ -74,7 +78,7 @@ export function createInstanceHandler(
       await checkRunLists(planned, dependencies);
       await refuseUnknownProfiles(planned.profiles, clusters);
       await dependencies.bootViews.check(planned, secrets, signal);
-      await runner.checkRunnable(planned);
+      await runner.checkInstallable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
         // What was checked, not what the paths lead to by now.
         await using pinned = imported === null ? null : await imported.pin();
@@ -127,7 +131,10 @@ export function createInstanceHandler(
             if (opcode.onFailure !== 'remove') throw tellWhatStays(error, created);
             throw await removeFailed(error, created, dependencies, context);
           });
-        if (opcode.start) await runner.start(installed, secrets, context);
+        if (opcode.start) {
+          const start = (): Promise<void> => runner.start(installed, secrets, context);
+          await startAfter('the system is installed', created.name, start, context.signal);
+        }
         return { name: created.name, uuid: created.uuid, stages: installed.install?.stages ?? [] };
       });
     },

@@ -26,7 +26,7 @@ export function growDiskHandler(
       return async (context) => {
         const running = runner.running(instance.uuid);
         if (running === undefined) await disks.grow(instance, opcode.disk, sizeBytes);
-        else await running.machine.growDisk(opcode.disk, sizeBytes);
+        else await running.machine.growDisk(diskOfMachine(instance, opcode.disk), sizeBytes);
         const grown = await instances.update(instance.uuid, (current) => ({
           ...current,
           disks: resized(current.disks, opcode.disk, sizeBytes),
@@ -47,6 +47,13 @@ export function growDiskHandler(
   };
 }
 
+/** As the machine calls it: by its port's UUID, or by its number among those in slots. Pure. */
+function diskOfMachine({ disks }: InstanceRecord, index: number): string | number {
+  const disk = disks[index];
+  if (disk?.port !== undefined) return disk.uuid;
+  return disks.slice(0, index).filter(({ port }) => port === undefined).length;
+}
+
 function resized(
   disks: InstanceRecord['disks'],
   grown: number,
@@ -56,8 +63,9 @@ function resized(
 }
 
 /** @throws AppError INSTANCE_STATE: the machine that runs has not got it yet */
-function refuseDiskOfLater({ name, partsOfRun }: InstanceRecord, disk: number): void {
-  if (partsOfRun === null || disk < partsOfRun.disks.length) return;
+function refuseDiskOfLater({ name, disks, partsOfRun }: InstanceRecord, disk: number): void {
+  const uuid = disks[disk]?.uuid;
+  if (partsOfRun === null || partsOfRun.disks.some((one) => one.uuid === uuid)) return;
   throw new AppError('INSTANCE_STATE', `disk ${disk} of '${name}' comes with its next start`, {
     hint: `gnt-instance reboot ${name}, or shut it down first`,
   });

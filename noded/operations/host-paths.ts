@@ -1,4 +1,5 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { HvParameters } from '#shared/contract/machine-parameters.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { parseConfinedPath } from '../host/open-host-file.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -7,22 +8,39 @@ type NamesFiles = Pick<
   InstanceRecord,
   'osImage' | 'personalizationPackage' | 'hvparams' | 'installParameters'
 >;
+type Clusters = Pick<ClusterRepository, 'load'>;
 
 /**
  * A path that came from the remote API counts as long as the operator names its folder.
  * @throws AppError PATH_NOT_ALLOWED
  */
-export async function checkHostPaths(
-  { osImage, personalizationPackage, hvparams, installParameters }: NamesFiles,
-  clusters: Pick<ClusterRepository, 'load'>,
+export function checkHostPaths(instance: NamesFiles, clusters: Clusters): Promise<void> {
+  const { osImage, personalizationPackage, hvparams, installParameters } = instance;
+  const media = [hvparams, installParameters].flatMap(bootPaths);
+  return checkPaths([osImage, personalizationPackage, ...media], clusters);
+}
+
+/**
+ * The same of what is opened at a start; what is installed from is not.
+ * @throws AppError PATH_NOT_ALLOWED
+ */
+export function checkHostPathsOfRun(
+  { hvparams }: Pick<NamesFiles, 'hvparams'>,
+  clusters: Clusters,
 ): Promise<void> {
-  const paths = [hvparams, installParameters].flatMap((parameters) => [
-    parameters.cdrom_image_path,
-    parameters.kernel_path,
-    parameters.initrd_path,
-  ]);
+  return checkPaths(bootPaths(hvparams), clusters);
+}
+
+function bootPaths(parameters: HvParameters): readonly (string | undefined)[] {
+  return [parameters.cdrom_image_path, parameters.kernel_path, parameters.initrd_path];
+}
+
+async function checkPaths(
+  paths: readonly (string | null | undefined)[],
+  clusters: Clusters,
+): Promise<void> {
   let folders: readonly string[] | undefined;
-  for (const path of [osImage, personalizationPackage, ...paths]) {
+  for (const path of paths) {
     const confined = path?.startsWith('/') === true ? parseConfinedPath(path) : undefined;
     if (path === undefined || path === null || confined === undefined) continue;
     folders ??= (await clusters.load()).remoteFolders ?? [];

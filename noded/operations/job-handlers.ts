@@ -15,8 +15,16 @@ import { removeBootObjectHandler, setBootContentHandler } from './boot-content.t
 import { createInstanceHandler } from './create-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
 import { moveInstanceHandler } from './move-instance.ts';
+import { migrateInstanceHandler } from './migrate-instance.ts';
 import type { OperationDependencies } from './operation-dependencies.ts';
 import { adoptInstanceHandler, orRemoveOrphan } from './orphans.ts';
+import {
+  addNetworkHandler,
+  connectNetworkHandler,
+  disconnectNetworkHandler,
+  modifyNetworkHandler,
+  removeNetworkHandler,
+} from './networks.ts';
 import { modifyProfileHandler, removeProfileHandler } from './profiles.ts';
 import { removeSnapshotHandler, restoreSnapshotHandler, takeSnapshotHandler } from './snapshots.ts';
 import { runScriptHandler } from './run-script.ts';
@@ -49,6 +57,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_RENAME: here(renameInstanceHandler(dependencies)),
     INSTANCE_COPY: here(copyInstanceHandler(dependencies)),
     INSTANCE_MOVE: here(moveInstanceHandler(dependencies)),
+    INSTANCE_MIGRATE: here(migrateInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),
@@ -62,6 +71,11 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     OS_SET_PARAMS: asMember(modifyOsHandler(dependencies)),
     PROFILE_SET_PARAMS: asMember(modifyProfileHandler(dependencies)),
     PROFILE_REMOVE: asMember(removeProfileHandler(dependencies)),
+    NETWORK_ADD: asMember(addNetworkHandler(dependencies)),
+    NETWORK_SET_PARAMS: asMember(modifyNetworkHandler(dependencies)),
+    NETWORK_CONNECT: asMember(connectNetworkHandler(dependencies)),
+    NETWORK_DISCONNECT: asMember(disconnectNetworkHandler(dependencies)),
+    NETWORK_REMOVE: asMember(removeNetworkHandler(dependencies)),
     BOOTENV_SET: asMember(setBootContentHandler(dependencies)),
     BOOTENV_UPLOAD_ISO: asMember(uploadIsoHandler(dependencies)),
     BOOTENV_DESTROY_ISO: destroyIsoHandler(dependencies),

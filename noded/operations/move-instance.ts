@@ -4,6 +4,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createArrivalClient } from '../cluster/arrival-client.ts';
 import { moveInstance } from '../cluster/move-instance.ts';
+import type { Peers } from '../peers/ask-peer.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { noNode } from '../records/node-registry.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
@@ -12,19 +13,12 @@ import { instanceLock, type OperationDependencies } from './operation-dependenci
 export function moveInstanceHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'INSTANCE_MOVE'>> {
-  const { instances, nodes, nodeName, peers, lifecycles } = dependencies;
+  const { instances, lifecycles } = dependencies;
   return {
     locks: ({ name }) => [instanceLock(name)],
-    prepare: async ({ name, node }, signal) => {
+    prepare: async ({ name, node: wanted }, signal) => {
       const instance = await instances.findByName(name);
-      if (peers === null || node === undefined) throw nowhere(name);
-      if (node === nodeName) {
-        throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${node}`, {
-          details: { name, node },
-        });
-      }
-      const names = await nodes.names();
-      if (!names.includes(node)) throw noNode(node, names);
+      const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       await refuseUnmovable(instance, dependencies);
       const target = createArrivalClient(peers, node);
       await target.check(instance.uuid, signal);
@@ -44,34 +38,64 @@ export function moveInstanceHandler(
   };
 }
 
+/** @throws AppError INSTANCE_STATE, NODE_NOT_FOUND */
+export async function requireOtherNode(
+  name: string,
+  node: string | undefined,
+  { nodes, nodeName, peers }: Pick<OperationDependencies, 'nodes' | 'nodeName' | 'peers'>,
+): Promise<{ readonly node: string; readonly peers: Peers }> {
+  if (peers === null || node === undefined) throw nowhere(name);
+  if (node === nodeName) {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${node}`, {
+      details: { name, node },
+    });
+  }
+  const names = await nodes.names();
+  if (!names.includes(node)) throw noNode(node, names);
+  return { node, peers };
+}
+
 /** @throws AppError INSTANCE_STATE, DISK_IN_USE, DISK_MISSING */
 async function refuseUnmovable(
   instance: InstanceRecord,
-  { runner, disks, snapshots }: OperationDependencies,
+  dependencies: OperationDependencies,
 ): Promise<void> {
-  const { name, uuid, installState } = instance;
+  const { runner, disks } = dependencies;
+  const { name, uuid } = instance;
   if (runner.isRunning(uuid)) {
     throw new AppError('INSTANCE_STATE', `instance '${name}' is running, cannot move it`, {
       details: { name },
-      hint: `gnt-instance shutdown ${name} first, and startup afterwards: what runs is not migrated`,
+      hint: `what runs goes by: gnt-instance migrate ${name}`,
     });
   }
-  if (installState === 'installing') {
-    throw new AppError('INSTANCE_STATE', `instance '${name}' is being installed`, {
-      hint: 'gnt-job list shows the job',
-    });
-  }
+  refuseInstalling(instance);
   await disks.settle(instance);
-  const forgotten = (await snapshots.listForgotten(instance)).map((path) => basename(path));
-  const taken = [...instance.snapshots.map((snapshot) => snapshot.name), ...forgotten];
-  if (taken.length > 0) {
-    throw new AppError('INSTANCE_STATE', `'${name}' has snapshots, which do not go along`, {
-      details: { name, snapshots: taken },
-      hint: `remove them first: ${taken.join(', ')} (gnt-instance remove-snapshot), or keep what they have by gnt-backup export`,
-    });
-  }
+  await refuseSnapshots(instance, dependencies);
   await runner.checkDisksUnused(instance);
   await disks.activate(instance);
+}
+
+/** @throws AppError INSTANCE_STATE */
+export function refuseInstalling({ name, installState }: InstanceRecord): void {
+  if (installState !== 'installing') return;
+  throw new AppError('INSTANCE_STATE', `instance '${name}' is being installed`, {
+    hint: 'gnt-job list shows the job',
+  });
+}
+
+/** @throws AppError INSTANCE_STATE */
+export async function refuseSnapshots(
+  instance: InstanceRecord,
+  { snapshots }: Pick<OperationDependencies, 'snapshots'>,
+): Promise<void> {
+  const { name } = instance;
+  const forgotten = (await snapshots.listForgotten(instance)).map((path) => basename(path));
+  const taken = [...instance.snapshots.map((snapshot) => snapshot.name), ...forgotten];
+  if (taken.length === 0) return;
+  throw new AppError('INSTANCE_STATE', `'${name}' has snapshots, which do not go along`, {
+    details: { name, snapshots: taken },
+    hint: `remove them first: ${taken.join(', ')} (gnt-instance remove-snapshot), or keep what they have by gnt-backup export`,
+  });
 }
 
 function nowhere(name: string): AppError {

@@ -10,11 +10,15 @@ import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
+import type { InstanceCards } from '../networks/instance-cards.ts';
+import type { NatNetworks } from '../networks/nat-networks.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import type { GuestReports } from '../instances/guest-reports.ts';
 import type { BootArchives } from '../boot/archives.ts';
 import type { BootViews } from '../instances/boot-views.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { MachineKeeper } from '../instances/machine-keeper.ts';
+import type { MetadCalls } from '../metad-link/metad-client.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
@@ -39,6 +43,8 @@ export interface OperationDependencies {
   readonly disks: InstanceDisks;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
+  readonly cards: InstanceCards;
+  readonly nat: Pick<NatNetworks, 'check' | 'settle'>;
   /** Null of a node that is a cluster by itself. */
   readonly peers: Peers | null;
   readonly images: ImageCache;
@@ -48,6 +54,8 @@ export interface OperationDependencies {
   readonly findElsewhere: FindElsewhere;
   readonly installer: Installer;
   readonly runner: InstanceRunner;
+  readonly keeper: Pick<MachineKeeper, 'get' | 'become' | 'kill'>;
+  readonly metad: Pick<MetadCalls, 'secrets'>;
   readonly archives: BootArchives;
   readonly bootViews: Pick<BootViews, 'check' | 'state'>;
   readonly orphans: Orphans;

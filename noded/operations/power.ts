@@ -5,7 +5,7 @@ import { bootEnvOfRun } from '../instances/boot-environment.ts';
 import { noSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
 import { checkRunLists } from './check-run-lists.ts';
-import { checkHostPaths } from './host-paths.ts';
+import { checkHostPathsOfRun } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 export function startInstanceHandler(
@@ -23,7 +23,7 @@ export function startInstanceHandler(
         };
       }
       refuseHalfInstalled(instance);
-      await checkHostPaths(instance, clusters);
+      await checkHostPathsOfRun(instance, clusters);
       await runner.checkRunnable(instance);
       if (bootEnvOfRun(instance) !== null)
         await bootViews.check(instance, takeSecrets(opcode), signal);
@@ -132,7 +132,7 @@ export function rebootInstanceHandler(
       }
       // Its files are opened anew, which may not be allowed, or not possible, any more.
       if (opcode.kind !== 'hard') {
-        await checkHostPaths(instance, clusters);
+        await checkHostPathsOfRun(instance, clusters);
         await runner.checkRunnable(instance);
         if (bootEnvOfRun(instance) !== null) await bootViews.check(instance, noSecrets, signal);
         await checkRunLists(instance, dependencies);

@@ -4,7 +4,7 @@ import { installTimeoutOf } from '#shared/contract/install-timeout.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { type FormerDisks, requireRoomBeside } from '../install/choose-disks.ts';
-import { takeSecrets } from '../instances/job-secrets.ts';
+import { type JobSecrets, takeSecrets } from '../instances/job-secrets.ts';
 import { missingSecrets, refuseMissingSecrets } from '../instances/needed-secrets.ts';
 import { planReinstall, refuseDuplicateParameters } from '../instances/plan-record.ts';
 import { describeUnread } from '../instances/unread-values.ts';
@@ -14,7 +14,7 @@ import { checkInstall } from './check-install.ts';
 import { checkHostPaths } from './host-paths.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
-import { startAgain } from './start-again.ts';
+import { startAfter, startAgain } from './start-again.ts';
 
 /**
  * Installs an instance again. What can be found bad without its disks is, before it is stopped and
@@ -60,7 +60,7 @@ export function reinstallInstanceHandler(
       await checkHostPaths(planned, clusters);
       await refuseUnknownProfiles(opcode.profiles ?? [], clusters);
       await dependencies.bootViews.check(planned, secrets, signal);
-      await runner.checkRunnable(planned);
+      await runner.checkInstallable(planned);
       return withPreview({ hooks: decision.hookBook }, async (context) => {
         const unread = describeUnread(planned, opcode);
         if (unread !== null) context.report.log(unread, 'warn');
@@ -78,7 +78,7 @@ export function reinstallInstanceHandler(
           run.isToldToStop = true;
           // First, since its memory may be the room that is waited for.
           if (opcode.shutdownTimeoutS !== undefined)
-            await runner.stop(current, opcode.shutdownTimeoutS, context);
+            await runner.stop(current, opcode.shutdownTimeoutS, context, 'interlude');
           await place.enter();
         };
         try {
@@ -101,11 +101,14 @@ export function reinstallInstanceHandler(
             },
             context,
           );
-          if (opcode.start) await runner.start(installed, secrets, context);
+          if (opcode.start) {
+            const start = (): Promise<void> => runner.start(installed, secrets, context);
+            await startAfter('the new system is installed', current.name, start, context.signal);
+          }
           const stages = installed.install?.stages ?? [];
           return { name: installed.name, uuid: installed.uuid, stages };
         } catch (error) {
-          await goBack(current.uuid, run, dependencies, context);
+          await goBack(current.uuid, { ...run, secrets }, dependencies, context);
           throw error;
         }
       });
@@ -122,25 +125,27 @@ function chooseFormerDisks(
   return beforeReinstall?.installState === 'failed' ? 'worthless' : 'keep-if-room';
 }
 
+interface Run {
+  readonly wasRunning: boolean;
+  readonly isToldToStop: boolean;
+  /** What the job was given. */
+  readonly secrets: JobSecrets;
+}
+
 /** After a failure: says what the instance is now, and starts it if it ran and can. */
 async function goBack(
   uuid: string,
-  { wasRunning, isToldToStop }: { readonly wasRunning: boolean; readonly isToldToStop: boolean },
-  { instances, runner }: OperationDependencies,
-  { report, ...context }: JobContext,
+  { wasRunning, isToldToStop, secrets }: Run,
+  dependencies: OperationDependencies,
+  context: JobContext,
 ): Promise<void> {
+  const { report } = context;
   try {
-    const instance = await instances.findByUuid(uuid);
+    const instance = await dependencies.instances.findByUuid(uuid);
     if (instance === undefined || instance.install?.jobId === context.jobId) return;
     report.log(`instance ${instance.name} is as it was before: its disks and what is stored of it`);
-    if (!wasRunning || !isToldToStop || instance.adminState !== 'up') return;
-    if (runner.isRunning(uuid)) {
-      report.log(`its guest was told to power off, and may still do so`, 'warn');
-      return;
-    }
-    // The job's own signal may be what ended it.
-    const { signal } = new AbortController();
-    await startAgain(instance, runner, { ...context, report, signal });
+    if (wasRunning && isToldToStop && instance.adminState === 'up')
+      await startAgain(uuid, secrets, dependencies, context);
   } catch (error) {
     report.log(`it could not be started again: ${messageOf(error)}`, 'warn');
   }

@@ -1,19 +1,84 @@
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { noSecrets } from '../instances/job-secrets.ts';
-import type { InstanceRunner } from '../instances/instance-runner.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { JobSecrets } from '../instances/job-secrets.ts';
+import { awaitedSecrets } from '../instances/plan-starts.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
 
-/** Starts an instance that an operation had to stop. */
+/**
+ * Starts an instance that an operation had to stop, whatever ended the operation: its own signal
+ * may be what did. The guest gets the secrets that the job was given, as far as they are its.
+ */
 export async function startAgain(
-  instance: InstanceRecord,
-  runner: Pick<InstanceRunner, 'start'>,
+  uuid: string,
+  given: JobSecrets,
+  { instances, runner }: Pick<OperationDependencies, 'instances' | 'runner'>,
   context: JobContext,
 ): Promise<void> {
-  if (instance.secretNames.length > 0) {
-    context.report.log(
-      `its channel has no secrets any more: ${instance.secretNames.join(', ')}; gnt-instance modify --os-parameters-secret gives them again`,
+  const { report } = context;
+  const instance = await instances.update(uuid, (current) => ({
+    ...current,
+    adminState: 'up',
+    stoppedByJob: null,
+  }));
+  if (runner.isRunning(uuid)) {
+    report.log('its guest was told to power off, and may still do so', 'warn');
+    return;
+  }
+  const { own, lost, isAwaited } = planSecrets(instance, given);
+  if (lost.length > 0) {
+    const named = lost.join(', ');
+    report.log(
+      isAwaited
+        ? `it is not started without its secrets: ${named}; gnt-instance startup --os-parameters-secret gives them`
+        : `its channel has no secrets any more: ${named}; gnt-instance modify --os-parameters-secret gives them again`,
       'warn',
     );
   }
-  await runner.start(instance, noSecrets, context);
+  if (isAwaited) return;
+  const { signal } = new AbortController();
+  await runner.start(instance, { ...given, osParameters: own }, { ...context, signal });
+}
+
+/** What a job has of the secrets that a guest had, and what is lost. Pure. */
+export function planSecrets(
+  instance: InstanceRecord,
+  { osParameters }: Pick<JobSecrets, 'osParameters'>,
+): {
+  readonly own: JobSecrets['osParameters'];
+  readonly lost: readonly string[];
+  /** The instance is not started without those that are lost. */
+  readonly isAwaited: boolean;
+} {
+  const { secretNames } = instance;
+  const isLost = (name: string): boolean => !osParameters.has(name);
+  return {
+    own: new Map([...osParameters].filter(([name]) => secretNames.includes(name))),
+    lost: secretNames.filter(isLost),
+    isAwaited: awaitedSecrets(instance).some(isLost),
+  };
+}
+
+/**
+ * The last step of an operation that has succeeded but for it: whoever reads the failure learns
+ * what was done.
+ * @param done a clause that says it
+ */
+export async function startAfter(
+  done: string,
+  name: string,
+  start: () => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await start();
+  } catch (error) {
+    const code = isAppError(error) ? error.code : 'INTERNAL';
+    const why = signal.aborted ? 'was not started' : 'did not start';
+    throw new AppError(code, `${done}, but '${name}' ${why}: ${messageOf(error)}`, {
+      hint: `start it: gnt-instance startup ${name}`,
+      ...(isAppError(error) && error.details !== undefined && { details: error.details }),
+      cause: error,
+    });
+  }
 }

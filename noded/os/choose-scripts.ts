@@ -52,7 +52,7 @@ export function chooseCreateScripts(definition: OsDefinition, policy: ScriptPoli
       'VALIDATION',
       `OS '${name}' has scripts that run in the virtualized environment alone`,
       {
-        hint: 'leave --enable-safe-install=no out',
+        hint: 'give --enable-safe-install=yes',
       },
     );
   }
@@ -101,6 +101,14 @@ export function chooseHelper(
   const path = hostScripts[script];
   const digest = digestForHost(policy);
   return path === undefined || digest === null ? undefined : { host: { path, digest } };
+}
+
+/** Whether a definition has such a script at all, one that may run or not. */
+export function hasHelper(
+  { applianceScripts, hostScripts }: OsDefinition,
+  script: HelperScript,
+): boolean {
+  return (applianceScripts[script] ?? hostScripts[script]) !== undefined;
 }
 
 /** @throws AppError OS_INVALID when there is no such script, OS_NOT_TRUSTED when it may not run */

@@ -6,7 +6,7 @@ import { apiError } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { isErrorCode } from '#shared/errors/codes.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
-import { requestOverSocket } from '#shared/socket/http-request.ts';
+import { requestOverSocket, upgradeOverSocket } from '#shared/socket/http-request.ts';
 import { collect } from '#shared/stream/collect.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
@@ -80,6 +80,21 @@ export async function requestPeer(
     signal?.throwIfAborted();
     throw brokenOff(node, error);
   }
+}
+
+/** A raw stream to what another node opens for it. @throws as `requestPeer`, and what it refuses it with */
+export async function upgradePeer(
+  peers: Peers,
+  node: string,
+  { path, signal }: Pick<PeerRequest, 'path' | 'signal'>,
+): Promise<Duplex> {
+  const on = await openUntil(peers, node, signal);
+  const headers = { host: node };
+  const opened = await upgradeOverSocket({ on, path, headers, signal }).catch((error: unknown) => {
+    signal?.throwIfAborted();
+    throw brokenOff(node, error);
+  });
+  return opened.kind === 'raw' ? opened.socket : throwRefusal(opened.answer, node);
 }
 
 /** One request whose answer is JSON. @throws as `requestPeer`, and what the other node says */

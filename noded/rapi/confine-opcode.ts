@@ -1,26 +1,33 @@
+import { type BootEnv, MAX_ISO_URL_LENGTH } from '#shared/contract/boot-env.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
+import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
+import { redactSource } from '#shared/contract/redact-source.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { confinePath } from '../host/open-host-file.ts';
+import { remoteRefusalOf } from '../downloads/transfer/reach.ts';
+import { markRemote } from '../downloads/transfer/remote-hosts.ts';
 import { parseSource } from '../downloads/transfer/source-url.ts';
 import { notAllowed } from '../operations/host-paths.ts';
 
 const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
 
+/** What the operator lets the remote API name beside the internet. */
+export interface RemoteReach {
+  readonly folders: readonly string[];
+  readonly hosts: readonly string[];
+}
+
 /**
- * The same operation with every file of the node confined to a folder that the operator named: the
- * job, later ones that find the path stored, and other nodes open it there or not at all. Pure.
- * @throws AppError PATH_NOT_ALLOWED
+ * The same operation with every file of the node confined to a folder that the operator named, and
+ * every URL marked as a remote user's: the job, later ones that find them stored, and other nodes
+ * open them within these bounds or not at all. Pure.
+ * @throws AppError PATH_NOT_ALLOWED, NOT_ALLOWED
  */
-export function confineOpcode<Op extends Opcode>(opcode: Op, folders: readonly string[]): Op {
-  const confine = (path: string): string => {
-    const confined = confinePath(path, folders);
-    if (confined === undefined) throw notAllowed(path.slice(0, 500));
-    return confined;
-  };
+export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach): Op {
   const changed: Record<string, unknown> = { ...opcode };
   for (const key of ['osImage', 'personalizationPackage']) {
     const source = changed[key];
-    if (typeof source === 'string' && parseSource(source)?.kind === 'path')
-      changed[key] = confine(source);
+    if (typeof source === 'string') changed[key] = confineSource(source, reach);
   }
   for (const key of ['hvparams', 'installParameters']) {
     const parameters = changed[key];
@@ -29,12 +36,52 @@ export function confineOpcode<Op extends Opcode>(opcode: Op, folders: readonly s
     for (const name of FILE_PARAMETERS) {
       const source = given[name];
       if (typeof source !== 'string') continue;
-      // A cdrom image may be a URL, and is none of the node's files then.
-      const isUrl = name === 'cdrom_image_path' && parseSource(source)?.kind === 'url';
-      if (!isUrl) given[name] = confine(source);
+      // A kernel is a file of the node, whatever it looks like.
+      const isFile = name !== 'cdrom_image_path' || parseSource(source)?.kind !== 'url';
+      given[name] = isFile ? confineFile(source, reach) : confineSource(source, reach);
     }
     changed[key] = given;
   }
+  if (opcode.opcode === 'BOOTENV_SET')
+    changed['bootEnvs'] = opcode.bootEnvs.map((bootEnv) => confineArchive(bootEnv, reach));
   // Strings took the place of strings.
   return changed as Op;
+}
+
+/** An image's name is neither a path nor a URL: its catalogue is the operator's. */
+function confineSource(text: string, reach: RemoteReach): string {
+  const source = parseSource(text);
+  if (source?.kind === 'path') return confineFile(text, reach);
+  return source === undefined ? text : confineUrl(text, source.url, reach);
+}
+
+/** Where the archive of a boot environment is, which an operator has fetched later. */
+function confineArchive(bootEnv: BootEnv, reach: RemoteReach): BootEnv {
+  const { amd64 } = bootEnv.OS.SupportedArchitectures;
+  const source = parseSource(amd64.IsoUrl);
+  if (source?.kind !== 'url') return bootEnv;
+  const IsoUrl = confineUrl(amd64.IsoUrl, source.url, reach, MAX_ISO_URL_LENGTH);
+  const SupportedArchitectures = { amd64: { ...amd64, IsoUrl } };
+  return { ...bootEnv, OS: { ...bootEnv.OS, SupportedArchitectures } };
+}
+
+function confineFile(path: string, { folders }: RemoteReach): string {
+  const confined = confinePath(path, folders);
+  if (confined === undefined) throw notAllowed(path.slice(0, 500));
+  return confined;
+}
+
+function confineUrl(
+  text: string,
+  url: URL,
+  { hosts }: RemoteReach,
+  maxLength = MAX_SOURCE_LENGTH,
+): string {
+  const marked = markRemote(text);
+  const isTooLong = marked.length > maxLength;
+  const refusal = isTooLong ? 'it is too long' : remoteRefusalOf(url, hosts);
+  if (refusal === undefined) return marked;
+  throw new AppError('NOT_ALLOWED', `${redactSource(text).slice(0, 500)} is refused: ${refusal}`, {
+    hint: 'the operator names hosts and networks with: gnt-cluster modify --remote-hosts HOST,…',
+  });
 }

@@ -56,7 +56,8 @@ const nic = z.strictObject({
   search: z.string().optional(),
   routes: z.string().optional(),
   mtu: z.union([z.number(), z.string()]).optional(),
-  network: z.null().optional(),
+  /** By name, as in Ganeti. */
+  network: z.string().nullish(),
 });
 const disk = z.strictObject({
   /** MiB. */
@@ -78,6 +79,11 @@ const beyondGaneti = {
   enable_safe_install: z.boolean().optional(),
   install_parameters: parameters.optional(),
 } as const;
+/** What it boots through its channel; of reinstallations and changes, too. */
+const booting = {
+  bootenv: z.string().optional(),
+  profiles: z.array(z.string()).optional(),
+} as const;
 /** What dialects serve; documents as text. */
 const metadata = {
   user_data: z.string().optional(),
@@ -93,6 +99,7 @@ const metadata = {
 export const createRequest = z.strictObject({
   ...withoutMeaning,
   ...beyondGaneti,
+  ...booting,
   ...metadata,
   __version__: z.literal(1),
   mode: z.literal('create'),
@@ -118,6 +125,7 @@ export const createRequest = z.strictObject({
 export const reinstallRequest = z.strictObject({
   ...common,
   ...beyondGaneti,
+  ...booting,
   os: z.string().nullish(),
   force_variant: z.boolean().optional(),
   start: z.boolean().optional(),
@@ -130,6 +138,7 @@ export const reinstallRequest = z.strictObject({
 export const modifyRequest = z.strictObject({
   ...common,
   ...metadata,
+  ...booting,
   force: ignored,
   os_name: z.string().nullish(),
   force_variant: z.boolean().optional(),
@@ -145,6 +154,12 @@ export const modifyRequest = z.strictObject({
   // Disks and NICs of an instance stay as they are.
   disks: z.array(z.unknown()).max(0).optional(),
   nics: z.array(z.unknown()).max(0).optional(),
+});
+
+export const profileRequest = z.strictObject({
+  ...common,
+  osparams: osParameterChanges.optional(),
+  osparams_private: osParameterChanges.optional(),
 });
 
 export const removeRequest = z.strictObject({
@@ -166,6 +181,7 @@ export const growRequest = z.strictObject({
 export const renameRequest = z.strictObject({ ...withoutMeaning, new_name: z.string() });
 
 export type InstallationRequest = z.output<z.ZodObject<typeof beyondGaneti>>;
+export type BootingRequest = z.output<z.ZodObject<typeof booting>>;
 export type MetadataRequest = z.output<z.ZodObject<typeof metadata>>;
 export type NicRequest = z.output<typeof nic>;
 export type BackendRequest = z.output<typeof beparams>;

@@ -8,6 +8,7 @@ interface Nic {
   readonly mac: string;
   readonly mode: string;
   readonly link: string | null;
+  readonly networkName?: string | undefined;
 }
 
 /** The channel's NIC is the last one, named as Ganeti names it. */
@@ -79,7 +80,11 @@ export const instanceFields: Fields<InstanceInfo> = {
   'nic.names': nicField('NIC_Names', 'name', (nic) => nic.name),
   'nic.links': nicField('NIC_links', 'link', (nic) => nic.link ?? ''),
   'nic.networks': nicField('NIC_networks', 'network', () => null),
-  'nic.networks.names': nicField('NIC_networks_names', 'network name', () => null),
+  'nic.networks.names': nicField(
+    'NIC_networks_names',
+    'network name',
+    (nic) => nic.networkName ?? null,
+  ),
   'nic.bridges': nicField('NIC_bridges', 'bridge', ({ mode, link }) =>
     mode === 'bridged' ? link : null,
   ),

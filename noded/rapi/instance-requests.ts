@@ -13,6 +13,7 @@ import {
   renameRequest,
   shutdownRequest,
   type BackendRequest,
+  type BootingRequest,
   type InstallationRequest,
   type MetadataRequest,
   type NicRequest,
@@ -42,6 +43,7 @@ export function parseCreate(body: unknown): Draft {
     osType: given.os_type ?? undefined,
     forceVariant: given.force_variant,
     ...installation(given),
+    ...booting(given),
     // In Ganeti, an image is a parameter of the OS.
     osImage: given.os_image ?? imageParameter,
     osParameters: osparams,
@@ -74,6 +76,7 @@ export function parseReinstall(name: string, body: unknown): Draft {
     osType: given.os ?? undefined,
     forceVariant: given.force_variant,
     ...installation(given),
+    ...booting(given),
     osImage: given.os_image ?? imageParameter ?? undefined,
     osParameters: osparams,
     osParametersPrivate: given.osparams_private ?? undefined,
@@ -98,6 +101,7 @@ export function parseModify(name: string, body: unknown): Draft {
     osParametersPrivate: given.osparams_private ?? undefined,
     osParametersSecret: given.osparams_secret ?? undefined,
     ...documents(given),
+    ...booting(given),
     beparams: backend(given.beparams),
     hvparams: given.hvparams,
     communication: given.instance_communication,
@@ -156,6 +160,10 @@ function installation(given: InstallationRequest): Record<string, unknown> {
   };
 }
 
+function booting({ bootenv, profiles }: BootingRequest): Record<string, unknown> {
+  return { bootEnv: bootenv, profiles };
+}
+
 function documents(given: MetadataRequest): Record<string, unknown> {
   return {
     userData: toBase64(given.user_data),
@@ -169,12 +177,13 @@ function documents(given: MetadataRequest): Record<string, unknown> {
   };
 }
 
-function planNic({ mac, mode, link, bridge, name, ...texts }: NicRequest): object {
+function planNic({ mac, mode, link, bridge, name, network, ...texts }: NicRequest): object {
   return {
     mac: mac === 'generate' ? 'auto' : mac,
     mode,
     link: link ?? bridge,
     name: name ?? undefined,
+    networkName: network ?? undefined,
     ...readNicNetwork({ ...texts, ip: texts.ip ?? undefined }),
   };
 }

@@ -1,4 +1,5 @@
 import type { InstanceInfo } from '#shared/contract/instance.ts';
+import { encodeArray, streamBegun } from '../api/stream-slices.ts';
 import { pickFields } from './fields.ts';
 import { instanceFields } from './instance-fields.ts';
 import {
@@ -13,6 +14,7 @@ import {
 } from './instance-requests.ts';
 import { RapiFailure } from './rapi-failure.ts';
 import { isSet, submitRoute, type RapiRequest, type RapiRoute, type Submit } from './rapi-route.ts';
+import type { RapiUser } from './users-file.ts';
 import type { Visible } from './visible.ts';
 
 const ONE = '/2/instances/:name';
@@ -28,6 +30,10 @@ export function instanceRoutes({
 }: RapiInstanceDependencies): readonly RapiRoute[] {
   const find = ({ params, user }: RapiRequest): Promise<InstanceInfo> =>
     visible.instance(user, params['name'] ?? '');
+  const pickedSlices = async function* (user: RapiUser): AsyncGenerator<readonly object[]> {
+    for await (const slice of visible.instanceSlices(user))
+      yield slice.map((instance) => pickFields(instanceFields, instance));
+  };
   const get = (path: string, handle: RapiRoute['handle']): RapiRoute => {
     return { method: 'GET', path, role: 'read', handle };
   };
@@ -41,10 +47,7 @@ export function instanceRoutes({
     );
   return [
     get('/2/instances', async ({ query, user }) => {
-      if (isSet(query, 'bulk')) {
-        const all = await visible.instances(user);
-        return all.map((instance) => pickFields(instanceFields, instance));
-      }
+      if (isSet(query, 'bulk')) return streamBegun(pickedSlices(user), encodeArray);
       const names = (await visible.instanceNames(user)).toSorted();
       return names.map((id) => ({ id, uri: `/2/instances/${id}` }));
     }),

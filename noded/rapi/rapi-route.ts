@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import { opcode, type Opcode } from '#shared/contract/opcode.ts';
@@ -28,7 +29,7 @@ export interface RapiRoute {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
   readonly path: string;
   readonly role: Role;
-  /** @returns what the client gets as JSON */
+  /** @returns what the client gets as JSON, or JSON that comes piece by piece */
   readonly handle: (request: RapiRequest) => unknown;
 }
 
@@ -58,7 +59,7 @@ export function addRapiRoutes(router: Router<RapiState>, routes: readonly RapiRo
       });
       context.type = 'application/json';
       // Also null and bare strings are JSON here: clients parse every answer.
-      context.body = JSON.stringify(answer ?? null);
+      context.body = answer instanceof Readable ? answer : JSON.stringify(answer ?? null);
     });
   }
 }
@@ -91,8 +92,8 @@ export function createSubmit(
   clusters: Pick<ClusterRepository, 'load'>,
 ): Submit {
   return async (asked, { name, scope }, options) => {
-    const { remoteFolders = [] } = await clusters.load();
-    const confined = confineOpcode(asked, remoteFolders);
+    const { remoteFolders = [], remoteHosts = [] } = await clusters.load();
+    const confined = confineOpcode(asked, { folders: remoteFolders, hosts: remoteHosts });
     return jobs.submit(confined, { ...options, submitter: { user: name, scope } });
   };
 }

@@ -7,6 +7,7 @@ import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import type { Overview } from '../cluster/overview.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import { bootContentRoutes, type RapiBootDependencies } from './boot-routes.ts';
 import { ensureCertificate } from './certificate.ts';
 import { clusterRoutes, type RapiClusterDependencies } from './cluster-routes.ts';
 import { instanceRoutes } from './instance-routes.ts';
@@ -33,7 +34,7 @@ export interface RapiServer extends AsyncDisposable {
 }
 
 /** What each group of resources needs. */
-export type RapiDependencies = Omit<RapiClusterDependencies, 'submit'> & {
+export type RapiDependencies = Omit<RapiClusterDependencies & RapiBootDependencies, 'submit'> & {
   readonly overview: Overview;
   readonly jobs: JobService;
 };
@@ -42,7 +43,13 @@ export type RapiDependencies = Omit<RapiClusterDependencies, 'submit'> & {
 export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiRoute[] {
   const submit = createSubmit(dependencies.jobs, dependencies.clusters);
   const all = { ...dependencies, submit, visible: createVisible(dependencies) };
-  return [...clusterRoutes(all), ...instanceRoutes(all), ...jobRoutes(all), ...queryRoutes(all)];
+  return [
+    ...clusterRoutes(all),
+    ...instanceRoutes(all),
+    ...bootContentRoutes(all),
+    ...jobRoutes(all),
+    ...queryRoutes(all),
+  ];
 }
 
 export interface RapiServing {

@@ -18,6 +18,8 @@ export interface VisibleSources {
 /** What a user sees. For who is bound to instances, the others and their jobs do not exist. */
 export interface Visible {
   instances(user: RapiUser): Promise<readonly InstanceInfo[]>;
+  /** The same, in slices as they come. */
+  instanceSlices(user: RapiUser): AsyncIterable<readonly InstanceInfo[]>;
   instanceNames(user: RapiUser): Promise<readonly string[]>;
   /** @throws AppError INSTANCE_NOT_FOUND */
   instance(user: RapiUser, name: string): Promise<InstanceInfo>;
@@ -42,13 +44,15 @@ export function createVisible({ overview, index, jobs }: VisibleSources): Visibl
       ({ submitter, instance }) => submitter === own || (instance !== null && names.has(instance)),
     );
   };
+  const instanceSlices = async function* ({
+    scope,
+  }: RapiUser): AsyncGenerator<readonly InstanceInfo[]> {
+    for await (const slice of overview.instanceSlices())
+      yield slice.filter((each) => isWithin(scope, each));
+  };
   return {
-    instances: async ({ scope }) => {
-      const seen: InstanceInfo[] = [];
-      for await (const slice of overview.instanceSlices())
-        seen.push(...slice.filter((each) => isWithin(scope, each)));
-      return seen;
-    },
+    instances: async (user) => (await Array.fromAsync(instanceSlices(user))).flat(),
+    instanceSlices,
     instanceNames: namesFor,
     instance: async ({ scope }, name) => {
       const found = await overview.instance(name);

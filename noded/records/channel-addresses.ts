@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { NetworkRecord } from '#shared/contract/network.ts';
 
 /**
  * 169.254.1.0 to 169.254.254.255: RFC 3927 keeps the first and the last 256 addresses of
@@ -35,8 +36,24 @@ export function randomChannelMac(random: (bytes: number) => Buffer = randomBytes
 }
 
 /** Ganeti's default prefix for ordinary NICs. */
-export function randomNicMac(random: (bytes: number) => Buffer = randomBytes): string {
-  return formatMac([0xaa, 0x00, 0x00, ...random(3)]);
+const NIC_PREFIX = 'aa:00:00';
+
+/** @param prefix its first three bytes, as a network may have some of its own */
+export function randomNicMac(
+  prefix = NIC_PREFIX,
+  random: (bytes: number) => Buffer = randomBytes,
+): string {
+  return `${prefix}:${formatMac([...random(3)])}`;
+}
+
+/** Draws MACs of cards, which may be in networks with prefixes of their own. */
+export function drawMacs(
+  networks: readonly Pick<NetworkRecord, 'name' | 'macPrefix'>[],
+): (networkName?: string) => string {
+  return (networkName) => {
+    const network = networks.find(({ name }) => name === networkName);
+    return randomNicMac(network?.macPrefix ?? undefined);
+  };
 }
 
 function formatMac(bytes: readonly number[]): string {

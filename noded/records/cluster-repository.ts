@@ -10,15 +10,16 @@ import { CLUSTER, ensureCluster } from '#shared/store/cluster-store.ts';
 import { parseRecord } from '#shared/store/readable-records.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { createBootRepository, type BootRepository } from './boot-repository.ts';
+import { createNetworkRepository, type NetworkRepository } from './network-repository.ts';
 import { createProfileRepository, type ProfileRepository } from './profile-repository.ts';
 
 const OS = 'os';
 
 /**
- * The cluster's own record, and what the administrator set per OS definition and in profiles, and
- * what instances boot by.
+ * The cluster's own record, and what the administrator set per OS definition and in profiles, what
+ * instances boot by, and the networks that they are in.
  */
-export interface ClusterRepository extends ProfileRepository, BootRepository {
+export interface ClusterRepository extends ProfileRepository, BootRepository, NetworkRepository {
   /** Makes the record where there is none. */
   ensure(): Promise<ClusterRecord>;
   load(): Promise<ClusterRecord>;
@@ -48,6 +49,7 @@ export function createClusterRepository(store: Store, clock: Clock): ClusterRepo
   return {
     ...createProfileRepository(store),
     ...createBootRepository(store),
+    ...createNetworkRepository(store),
     ensure: () => ensureCluster(store, clock.now()),
     load,
     update: async (change) => {

@@ -93,7 +93,12 @@ export function failInstall(
   install: InstallRecord | null,
 ): InstanceRecord {
   const { beforeReinstall } = instance;
-  const failed = { installState: 'failed', adminState: 'down', install } as const;
+  const failed = {
+    installState: 'failed',
+    adminState: 'down',
+    stoppedByJob: null,
+    install,
+  } as const;
   const isWhole = beforeReinstall !== null && beforeReinstall.installState !== 'failed';
   return { ...instance, ...(isWhole ? beforeReinstall : failed), beforeReinstall: null };
 }

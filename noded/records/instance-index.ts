@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import {
   sortOut,
@@ -19,6 +18,7 @@ export type IndexedInstance = Pick<
   | 'primaryNode'
   | 'osType'
   | 'adminState'
+  | 'stoppedByJob'
   | 'installState'
   | 'tags'
   | 'profiles'
@@ -50,7 +50,7 @@ export interface InstanceIndex extends AsyncDisposable {
 }
 
 export interface InstanceIndexDependencies {
-  readonly store: Pick<Store, 'watch' | 'scan' | 'get'>;
+  readonly store: Pick<Store, 'watch' | 'scan' | 'getSome'>;
   readonly problems: RecordProblems;
   readonly logger: Logger;
 }
@@ -61,7 +61,7 @@ const ASK_AGAIN_MS = 500;
  * a list is told an hour later at the latest.
  */
 const READ_ALL_AGAIN_MS = 3_600_000;
-/** Records that changed: one after the other, each would take a way to the server and back. */
+/** Records that changed: a few milliseconds of work. */
 const READ_AT_ONCE = 32;
 
 export function startInstanceIndex(dependencies: InstanceIndexDependencies): InstanceIndex {
@@ -166,27 +166,14 @@ class FollowingIndex implements InstanceIndex {
     const all = [...ids];
     for (let at = 0; at < all.length; at += READ_AT_ONCE) {
       const some = all.slice(at, at + READ_AT_ONCE);
-      const found = await Promise.all(some.map((id) => this.#get(id)));
+      const found = await this.#dependencies.store.getSome(INSTANCES, some);
       for (const id of some) {
         this.#instances.delete(id);
         bad.delete(id);
       }
-      this.#take(
-        found.filter((record) => record !== undefined),
-        this.#instances,
-        bad,
-      );
+      this.#take(found, this.#instances, bad);
     }
     if (bad.size > 0 || this.#bad.size > 0) this.#setAside(bad);
-  }
-
-  async #get(id: string): Promise<ListedRecord | undefined> {
-    try {
-      return await this.#dependencies.store.get(INSTANCES, id);
-    } catch (error) {
-      if (!isAppError(error) || error.code === 'STORE_UNAVAILABLE') throw error;
-      return { id, revision: 0, value: undefined, problem: error.message };
-    }
   }
 
   #setAside(bad: Map<string, RecordProblem>): void {
@@ -213,7 +200,8 @@ class SharedParts {
   readonly #parts = new Map<string, unknown>();
 
   indexed(record: InstanceRecord): IndexedInstance {
-    const { uuid, name, adminState, installState, diskTemplate, communication } = record;
+    const { uuid, name, adminState, stoppedByJob, installState, diskTemplate, communication } =
+      record;
     const { serialNo, createdAtMs, modifiedAtMs } = record;
     return {
       uuid,
@@ -221,6 +209,7 @@ class SharedParts {
       primaryNode: this.#one(record.primaryNode),
       osType: this.#one(record.osType),
       adminState,
+      stoppedByJob,
       installState,
       tags: this.#one(record.tags),
       profiles: this.#one(record.profiles),

@@ -1,12 +1,24 @@
-import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
+import {
+  instanceRecord,
+  type InstanceNic,
+  type InstanceRecord,
+} from '#shared/contract/instance.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import type { Clock } from '#shared/clock/clock.ts';
-import { parseRecord, scanRecords, type RecordProblems } from '#shared/store/readable-records.ts';
+import {
+  parseRecord,
+  scanRecords,
+  sortOut,
+  type RecordProblems,
+  type SortedOut,
+} from '#shared/store/readable-records.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac, randomNicMac } from './channel-addresses.ts';
 import { isOfNamed, planNamed } from './named-records.ts';
+import { NETWORK_IPS } from './network-repository.ts';
+import { placeInNetworks } from './place-in-networks.ts';
 
 export const INSTANCES = 'instances';
 const NAMES = 'claim-name';
@@ -30,6 +42,7 @@ export type NewInstance = Omit<
 /** Instances by uuid; their names, channel addresses and MACs are claims of the whole cluster. */
 export interface InstanceRepository {
   /**
+   * A card in a network whose `ip` is `pool` gets a free address of it.
    * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
    * again
    * @throws AppError INSTANCE_EXISTS, CONFLICT (a given MAC is taken), NO_FREE_ADDRESS, NOT_FOUND and
@@ -49,6 +62,11 @@ export interface InstanceRepository {
   expandName(typed: string): Promise<string>;
   findByUuid(uuid: string): Promise<InstanceRecord | undefined>;
   list(): Promise<readonly InstanceRecord[]>;
+  /**
+   * Those of some that are there, in that order, and which of them cannot be read.
+   * @throws AppError STORE_UNAVAILABLE
+   */
+  readSome(uuids: readonly string[]): Promise<SortedOut<InstanceRecord>>;
   /**
    * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
    * had, and gives up, is claimed and given up in the same commit.
@@ -127,6 +145,7 @@ export function createInstanceRepository(
       const changed = change(before);
       const after: InstanceRecord = {
         ...changed,
+        nics: await placeInNetworks(store, changed, before.nics),
         modifiedAtMs: clock.now(),
         serialNo: before.serialNo + 1,
       };
@@ -144,7 +163,8 @@ export function createInstanceRepository(
         refuseTakenName(error, after.name);
         refuseTakenMac(error, after);
         if (!(error instanceof StoreConflict)) throw error;
-        if (error.collection !== INSTANCES && !isOfNamed(error)) throw error;
+        await refuseTakenAddress(error, changed);
+        if (![INSTANCES, NETWORK_IPS].includes(error.collection) && !isOfNamed(error)) throw error;
       }
     }
   };
@@ -164,6 +184,24 @@ export function createInstanceRepository(
         .filter((_, index) => owners[index] !== before.uuid)
         .map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
     ];
+  };
+
+  /** An address that was asked for; one of the pool is drawn again. */
+  const refuseTakenAddress = async (
+    error: StoreConflict,
+    { nics }: Pick<InstanceRecord, 'nics'>,
+  ): Promise<void> => {
+    if (error.collection !== NETWORK_IPS) return;
+    const asked = nics.some((nic) => addressClaimOf(nic)?.id === error.id);
+    const [owner] = await ownersOf([{ collection: NETWORK_IPS, id: error.id }]);
+    if (!asked || typeof owner !== 'string') return;
+    const [network = '', ip = ''] = error.id.split('/');
+    const { name } = (await findByUuid(owner).catch(() => undefined)) ?? { name: owner };
+    throw new AppError('CONFLICT', `${ip} of network '${network}' is that of instance '${name}'`, {
+      details: { network, ip, owner: name },
+      hint: `ip=pool takes a free one; gnt-network info ${network} shows which are taken`,
+      cause: error,
+    });
   };
 
   const ownersOf = async (claims: readonly Claim[]): Promise<readonly unknown[]> => {
@@ -213,6 +251,8 @@ export function createInstanceRepository(
     findByName,
     expandName,
     findByUuid,
+    readSome: async (uuids) =>
+      sortOut(instanceRecord, INSTANCES, await store.getSome(INSTANCES, uuids)),
     checkRestorable: async (instance) => void (await planRestore(instance)),
     restore: async (instance) => {
       const { serialNo } = instance;
@@ -230,7 +270,7 @@ export function createInstanceRepository(
     dropClaims: async (uuid) => {
       if ((await store.get(INSTANCES, uuid)) !== undefined) return;
       const writes: Write[] = [];
-      for (const collection of [NAMES, IPS, MACS]) {
+      for (const collection of [NAMES, IPS, MACS, NETWORK_IPS]) {
         for (const { id, revision, value } of await store.list(collection))
           if (value === uuid) writes.push({ collection, id, expected: revision, value: undefined });
       }
@@ -255,7 +295,7 @@ export function createInstanceRepository(
         const now = clock.now();
         const record: InstanceRecord = {
           ...rest,
-          nics,
+          nics: await placeInNetworks(store, { ...rest, nics }, []),
           channel: { ip, mac, uuid: channelNicUuid },
           createdAtMs: now,
           modifiedAtMs: now,
@@ -278,10 +318,11 @@ export function createInstanceRepository(
         } catch (error) {
           if (!(error instanceof StoreConflict)) throw error;
           refuseTakenName(error, record.name);
+          await refuseTakenAddress(error, { nics });
           refused += 1;
           if (refused === MAX_GUESSES) taken = new Set(await store.ids(IPS));
           if (error.collection === MACS && drawn.has(error.id)) {
-            const again = randomNicMac();
+            const again = randomNicMac(error.id.slice(0, 8));
             drawn.add(again);
             nics = nics.map((nic) => (nic.mac === error.id ? { ...nic, mac: again } : nic));
           } else refuseTakenMac(error, record);
@@ -319,22 +360,33 @@ export function createInstanceRepository(
 }
 
 /**
- * What an instance has for itself in the whole cluster. A MAC that it gave up is its own as long as
- * its machine may still send with it.
+ * What an instance has for itself in the whole cluster. A MAC or an address that it gave up is its own
+ * as long as its machine may still send with it.
  */
 function claimsOf(record: InstanceRecord): readonly Claim[] {
   const present = presentClaimsOf(record);
-  const former = (record.partsOfRun?.nics ?? []).map(({ mac }) => ({ collection: MACS, id: mac }));
+  const former = (record.partsOfRun?.nics ?? []).flatMap(claimsOfNic);
   return [...present, ...without(former, present)];
 }
 
 function presentClaimsOf(record: InstanceRecord): readonly Claim[] {
-  const macs = [record.channel.mac, ...record.nics.map(({ mac }) => mac)];
   return [
     { collection: NAMES, id: record.name },
     { collection: IPS, id: record.channel.ip },
-    ...macs.map((id) => ({ collection: MACS, id })),
+    { collection: MACS, id: record.channel.mac },
+    ...record.nics.flatMap(claimsOfNic),
   ];
+}
+
+function claimsOfNic(nic: InstanceNic): readonly Claim[] {
+  const address = addressClaimOf(nic);
+  return [{ collection: MACS, id: nic.mac }, ...(address === undefined ? [] : [address])];
+}
+
+/** Of a card in a network. */
+function addressClaimOf({ networkName, ip }: InstanceNic): Claim | undefined {
+  if (networkName === undefined || ip === null) return undefined;
+  return { collection: NETWORK_IPS, id: `${networkName}/${ip}` };
 }
 
 function without(claims: readonly Claim[], others: readonly Claim[]): readonly Claim[] {
@@ -356,7 +408,8 @@ function takenMeanwhile(
       hint: `give that one another name: gnt-instance rename ${name} NEWNAME`,
     });
   }
-  const what = collection === IPS ? 'channel address' : 'MAC address';
+  const what =
+    collection === MACS ? 'MAC address' : collection === IPS ? 'channel address' : 'address';
   return new AppError('CONFLICT', `the ${what} ${id} of '${name}' is that of '${owner}' by now`, {
     details: { owner },
     hint: `one of the two has to go: gnt-instance remove`,

@@ -4,15 +4,16 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { BOOT_ENVS } from './boot-repository.ts';
+import { NETWORKS } from './network-repository.ts';
 import { PROFILES } from './profile-repository.ts';
 
-type Naming = Pick<InstanceRecord, 'profiles' | 'bootEnv'>;
+type Naming = Pick<InstanceRecord, 'profiles' | 'bootEnv' | 'nics'>;
 type Named = Pick<Write, 'collection' | 'id'>;
 
-const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null };
+const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null, nics: [] };
 
 /**
- * Writes that go with a record which names profiles or a BootEnv that it did not name before: each
+ * Writes that go with a record which names profiles, networks or a BootEnv that it did not name before: each
  * is written again as it is. So the commit finds all of them there, and who removes one, and saw
  * nobody that names it, finds it changed and looks again (`removeUnused`). One that was lost since
  * an instance got it stands in the way of no other change of that instance.
@@ -38,25 +39,33 @@ export async function planNamed(
 
 /** Somebody wrote one of those meanwhile: the commit is to be planned anew. */
 export function isOfNamed(conflict: StoreConflict): boolean {
-  return conflict.collection === PROFILES || conflict.collection === BOOT_ENVS;
+  return [PROFILES, BOOT_ENVS, NETWORKS].includes(conflict.collection);
 }
 
-function namedBy({ profiles, bootEnv }: Naming): readonly Named[] {
+function namedBy({ profiles, bootEnv, nics }: Naming): readonly Named[] {
   const bootEnvs = bootEnv === null || bootEnv === LOCAL_BOOT_ENV ? [] : [bootEnv];
   return [
     ...profiles.map((id) => ({ collection: PROFILES, id })),
     ...bootEnvs.map((id) => ({ collection: BOOT_ENVS, id })),
+    ...[...networksOf(nics)].map((id) => ({ collection: NETWORKS, id })),
   ];
 }
 
+/** Each once. */
+export function networksOf(nics: InstanceRecord['nics']): ReadonlySet<string> {
+  return new Set(nics.flatMap(({ networkName }) => networkName ?? []));
+}
+
+const KINDS: Readonly<Record<string, { readonly word: string; readonly program: string }>> = {
+  [PROFILES]: { word: 'profile', program: 'gnt-profile' },
+  [NETWORKS]: { word: 'network', program: 'gnt-network' },
+};
+
 function notThere({ collection, id: name }: Named): AppError {
-  const isProfile = collection === PROFILES;
+  const { word, program } = KINDS[collection] ?? { word: 'BootEnv', program: 'gnt-bootenv' };
   return new AppError(
-    isProfile ? 'NOT_FOUND' : 'BOOTENV_NOT_FOUND',
-    `there is no ${isProfile ? 'profile' : 'BootEnv'} '${name}' any more`,
-    {
-      details: { name },
-      hint: `${isProfile ? 'gnt-profile' : 'gnt-bootenv'} list shows what there is`,
-    },
+    collection === BOOT_ENVS ? 'BOOTENV_NOT_FOUND' : 'NOT_FOUND',
+    `there is no ${word} '${name}' any more`,
+    { details: { name }, hint: `${program} list shows what there is` },
   );
 }

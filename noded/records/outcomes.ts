@@ -187,6 +187,8 @@ function settle(
   if (instance.install?.jobId !== install.jobId) return instance;
   if (installState === 'failed') return failInstall(instance, install);
   const installed = { ...instance, ...changes, installState, install, beforeReinstall: null };
+  // What comes next was asked of this job, and is no return to what was.
+  installed.stoppedByJob = null;
   // From now on it boots what was installed.
   const bootEnv = installsSystem(installed.bootEnv) ? LOCAL_BOOT_ENV : installed.bootEnv;
   return { ...installed, bootEnv };

@@ -6,7 +6,7 @@ import type { InstanceRepository } from './instance-repository.ts';
 
 export interface IndexedRecords {
   readonly index: Pick<InstanceIndex, 'list' | 'doubt'>;
-  readonly instances: Pick<InstanceRepository, 'findByUuid'>;
+  readonly instances: Pick<InstanceRepository, 'findByUuid' | 'readSome'>;
 }
 
 /** Records that are read at a time: a few milliseconds of work. */
@@ -23,8 +23,10 @@ export async function* readIndexed(
 ): AsyncGenerator<readonly InstanceRecord[]> {
   const meant = (await indexed.index.list()).filter(isMeant);
   for (let at = 0; at < meant.length; at += SLICE) {
-    const slice = meant.slice(at, at + SLICE).map(({ uuid }) => readOne(indexed, uuid));
-    yield (await Promise.all(slice)).filter((record) => record !== undefined);
+    const uuids = meant.slice(at, at + SLICE).map(({ uuid }) => uuid);
+    const { readable, bad } = await indexed.instances.readSome(uuids);
+    for (const { id } of bad) indexed.index.doubt(id);
+    yield readable.map(({ value }) => value);
     // An embedded store answers at once, and others would wait.
     await turn();
   }

@@ -22,6 +22,7 @@ export type ProgramName =
   | 'gnt-backup'
   | 'gnt-image'
   | 'gnt-profile'
+  | 'gnt-network'
   | 'gnt-bootenv'
   | 'gnt-appliance'
   | 'gnt-noded';
@@ -66,7 +67,11 @@ export interface Lab {
   dispose(): Promise<void>;
 }
 
-export async function createLab(name: string): Promise<Lab> {
+/** @param programs the folder of the programs, asked for at each start */
+export async function createLab(
+  name: string,
+  programs: () => string = () => join(projectDir, 'node_modules/.bin'),
+): Promise<Lab> {
   const root = await mkdtemp(`/tmp/${name}-`);
   const paths = createRootPaths(root);
   const environment = { ...process.env, GNT_ROOT: root };
@@ -76,8 +81,7 @@ export async function createLab(name: string): Promise<Lab> {
     program: ProgramName,
     args: readonly string[],
     stdio: 'pipe' | 'inherit',
-  ): ChildProcess =>
-    spawn(join(projectDir, 'node_modules/.bin', program), args, { env: environment, stdio });
+  ): ChildProcess => spawn(join(programs(), program), args, { env: environment, stdio });
 
   const run: Lab['run'] = async (program, args, options = {}) => {
     const child = launch(program, args, options.isShown ? 'inherit' : 'pipe');
@@ -131,7 +135,7 @@ export async function createLab(name: string): Promise<Lab> {
     },
     startNode: async (...options) => {
       node = spawn(
-        join(projectDir, 'node_modules/.bin/gnt-noded'),
+        join(programs(), 'gnt-noded'),
         ['--node', 'node1.example.com', '--log-level', 'debug', ...options],
         {
           env: environment,

@@ -149,6 +149,8 @@ export const clusterRecord = z.object({
   /** What `downloadLimitsOf` completes. */
   /** Folders of the nodes below which the remote API may name files. */
   remoteFolders: z.array(z.string()).optional(),
+  /** What, beside the internet, URLs of the remote API may lead to. */
+  remoteHosts: z.array(z.string()).optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

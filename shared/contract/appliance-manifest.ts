@@ -8,6 +8,9 @@ export const applianceName = z
 /** The one that `gnt-appliance build` makes. */
 export const BUILT_APPLIANCE = 'built';
 
+/** It is shown to people, and a kernel's arguments are one line. */
+const printableLine = z.string().regex(/^[^\p{Cc}]*$/u, 'has control characters');
+
 const manifestFile = z.strictObject({
   name: fileName,
   sizeBytes: z.number().int().positive(),
@@ -25,21 +28,21 @@ export const applianceManifest = z.strictObject({
    * The key of the build cache.
    */
   inputsHash: sha256Hex,
-  architecture: z.string(),
-  kernelVersion: z.string(),
+  architecture: printableLine,
+  kernelVersion: printableLine,
   /**
    * Date of the newest package, RFC 3339: nothing in the image depends on the time of the build.
    */
-  sourceDate: z.string(),
+  sourceDate: printableLine,
   /** `-append` of the kernel. */
-  kernelArguments: z.string(),
+  kernelArguments: printableLine,
   memoryMiB: z.number().int().positive(),
   kernel: manifestFile,
   initrd: manifestFile,
   /** Read-only root file system, first virtio disk (serial `root`). */
   root: manifestFile,
   /** `name=version` of every Debian package inside. */
-  packages: z.array(z.string()),
+  packages: z.array(printableLine),
   /**
    * The appliance's own hooks, run before all others, by name. Absent in manifests that are older
    * than they.

@@ -57,10 +57,11 @@ const isoSha256 = orEmpty(
     .transform((digest) => digest.toLowerCase()),
   '',
 );
+export const MAX_ISO_URL_LENGTH = 2048;
 const isoUrl = orEmpty(
   z
     .string()
-    .max(2048)
+    .max(MAX_ISO_URL_LENGTH)
     .regex(/^(?:(?:https?|ftp):\/\/[^\s]+)?$/i, 'not an http, https or ftp URL'),
   '',
 );

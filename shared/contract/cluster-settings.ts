@@ -26,6 +26,22 @@ export const remoteFolder = z
   .max(4096)
   .regex(/^(\/(?!\.{1,2}(\/|$))[^/\0]+)+$/, 'expected an absolute path without . and .., not /');
 
+export const MAX_REMOTE_HOSTS = 64;
+/** A name, an address, or a network. */
+export const remoteHost = z.union(
+  [
+    z.ipv4(),
+    z.ipv6(),
+    z.cidrv4(),
+    z.cidrv6(),
+    z
+      .string()
+      .max(253)
+      .regex(/^(?!.*\.\d+$)[\w.-]+$/),
+  ],
+  'expected a host name, an address or a network as 10.1.0.0/16',
+);
+
 /** Absent: TCP. */
 export const serviceProtocol = z.literal('udp');
 

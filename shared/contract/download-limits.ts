@@ -12,6 +12,8 @@ export interface DownloadLimits {
   readonly minRate: number;
   /** PEM certificates that https servers are trusted by besides the system's. */
   readonly certificateAuthority?: string | undefined;
+  /** Names, addresses and networks beside the internet that URLs of the remote API may lead to. */
+  readonly remoteHosts: readonly string[];
 }
 
 /**
@@ -22,12 +24,13 @@ const DEFAULTS: DownloadLimits = {
   maxImageBytes: 64 * 1024 ** 3,
   timeoutS: 6 * 3600,
   minRate: 4096,
+  remoteHosts: [],
 };
 
 export function downloadLimitsOf(
   cluster: Pick<
     ClusterRecord,
-    'maxImageBytes' | 'downloadTimeoutS' | 'minDownloadRate' | 'imageCa'
+    'maxImageBytes' | 'downloadTimeoutS' | 'minDownloadRate' | 'imageCa' | 'remoteHosts'
   >,
 ): DownloadLimits {
   return {
@@ -35,5 +38,6 @@ export function downloadLimitsOf(
     timeoutS: cluster.downloadTimeoutS ?? DEFAULTS.timeoutS,
     minRate: cluster.minDownloadRate ?? DEFAULTS.minRate,
     certificateAuthority: cluster.imageCa,
+    remoteHosts: cluster.remoteHosts ?? DEFAULTS.remoteHosts,
   };
 }

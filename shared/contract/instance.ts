@@ -22,11 +22,15 @@ import {
   uuid,
   visibility,
 } from './primitives.ts';
+import { networkName } from './network.ts';
 import { profileNames } from './profile.ts';
 import { nicNetwork } from './static-network.ts';
 
 const stageTiming = z.object({ stage: installStage, durationMs: z.number(), summary: z.string() });
 export type StageTiming = z.infer<typeof stageTiming>;
+
+/** For parts that come while a machine runs. */
+export const MAX_PORTS = 8;
 
 /** How the last installation went. */
 export const installRecord = z.object({
@@ -52,6 +56,17 @@ const formerState = z.object({
   install: installRecord.nullable(),
 });
 
+/**
+ * Of a part that came while a machine ran: where it stays, so that its guest finds it again by the
+ * same name. Absent: it has the slot of its number.
+ */
+const port = z
+  .number()
+  .int()
+  .min(0)
+  .max(MAX_PORTS - 1)
+  .optional();
+
 export const instanceNic = z.object({
   uuid,
   mac: macAddress,
@@ -59,14 +74,18 @@ export const instanceNic = z.object({
   link: z.string().nullable(),
   name: z.string().nullable(),
   ip: z.string().nullable(),
+  /** Which network of the cluster it is in, whose bridge is another on each node. */
+  networkName: networkName.optional(),
   /** Null: the guest asks by DHCP. */
   network: nicNetwork.nullable().default(null),
+  port,
 });
 
 export const instanceDisk = z.object({
   uuid,
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
+  port,
 });
 /** Each takes the blocks that were changed since. */
 export const MAX_SNAPSHOTS = 64;
@@ -186,16 +205,26 @@ export const instanceRecord = z.object({
   restoreId: uuid.nullable().default(null),
   nics: z.array(instanceNic),
   /**
-   * What the machine that runs is made of, where NICs or disks were changed since its start: what
-   * its guest is shown. The next start forgets it. Absent in older records.
+   * What the machine that runs is made of, where that was changed since its start: what its guest is
+   * shown. The next start forgets it. Absent in older records.
    */
   partsOfRun: z
-    .object({ nics: z.array(instanceNic), disks: z.array(instanceDisk) })
+    .object({
+      nics: z.array(instanceNic),
+      disks: z.array(instanceDisk),
+      /** Absent in older records: then as in the record. */
+      beparams: beParameters.optional(),
+    })
     .nullable()
     .default(null),
   beparams: beParameters,
   hvparams: hvParameters,
   adminState,
+  /**
+   * The job that has stopped it and starts it again at its end: should the daemon be killed
+   * meanwhile, the next one does. Absent in older records.
+   */
+  stoppedByJob: z.number().int().nullable().default(null),
   /** `created`: has disks, nothing installed (`--no-install`). */
   installState: z.enum(['created', 'installing', 'installed', 'failed']),
   install: installRecord.nullable(),

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { bootReporting } from './boot-report.ts';
 import { MAX_DECOMMISSION_TIMEOUT_S } from './lifecycle.ts';
+import { networkName } from './network.ts';
 import { macAddress } from './primitives.ts';
 import { nicNetwork } from './static-network.ts';
 
 /** What a machine is made of, as an operator gives it: NICs, disks, backend, hypervisor. */
 
 /** A path or a URL. */
-export const source = z.string().min(1).max(4096);
+export const MAX_SOURCE_LENGTH = 4096;
+export const source = z.string().min(1).max(MAX_SOURCE_LENGTH);
 
 export const nicSpec = z.strictObject({
   mac: z.union([macAddress, z.literal('auto')]).default('auto'),
@@ -18,6 +20,8 @@ export const nicSpec = z.strictObject({
   /** For those who read the metadata; what the guest configures is `network`. */
   ip: z.string().max(64).optional(),
   network: nicNetwork.optional(),
+  /** A network of the cluster, in place of `link`; `ip` is an address of it, or `pool`. */
+  networkName: networkName.optional(),
 });
 export const diskSpec = z.strictObject({
   sizeBytes: z.number().int().positive(),

@@ -35,6 +35,7 @@ export const MAX_DATAGRAM_FLOWS = 64;
  *   POST   /v1/instances/{uuid}/queue      body: bytes for the guest's next `read` → 204, 413, 429
  *   GET    /v1/instances/{uuid}/connect/{port}   Upgrade: tcp → 101 and a raw stream to that TCP port of the guest
  *   DELETE /v1/instances/{uuid}/tokens     → 204: every session token of its ec2 dialect has ended; 404 without a view
+ *   GET    /v1/instances/{uuid}/secrets    → {name: value}: secret OS parameters that it still has, for the node that gets the guest
  *   GET    /metrics                        → Prometheus text
  *
  * metad → noded, HTTP on `run/gnt/metad/content.sock`:

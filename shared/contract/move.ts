@@ -26,5 +26,10 @@ export type ArrivalBegun = z.infer<typeof arrivalBegun>;
 /** SHA-256 of what was sent, by the name of the file. */
 export const arrivalDigests = z.object({ digests: z.record(z.string(), z.string()) });
 
-/** Whether the instance is that node's. */
-export const arrivalEnded = z.object({ isTaken: z.boolean() });
+export const arrivalEnded = z.object({
+  /** Whether the instance is that node's. */
+  isTaken: z.boolean(),
+  /** It is, but the machine in which its guest was to go on has ended. */
+  isLost: z.boolean().default(false),
+});
+export type ArrivalEnded = z.infer<typeof arrivalEnded>;

@@ -11,8 +11,10 @@ import {
   MAX_DOWNLOAD_TIMEOUT_S,
   MAX_MIN_DOWNLOAD_RATE,
   MAX_REMOTE_FOLDERS,
+  MAX_REMOTE_HOSTS,
   launchDefaults,
   remoteFolder,
+  remoteHost,
 } from './cluster-settings.ts';
 import { hookFiles } from './hooks.ts';
 import { imageKeyName, MAX_IMAGE_KEY_LENGTH } from './image-keys.ts';
@@ -27,6 +29,14 @@ import {
   nicSpec,
   source,
 } from './machine-parameters.ts';
+import {
+  macPrefix,
+  networkConnection,
+  networkName,
+  networkRange,
+  networkTags,
+  reservedAddresses,
+} from './network.ts';
 import { profileName, profileNames } from './profile.ts';
 import { diskChange, MAX_DISKS, MAX_NICS, nicChange } from './part-changes.ts';
 import {
@@ -51,6 +61,7 @@ import { takeLoginsApart } from './source-login.ts';
  * `redactOpcode` is what is kept of it.
  */
 const MAX_PARAMETER_VALUE_LENGTH = 65_536;
+const MAX_NODES_NAMED = 1000;
 const osParameterValues = z.record(osParameterName, z.string().max(MAX_PARAMETER_VALUE_LENGTH));
 /** `null` deletes the stored value. */
 const osParameterChanges = z.record(
@@ -99,6 +110,7 @@ const reinstallable = {
 const takenBack = {
   osType: reinstallable.osType.unwrap().nullable().optional(),
   osImage: source.nullable().optional(),
+  osImageChecksum: imageChecksum.nullable().optional(),
   personalizationPackage: source.nullable().optional(),
   personalizationChecksum: imageChecksum.nullable().optional(),
   appliance: applianceName.nullable().optional(),
@@ -167,7 +179,6 @@ export const instanceModify = z.strictObject({
   name: instanceName,
   ...takenBack,
   forceVariant: reinstallable.forceVariant,
-  osImageChecksum: reinstallable.osImageChecksum,
   osImageGrow: reinstallable.osImageGrow,
   osImageFormat: reinstallable.osImageFormat,
   profiles: reinstallable.profiles,
@@ -248,6 +259,15 @@ export const instanceMove = z.strictObject({
   name: instanceName,
   /** Absent: where there is room. */
   node: instanceName.optional(),
+});
+/** A running instance to another node, with its disks, while its guest goes on. */
+export const instanceMigrate = z.strictObject({
+  opcode: z.literal('INSTANCE_MIGRATE'),
+  name: instanceName,
+  /** Absent: where there is room. */
+  node: instanceName.optional(),
+  /** Seconds in which it has to be over, or the guest stays where it is. */
+  timeoutS: z.number().int().min(10).max(604_800).default(3600),
 });
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
@@ -354,6 +374,45 @@ export const profileRemove = z.strictObject({
   opcode: z.literal('PROFILE_REMOVE'),
   name: profileName,
 });
+const aboutNetwork = { name: networkName } as const;
+/** Addresses for cards: it is of no node until it is connected. */
+export const networkAdd = z.strictObject({
+  opcode: z.literal('NETWORK_ADD'),
+  ...aboutNetwork,
+  network: networkRange,
+  gateway: z.ipv4().optional(),
+  macPrefix: macPrefix.optional(),
+  addReserved: reservedAddresses.default([]),
+  tags: networkTags.default([]),
+});
+/** What is not given stays; `null` takes a value away. */
+export const networkModify = z.strictObject({
+  opcode: z.literal('NETWORK_SET_PARAMS'),
+  ...aboutNetwork,
+  gateway: z.ipv4().nullable().optional(),
+  macPrefix: macPrefix.nullable().optional(),
+  addReserved: reservedAddresses.default([]),
+  removeReserved: reservedAddresses.default([]),
+  addTags: networkTags.default([]),
+  removeTags: networkTags.default([]),
+});
+export const networkConnect = z.strictObject({
+  opcode: z.literal('NETWORK_CONNECT'),
+  ...aboutNetwork,
+  /** Empty: all that there are. */
+  nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
+  connection: networkConnection,
+});
+export const networkDisconnect = z.strictObject({
+  opcode: z.literal('NETWORK_DISCONNECT'),
+  ...aboutNetwork,
+  /** Empty: all that it is connected on. */
+  nodes: z.array(instanceName).max(MAX_NODES_NAMED).default([]),
+});
+export const networkRemove = z.strictObject({
+  opcode: z.literal('NETWORK_REMOVE'),
+  ...aboutNetwork,
+});
 /** Everything in it is as it has to be, or nothing of it is taken. */
 export const bootEnvSet = z.strictObject({
   opcode: z.literal('BOOTENV_SET'),
@@ -406,6 +465,8 @@ export const clusterModify = z.strictObject({
    * replaces those that there are.
    */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
+  /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
+  remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */
   exposeServices: exposedServiceChanges.default({}),
   /**
@@ -448,6 +509,7 @@ export const opcode = z
     instanceRename,
     instanceCopy,
     instanceMove,
+    instanceMigrate,
     instanceStartup,
     instanceShutdown,
     instanceReboot,
@@ -461,6 +523,11 @@ export const opcode = z
     osModify,
     profileModify,
     profileRemove,
+    networkAdd,
+    networkModify,
+    networkConnect,
+    networkDisconnect,
+    networkRemove,
     bootEnvSet,
     bootEnvRemove,
     bootEnvUploadIso,

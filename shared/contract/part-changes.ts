@@ -32,6 +32,7 @@ export const nicChange = z.discriminatedUnion('action', [
       name: nicSpec.shape.name.unwrap().nullable().optional(),
       ip: nicSpec.shape.ip.unwrap().nullable().optional(),
       network: nicNetworkChanges.optional(),
+      networkName: nicSpec.shape.networkName.unwrap().nullable().optional(),
     }),
   }),
   z.strictObject({ action: z.literal('remove'), which }),

@@ -50,6 +50,8 @@ export interface RootPaths {
   readonly vmDir: string;
   /** What machines load from, a file each; for root only. */
   readonly bootSourcesDir: string;
+  /** Networks that the daemon makes, a folder each. */
+  readonly networksDir: string;
   /** `gnt-channel` for scripts on the host, a folder for each; emptied when the daemon starts. */
   readonly channelCommandsDir: string;
   /** Which processes write for the daemon, for the one after it; for root only. */
@@ -106,6 +108,7 @@ export function createRootPaths(root: string): RootPaths {
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
     bootSourcesDir: join(runDir, 'boot'),
+    networksDir: join(runDir, 'networks'),
     channelCommandsDir: join(runDir, 'channel'),
     childrenDir: join(runDir, 'children'),
     logDir: join(root, 'var/log/gnt'),

@@ -11,8 +11,8 @@ import type { Duplex } from 'node:stream';
 import { abortReason } from '../abort/abortable.ts';
 
 export interface UpgradeRequest {
-  /** The path of a unix socket. */
-  readonly on: string;
+  /** The path of a unix socket, or a connection that is open already. */
+  readonly on: string | Duplex;
   readonly method?: string | undefined;
   readonly path: string;
   readonly headers?: OutgoingHttpHeaders | undefined;
@@ -21,9 +21,7 @@ export interface UpgradeRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface SocketRequest extends Omit<UpgradeRequest, 'on'> {
-  /** The path of a unix socket, or a connection that is open already. */
-  readonly on: string | Duplex;
+export interface SocketRequest extends UpgradeRequest {
   readonly body?: Uint8Array | undefined;
   /** Keeps connections to the socket; none is kept if not given. */
   readonly agent?: Agent;
@@ -60,15 +58,17 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
  * @throws the system's error, or the signal's reason
  */
 export async function upgradeOverSocket(options: UpgradeRequest): Promise<Upgraded> {
+  const { on } = options;
   const outgoing = request({
     // In the place of an agent, whose connections know no half-close.
-    createConnection: () => connect({ path: options.on, allowHalfOpen: true }),
+    createConnection: () =>
+      typeof on === 'string' ? connect({ path: on, allowHalfOpen: true }) : on,
     ...commonOptions(options),
     headers: { ...options.headers, connection: 'Upgrade', upgrade: 'tcp' },
   });
   return answerOf<Upgraded>(outgoing, options, (resolve) => {
     outgoing.on('upgrade', (_answer, socket, head) => {
-      socket.setTimeout(0);
+      if (typeof on === 'string') socket.setTimeout(0);
       if (head.length > 0) socket.unshift(head);
       resolve({ kind: 'raw', socket });
     });

@@ -21,6 +21,7 @@ export function createNoticedStore(store: Store, onAway: () => void): Store {
   }
   return {
     get: (collection, id) => noticed(store.get(collection, id)),
+    getSome: (collection, ids) => noticed(store.getSome(collection, ids)),
     list: (collection) => noticed(store.list(collection)),
     scan: (collection) => noticedSlices(store.scan(collection)),
     ids: (collection) => noticed(store.ids(collection)),

@@ -40,6 +40,7 @@ export function createPatientStore(store: Store, signal: AbortSignal): Store {
   }
   return {
     get: (collection, id) => insist(() => store.get(collection, id)),
+    getSome: (collection, ids) => insist(() => store.getSome(collection, ids)),
     list: (collection) => insist(() => store.list(collection)),
     // From its beginning, where it broke off: what a reader has had comes again.
     scan: (collection) => insistSlices(() => store.scan(collection)),

@@ -82,15 +82,17 @@ export async function scanRecords<T>(
   return [...readable.values()];
 }
 
+export interface SortedOut<T> {
+  readonly readable: readonly { readonly id: string; readonly value: T }[];
+  readonly bad: readonly RecordProblem[];
+}
+
 /** What can be read of some records, and why the rest cannot. */
 export function sortOut<T>(
   schema: z.ZodType<T>,
   collection: string,
   records: readonly ListedRecord[],
-): {
-  readonly readable: readonly { readonly id: string; readonly value: T }[];
-  readonly bad: readonly RecordProblem[];
-} {
+): SortedOut<T> {
   const readable: { id: string; value: T }[] = [];
   const bad: RecordProblem[] = [];
   for (const record of records) {

@@ -30,17 +30,20 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     reconnectOnError: (error: Error) => /\bREADONLY\b/.test(error.message),
     ...options,
   } satisfies RedisOptions;
+  const login = {
+    ...(server.username !== undefined && { username: server.username }),
+    ...(server.password !== undefined && { password: server.password }),
+  };
   if ('url' in server) {
     return server.url.startsWith('unix:')
-      ? new Redis({ ...common, path: socketPathOf(server.url) })
+      ? new Redis({ ...common, ...login, path: socketPathOf(server.url) })
       : new Redis(server.url, common);
   }
   return new Redis({
     ...common,
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
-    ...(server.username !== undefined && { username: server.username }),
-    password: server.password,
+    ...login,
     // Without it a client goes on writing to a deposed master for seconds.
     failoverDetector: true,
   });

@@ -106,6 +106,11 @@ function splitField(
   return { key: { id, revision: Number(text.slice(0, end)) }, json: text.slice(end + 1) };
 }
 
+function decodeField(collection: string, id: string, text: string): ListedRecord {
+  const { key, json } = splitField(id, text);
+  return decodeListed(key, () => decodeValue(collection, id, json));
+}
+
 function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): Store {
   const collectionKey = (collection: string): string => keyOf(options, `c:${collection}`);
   /** Not a name of collections: these are looked for. */
@@ -147,14 +152,20 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       const { key, json } = splitField(id, text);
       return { ...key, value: decodeValue(collection, id, json) };
     },
+    async getSome(collection, ids) {
+      for (const id of ids) checkKey(collection, id);
+      if (ids.length === 0) return [];
+      const texts = await answered(redis.hmget(collectionKey(collection), ...ids));
+      return ids.flatMap((id, index) => {
+        const text = texts[index] ?? null;
+        return text === null ? [] : decodeField(collection, id, text);
+      });
+    },
     async list(collection) {
       checkCollection(collection);
       const fields = await answered(redis.hgetall(collectionKey(collection)));
       return Object.entries(fields)
-        .map(([id, text]) => {
-          const { key, json } = splitField(id, text);
-          return decodeListed(key, () => decodeValue(collection, id, json));
-        })
+        .map(([id, text]) => decodeField(collection, id, text))
         .sort((a, b) => compareIds(a.id, b.id));
     },
     async *scan(collection) {
@@ -162,11 +173,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
       const key = collectionKey(collection);
       for await (const fields of steps((cursor) => redis.hscan(key, cursor, 'COUNT', SLICE))) {
         const slice: ListedRecord[] = [];
-        for (let at = 0; at + 1 < fields.length; at += 2) {
-          const id = fields[at] ?? '';
-          const { key: record, json } = splitField(id, fields[at + 1] ?? '');
-          slice.push(decodeListed(record, () => decodeValue(collection, id, json)));
-        }
+        for (let at = 0; at + 1 < fields.length; at += 2)
+          slice.push(decodeField(collection, fields[at] ?? '', fields[at + 1] ?? ''));
         yield slice;
       }
     },

@@ -1,4 +1,5 @@
 import nacl from 'tweetnacl';
+import { createTurns } from '../clock/turns.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { HighWater, MarkedRecord } from './high-water.ts';
 import { StampBehind, StoreConflict } from './store-conflict.ts';
@@ -91,15 +92,47 @@ export function createSealedStore(
     }
   };
 
+  const openListed = (
+    collection: string,
+    record: ListedRecord,
+    judged: JudgedList,
+  ): ListedRecord =>
+    record.problem === undefined ? judged.take(record, () => open(collection, record)) : record;
+
+  /** A record may have documents of megabytes: a few of them keep everybody else waiting. */
+  const openSlice = async (
+    collection: string,
+    records: readonly ListedRecord[],
+    judged: JudgedList,
+  ): Promise<readonly ListedRecord[]> => {
+    const othersTurn = createTurns();
+    const opened: ListedRecord[] = [];
+    for (const record of records) {
+      opened.push(openListed(collection, record, judged));
+      await othersTurn();
+    }
+    return opened;
+  };
+
+  const getSome = async (
+    collection: string,
+    ids: readonly string[],
+  ): Promise<readonly ListedRecord[]> => {
+    const guard = guardOf(collection);
+    const judged = new JudgedList(collection, guard, guard?.version ?? 0);
+    const records = await store.getSome(collection, ids);
+    const found = await openSlice(collection, records, judged);
+    guard?.note(judged.current);
+    return judged.isUnsure ? readAgain(collection, found) : found;
+  };
+
   const list = async (collection: string): Promise<readonly ListedRecord[]> => {
     const guard = guardOf(collection);
     for (let read = 1; ; read += 1) {
       const asked = guard?.version ?? 0;
       const records = await store.list(collection);
       const judged = new JudgedList(collection, guard, asked);
-      const listed = records.map((record) =>
-        record.problem === undefined ? judged.take(record, () => open(collection, record)) : record,
-      );
+      const listed = records.map((record) => openListed(collection, record, judged));
       if (judged.isUnsure && read < MAX_READS) continue;
       guard?.note(judged.current);
       // An emptied store is not one from which each record was removed.
@@ -125,15 +158,8 @@ export function createSealedStore(
       const next = await slices.next();
       if (next.done === true) break;
       const judged = new JudgedList(collection, guard, asked);
-      const slice: ListedRecord[] = [];
-      for (const record of next.value) {
-        there.add(record.id);
-        slice.push(
-          record.problem === undefined
-            ? judged.take(record, () => open(collection, record))
-            : record,
-        );
-      }
+      for (const { id } of next.value) there.add(id);
+      const slice = await openSlice(collection, next.value, judged);
       guard?.note(judged.current);
       yield judged.isUnsure ? await readAgain(collection, slice) : slice;
     }
@@ -227,6 +253,7 @@ export function createSealedStore(
 
   return {
     get,
+    getSome,
     list,
     commit,
     reseal: async (signal) => {

@@ -14,7 +14,7 @@ import {
 } from './encode.ts';
 import { StoreConflict } from './store-conflict.ts';
 import { migrateSqlite } from './sqlite-schema.ts';
-import type { OnChanges, Store, StoredRecord } from './store.ts';
+import type { ListedRecord, OnChanges, Store, StoredRecord } from './store.ts';
 
 export interface SqliteStoreOptions {
   readonly path: string;
@@ -106,6 +106,10 @@ function keyOf({ id, revision }: Row): Pick<StoredRecord, 'id' | 'revision'> {
   return { id, revision };
 }
 
+function decodeRow(collection: string, row: Row): ListedRecord {
+  return decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value));
+}
+
 function createStore(database: DatabaseSync, path: string): Store {
   const selectOne = database.prepare(
     'SELECT id, revision, value FROM records WHERE collection = ? AND id = ?',
@@ -135,12 +139,19 @@ function createStore(database: DatabaseSync, path: string): Store {
       const row = selectOne.get(collection, id) as Row | undefined;
       return row && { ...keyOf(row), value: decodeValue(collection, row.id, row.value) };
     },
+    async getSome(collection, ids) {
+      for (const id of ids) checkKey(collection, id);
+      return ids.flatMap((id) => {
+        // As in get().
+        const row = selectOne.get(collection, id) as Row | undefined;
+        return row === undefined ? [] : decodeRow(collection, row);
+      });
+    },
     async list(collection) {
       checkCollection(collection);
       // As in get().
-      return (selectAll.all(collection) as unknown as Row[]).map((row) =>
-        decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
-      );
+      const rows = selectAll.all(collection) as unknown as Row[];
+      return rows.map((row) => decodeRow(collection, row));
     },
     async *scan(collection) {
       checkCollection(collection);
@@ -150,9 +161,7 @@ function createStore(database: DatabaseSync, path: string): Store {
         const rows = selectSlice.all(collection, after, SLICE) as unknown as Row[];
         const last = rows.at(-1);
         if (last === undefined) return;
-        yield rows.map((row) =>
-          decodeListed(keyOf(row), () => decodeValue(collection, row.id, row.value)),
-        );
+        yield rows.map((row) => decodeRow(collection, row));
         after = last.id;
         // The file does not wait for anything, so others would.
         await turn();

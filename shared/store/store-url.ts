@@ -1,20 +1,25 @@
-import { isAbsolute } from 'node:path';
 import { AppError } from '../errors/app-error.ts';
 
 /** Where a Redis is: `redis://…`, `rediss://…`, `unix:/path`, or the sentinels that know. */
 export type RedisServer = (
-  | { readonly url: string }
-  | {
+  | ({
+      /** Of a unix socket without who logs in. */
+      readonly url: string;
+    } & Login)
+  | ({
       readonly sentinels: readonly { readonly host: string; readonly port: number }[];
       readonly name: string;
-      /** Of the server's ACL; `default` without. */
-      readonly username?: string;
-      readonly password?: string | undefined;
-    }
+    } & Login)
 ) & {
   /** How many replicas have to have a write before it counts; none of them where not given. */
   readonly replicas?: number;
 };
+
+interface Login {
+  /** Of the server's ACL; `default` without. */
+  readonly username?: string;
+  readonly password?: string | undefined;
+}
 
 const MAX_URL_LENGTH = 2048;
 const MAX_SENTINELS = 16;
@@ -24,8 +29,8 @@ const REPLICAS = /\?replicas=([1-9])$/;
 
 /**
  * The URL of a cluster's store: `redis://[user[:password]@]host[:port][/database]`, `rediss://…` by
- * TLS, `unix:/path`, or `sentinel://[[user]:password@]host[:port],…/name` with the user and the password
- * of the Redis that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
+ * TLS, `unix:/path` or `unix://[user]:password@/path`, or `sentinel://[[user]:password@]host[:port],…/name`
+ * with the user and the password of the Redis that the sentinels watch. `?replicas=N` at the end of each: what counts as written.
  * @throws AppError USAGE that names the URL, without its password
  */
 export function parseStoreUrl(given: string): RedisServer {
@@ -38,7 +43,7 @@ export function parseStoreUrl(given: string): RedisServer {
 function parseServer(text: string): RedisServer | undefined {
   const scheme = /^([a-z]+):/.exec(text)?.[1];
   if (text.length <= MAX_URL_LENGTH && !/[\s\p{Cc}]/u.test(text)) {
-    if (scheme === 'unix' && isAbsolute(socketPathOf(text))) return { url: text };
+    if (scheme === 'unix') return parseSocket(text);
     if ((scheme === 'redis' || scheme === 'rediss') && isRedisUrl(text)) return { url: text };
     if (scheme === 'sentinel') return parseSentinels(text);
   }
@@ -47,7 +52,7 @@ function parseServer(text: string): RedisServer | undefined {
 
 function notStoreUrl(text: string): AppError {
   return new AppError('USAGE', `--store: '${describeStoreUrl(text)}' is not the URL of a store`, {
-    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST or redis://USER:PASSWORD@HOST',
+    hint: 'write redis://HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, or sentinel://HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; passwords as redis://:PASSWORD@HOST, redis://USER:PASSWORD@HOST or unix://USER:PASSWORD@/PATH',
   });
 }
 
@@ -72,6 +77,21 @@ function isRedisUrl(text: string): boolean {
   return hostname !== '' && /^(\/\d{0,4})?$/.test(pathname) && search === '' && hash === '';
 }
 
+function parseSocket(text: string): RedisServer | undefined {
+  const [, user = '', password, path] = /^unix:\/\/([^:@/]*):(.+)@(\/.*)$/.exec(text) ?? [];
+  const url = path === undefined ? text : `unix:${path}`;
+  // Two slashes are before who logs in.
+  if (!/^\/(?!\/)/.test(socketPathOf(url))) return undefined;
+  return { url, ...(password !== undefined && loginOf(user, password)) };
+}
+
+function loginOf(user: string, password: string | undefined): Login {
+  return {
+    ...(user !== '' && { username: decode(user) }),
+    password: password === undefined ? undefined : decode(password),
+  };
+}
+
 function parseSentinels(text: string): RedisServer | undefined {
   const match = /^sentinel:\/\/(?:([^:@/]*):(.*)@)?([^/@]+)\/([A-Za-z0-9._-]{1,128})$/.exec(text);
   if (match === null) return undefined;
@@ -81,8 +101,7 @@ function parseSentinels(text: string): RedisServer | undefined {
   return {
     sentinels: sentinels.filter((host) => host !== undefined),
     name,
-    ...(user !== '' && { username: decode(user) }),
-    password: password === undefined ? undefined : decode(password),
+    ...loginOf(user, password),
   };
 }
 

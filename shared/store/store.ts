@@ -55,6 +55,11 @@ export interface Watch {
 export interface Store {
   /** @throws AppError RECORD_UNREADABLE, STORE_KEY */
   get(collection: string, id: string): Promise<StoredRecord | undefined>;
+  /**
+   * Those of some records that are there, in the order of their ids as they were given: one question
+   * for as many as are read in a few milliseconds.
+   */
+  getSome(collection: string, ids: readonly string[]): Promise<readonly ListedRecord[]>;
   /** All records of a collection, ordered by id. */
   list(collection: string): Promise<readonly ListedRecord[]>;
   /**

@@ -16,7 +16,17 @@ const cSetsockopt = libc.func(
 );
 const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)');
 const cListen = libc.func('int listen(int fd, int backlog)');
+const cConnect = libc.func('int connect(int fd, const void *address, uint32_t length)');
+koffi.struct('gnt_iovec', { base: 'const void *', length: 'size_t' });
+koffi.struct('gnt_msghdr', {
+  ...{ name: 'void *', nameLength: 'uint32_t', iov: 'gnt_iovec *', iovCount: 'size_t' },
+  ...{ control: 'const void *', controlLength: 'size_t', flags: 'int' },
+});
+const cSendmsg = libc.func('int64_t sendmsg(int fd, const gnt_msghdr *message, int flags)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
+const cSocketpair = libc.func(
+  'int socketpair(int domain, int type, int protocol, _Out_ int *descriptors)',
+);
 const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
 const cLseek = libc.func('int64_t lseek(int fd, int64_t offset, int whence)');
 const cFlock = libc.func('int flock(int fd, int operation)');
@@ -57,11 +67,14 @@ const IFREQ_BYTES = 40;
 /** linux/if.h: names have at most 15 bytes and a NUL. */
 export const MAX_INTERFACE_NAME_BYTES = 15;
 const AF_UNIX = 1;
+const SCM_RIGHTS = 1;
+const MSG_NOSIGNAL = 0x4000;
 const AF_INET = 2;
 const AF_INET6 = 10;
 const SOCK_STREAM = 1;
 const SOCK_DGRAM = 2;
-const SOCK_FLAGS = 0o2000000 | 0o4000; // SOCK_CLOEXEC | SOCK_NONBLOCK
+const SOCK_CLOEXEC = 0o2000000;
+const SOCK_FLAGS = SOCK_CLOEXEC | 0o4000; // SOCK_NONBLOCK
 const MFD_CLOEXEC = 1;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
@@ -330,13 +343,9 @@ export const MAX_UNIX_PATH_BYTES = 107;
  * @returns a non-blocking descriptor
  */
 export function openUnixListener(path: string): number {
-  if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
-    throw new RangeError(`unix socket path too long: ${path}`);
+  const address = unixAddress(path);
   const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0));
   try {
-    const address = Buffer.alloc(2 + MAX_UNIX_PATH_BYTES + 1);
-    address.writeUInt16LE(AF_UNIX, 0);
-    address.write(path, 2);
     checked('bind', cBind(fd, address, address.length));
     checked('listen', cListen(fd, 8));
     return fd;
@@ -346,11 +355,65 @@ export function openUnixListener(path: string): number {
   }
 }
 
+/**
+ * A unix socket that is connected to one that listens, for a `Socket` that takes it over.
+ * @returns a non-blocking descriptor
+ * @throws Error with `code` ENOENT, ECONNREFUSED, EAGAIN (it does not accept)
+ */
+export function openUnixClient(path: string): number {
+  const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0));
+  try {
+    const address = unixAddress(path);
+    checked('connect', cConnect(fd, address, address.length));
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+/** Two ends of a connection that has no name; the caller owns and closes both. */
+export function openSocketPair(): readonly [number, number] {
+  const pair = [-1, -1];
+  checked('socketpair', cSocketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair));
+  const [left = -1, right = -1] = pair;
+  return [left, right];
+}
+
+/**
+ * Sends a text through a unix socket, and a copy of a descriptor with it (unix(7), SCM_RIGHTS).
+ * @throws Error with `code` EAGAIN while the other one does not read
+ */
+export function sendDescriptor(socket: number, text: string, fd: number): void {
+  const base = Buffer.from(text);
+  // struct cmsghdr: its length, level and type, and the descriptor.
+  const control = Buffer.alloc(24);
+  control.writeBigUInt64LE(20n, 0);
+  control.writeInt32LE(SOL_SOCKET, 8);
+  control.writeInt32LE(SCM_RIGHTS, 12);
+  control.writeInt32LE(fd, 16);
+  const message = {
+    ...{ name: null, nameLength: 0, iov: [{ base, length: base.length }], iovCount: 1 },
+    ...{ control, controlLength: control.length, flags: 0 },
+  };
+  const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
+  if (sent < base.length) throw new Error('a message was sent in part');
+}
+
 /** @throws Error with `code` ENODEV */
 export function interfaceIndex(device: string): number {
   const index = numberOf(cIfNametoindex(device));
   if (index === 0) throw Object.assign(new Error(`no such device: ${device}`), { code: 'ENODEV' });
   return index;
+}
+
+function unixAddress(path: string): Buffer {
+  if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
+    throw new RangeError(`unix socket path too long: ${path}`);
+  const address = Buffer.alloc(2 + MAX_UNIX_PATH_BYTES + 1);
+  address.writeUInt16LE(AF_UNIX, 0);
+  address.write(path, 2);
+  return address;
 }
 
 function encodeSockaddrIn(address: string, port: number): Buffer {

@@ -97,7 +97,7 @@ const EXPLAINED = [
   /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,
   /^run\/gnt\/(noded\.(sock|lock)|metad\.json|metad\/(control|content)\.sock)$/,
   /^run\/gnt\/(metad|vm|children|channel)$/,
-  /^srv\/ganeti\/export\/[^/.]+(\.[^/.]+)*\/(config\.ini|disk\d+\.snap)$/,
+  /^srv\/ganeti\/export\/[^/.]+(\.[^/.]+)*\/(config\.ini|disk\d+\.(snap|raw\.zst))$/,
   /^srv\/ganeti\/os(\/.*)?$/,
 ];
 

@@ -41,6 +41,11 @@ if (values.points || values.metad || hazard !== 'kill') {
   say(
     `${report.installs} installs, ${report.installed} disks installed, ${report.problems.length} problems`,
   );
+  say(
+    Object.entries(report.struck)
+      .map(([kind, count]) => `${kind} ${count}`)
+      .join(', '),
+  );
   isWell = report.problems.length === 0;
 }
 process.exitCode = isWell ? 0 : 1;

@@ -25,6 +25,8 @@ export const WRITTEN = 'system';
 const OS = 'quick';
 const ONE = 'one.example.com';
 const TWO = 'two.example.com';
+/** Without an OS definition: its disks are exported as they are. */
+const BARE = 'bare.example.com';
 
 export function createPointOperations(
   lab: Lab,
@@ -54,6 +56,14 @@ export function createPointOperations(
     const { body } = await askSocket(lab.paths.nodedSocket, '/v1/exports');
     const found = JSON.parse(body) as { name: string; problem: string | null }[];
     return found.map(({ name, problem }) => `${name}: ${problem ?? 'whole'}`);
+  };
+  const wholeExported = async (): Promise<void> => {
+    if (!(await isThere(BARE))) {
+      await must(create(BARE));
+      await must({ opcode: 'INSTANCE_SET_PARAMS', name: BARE, osType: null });
+    }
+    if (!(await exported()).includes(`${BARE}: whole`))
+      await must({ opcode: 'BACKUP_EXPORT', name: BARE });
   };
   const fine = (): Promise<readonly string[]> => Promise.resolve([]);
   /** What an installation was told to have written is there. */
@@ -111,7 +121,7 @@ export function createPointOperations(
       },
       opcode: () => ({ opcode: 'BACKUP_EXPORT', name: ONE }),
       judge: async () =>
-        (await exported()).join() === `${ONE}: whole` ? [] : [`exports: ${(await exported()).join()}`], // prettier-ignore
+        (await exported()).includes(`${ONE}: whole`) ? [] : [`exports: ${(await exported()).join()}`], // prettier-ignore
     },
     {
       name: 'export remove',
@@ -124,7 +134,7 @@ export function createPointOperations(
       // Where it was cut off there is the whole of it, or nothing.
       judge: async (isDone) =>
         (await exported())
-          .filter((one) => isDone || one !== `${ONE}: whole`)
+          .filter((one) => one.startsWith(ONE) && (isDone || one !== `${ONE}: whole`))
           .map((one) => `an export: ${one}`),
     },
     {
@@ -138,6 +148,27 @@ export function createPointOperations(
       },
       opcode: () => create(TWO, { importFrom: ONE }),
       judge: async (isDone) => (isDone && !(await isThere(TWO)) ? ['it is gone'] : []),
+    },
+    {
+      name: 'export of whole disks',
+      prepare: wholeExported,
+      opcode: () => ({ opcode: 'BACKUP_EXPORT', name: BARE }),
+      judge: async () =>
+        (await exported()).includes(`${BARE}: whole`) ? [] : [`exports: ${(await exported()).join()}`], // prettier-ignore
+    },
+    {
+      name: 'import of whole disks',
+      prepare: async () => {
+        await absent(TWO);
+        await wholeExported();
+      },
+      opcode: () => ({ opcode: 'INSTANCE_CREATE', name: TWO, importFrom: BARE, start: false }),
+      judge: async (isDone) => {
+        if (!(await isThere(TWO))) return isDone ? ['it is gone'] : [];
+        const { uuid } = await infoOf(lab, TWO);
+        const disk = await readFile(join(lab.paths.disksDir, uuid, 'disk0.raw'));
+        return disk.subarray(0, WRITTEN.length).toString() === WRITTEN ? [] : ['its disk is empty'];
+      },
     },
     {
       name: 'image fetch',

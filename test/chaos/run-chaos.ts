@@ -9,7 +9,7 @@ import { metadStatus } from '#shared/contract/metad-control.ts';
 import { run } from '#shared/process/run.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { findRemains, findRemainsOfInstances } from './find-remains.ts';
-import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
 import { MortalImageServer } from './mortal-image-server.ts';
 import { createSeededRandom, type SeededRandom } from '../lab/seeded-random.ts';
 
@@ -34,18 +34,34 @@ export interface ChaosOptions {
 export interface ChaosReport {
   readonly installs: number;
   readonly installed: number;
+  /** How many of each kind struck while there was something to hurt. */
+  readonly struck: Readonly<Record<Fault, number>>;
   /** What went wrong, by the number of the install; empty is what is wanted. */
   readonly problems: readonly string[];
 }
 
+type State = InstanceInfo['installState'] | undefined;
+interface Subject {
+  readonly name: string;
+  /** Where the last installation of it did not end: what was downloaded is kept for the next. */
+  readonly image: string | null;
+}
+type Problem = (text: string) => void;
+
+/** Of an instance that is added. */
+const NEW = ['-o', 'hello', '-s', '24M', '-O', 'greeting=chaos'];
 /** The first moment of a fault, and the longest time an operation's remains may need to go. */
 const EARLIEST_FAULT_MS = 100;
 const SETTLE_MS = 10_000;
+/** Of instances that are installed, those that are then installed again under another fault. */
+const SHARE_OF_REINSTALLS = 0.5;
+const TOO_LATE = ' too late';
 const FIXTURE = join(import.meta.dirname, '../../fixtures/os/hello');
 
 /**
  * Installs in a row while something is killed at a random moment; after each, nothing may be left
- * of it, and the same instance can be installed or removed.
+ * of it. What failed is what is installed next, and so is half of what did not: a reinstallation
+ * under a fault, which leaves of an installed instance either system, whole.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const lab = await createLab('gnt-chaos');
@@ -67,6 +83,16 @@ class Chaos {
   /** How long an install takes that nobody disturbs; faults come within it. */
   #usualMs = Infinity;
   #installed = 0;
+  readonly #struck: Record<Fault, number> = {
+    none: 0,
+    'kill-qemu': 0,
+    'kill-metad': 0,
+    'kill-noded': 0,
+    'kill-image-server': 0,
+    cancel: 0,
+  };
+  /** What the next install is of; null for a new one. */
+  #subject: Subject | null = null;
 
   private constructor(
     lab: Lab,
@@ -105,11 +131,17 @@ class Chaos {
       const text = await this.#install(done, fault);
       say(`${done + 1}/${installs} ${text}`);
     }
+    if (this.#subject !== null) await this.#end(this.#subject.name, (text) => this.#note(text));
     await this.#server.kill();
     const status = await this.#lab.stopNode();
     if (status !== 0) this.#note(`at the end: gnt-noded ended with status ${status}`);
     for (const leftover of await this.#lab.findLeftovers()) this.#note(`at the end: ${leftover}`);
-    return { installs: done, installed: this.#installed, problems: this.#problems };
+    return {
+      installs: done,
+      installed: this.#installed,
+      struck: this.#struck,
+      problems: this.#problems,
+    };
   }
 
   #note(problem: string): void {
@@ -118,46 +150,60 @@ class Chaos {
   }
 
   async #install(index: number, fault: Fault): Promise<string> {
-    const name = `chaos${index}.example.com`;
-    const isRemote = fault === 'kill-image-server' || this.#random.next() < 0.5;
-    const image = isRemote ? this.#server.url(`${index}.raw`) : this.#imagePath;
+    const name = this.#subject?.name ?? `chaos${index}.example.com`;
+    const verb = this.#subject === null ? 'add' : 'reinstall';
+    const image = this.#chooseImage(index, fault);
     const momentMs = Math.round(
       EARLIEST_FAULT_MS +
         this.#random.next() * (fault === 'kill-image-server' ? 3000 : this.#usualMs),
     );
     const startedAtMs = Date.now();
-    const adding = this.#lab.run('gnt-instance', [
-      'add', '--no-start', '--os-image', image, '-o', 'hello', '-s', '24M', '-O', 'greeting=chaos', name,
-    ]); // prettier-ignore
-    const hasEnded = adding.then(() => true);
+    const installing = this.#lab.run('gnt-instance', [
+      ...(verb === 'add' ? ['add', ...NEW] : ['reinstall', '--force']),
+      ...['--no-start', '--os-image', image, name],
+    ]);
+    const hasEnded = installing.then(() => true);
     const at =
       fault === 'none' ? '' : await this.#strike(fault, name, momentMs, startedAtMs, hasEnded);
-    const result = await adding;
+    if (at !== TOO_LATE) this.#struck[fault] += 1;
+    const result = await installing;
     if (result.status === 0) this.#usualMs = Math.min(this.#usualMs, Date.now() - startedAtMs);
     await this.#bringBack();
 
     const problem = (text: string): void =>
-      this.#note(`install ${index + 1} (${fault}${at}): ${text}`);
-    const code = /^error\[(\w+)\]/m.exec(result.stderr)?.[1] ?? '';
-    const isUnexplained = result.status !== 0 && ['', 'INTERNAL'].includes(code);
-    if (isUnexplained || (fault === 'none' && result.status !== 0))
+      this.#note(`install ${index + 1} (${verb}, ${fault}${at}): ${text}`);
+    const code = codeOf(result);
+    if (fault === 'none' ? result.status !== 0 : code === 'INTERNAL')
       problem(`status ${result.status} with ${result.stderr}`);
-    const state = await this.#cleanUp(name, problem);
-    return `${fault}${at}: ${state ?? 'nothing made'}${code && ` ${code}`}`;
+    const state = await this.#judge(name, problem);
+    if (result.status === 0 && state !== 'installed') problem(`told as done, and is ${state}`);
+    await this.#chooseNext({ name, image: result.status === 0 ? null : image }, state, problem);
+    const took = ((Date.now() - startedAtMs) / 1000).toFixed(1);
+    return `${verb}, ${fault}${at}: ${state ?? 'nothing made'} ${code}, ${took} s`;
   }
 
-  async #cleanUp(
-    name: string,
-    problem: (text: string) => void,
-  ): Promise<InstanceInfo['installState'] | undefined> {
-    const state = await this.#judge(name, problem);
-    if (state === 'failed') await this.#reinstall(name, problem);
-    if (state !== undefined) await this.#remove(name, problem);
-    return state;
+  #chooseImage(index: number, fault: Fault): string {
+    const isRemote = fault === 'kill-image-server' || this.#random.next() < 0.5;
+    const former = this.#subject?.image ?? this.#imagePath;
+    if (former !== this.#imagePath) return former;
+    return isRemote ? this.#server.url(`${index}.raw`) : this.#imagePath;
+  }
+
+  async #chooseNext(subject: Subject, state: State, problem: Problem): Promise<void> {
+    const isNext =
+      state === 'failed' || (state === 'installed' && this.#random.next() < SHARE_OF_REINSTALLS);
+    if (state !== undefined && !isNext) await this.#remove(subject.name, problem);
+    this.#subject = isNext ? subject : null;
+  }
+
+  /** Of the last one: nothing disturbs it any more. */
+  async #end(name: string, problem: Problem): Promise<void> {
+    await this.#reinstall(name, problem);
+    await this.#remove(name, problem);
   }
 
   /** Undisturbed, it must succeed. */
-  async #reinstall(name: string, problem: (text: string) => void): Promise<void> {
+  async #reinstall(name: string, problem: Problem): Promise<void> {
     const again = await this.#lab.run('gnt-instance', ['reinstall', '--force', '--no-start', name]);
     if (again.status !== 0) problem(`reinstall: ${again.stderr}`);
     if ((await this.#judge(name, problem)) !== 'installed') problem('it cannot be reinstalled');
@@ -173,8 +219,8 @@ class Chaos {
   ): Promise<string> {
     const wait = async (ms: number): Promise<boolean> =>
       Promise.race([hasEnded, sleep(ms, false, { ref: false })]);
-    if (await wait(momentMs)) return ' too late';
-    while (!(await this.#act(fault, name))) if (await wait(50)) return ' too late';
+    if (await wait(momentMs)) return TOO_LATE;
+    while (!(await this.#act(fault, name))) if (await wait(50)) return TOO_LATE;
     return ` after ${((Date.now() - startedAtMs) / 1000).toFixed(1)} s`;
   }
 
@@ -259,10 +305,7 @@ class Chaos {
    * Nothing of the job is left, and what it made says truly what it is.
    * @returns its state, undefined when there is none
    */
-  async #judge(
-    name: string,
-    problem: (text: string) => void,
-  ): Promise<InstanceInfo['installState'] | undefined> {
+  async #judge(name: string, problem: Problem): Promise<State> {
     const running = (await this.#jobs()).filter(({ endedAtMs }) => endedAtMs === null);
     if (running.length > 0) problem(`job ${running[0]?.id} still ${running[0]?.status}`);
     for (const remains of await this.#settled()) problem(remains);
@@ -287,7 +330,7 @@ class Chaos {
     return shown.installState;
   }
 
-  async #remove(name: string, problem: (text: string) => void): Promise<void> {
+  async #remove(name: string, problem: Problem): Promise<void> {
     const removed = await this.#lab.run('gnt-instance', ['remove', '--force', name]);
     if (removed.status !== 0) problem(`remove: ${removed.stderr}`);
     for (const remains of await findRemainsOfInstances(this.#lab)) problem(remains);
@@ -304,4 +347,9 @@ class Chaos {
       await sleep(200);
     }
   }
+}
+
+/** What a command failed with; INTERNAL when it does not say, empty when it did not fail. */
+function codeOf({ status, stderr }: ProgramResult): string {
+  return status === 0 ? '' : (/^error\[(\w+)\]/m.exec(stderr)?.[1] ?? 'INTERNAL');
 }

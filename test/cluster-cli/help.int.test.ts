@@ -36,6 +36,10 @@ test('every command of every program has its own help', async () => {
     os: ['list', 'diagnose', 'info', 'modify'],
     bootenv: ['create', 'list', 'list-fields', 'show', 'destroy', 'render', 'uploadiso'],
     profile: ['list', 'list-fields', 'info', 'modify', 'remove'],
+    network: [
+      ...['list', 'list-fields', 'info', 'add', 'modify', 'connect', 'disconnect', 'remove'],
+      ...['add-tags', 'remove-tags', 'list-tags'],
+    ],
     cluster: ['init', 'info', 'modify', 'verify'],
     node: ['list', 'info', 'doctor'],
     job: ['list', 'info', 'watch', 'cancel'],
@@ -61,10 +65,10 @@ test('help for a command that does not exist is an error that names the nearest'
   const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: see: gnt-instance --help/);
-  const absent = await runProgram('gnt-instance', ['migrate', '--help'], { root: '/nonexistent' });
+  const absent = await runProgram('gnt-instance', ['failover', '--help'], { root: '/nonexistent' });
   assert.equal(absent.status, 2);
   assert.match(
     absent.stderr,
-    /unknown command 'migrate'\nhint: there is no live migration: .*gnt-instance move/,
+    /unknown command 'failover'\nhint: the disks of an instance are on its node alone: /,
   );
 });

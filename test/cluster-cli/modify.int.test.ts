@@ -103,6 +103,32 @@ test('reinstall takes stored parameters back, by -key and by default', async () 
   assert.deepEqual(opcode['installParameters'], { boot_order: null });
 });
 
+test('reinstall refuses an option beside its opposite, whichever comes last', async () => {
+  for (const both of [
+    ['--keep-old', '--no-keep-old'],
+    ['--no-keep-old', '--keep-old'],
+  ]) {
+    const args = ['reinstall', '-f', ...both, 'web1'];
+    const { status, stderr } = await runProgram('gnt-instance', args, { root: daemon.root });
+    assert.equal(status, 2);
+    assert.match(
+      stderr,
+      /^error\[USAGE\]: '--(no-)?keep-old' and '--(no-)?keep-old' are opposites$/m,
+    );
+    assert.deepEqual(daemon.submitted, []);
+  }
+});
+
+test('one word takes back all that is stored for installations', async () => {
+  for (const command of [['modify'], ['reinstall', '-f']]) {
+    const args = [...command, '--install-parameters', 'none', 'web1'];
+    const opcode = await submit('gnt-instance', ...args);
+    const values = Object.entries(opcode['installParameters'] as object);
+    assert.ok(values.length > 5 && values.every(([, value]) => value === null), String(values));
+    assert.equal(values.filter(([key]) => key === 'initrd_path').length, 1);
+  }
+});
+
 test('a new instance has nothing to reset: the default is what it gets', async () => {
   const opcode = await submit(
     'gnt-instance',

@@ -6,6 +6,7 @@ import { hookBook } from '#shared/contract/hook-book.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { type DaemonStandIn, end, startDaemonStandIn } from './support/daemon-stand-in.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { sampleJob } from '../lab/sample-job.ts';
 import { sampleInstance, sampleOs } from './support/samples.ts';
 import { runProgram } from './support/run-program.ts';
@@ -246,6 +247,7 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
     '--max-image-size=200G',
     '--download-timeout=86400',
     '--min-download-rate=0',
+    '--remote-hosts=images.lan,10.1.0.0/16',
     '--expose-service',
     'apt=80:10.0.0.1:8080',
   );
@@ -257,6 +259,7 @@ test('gnt-cluster init says that the cluster exists and sets what is given', asy
     maxImageBytes: 200 * 1024 ** 3,
     downloadTimeoutS: 86_400,
     minDownloadRate: 0,
+    remoteHosts: ['images.lan', '10.1.0.0/16'],
     exposeServices: { apt: { port: 80, host: '10.0.0.1', hostPort: 8080 } },
     packageMirrors: {},
   });
@@ -344,4 +347,24 @@ test('replace-token has the tokens of that instance replaced', async () => {
   const { status, stderr } = await gnt('instance', 'replace-token', 'web10');
   assert.deepEqual([status, daemon.tokensReplaced], [0, ['web10']]);
   assert.match(stderr, /must ask for new ones/);
+});
+
+test('a list of all that is known may be longer than any one answer', async (t) => {
+  const large = await startDaemonStandIn();
+  t.after(() => large.close());
+  const names = Array.from({ length: 35 }, (_, index) => `large${index}`);
+  const explanation = 'x'.repeat(2 * MIB);
+  large.instances.push(...names.map((name) => sampleInstance({ name, explanation })));
+  const list = async (...args: string[]) =>
+    runProgram('gnt-instance', ['list', ...args], { root: large.root });
+  const { stdout, stderr } = await list('--json');
+  assert.equal(stderr, '');
+  assert.ok(stdout.length > 64 * MIB);
+  assert.deepEqual(
+    instanceInfo.array().parse(JSON.parse(stdout)).map(({ name }) => name),
+    names,
+  ); // prettier-ignore
+  // A column that only the nodes themselves know.
+  const shown = await list('--no-headers', '-o', 'name,boot');
+  assert.equal(shown.stdout.trimEnd().split('\n').length, names.length);
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { addDefinitions } from './support/definitions.ts';
+import { endLab } from './support/end-lab.ts';
 
 /**
  * The scripts of an OS definition beside `create`: where they run, what they are told, and that
@@ -18,21 +20,14 @@ const NEW = 'new.example.com';
 before(async () => {
   lab = await createLab('gnt-backup');
   osDir = lab.paths.osSearchPath[0] ?? '';
-  await mkdir(osDir, { recursive: true });
-  await cp(join(import.meta.dirname, '../../fixtures/os/keeper'), join(osDir, 'keeper'), {
-    recursive: true,
-  });
+  await addDefinitions(lab, 'keeper');
   await lab.startNode();
 });
 
 after(async () => {
   for (const name of [OLD, NEW])
     await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', name]);
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 async function must(result: Promise<ProgramResult>): Promise<string> {

@@ -8,6 +8,7 @@ import { pack } from 'tar-stream';
 import { buffer } from 'node:stream/consumers';
 import { findInArchive, parseArchiveIndex } from '../../noded/boot/archive-index.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 
 /** Archives of boot environments, opened by the appliance; what is refused is judged without it. */
 const TIMEOUT_MS = 600_000;
@@ -22,12 +23,7 @@ before(async () => {
   await lab.startNode();
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
+after(() => disposeLab(lab));
 
 async function tarOf(entries: readonly (readonly [string, Buffer | string])[]): Promise<Buffer> {
   const archive = pack();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 
@@ -32,11 +33,7 @@ before(async () => {
 
 after(async () => {
   await remove();
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 async function remove(): Promise<void> {

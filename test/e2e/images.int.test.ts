@@ -6,6 +6,7 @@ import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeOwnAuthority } from '../lab/own-authority.ts';
 
@@ -42,10 +43,7 @@ before(async () => {
 
 after(async () => {
   await closeServer();
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
+  await disposeLab(lab);
 });
 
 async function must(

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { access, cp, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { infoOf } from './support/ask-nodes.ts';
+import { addDefinitions } from './support/definitions.ts';
+import { endLab } from './support/end-lab.ts';
+import { infoOf, must } from './support/ask-nodes.ts';
 import { firstDiskOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 
@@ -22,23 +24,14 @@ before(async () => {
   process.env[LEAK] = 'leaked';
   lab = await createLab('gnt-modes');
   osDir = lab.paths.osSearchPath[0] ?? '';
-  await mkdir(osDir, { recursive: true });
-  for (const name of ['hello', 'two-worlds']) {
-    await cp(join(import.meta.dirname, '../../fixtures/os', name), join(osDir, name), {
-      recursive: true,
-    });
-  }
+  await addDefinitions(lab, 'hello', 'two-worlds');
   await writeFile(join(lab.paths.root, 'secret'), SECRET, { mode: 0o600 });
   await lab.startNode();
 });
 
 after(async () => {
   delete process.env[LEAK];
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 // A failed assertion must not fail the tests after it.
@@ -52,12 +45,6 @@ async function add(...options: string[]): Promise<ProgramResult> {
 
 async function reinstall(...options: string[]): Promise<ProgramResult> {
   return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);
-}
-
-async function must(result: Promise<ProgramResult>): Promise<string> {
-  const { status, stdout, stderr } = await result;
-  assert.equal(status, 0, stderr);
-  return stdout;
 }
 
 function assertRefused(result: ProgramResult, code: string, text: RegExp): void {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { findRemains } from '../chaos/find-remains.ts';
 import { addOs, addWords, infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
 
@@ -26,12 +27,7 @@ before(async () => {
   await succeed(lab, 'gnt-os', 'trust', 'writes');
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
+after(() => disposeLab(lab));
 
 const bytes = async (): Promise<number> => (await stat(written).catch(() => ({ size: 0 }))).size;
 

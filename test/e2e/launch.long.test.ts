@@ -7,6 +7,7 @@ import { after, before, test } from 'node:test';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { makeOwnAuthority } from '../lab/own-authority.ts';
@@ -64,11 +65,7 @@ after(async () => {
   await shell[Symbol.asyncDispose]();
   closeServer();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 /** Programs of the guest's must not read the shell's own input. @returns what it prints, when its status is as expected */

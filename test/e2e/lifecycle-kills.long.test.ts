@@ -10,6 +10,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { writeTinyDisk } from '../noded/hypervisor/tiny-guest.ts';
 import { AgentGuest } from './support/agent-guest.ts';
 import { addOs, infoOf, succeed } from './support/ask-nodes.ts';
@@ -85,10 +86,7 @@ after(async () => {
   // Unknown where `before` failed.
   await (guest as AgentGuest | undefined)?.[Symbol.asyncDispose]();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
+  await disposeLab(lab);
 });
 
 const lifecycle = async (): Promise<LifecycleInfo | null> =>

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { type InstanceInfo, instanceInfo } from '#shared/contract/instance.ts';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 
 /**
  * Run lists in a real guest, whose systemd says why it goes down. What the agent does in each shell
@@ -41,11 +42,7 @@ before(async () => {
 
 after(async () => {
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 async function succeed(...args: readonly string[]): Promise<string> {

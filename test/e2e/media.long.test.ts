@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { cp, mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
-import { infoOf } from './support/ask-nodes.ts';
+import { addDefinitions } from './support/definitions.ts';
+import { endLab } from './support/end-lab.ts';
+import { infoOf, must } from './support/ask-nodes.ts';
 import { firstDiskOf, readOnDisk } from './support/installed.ts';
 import { run } from '#shared/process/run.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
@@ -18,34 +20,18 @@ const NAME = 'media.example.com';
 
 before(async () => {
   lab = await createLab('gnt-media');
-  const osDir = lab.paths.osSearchPath[0] ?? '';
-  await mkdir(osDir, { recursive: true });
-  await cp(join(import.meta.dirname, '../../fixtures/os/hello'), join(osDir, 'hello'), {
-    recursive: true,
-  });
+  await addDefinitions(lab, 'hello');
   // Its kernel and its busybox are the medium's, too.
   await must(lab.run('gnt-appliance', ['build']));
   await lab.startNode();
 });
 
-after(async () => {
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
-});
+after(() => endLab(lab));
 
 // A failed assertion must not fail the tests after it.
 afterEach(async () => {
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
 });
-
-async function must(result: Promise<ProgramResult>): Promise<string> {
-  const { status, stdout, stderr } = await result;
-  assert.equal(status, 0, stderr);
-  return stdout;
-}
 
 function reinstall(...options: string[]): Promise<ProgramResult> {
   return lab.run('gnt-instance', ['reinstall', '--force', '--no-start', ...options, NAME]);

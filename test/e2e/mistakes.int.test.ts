@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { addHostOs } from './support/host-os.ts';
 import { followTranscript } from './support/transcript.ts';
 
@@ -32,12 +33,7 @@ before(async () => {
     assert.equal((await lab.run('gnt-os', ['trust', name])).status, 0);
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
+after(() => disposeLab(lab));
 
 test('each mistake is told as it is written down', async (t) => {
   const isRenewed = process.env['GNT_UPDATE_MISTAKES'] !== undefined;

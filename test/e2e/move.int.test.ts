@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { once } from 'node:events';
 import {
@@ -17,6 +17,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { doctorReport } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
@@ -284,6 +285,22 @@ test('a source that is killed in the middle keeps the instance, and the next mov
     'success',
   );
   await assertOn(web, TWO);
+});
+
+test('what a copy has left is told by the doctor, and nothing that arrives', async (t) => {
+  const web = await place(t, 'left.example.com');
+  const left = join(two.paths.disksDir, `copying-${randomUUID()}`);
+  await mkdir(left);
+  const id = await begin(web.name, TWO);
+  await untilArriving(two, web.uuid, id);
+  const { findings } = await ask(two, '/v1/doctor', doctorReport);
+  const told = findings.find(({ check }) => check === 'copies-left');
+  assert.equal(told?.message.split(': ').at(-1), `${left} (no record)`);
+  await succeed(one, 'gnt-job', 'cancel', String(id));
+  await endOf(one, id);
+  await killed(two);
+  await two.startNode('--node', TWO);
+  assert.ok(!existsSync(left), 'as the hint says');
 });
 
 test('a cancelled move leaves the instance where it is', async (t) => {

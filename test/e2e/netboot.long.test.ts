@@ -4,10 +4,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { after, before, test } from 'node:test';
-import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { debianInstaller } from '../lab/unpacked-packages.ts';
-import { infoOf } from './support/ask-nodes.ts';
+import { infoOf, must } from './support/ask-nodes.ts';
 
 /** An instance that boots Debian's own installer from its channel, by a boot environment. */
 let lab: Lab;
@@ -69,18 +70,8 @@ after(async () => {
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
   mirror.close();
   mirror.closeAllConnections();
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
-
-async function must(result: Promise<ProgramResult>): Promise<string> {
-  const { status, stdout, stderr } = await result;
-  assert.equal(status, 0, stderr);
-  return stdout;
-}
 
 /** A folder of content as dr-provision lays one out. */
 async function writeContent(): Promise<string> {

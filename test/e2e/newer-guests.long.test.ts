@@ -6,6 +6,7 @@ import { messageOf } from '#shared/errors/app-error.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { NEWER_RELEASES, newerDebianTree } from '../lab/debian-releases.ts';
 import { NEWER_DISK_BYTES, newerGuest } from './support/newer-guest.ts';
 import type { NewerGuest } from './support/newer-guest.ts';
@@ -38,13 +39,7 @@ before(
   { timeout: 1_800_000 },
 );
 afterEach(remove);
-after(async () => {
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
-});
+after(() => endLab(lab));
 
 async function remove(): Promise<void> {
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { buildGuestImage } from '../../scripts/guest-image/build.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { type PackageMirror, startPackageMirror } from './support/package-mirror.ts';
 import { receiveUntil } from './support/receive-until.ts';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
@@ -74,11 +75,7 @@ after(async () => {
   packages.close();
   mirror.close();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 async function info(): Promise<InstanceInfo> {

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JobRecord } from '#shared/contract/job.ts';
 import {
@@ -34,12 +35,7 @@ before(async () => {
   await writeFile(join(folder, 'variants.list'), 'apple\ncherry\n');
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
+after(() => disposeLab(lab));
 
 const gnt = (program: 'instance' | 'os' | 'cluster', ...args: string[]): Promise<ProgramResult> =>
   lab.run(`gnt-${program}`, args, { timeoutMs: 60_000 });

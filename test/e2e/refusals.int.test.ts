@@ -7,6 +7,8 @@ import { after, before, test } from 'node:test';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { assertRefused } from './support/ask-nodes.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 
 /**
@@ -23,23 +25,7 @@ before(async () => {
   await lab.startNode();
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
-
-function assertRefused(
-  result: ProgramResult,
-  status: number,
-  code: string,
-  offender: RegExp,
-): void {
-  assert.equal(result.status, status, result.stderr);
-  assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
-  assert.match(result.stderr, offender);
-}
+after(() => disposeLab(lab));
 
 async function instanceNames(): Promise<string> {
   return (await lab.run('gnt-instance', ['list', '--no-headers', '-o', 'name'])).stdout.trim();

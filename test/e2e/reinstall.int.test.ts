@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 
 /**
@@ -73,10 +74,7 @@ before(async () => {
 after(async () => {
   server.close();
   server.closeAllConnections();
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
+  await disposeLab(lab);
 });
 
 async function must(
@@ -176,6 +174,27 @@ test('with each bad input it leaves the instance as it was: disks, record, and t
   const again = await reinstall(...SECRET);
   assert.equal(again.status, 0, again.stderr);
   assert.equal(await readSystem(), `${FIRST} with abcdef\n`);
+});
+
+test('modify refuses what the next reinstallation would: it may be years away', async () => {
+  const before = await snapshot();
+  const [emptyPackage, emptyDisc] = ['empty.tar.gz', 'empty.iso'].map((name) =>
+    join(lab.paths.root, name),
+  ) as [string, string];
+  for (const file of [emptyPackage, emptyDisc]) await writeFile(file, '');
+  for (const [code, ...args] of [
+    ['PACKAGE_SOURCE', '--personalization-package', `${base}/x.zip`],
+    ['PACKAGE_SOURCE', '--personalization-package', '/no/such.tar.gz'],
+    ['HOST_PREREQUISITE', '--install-parameters', 'cdrom_image_path=/no/medium.iso'],
+    ['HOST_PREREQUISITE', '--install-parameters', 'kernel_path=/no/kernel'],
+    ['PACKAGE_SOURCE', '--personalization-package', emptyPackage],
+    ['HOST_PREREQUISITE', '--install-parameters', `cdrom_image_path=${emptyDisc}`],
+    ['VALIDATION', '--os-image', image, '--install-parameters', `cdrom_image_path=${image}`],
+  ]) {
+    const { stderr } = await lab.run('gnt-instance', ['modify', ...args, NAME]);
+    assert.match(stderr, new RegExp(`^error\\[${code}\\]: `, 'm'), `${args.join(' ')}: ${stderr}`);
+    assert.deepEqual(await snapshot(), before);
+  }
 });
 
 test('a cluster where nobody said anything gives every installation four hours', async () => {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
-import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { addDefinitions } from './support/definitions.ts';
+import { endLab } from './support/end-lab.ts';
+import { digestDisks } from './support/installed.ts';
 
 /** What only an appliance can find bad of a reinstallation: reinstall.int.test.ts has the rest. */
 const NAME = 'kept.example.com';
@@ -16,38 +18,18 @@ before(async () => {
   lab = await createLab('gnt-kept');
   image = join(lab.paths.root, 'small.img');
   await run('mke2fs', ['-q', '-t', 'ext4', '-d', '/etc/apt', image, '24M']);
-  const [osDir = ''] = lab.paths.osSearchPath;
-  await mkdir(osDir, { recursive: true });
-  for (const name of ['hello', 'failing', 'keeper']) {
-    await cp(join(import.meta.dirname, '../../fixtures/os', name), join(osDir, name), {
-      recursive: true,
-    });
-  }
+  await addDefinitions(lab, 'hello', 'failing', 'keeper');
   await lab.startNode();
 });
 
 after(async () => {
   await lab.run('gnt-instance', ['remove', '--force', NAME]);
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 async function info(): Promise<InstanceInfo> {
   const { stdout } = await lab.run('gnt-instance', ['info', '--json', NAME]);
   return instanceInfo.parse(JSON.parse(stdout));
-}
-
-/** Every file that the instance has for its disks, with its SHA-256. */
-async function digestDisks(uuid: string): Promise<readonly (readonly [string, string])[]> {
-  const dir = join(lab.paths.disksDir, uuid);
-  return Promise.all(
-    (await readdir(dir)).map(async (name) => {
-      const digest = createHash('sha256').update(await readFile(join(dir, name)));
-      return [name, digest.digest('hex')] as const;
-    }),
-  );
 }
 
 async function reinstall(...options: readonly string[]): Promise<ProgramResult> {
@@ -68,7 +50,7 @@ test('leaves an instance as it was when a reinstallation turns out to be bad ins
   assert.equal(added.status, 0, added.stderr);
   const snapshot = async (): Promise<unknown> => {
     const record = { ...(await info()), modifiedAtMs: 0, serialNo: 0 };
-    return { record, disks: await digestDisks(record.uuid) };
+    return { record, disks: await digestDisks(lab, record.uuid) };
   };
   const before = await snapshot();
   // Without room for new disks beside the old ones, a machine that has neither finds it first.

@@ -12,6 +12,7 @@ import { feedCoresToProgram, type FedCores } from '../lab/feed-cores.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { findSecret, holdsInMemory, tells } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { endLab } from './support/end-lab.ts';
 import { instanceInfo } from '#shared/contract/instance.ts';
 import { jobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
@@ -91,11 +92,7 @@ after(async () => {
   cores?.[Symbol.dispose]();
   packages.close();
   await lab.run('gnt-instance', ['remove', '--force', '--shutdown-timeout=0', NAME]);
-  const status = await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.equal(status, 0);
-  assert.deepEqual(leftovers, []);
+  await endLab(lab);
 });
 
 /** In JSON, in a URL and in base64; `set -x` adds a shell's words. */

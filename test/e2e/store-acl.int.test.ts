@@ -8,6 +8,7 @@ import { Redis } from 'ioredis';
 import { doctorReport } from '#shared/contract/api.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
+import { parseStoreUrl } from '#shared/store/store-url.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
@@ -111,6 +112,17 @@ test('nodes join, work and renew their key as a user who may do nothing else', a
   assert.deepEqual(new Set(store.map(({ level }) => level)), new Set(['ok']), inspect(store));
   await succeed(one, 'gnt-instance', 'remove', '--force', NAME);
   assert.deepEqual(await refusals(), []);
+});
+
+test('the user is let in by a unix socket, too, and nobody without the password', async () => {
+  const open = (login: string) => {
+    const server = parseStoreUrl(`unix://${login}@${redis.socket}`);
+    return createRedisStore({ server, logger: silentLogger });
+  };
+  const store = await open(`gnt:${PASSWORD}`);
+  assert.equal(await store.get('a', 'nothing'), undefined);
+  await store.close();
+  await assert.rejects(open('gnt:wrong'), { code: 'HOST_PREREQUISITE' });
 });
 
 test('the user may do no more than nodes do, and touches no key or channel of others', async () => {

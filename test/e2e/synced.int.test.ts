@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { disposeLab } from './support/end-lab.ts';
 import { addOs, infoOf, submit, succeed } from './support/ask-nodes.ts';
 
 /**
@@ -22,12 +23,7 @@ before(async () => {
   await succeed(lab, 'gnt-os', 'trust', 'writes');
 });
 
-after(async () => {
-  await lab.stopNode();
-  const leftovers = await lab.findLeftovers();
-  await lab.dispose();
-  assert.deepEqual(leftovers, []);
-});
+after(() => disposeLab(lab));
 
 const CALLS = 'openat,creat,mkdir,rename,link,write,pwrite64,ftruncate,fsync,fdatasync';
 
@@ -82,10 +78,10 @@ test('an export is on the disk before it is called made', async () => {
   const end = lastOf(lines, /fsync\(/, `${lab.paths.storeFile}-wal`);
   for (const file of ['config.ini', 'disk0.snap', ''])
     assert.ok(
-      lines.some((line, at) => /fsync\(/.test(line) && at < end && line.includes(`${exportDir}/${NAME}~new${file && `/${file}`}>`)), // prettier-ignore
+      lines.some((line, at) => /fsync\(/.test(line) && at < end && line.includes(`${exportDir}/${NAME}~n${file && `/${file}`}>`)), // prettier-ignore
       file,
     );
-  const renamed = lines.findLastIndex((line) => /rename\(.*~new"/.test(line));
+  const renamed = lines.findLastIndex((line) => /rename\(.*~n"/.test(line));
   const named = lastOf(lines, /fsync\(/, exportDir);
   assert.ok(renamed > 0 && named > renamed && named < end, `${renamed} ${named} ${end}`);
 });

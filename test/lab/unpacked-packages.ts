@@ -26,6 +26,13 @@ export async function ovmf(): Promise<{ codePath: string; variablesPath: string 
   };
 }
 
+/** Makes ISO images. `libraries` is for LD_LIBRARY_PATH. */
+export async function xorriso(): Promise<{ path: string; libraries: string }> {
+  const packages = ['xorriso', 'libisoburn1', 'libisofs6', 'libburn4', 'libjte2', 'libreadline8'];
+  const root = join(await unpackedPackages('xorriso', packages), 'usr');
+  return { path: join(root, 'bin/xorriso'), libraries: join(root, 'lib/x86_64-linux-gnu') };
+}
+
 /** The folder of Debian's network installer, with `linux` and `initrd.gz`. */
 export async function debianInstaller(): Promise<string> {
   const name = 'debian-installer-12-netboot-amd64';

@@ -164,6 +164,33 @@ describe('the guest’s agent', () => {
     assert.equal(await system.read('went-down'), 'poweroff\n');
   });
 
+  test('a worker that ends late takes no variables from the next list', async (t) => {
+    const boot = [
+      scriptOf('01-wait', 'echo waiting; until [ -e /var/lib/go ]; do sleep 0.1; done'),
+    ];
+    const both = { boot, operational: [], decommission: lists.decommission };
+    const since = await lastSequence();
+    const system = await bootGuest(t, lifecycleOf({ lists: both }));
+    await eventsUntil(lab, since, (events) => outputOf(events, 'boot/01-wait') !== '');
+    // It removes its files when the next script is about to read its own.
+    await system.delay('rm', [
+      'case "$*" in *worker*)',
+      '  until [ -e /run/prepared ]; do sleep 0.1; done',
+      '  real-rm "$@"; : >/run/removed; exit ;;',
+      'esac',
+    ]);
+    await system.delay('mkfifo', [
+      ': >/run/prepared',
+      'until [ -e /run/removed ]; do sleep 0.1; done',
+    ]);
+    await system.write('go', '');
+    await wordsUntil(since, 'operational');
+    const next = { do: 'terminate', entry: LAST } as const;
+    await serve(lifecycleOf({ lists: both, state: 'operational', next }));
+    const ended = await wordsUntil(since, 'decommissioned');
+    assert.ok(wordsOf(ended).includes('finished decommission/01-leave 0'), system.log);
+  });
+
   for (const shell of SHELLS)
     for (const downloader of DOWNLOADERS)
       test(`runs all lists in ${shell} with ${downloader}`, async (t) => {

@@ -67,6 +67,13 @@ async function createNode(t: TestContext, records: InstanceRecord[], formerBoot 
         },
         instances: {
           findByUuid: (uuid) => Promise.resolve(records.find((each) => each.uuid === uuid)),
+          readSome: (uuids) => {
+            const found = records.filter(({ uuid }) => uuids.includes(uuid));
+            return Promise.resolve({
+              readable: found.map((value) => ({ id: value.uuid, value })),
+              bad: [],
+            });
+          },
         },
         owns: (node) => node === 'node1',
         isOffline: () => Promise.resolve(lab.offlineFor-- > 0),

@@ -23,6 +23,8 @@ import { createViews } from '../../noded/instances/views.ts';
 import { createTestOutcomes } from './support/test-outcomes.ts';
 import { createJobRepository } from '../../noded/jobs/job-repository.ts';
 import { createOrphans } from '../../noded/instances/orphans.ts';
+import { noSecrets } from '../../noded/instances/job-secrets.ts';
+import { isWantedUp, planStarts } from '../../noded/instances/plan-starts.ts';
 import { recover } from '../../noded/recover.ts';
 import { FakeMachine } from './support/fake-machine.ts';
 import { createLabLifecycles } from './support/lab-lifecycles.ts';
@@ -34,7 +36,13 @@ import { startInstanceIndex } from '../../noded/records/instance-index.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { sampleJob } from '../lab/sample-job.ts';
 import { createLabBootViews } from './support/lab-boot-views.ts';
+import { bridgesOnly } from './support/bridges-only.ts';
 
+const ignore = (): void => undefined;
+const report = {
+  ...{ log: ignore, waits: ignore, stageStarted: ignore, stageFinished: ignore },
+  ...{ progress: ignore, output: ignore },
+};
 let dir = '';
 let stores = 0;
 before(async () => {
@@ -66,6 +74,7 @@ async function createNode(t: TestContext) {
   const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
   const logger = silentLogger;
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     hypervisor,
     network,
     metad,
@@ -78,6 +87,7 @@ async function createNode(t: TestContext) {
   const disks = createInstanceDisks(dir);
   const snapshots = createSnapshotDisks(dir, disks);
   const runner = createInstanceRunner({
+    cards: bridgesOnly,
     instances,
     keeper,
     views,
@@ -241,6 +251,50 @@ test('an instance whose reinstallation was interrupted is what it was, on its ol
   assert.deepEqual(found, { ...up, serialNo });
   assert.equal(await read(), 'old');
   assert.deepEqual(await node.disks.settle(up), []);
+});
+
+test('what a job had stopped when the daemon was killed is started again', async (t) => {
+  const node = await createNode(t);
+  const context = { jobId: 7, signal: new AbortController().signal, report };
+  const create = async (name: string) => {
+    const { uuid } = await node.create(name);
+    const instance = await node.instances.update(uuid, (current) => ({
+      ...current,
+      seedDisk: false,
+    }));
+    await node.runner.start(instance, noSecrets, context);
+    return node.instances.findByName(name);
+  };
+  const [exported, rebooted, stopped] = await Promise.all(
+    ['exported', 'rebooted', 'stopped'].map((name) => create(`${name}.example.com`)),
+  );
+  assert.ok(exported && rebooted && stopped);
+  const reinstalled = await create('reinstalled.example.com');
+  await node.instances.update(reinstalled.uuid, (instance) =>
+    beginReinstall({ ...instance, installState: 'installed' }, 7, 0),
+  );
+  await node.runner.stop(reinstalled, 0, context, 'interlude');
+  await node.runner.stop(exported, 0, context, 'interlude');
+  await node.runner.stop(rebooted, 0, context, 'reboot');
+  await node.runner.stop(stopped, 0, context);
+  await recover(node);
+  const found = async () => {
+    const listed = (await node.index.list()).filter(isWantedUp);
+    const records = await Promise.all(listed.map(({ uuid }) => node.instances.findByUuid(uuid)));
+    const down = records.flatMap((each) =>
+      each === undefined || node.runner.isRunning(each.uuid) ? [] : [each],
+    );
+    return planStarts(down, 'ended')
+      .flat()
+      .map(({ name }) => name.split('.')[0]);
+  };
+  assert.deepEqual(await found(), ['exported', 'rebooted', 'reinstalled']);
+  const again = await node.instances.findByName(rebooted.name);
+  await node.runner.start(again, noSecrets, context);
+  await node.runner.stop(exported, 0, context);
+  assert.deepEqual(await found(), ['reinstalled']);
+  await node.runner.stop(again, 0, context);
+  assert.deepEqual(await found(), ['reinstalled']);
 });
 
 test('a reinstallation that was recorded as done is done, whatever was left to do', async (t) => {

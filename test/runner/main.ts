@@ -46,8 +46,9 @@ process.stdout.write(formatSummary(results, leftOut));
 process.exitCode = hasPassed(results, leftOut) ? 0 : 1;
 
 /**
- * One lane for machines, one for the rest, which helps with the machines at the end: an emulated
- * machine is busy with about one core.
+ * One lane for machines, one for the rest; who has nothing left helps the other. An emulated machine
+ * is busy with about one core, and half of the rest is waiting for a program: so one more works at
+ * the rest beside machines, and none at the machines beside those who do.
  */
 function lanes(): readonly Lane<FileResult>[] {
   const { signal } = controller;
@@ -58,14 +59,19 @@ function lanes(): readonly Lane<FileResult>[] {
       : [];
   const check = wanted.includes('check') ? [() => runCheck(projectDir, signal)] : [];
   const machines = [...jobsOf('vm'), ...jobsOf('long')];
+  const rest = [...check, ...jobsOf('fast')];
   const cores = availableParallelism();
+  if (machines.length === 0) return [{ jobs: rest, workers: cores }];
+  // What the long ones judge takes as long as a core of their own allows.
+  if (wanted.includes('long')) {
+    return [
+      { jobs: machines, workers: 1, then: 1 },
+      { jobs: rest, workers: Math.max(1, cores - 1) },
+    ];
+  }
   return [
-    { jobs: machines, workers: 1 },
-    {
-      jobs: [...check, ...jobsOf('fast')],
-      workers: Math.max(1, cores - (machines.length > 0 ? 1 : 0)),
-      // What the long ones judge takes as long as a core of their own allows.
-      ...(wanted.includes('long') ? {} : { then: 0 }),
-    },
+    { jobs: machines, workers: 1, then: 1 },
+    { jobs: rest, workers: Math.max(1, cores - 1), then: 0 },
+    { jobs: [], workers: 1, then: 1 },
   ];
 }

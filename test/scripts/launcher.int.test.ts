@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { chmod, cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  rename,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -19,7 +29,8 @@ before(async () => {
   // Says what it is given instead of running it.
   await write('node_modules/.bin/node', '#!/bin/sh\necho "$2 $3"\n');
   await chmod(join(top, 'node_modules/.bin/node'), 0o755);
-  for (const file of ['node_modules/.lock-stamp', 'package.json']) await write(file, '');
+  for (const file of ['node_modules/.lock-stamp', 'package.json', 'scripts/bundle.ts'])
+    await write(file, '');
   for (const folder of SOURCES) await write(`${folder}/main.ts`, '');
 });
 after(() => rm(top, { recursive: true }));
@@ -48,7 +59,10 @@ test('without a bundle the sources run', async () => {
 
 test('a bundle runs until a source, a folder of sources or the packages changed', async () => {
   const bundled = `${BUNDLE}/cluster-cli/main.cjs list`;
-  for (const changed of ['metad/main.ts', 'shared', 'node_modules/.lock-stamp', 'package.json']) {
+  for (const changed of [
+    ...['metad/main.ts', 'shared', 'scripts/bundle.ts'],
+    ...['node_modules/.lock-stamp', 'package.json'],
+  ]) {
     await makeBundle();
     assert.equal(await started(), bundled);
     // As rsync and tar leave it: what is new here was written long ago.
@@ -57,6 +71,18 @@ test('a bundle runs until a source, a folder of sources or the packages changed'
   }
   await makeBundle();
   assert.equal(await started(), bundled);
+});
+
+test('a bundle is not taken for a new one that is of the future, or where nobody can tell', async () => {
+  const source = 'cluster-cli/main.ts list';
+  await makeBundle();
+  const tomorrow = new Date(Date.now() + 86_400_000);
+  await utimes(join(top, BUNDLE, 'made'), tomorrow, tomorrow);
+  assert.equal(await started(), source);
+  await makeBundle();
+  await rename(join(top, 'metad'), join(top, 'gone'));
+  assert.equal(await started(), source);
+  await rename(join(top, 'gone'), join(top, 'metad'));
 });
 
 test('an installed package runs its own bundle and looks at nothing else', async () => {

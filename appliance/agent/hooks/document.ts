@@ -73,7 +73,7 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
 function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
   return nearest === null
     ? invalid(file, `there is no such stage: number ${index + 1} of "stages"`, STAGES_HINT)
-    : invalid(file, `there is no stage ${word}`, `did you mean ${nearest}?`);
+    : invalid(file, `there is no stage ${word.slice(0, 64)}`, `did you mean ${nearest}?`);
 }
 
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {

@@ -27,6 +27,8 @@ export interface ExternalFile {
 export const HEADER_BYTES = 128 * 1024;
 
 const SPARSE_VMDK = 'KDMV';
+/** What QEMU looks at to tell a format, in any release so far. */
+const QEMU_PROBE_BYTES = 2048;
 const QCOW2_EXTERNAL_DATA_BIT = 2;
 /** QCOW2's kinds of encryption, by their number in the header. */
 const QCOW2_CIPHERS = ['none', 'AES', 'LUKS'];
@@ -45,6 +47,7 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
   ['COWD', 'a VMDK of the old ESX kind (COWD)'],
   ['OOOM\0', 'a User Mode Linux image'],
   ['Bochs Virtual HD Image', 'a Bochs image'],
+  ['#!/bin/sh\n#V2.0 Format\n', 'a cloop image'],
   ['PK\x03\x04', 'a zip archive'],
   ['7z\xbc\xaf\x27\x1c', 'a 7-Zip archive'],
   ['Rar!\x1a\x07', 'a RAR archive'],
@@ -63,23 +66,23 @@ const NO_IMAGES: readonly (readonly [bytes: string, what: string, offset?: numbe
  * to say.
  */
 export function recognizeImage(head: Buffer): ImageFormat {
+  const format = recognizeStart(head);
+  if (head.length < 512 || head.readUInt32LE(64) !== VDI_SIGNATURE) return format;
+  // What a VDI begins with is a text in angle brackets, or nothing that anybody knows: of anything
+  // else two readers would see two images.
+  if (format.kind !== 'raw' && !head.subarray(0, 1).equals(Buffer.from('<')))
+    return { kind: 'unsupported', what: 'a vdi and another format at once' };
+  const isDifference = head.readUInt32LE(76) === VDI_DIFFERENCING;
+  return container('vdi', isDifference ? { role: 'parent', name: 'a differencing VDI' } : null);
+}
+
+function recognizeStart(head: Buffer): ImageFormat {
   const startsWith = (bytes: string): boolean =>
     head.subarray(0, bytes.length).equals(Buffer.from(bytes, 'latin1'));
-  const isVdi = head.length >= 512 && head.readUInt32LE(64) === VDI_SIGNATURE;
-  // No header of theirs can have those bytes there: two readers would see two images.
-  if (isVdi && ['QFI\xfb', SPARSE_VMDK, 'vhdxfile'].some(startsWith))
-    return { kind: 'unsupported', what: 'a vdi and another format at once' };
   if (startsWith('QFI\xfb')) return recognizeQcow(head);
   if (startsWith(SPARSE_VMDK)) return recognizeSparseVmdk(head);
-  if (/^\s*# Disk DescriptorFile/.test(head.subarray(0, 64).toString('latin1')))
+  if (isVmdkDescriptor(head))
     return container('vmdk', { role: 'extent file', name: extentName(head.toString('latin1')) });
-  if (isVdi)
-    return container(
-      'vdi',
-      head.readUInt32LE(76) === VDI_DIFFERENCING
-        ? { role: 'parent', name: 'a differencing VDI' }
-        : null,
-    );
   if (startsWith('vhdxfile')) return container('vhdx', null);
   if (startsWith('\x1f\x8b\x08')) return compressed('gz');
   if (startsWith('\xfd7zXZ\0')) return compressed('xz');
@@ -195,6 +198,15 @@ function recognizeSparseVmdk(head: Buffer): ImageFormat {
   if (parent === undefined || /^f{8}$/i.test(parent)) return container('vmdk', null);
   const name = /^parentFileNameHint="([^"]*)"/im.exec(text)?.[1] ?? 'unnamed';
   return container('vmdk', { role: 'backing file', name });
+}
+
+/** By its title; or as QEMU knows it, which takes any comments and empty lines before the version. */
+function isVmdkDescriptor(head: Buffer): boolean {
+  const text = head.subarray(0, QEMU_PROBE_BYTES).toString('latin1');
+  return (
+    /^\s*# Disk DescriptorFile/.test(text.slice(0, 64)) ||
+    /^(?:#[^\n]*\n|[ \r]*\n)*version=[123]\r?\n/.test(text)
+  );
 }
 
 function extentName(descriptor: string): string {

@@ -5,7 +5,7 @@ import type { Context } from '../../terminal/context.ts';
 import { formatTime } from '../../render/format.ts';
 import type { FieldTable } from '../../render/select.ts';
 import { type AddOptions, composeAdd } from '../instance/add.ts';
-import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { type ListOptions, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
 

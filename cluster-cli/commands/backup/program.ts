@@ -16,7 +16,7 @@ import {
 } from '../instance/options.ts';
 import { LIST_SYNTAX, SECRETS } from '../instance/program-install.ts';
 import { listOptions, type ListOptions } from '../list.ts';
-import type { ForceOptions } from '../instance/change.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 import type { ExportOptions, ImportOptions } from './backup.ts';
 
 const load = () => import('./backup.ts');
@@ -28,14 +28,14 @@ export function createBackupProgram(context: Context): Command {
   const program = createProgram(
     context,
     'gnt-backup',
-    'Exports instances by the export script of their OS, and makes instances of exports.',
+    'Exports instances, by the export script of their OS where it has one, and makes instances of exports.',
   );
   addCommand(program, {
     ...ONE,
     usage: 'export <name>',
     summary: 'dump the disks of an instance into a directory of its node',
     description:
-      'Runs the export script of the OS definition once for each disk; what it prints is the dump. A running instance is shut down for it and started again. An earlier export of the instance is replaced, when the new one is complete.',
+      'Runs the export script of the OS definition once for each disk; what it prints is the dump. Without such a script the disks are dumped as they are, compressed (zstd), with all settings. A running instance is shut down for it and started again. An earlier export of the instance is replaced, when the new one is complete.',
     options: [
       wholeNumber('--shutdown-timeout <seconds>', 'time for the guest to shut down (default 120)', {
         group: GROUP,
@@ -53,7 +53,7 @@ export function createBackupProgram(context: Context): Command {
     arguments: { name: 'name of the new instance' },
     summary: 'make an instance of an export, and start it',
     description:
-      'As gnt-instance add, but the disks are filled by the import script of the OS definition from the dumps. What is not given here is as it was exported; a network card keeps its MAC address when the instance keeps its name. Secrets are in no export.',
+      'As gnt-instance add, but the disks are filled by the import script of the OS definition from the dumps; of an export of whole disks they are what they were, and only --net, -B, -H, --tags, --autostart and --install-timeout can be given. What is not given here is as it was exported; a network card keeps its MAC address when the instance keeps its name. Secrets are in no export.',
     options: [
       option(
         '--src-dir <directory>',

@@ -24,6 +24,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly defaultOs?: string;
   readonly maxImageSize?: string;
   readonly remoteFolders?: string;
+  readonly remoteHosts?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
   /** Bytes a second; 0 is none. */
@@ -36,6 +37,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly defaultMemory?: string;
   readonly defaultVcpus?: string;
   readonly defaultNet?: string;
+  readonly defaultNetwork?: string;
   readonly store?: string;
   readonly clusterKey?: string;
 }
@@ -157,6 +159,10 @@ async function modify(
   if (job !== null && !options.json) context.note('the cluster is modified');
 }
 
+function listOrNone(text: string): string[] {
+  return text === 'none' ? [] : text.split(',');
+}
+
 function composeChanges(options: ClusterOptions, values: ValueSource): ClusterChanges {
   return {
     ...(options.installTimeout !== undefined && { installTimeoutS: options.installTimeout }),
@@ -168,8 +174,9 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
     ...(options.downloadTimeout !== undefined && { downloadTimeoutS: options.downloadTimeout }),
     ...(options.minDownloadRate !== undefined && { minDownloadRate: options.minDownloadRate }),
     ...(options.remoteFolders !== undefined && {
-      remoteFolders: options.remoteFolders === 'none' ? [] : options.remoteFolders.split(','),
+      remoteFolders: listOrNone(options.remoteFolders),
     }),
+    ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options),
     ...(options.exposeService && { exposeServices: parseServices(options.exposeService) }),
@@ -180,7 +187,12 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
 
 /** The word default takes one back. @throws AppError USAGE */
 function composeLaunchDefaults(options: ClusterOptions): Pick<ClusterChanges, 'launchDefaults'> {
-  const { defaultSize, defaultMemory, defaultVcpus, defaultNet } = options;
+  const { defaultSize, defaultMemory, defaultVcpus, defaultNet, defaultNetwork } = options;
+  if (defaultNet !== undefined && defaultNetwork !== undefined) {
+    throw new AppError('USAGE', '--default-net and --default-network say the same', {
+      hint: 'give one of them',
+    });
+  }
   const read = <T>(text: string | undefined, parse: (text: string) => T): T | null | undefined =>
     text === undefined ? undefined : text === 'default' ? null : parse(text);
   const given = Object.entries({
@@ -195,6 +207,9 @@ function composeLaunchDefaults(options: ClusterOptions): Pick<ClusterChanges, 'l
     net: read(defaultNet, (text) => {
       if (text !== 'none') parseNics([`0:${text}`], createValueSource());
       return text;
+    }),
+    ...(defaultNetwork !== undefined && {
+      net: read(defaultNetwork, (text) => `network=${text},ip=pool`),
     }),
   }).filter(([, value]) => value !== undefined);
   return given.length === 0 ? {} : { launchDefaults: Object.fromEntries(given) };
@@ -271,6 +286,10 @@ export async function runClusterInfo(
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',
+    },
+    {
+      key: 'Hosts for the remote API',
+      value: ['the internet', ...(cluster.remoteHosts ?? [])].join(', '),
     },
     { key: 'Largest image', value: formatBytes(limits.maxImageBytes) },
     {

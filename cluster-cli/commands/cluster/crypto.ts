@@ -5,7 +5,7 @@ import { type CryptoRenewed, cryptoSteps } from '#shared/contract/api.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { Context } from '../../terminal/context.ts';
-import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 
 export interface RenewOptions {
   readonly skip?: string;

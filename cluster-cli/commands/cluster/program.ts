@@ -10,7 +10,7 @@ import {
   yesNo,
   type OptionMaker,
 } from '../../completion/command.ts';
-import type { ForceOptions } from '../instance/change.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 import type { ClusterOptions } from './cluster.ts';
 import type { RenewOptions } from './crypto.ts';
 import { JOIN_DESCRIPTION } from './join-description.ts';
@@ -52,6 +52,11 @@ function clusterOptions(): readonly OptionMaker[] {
       'network card of gnt-instance launch, as behind --net 0: (mode=bridged,link=br0), or none; default (mode=user) takes it back',
       { group },
     ),
+    option(
+      '--default-network <name>',
+      'network of gnt-instance launch, with an address of its pool; default (mode=user) takes it back',
+      { group, complete: 'network' },
+    ),
     option('--max-image-size <size>', 'largest image that a URL may have, as it is published', {
       group,
     }),
@@ -68,6 +73,11 @@ function clusterOptions(): readonly OptionMaker[] {
     option(
       '--remote-folders <dirs>',
       'folders of the nodes, separated by commas, below which the remote API may name images, packages, media and kernels; none takes all back',
+      { group },
+    ),
+    option(
+      '--remote-hosts <hosts>',
+      'names, addresses and networks, separated by commas, that URLs of the remote API may lead to beside the internet; none takes all back',
       { group },
     ),
     option(
@@ -119,7 +129,7 @@ export function createClusterProgram(context: Context): Command {
       'With --store, before the first start of gnt-noded on a root: makes a cluster of several nodes in a Redis, or makes this node one of the cluster that is there. Without it there is nothing to make, since the first start makes a cluster of one node: this says so, and sets the options that are given.',
     options: [...clusterOptions(), ...storeOptions()],
     notes: [
-      'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH, sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',
+      'URL: redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], rediss://… for TLS, unix:/PATH or unix://[USER]:PASSWORD@/PATH, sentinel://[[USER]:PASSWORD@]HOST:PORT,HOST:PORT/NAME, each with ?replicas=N if wanted; @FILE takes it from a file.',
     ],
     examples: [
       'gnt-cluster init --store redis://store.example.com',
@@ -146,6 +156,7 @@ export function createClusterProgram(context: Context): Command {
       'gnt-cluster modify --expose-service dns=53/udp:127.0.0.1:53',
       'gnt-cluster modify --expose-service apt=',
       'gnt-cluster modify --remote-folders /srv/images,/srv/iso',
+      'gnt-cluster modify --remote-hosts images.example.lan,10.1.0.0/16',
       'gnt-cluster modify --image-key release=@/root/minisign.pub',
       'gnt-cluster modify --image-ca @/etc/ssl/private-ca.pem',
       'gnt-cluster modify --package-mirror debian=http://deb.example.org/debian',

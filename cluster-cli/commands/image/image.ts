@@ -17,7 +17,7 @@ import { formatBytes } from '../../render/format.ts';
 import { renderOutline } from '../../render/outline.ts';
 import type { Context } from '../../terminal/context.ts';
 import { parseSizeBytes } from '../../values/size.ts';
-import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { type ListOptions, printFields, printList } from '../list.ts';
 
 export interface ImportOptions {

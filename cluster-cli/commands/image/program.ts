@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { IMAGE_FORMATS } from '#shared/contract/image-formats.ts';
 import { createProgram, addCommand, jsonOption, option } from '../../completion/command.ts';
 import type { Context } from '../../terminal/context.ts';
-import type { ForceOptions } from '../instance/change.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { ImportOptions } from './image.ts';
 

@@ -149,6 +149,7 @@ type OfRun = 'installTimeoutS' | 'mediumSuccess' | 'profiles';
 type TakenBack =
   | 'osType'
   | 'osImage'
+  | 'osImageChecksum'
   | 'personalizationPackage'
   | 'personalizationChecksum'
   | 'appliance'
@@ -156,7 +157,7 @@ type TakenBack =
 
 interface Installation
   extends
-    Pick<Create, 'osImageChecksum' | 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
+    Pick<Create, 'osImageFormat' | 'osImageGrow' | 'safeInstall'>,
     Pick<Create, 'forceVariant'>,
     Pick<Create, Personalization | OfRun | 'start'>,
     Pick<Reinstall, 'installParameters' | TakenBack> {
@@ -167,13 +168,20 @@ interface Installation
 
 /** A new instance has nothing stored that could be reset. @throws AppError USAGE */
 function withoutResets({ installParameters, ...installation }: Installation) {
-  const { osType, osImage, personalizationPackage, personalizationChecksum, ...others } =
-    installation;
+  const {
+    osType,
+    osImage,
+    osImageChecksum,
+    personalizationPackage,
+    personalizationChecksum,
+    ...others
+  } = installation;
   const { appliance, bootEnv, ...rest } = others;
   return {
     ...rest,
     osType: notTakenBack('--os-type', osType),
     osImage: notTakenBack('--os-image', osImage),
+    osImageChecksum: notTakenBack('--os-image-checksum', osImageChecksum),
     personalizationPackage: notTakenBack('--personalization-package', personalizationPackage),
     personalizationChecksum: notTakenBack('--personalization-checksum', personalizationChecksum),
     appliance: notTakenBack('--appliance', appliance),
@@ -261,10 +269,11 @@ export async function readImage(
   const given = orTakenBack(scalar('--os-image', options.osImage));
   const chosen = given == null ? undefined : await chooseImage(context, given);
   if (chosen !== undefined) refuseSmallDisk(given ?? '', chosen, disks);
-  const checksum = scalar('--os-image-checksum', options.osImageChecksum) ?? chosen?.checksum;
+  const checksum = orTakenBack(scalar('--os-image-checksum', options.osImageChecksum));
+  const osImageChecksum = checksum === undefined ? chosen?.checksum : checksum;
   return {
     osImage: chosen?.source ?? given,
-    osImageChecksum: checksum?.toLowerCase(),
+    osImageChecksum: osImageChecksum && osImageChecksum.toLowerCase(),
   };
 }
 

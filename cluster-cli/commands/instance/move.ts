@@ -12,3 +12,17 @@ export async function runMove(
   const job = await submitAndWatch(context, opcode, options);
   if (job !== null && !options.json) context.note(`instance ${name} is moved`);
 }
+
+/** `gnt-instance migrate [-n NODE] NAME`. @throws AppError, CommandFailure */
+export async function runMigrate(
+  context: Context,
+  name: string,
+  options: SubmitOptions & { readonly node?: string; readonly timeout?: number },
+): Promise<void> {
+  const opcode: OpcodeInput = {
+    ...{ opcode: 'INSTANCE_MIGRATE', name, node: options.node },
+    ...(options.timeout !== undefined && { timeoutS: options.timeout }),
+  };
+  const job = await submitAndWatch(context, opcode, options);
+  if (job !== null && !options.json) context.note(`instance ${name} is migrated`);
+}

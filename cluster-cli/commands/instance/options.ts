@@ -21,9 +21,13 @@ export function installationOptions(): readonly OptionMaker[] {
       'disk image for the first disk: a name (gnt-image list), a path that begins with /, ./ or ../, or an http, https, ftp URL; raw, qcow2, vmdk, vdi, vhdx, or raw in gz, xz, zst, bz2',
       { group: OS_GROUP, complete: 'file' },
     ),
-    option('--os-image-checksum <algo:hex>', 'sha256:HEX or sha512:HEX of the image file', {
-      group: OS_GROUP,
-    }),
+    option(
+      '--os-image-checksum <algo:hex>',
+      'sha256:HEX or sha512:HEX of the image file; stored with it, "none" forgets it',
+      {
+        group: OS_GROUP,
+      },
+    ),
     option(
       '--image-format <format>',
       'what the image is: raw, qcow2, vmdk, vdi or vhdx, although its content does not show that; "auto" goes by the content, which is the default',
@@ -61,7 +65,7 @@ export function installationOptions(): readonly OptionMaker[] {
     ),
     option(
       '--install-parameters <list>',
-      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order (disk, cdrom, network; with : between them), cdrom_image_path (path or URL), kernel_path, initrd_path, kernel_args, metadata_*`,
+      `hypervisor parameters for installation runs only (${LIST}): accel, boot_order (disk, cdrom, network; with : between them), cdrom_image_path (path or URL), kernel_path, initrd_path, kernel_args, metadata_*; "none" takes stored ones back`,
       { group: OS_GROUP, isRepeatable: true },
     ),
     option(
@@ -249,7 +253,7 @@ export function diskOptions(): readonly OptionMaker[] {
     }),
     option(
       '--net <n:list>',
-      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,mtu=BYTES; repeatable, N from 0. By DHCP, or ip=ADDRESS/PREFIX with gateway=, dns=, search=, routes=NETWORK/PREFIX@GATEWAY; several values have ; between them',
+      'N:mac=MAC|auto,mode=bridged|user,link=BRIDGE,name=NAME,mtu=BYTES; repeatable, N from 0. Or in a network (gnt-network): N:network=NAME,ip=pool, or an address of it. By DHCP, or ip=ADDRESS/PREFIX with gateway=, dns=, search=, routes=NETWORK/PREFIX@GATEWAY; several values have ; between them',
       { group, isRepeatable: true },
     ),
     option('--no-nics', 'no network cards but the channel', { group }),
@@ -263,12 +267,12 @@ export function partOptions(): readonly OptionMaker[] {
   return [
     option(
       '--net <change>',
-      "add:LIST or N:add,LIST, N:modify,LIST or N:LIST, N:remove, or remove for the last; N is its number, name or UUID, LIST as in add, where none takes a value away. Repeatable, one after the other, from the machine's next start on",
+      'add:LIST or N:add,LIST, N:modify,LIST or N:LIST, N:remove, or remove for the last; N is its number, name or UUID, LIST as in add, where none takes a value away. Repeatable, one after the other. A running machine gets new ones at once where it can, all else at its next start',
       { group, isRepeatable: true },
     ),
     option(
       '--disk <change>',
-      'add:size=SIZE[,name=NAME], N:name=NAME, N:remove. A running instance has new ones from its next start on; of a stopped one any but the first can be removed, one at a time, and those behind it move up',
+      'add:size=SIZE[,name=NAME], N:name=NAME, N:remove. A running instance gets new ones at once where it can, and gives back the last, if that came so; of a stopped one any but the first can be removed, one at a time, and those behind it move up',
       { group, isRepeatable: true },
     ),
     option('--add-disk <size>', 'the same as --disk add:size=SIZE; repeatable', {

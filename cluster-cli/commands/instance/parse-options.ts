@@ -14,6 +14,7 @@ import {
 } from '../../values/os-parameters.ts';
 import { parseSizeBytes, parseSizeMiB } from '../../values/size.ts';
 import type { ValueSource } from '../../values/value-source.ts';
+import { NONE } from './parse-documents.ts';
 
 export interface OsParameterOptions {
   readonly osParameters?: readonly string[];
@@ -147,6 +148,7 @@ const HV_KEYS = [
 ] as const;
 
 /**
+ * `none` takes back all that is stored for installations. Otherwise
  * `kvm:accel=tcg,…`; the hypervisor's name may be left out, as in Ganeti's modify.
  * @throws AppError USAGE, VALIDATION
  */
@@ -155,6 +157,8 @@ export function parseHypervisorParameters(
   texts: readonly string[],
   source: ValueSource,
 ): HvChanges {
+  if (option === '--install-parameters' && texts.length === 1 && texts[0] === NONE)
+    return Object.fromEntries(HV_KEYS.map((key) => [key, null]));
   const pairs = texts.flatMap((text) => {
     const match = /^([a-z][a-z-]*)(?::|$)(.*)$/s.exec(text);
     if (!match) return parseIdentified(option, `:${text}`).values;
@@ -288,9 +292,15 @@ export function parseNics(texts: readonly string[], source: ValueSource): readon
 export const NETWORK_KEYS = ['ip', 'gateway', 'dns', 'search', 'routes', 'mtu'] as const;
 
 export const NIC_KEYS: readonly string[] = [
-  ...['mac', 'mode', 'link', 'name', 'bridge'],
+  ...['mac', 'mode', 'link', 'name', 'bridge', 'network'],
   ...NETWORK_KEYS,
 ];
+
+/** What an opcode calls otherwise. */
+export const RENAMED_NIC_KEYS: Readonly<Record<string, string>> = {
+  bridge: 'link',
+  network: 'networkName',
+};
 
 export function composeNic(known: ReadonlyMap<string, string | null>): NicInput {
   const nic: Record<string, string> = {};
@@ -300,7 +310,7 @@ export function composeNic(known: ReadonlyMap<string, string | null>): NicInput 
     const networkKey = NETWORK_KEYS.find((name) => name === key);
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac') nic['mac'] = value === 'generate' ? 'auto' : value.toLowerCase();
-    else nic[key === 'bridge' ? 'link' : key] = value;
+    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetwork(network) };

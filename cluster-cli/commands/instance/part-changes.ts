@@ -5,7 +5,14 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { parseIdentified } from '../../values/identified.ts';
 import type { KeyValue } from '../../values/key-values.ts';
 import type { ValueSource } from '../../values/value-source.ts';
-import { composeDisk, composeNic, NETWORK_KEYS, NIC_KEYS, readKnown } from './parse-options.ts';
+import {
+  composeDisk,
+  composeNic,
+  NETWORK_KEYS,
+  NIC_KEYS,
+  readKnown,
+  RENAMED_NIC_KEYS,
+} from './parse-options.ts';
 
 type ModifyInput = z.input<typeof instanceModify>;
 type NicChange = NonNullable<ModifyInput['nics']>[number];
@@ -116,7 +123,7 @@ function composeNicChanges(
     if (networkKey !== undefined) network[networkKey] = value;
     else if (key === 'mac')
       nic['mac'] = value === 'generate' ? 'auto' : (value ?? 'auto').toLowerCase();
-    else nic[key === 'bridge' ? 'link' : key] = value;
+    else nic[RENAMED_NIC_KEYS[key] ?? key] = value;
   }
   // Values are checked with the opcode.
   return { ...nic, ...readNicNetworkChanges(network) };

@@ -9,7 +9,8 @@ import {
 } from '../../completion/command.ts';
 import type { AddOptions } from './add.ts';
 import type { LaunchOptions } from './launch.ts';
-import type { ModifyOptions, ReinstallOptions } from './change.ts';
+import type { ModifyOptions } from './modify.ts';
+import type { ReinstallOptions } from './reinstall.ts';
 import {
   diskOptions,
   installationOptions,
@@ -31,7 +32,8 @@ const ONE = { arguments: NAME, completeArguments: ['instance'] } as const;
 const load = {
   add: () => import('./add.ts'),
   launch: () => import('./launch.ts'),
-  change: () => import('./change.ts'),
+  modify: () => import('./modify.ts'),
+  reinstall: () => import('./reinstall.ts'),
 };
 
 /** add, reinstall and modify. */
@@ -124,7 +126,7 @@ export function addInstallation(program: Command, context: Context): void {
     notes: [LIST_SYNTAX, SECRETS],
     examples: ['gnt-instance reinstall --os-parameters-secret password=@/root/db.pass web1'],
   }).action(async (name: string, options: ReinstallOptions) => {
-    await (await load.change()).runReinstall(context, name, options);
+    await (await load.reinstall()).runReinstall(context, name, options);
   });
 
   const MODIFY_WITHOUT = [
@@ -175,7 +177,7 @@ export function addInstallation(program: Command, context: Context): void {
       'gnt-instance modify --hooks 10-users.yaml --hooks 20-disks.yaml web1',
     ],
   }).action(async (name: string, options: ModifyOptions) => {
-    await (await load.change()).runModify(context, name, options);
+    await (await load.modify()).runModify(context, name, options);
   });
 }
 

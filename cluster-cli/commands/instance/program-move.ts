@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
-import { addCommand, jobOptions, option } from '../../completion/command.ts';
+import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { SubmitOptions } from '../submit.ts';
 
-/** move: what Ganeti has beside it, there is not (usage.ts). */
+type MigrateOptions = SubmitOptions & { readonly node?: string; readonly timeout?: number };
+
+/** move and migrate: a failover, which Ganeti has beside them, there is not (usage.ts). */
 export function addMove(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'move <name>',
@@ -11,7 +13,7 @@ export function addMove(program: Command, context: Context): void {
     completeArguments: ['instance'],
     summary: 'move a stopped instance to another node, with its disks',
     description:
-      'Everything that the cluster knows of it stays: UUID, instance id, addresses, run lists, parameters. The disks go over the sealed link between the nodes, without their holes; the other node reads them again before it gets the instance, and only then they are removed here. It is refused where the other node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots. A link that is cut for less than five minutes is waited for. Logs of installations and scripts, and the audit log of its lifecycle, stay on the node that it leaves. There are neither migrate nor failover: what runs is shut down first, and an instance of a node that is down waits for that node.',
+      'Everything that the cluster knows of it stays: UUID, instance id, addresses, run lists, parameters. The disks go over the sealed link between the nodes, without their holes; the other node reads them again before it gets the instance, and only then they are removed here. It is refused where the other node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots. A link that is cut for less than five minutes is waited for. Logs of installations and scripts, and the audit log of its lifecycle, stay on the node that it leaves. What runs goes by migrate. There is no failover: an instance of a node that is down waits for that node.',
     options: [
       option('-n, --node <node>', 'where to; without it, where there is room', {
         complete: 'node',
@@ -23,5 +25,26 @@ export function addMove(program: Command, context: Context): void {
     ],
   }).action(async (name: string, options: SubmitOptions & { readonly node?: string }) => {
     await (await import('./move.ts')).runMove(context, name, options);
+  });
+  addCommand(program, {
+    usage: 'migrate <name>',
+    arguments: { name: 'name of the instance' },
+    completeArguments: ['instance'],
+    summary: 'move a running instance to another node, while its guest goes on',
+    description:
+      'The other node makes the same machine, with channel and metadata, and lets it wait. Disks and then memory go over the sealed link between the nodes; when the little that is left of memory can go at once, the guest stands still for it, and goes on there: with its addresses, its instance id and its secrets, which pass from memory to memory. Open connections of the channel and of user-mode cards break. Without KVM it stands still for as long as its memory takes. Until the last step the job can be cancelled, and whatever fails leaves it running where it was. A guest that writes faster than the link takes it is slowed down, and may stand still longer and longer, up to ten seconds, which the job says. Refused before anything is changed: another version of QEMU, another accelerator or processor, no room, a drained node, snapshots, UEFI firmware, a cdrom, a boot environment, and cards or disks that wait for the next start.',
+    options: [
+      option('-n, --node <node>', 'where to; without it, where there is room', {
+        complete: 'node',
+      }),
+      wholeNumber('--timeout <seconds>', 'it stays where it is if it takes longer (default 3600)', {
+        group: 'Job:',
+        minimum: 10,
+      }),
+      ...jobOptions(),
+    ],
+    examples: ['gnt-instance migrate -n node2.example.com web1'],
+  }).action(async (name: string, options: MigrateOptions) => {
+    await (await import('./move.ts')).runMigrate(context, name, options);
   });
 }

@@ -3,7 +3,7 @@ import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option } from '../../completion/command.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 import type { SubmitOptions } from '../submit.ts';
-import type { ForceOptions } from './change.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 
 const NAME = { name: 'name of the instance' } as const;
 const BOTH = { ...NAME, snapshot: 'name of the snapshot' } as const;

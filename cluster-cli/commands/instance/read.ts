@@ -33,9 +33,11 @@ export async function runList(
       { ...kind, nameOf, table: instanceFields },
       options,
     );
-    const [instances, orphans] = await Promise.all([client.instances(), client.orphans()]);
-    list.add(instances);
-    list.add(orphans.map(toRow));
+    const orphans = client.orphans();
+    // Whoever awaits it below sees the failure.
+    orphans.catch(() => undefined);
+    for await (const slice of client.instanceSlices()) list.add(slice);
+    list.add((await orphans).map(toRow));
     return list.print();
   }
   const list = openList<SummaryRow>(context, { ...kind, nameOf, table: summaryFields }, options);

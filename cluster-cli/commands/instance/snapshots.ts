@@ -3,7 +3,7 @@ import { snapshotFields } from '../../fields/other-fields.ts';
 import type { Context } from '../../terminal/context.ts';
 import { type ListOptions, printList } from '../list.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
-import { confirmLoss, type ForceOptions } from './change.ts';
+import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 
 /** `gnt-instance snapshot NAME SNAPSHOT`. @throws AppError, CommandFailure */
 export async function runSnapshot(

@@ -2,7 +2,7 @@ import type { InstanceSummary } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { CommandFailure } from '../../failures/failure.ts';
 import type { Context } from '../../terminal/context.ts';
-import { confirmLoss, type ForceOptions } from '../instance/change.ts';
+import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch } from '../submit.ts';
 
 /** Named in one message; a node may have thousands. */
@@ -19,6 +19,35 @@ export async function runEvacuate(
   node: string,
   options: ForceOptions,
 ): Promise<void> {
+  const there = await listThere(context, node);
+  refuseRunning(node, there);
+  if (there.length === 0) {
+    context.note(`node ${node} has no instances`);
+    return;
+  }
+  await sendAll(context, { node, there, opcode: 'INSTANCE_MOVE' }, options);
+  if (!options.submit && !options.dryRun) context.note(`node ${node} has no instances any more`);
+}
+
+/** `gnt-node migrate NODE`: the same of those that run, which go on meanwhile. */
+export async function runNodeMigrate(
+  context: Context,
+  node: string,
+  options: ForceOptions,
+): Promise<void> {
+  const there = (await listThere(context, node)).filter(({ running }) => running !== null);
+  if (there.length === 0) {
+    context.note(`nothing runs on node ${node}`);
+    return;
+  }
+  await sendAll(context, { node, there, opcode: 'INSTANCE_MIGRATE' }, options);
+  if (!options.submit && !options.dryRun) context.note(`nothing runs on node ${node} any more`);
+}
+
+type There = Pick<InstanceSummary, 'name' | 'running'>;
+
+/** @throws AppError NODE_NOT_FOUND */
+async function listThere(context: Context, node: string): Promise<readonly There[]> {
   const client = await context.client();
   const nodes = (await client.nodes()).map(({ name }) => name);
   if (!nodes.includes(node)) {
@@ -27,14 +56,22 @@ export async function runEvacuate(
       details: { name: node },
     });
   }
-  const there = (await Array.fromAsync(client.instanceSummaries(FIELDS)))
+  return (await Array.fromAsync(client.instanceSummaries(FIELDS)))
     .flat()
     .filter(({ primaryNode }) => primaryNode === node);
-  refuseRunning(node, there);
-  if (there.length === 0) {
-    context.note(`node ${node} has no instances`);
-    return;
-  }
+}
+
+interface Sending {
+  readonly node: string;
+  readonly there: readonly There[];
+  readonly opcode: 'INSTANCE_MOVE' | 'INSTANCE_MIGRATE';
+}
+
+async function sendAll(
+  context: Context,
+  { node, there, opcode }: Sending,
+  options: ForceOptions,
+): Promise<void> {
   await confirmLoss(
     context,
     `This moves ${there.length} instance(s) from ${node} to other nodes.`,
@@ -43,7 +80,7 @@ export async function runEvacuate(
   const failed: string[] = [];
   for (const { name } of there) {
     try {
-      await submitAndWatch(context, { opcode: 'INSTANCE_MOVE', name }, options);
+      await submitAndWatch(context, { opcode, name }, options);
     } catch (error) {
       if (!(error instanceof CommandFailure) || error.code === 'INTERRUPTED') throw error;
       context.warn(`${name}: ${error.message}`);
@@ -51,13 +88,9 @@ export async function runEvacuate(
     }
   }
   if (failed.length > 0) throw stayed(node, failed);
-  if (!options.submit && !options.dryRun) context.note(`node ${node} has no instances any more`);
 }
 
-function refuseRunning(
-  node: string,
-  there: readonly Pick<InstanceSummary, 'name' | 'running'>[],
-): void {
+function refuseRunning(node: string, there: readonly There[]): void {
   const names = there.filter(({ running }) => running !== null).map(({ name }) => name);
   if (names.length === 0) return;
   throw new AppError(
@@ -65,7 +98,7 @@ function refuseRunning(
     `${names.length} instance(s) of ${node} are running, so nothing is moved: ${listNames(names)}`,
     {
       details: { node, instances: names },
-      hint: 'gnt-instance shutdown each of them first: what runs is not migrated',
+      hint: `gnt-node migrate ${node} sends those that run to other nodes, while their guests go on`,
     },
   );
 }

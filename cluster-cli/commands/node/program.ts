@@ -9,7 +9,7 @@ import {
   yesNo,
 } from '../../completion/command.ts';
 import { JOIN_DESCRIPTION } from '../cluster/join-description.ts';
-import type { ForceOptions } from '../instance/change.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 import type { NodeModifyOptions } from './node.ts';
 import { listOptions, type ListOptions } from '../list.ts';
 
@@ -89,6 +89,23 @@ export function createNodeProgram(context: Context): Command {
     ],
   }).action(async (name: string, options: ForceOptions) => {
     await (await import('./evacuate.ts')).runEvacuate(context, name, options);
+  });
+  addCommand(program, {
+    usage: 'migrate <name>',
+    arguments: { name: 'node that its running instances leave' },
+    completeArguments: ['node'],
+    summary: 'migrate the running instances of a node to other nodes',
+    description:
+      'Each goes where there is room, one after the other, as gnt-instance migrate does it. One that cannot go is told, and does not keep the others. Those that are stopped go by evacuate.',
+    options: [
+      option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
+        group: 'Job:',
+      }),
+      ...jobOptions(),
+    ],
+    examples: ['gnt-node migrate -f node2.example.com && gnt-node evacuate -f node2.example.com'],
+  }).action(async (name: string, options: ForceOptions) => {
+    await (await import('./evacuate.ts')).runNodeMigrate(context, name, options);
   });
   addCommand(program, {
     usage: 'remove <name>',

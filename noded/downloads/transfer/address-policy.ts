@@ -26,8 +26,8 @@ const inner = listOf(
   ...['198.18.0.0/15', '224.0.0.0/3', 'fc00::/7', 'fec0::/10', '2002::/16', '2001::/32'],
   ...['64:ff9b:1::/48', 'ff00::/8'],
 );
-/** RFC 6052: the last 32 bits are the IPv4 address that is meant. */
-const translated = listOf('64:ff9b::/96');
+/** RFC 6052, and 2765, whose addresses some stacks still send on: the last 32 bits are the IPv4 address that is meant. */
+const translated = listOf('64:ff9b::/96', '::ffff:0:0:0/96');
 
 function listOf(...subnets: readonly string[]): BlockList {
   const list = new BlockList();
@@ -38,7 +38,7 @@ function listOf(...subnets: readonly string[]): BlockList {
   return list;
 }
 
-function familyOf(address: string): 'ipv4' | 'ipv6' {
+export function familyOf(address: string): 'ipv4' | 'ipv6' {
   return isIPv6(address) ? 'ipv6' : 'ipv4';
 }
 

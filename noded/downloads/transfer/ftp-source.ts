@@ -15,6 +15,7 @@ export interface FtpSourceOptions {
   readonly login?: Login | undefined;
   /** Text of a netrc file. */
   readonly netrc: string;
+  readonly remoteHosts: readonly string[];
 }
 
 /** curl(1), EXIT CODES: what the server refused for good. */
@@ -35,7 +36,7 @@ const PARTIAL_FILE = 18;
  */
 export function createFtpSource(options: FtpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
-  const reach = new Reach();
+  const reach = new Reach(options.url, options.remoteHosts);
   return {
     display,
     async open(request) {

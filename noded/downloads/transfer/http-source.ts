@@ -17,6 +17,7 @@ export interface HttpSourceOptions {
   readonly netrc: string;
   /** PEM certificates to trust besides the system's. */
   readonly certificateAuthority?: string | undefined;
+  readonly remoteHosts: readonly string[];
 }
 
 const MAX_REDIRECTS = 10;
@@ -25,7 +26,7 @@ const MAX_REDIRECTS = 10;
 export function createHttpSource(options: HttpSourceOptions): ByteSource {
   const display = formatUrl(options.url);
   // Of all attempts: a name that meanwhile points elsewhere does not lead nearer either.
-  const reach = new Reach();
+  const reach = new Reach(options.url, options.remoteHosts);
   const authorization = authorizationOf(options);
   return {
     display,

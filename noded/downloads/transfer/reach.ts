@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { promisify } from 'node:util';
 import { type Depth, depthOf, isDeeper, isLoopback } from './address-policy.ts';
+import { isMarkedRemote, parseRemoteHosts, type RemoteHosts } from './remote-hosts.ts';
 import { literalAddressOf } from './source-url.ts';
 
 /** An address that may not be asked. */
@@ -37,13 +38,33 @@ export function depthOfHost(url: URL): Depth | null {
 }
 
 /**
- * Which addresses one download may connect to. The operator chose the first host; from then on,
- * redirections and later attempts lead to addresses that are no nearer to this host than the one
+ * Why a user of the remote API may not name a URL, as far as its letters tell.
+ * @param remoteHosts of this host's own networks, those that may be named
+ */
+export function remoteRefusalOf(url: URL, remoteHosts: readonly string[]): string | undefined {
+  const depth = depthOfHost(url);
+  const literal = literalAddressOf(url) ?? '';
+  if (depth === null) return refusalOf(url);
+  const isTheirs =
+    depth === 'public' || parseRemoteHosts(remoteHosts).includes(literal, literal || url.hostname);
+  return isTheirs ? undefined : beyondRemote(url.hostname, depth);
+}
+
+/**
+ * Which addresses one download may connect to. The operator chose the first host, and a user of the
+ * remote API one of the internet or one that the operator named; from then on, redirections and later attempts lead to addresses that are no nearer to this host than the one
  * that answered first. What is judged is the address that is connected to, never a name: whoever
  * owns a name may let it point anywhere, and elsewhere a second later.
  */
 export class Reach {
   #first: Depth | undefined;
+  /** Undefined for what the operator asked for. */
+  readonly #remoteHosts: RemoteHosts | undefined;
+
+  /** @param remoteHosts of this host's own networks, those that the remote API may name */
+  constructor(url: URL, remoteHosts: readonly string[]) {
+    if (isMarkedRemote(url)) this.#remoteHosts = parseRemoteHosts(remoteHosts);
+  }
 
   /** The first host answered, from this address. */
   answered(address: string | undefined): void {
@@ -98,6 +119,7 @@ export class Reach {
     const depth = depthOf(address);
     const shown = host === address ? address : `${host} (${address})`;
     if (depth === null) return `${shown} is a link-local address or a cloud's metadata service`;
+    if (this.#isBeyondRemote(depth, address, host)) return beyondRemote(shown, depth);
     if (this.#first !== undefined) {
       if (!isDeeper(depth, this.#first)) return undefined;
       return `${shown} is an address of ${IN_WORDS[depth]}, and the first server's was of ${IN_WORDS[this.#first]}`;
@@ -105,6 +127,15 @@ export class Reach {
     if (!isLoopback(address) || host === address || isNameOfThisHost(host)) return undefined;
     return `${shown} is an address of this host, and the name is not: write the address if it is meant`;
   }
+
+  #isBeyondRemote(depth: Depth, address: string, host: string): boolean {
+    if (depth === 'public' || this.#remoteHosts === undefined) return false;
+    return !this.#remoteHosts.includes(address, host);
+  }
+}
+
+function beyondRemote(shown: string, depth: Depth): string {
+  return `${shown} is an address of ${IN_WORDS[depth]}, and the remote API may name hosts of the internet (gnt-cluster modify --remote-hosts names others)`;
 }
 
 const IN_WORDS: Readonly<Record<Depth, string>> = {

@@ -64,10 +64,40 @@ export async function makeSamples(folder: string): Promise<readonly Sample[]> {
   ] as const)
     for (const [name, args] of Object.entries(table))
       samples.push({ name, bytes: await create(name, args), expected });
-  const disk = Buffer.alloc(4096);
-  disk.writeUInt16BE(0x55aa, 510);
-  samples.push({ name: 'raw', bytes: disk, expected: 'same' });
+  samples.push(
+    { name: 'raw', bytes: bootable(Buffer.alloc(4096)), expected: 'same' },
+    { name: 'vmdk-commented', bytes: bootable(commentedDescriptor()), expected: 'refused' },
+    { name: 'cloop', bytes: bootable(cloop()), expected: 'refused' },
+  );
   return samples;
+}
+
+/** With a boot sector's mark, so that it would pass for a disk. */
+function bootable(bytes: Buffer): Buffer {
+  bytes.writeUInt16BE(0x55aa, 510);
+  return bytes;
+}
+
+/** A VMDK without the comment that usually is its first line. */
+function commentedDescriptor(): Buffer {
+  const bytes = Buffer.alloc(4096);
+  bytes.write(
+    '#\nversion=1\nCID=1\nparentCID=ffffffff\ncreateType="monolithicFlat"\nRW 2048 FLAT "data.raw" 0\n#',
+  );
+  return bytes;
+}
+
+/** One block, behind the script that a cloop begins with. */
+function cloop(): Buffer {
+  const bytes = Buffer.alloc(4096);
+  bytes.write(
+    '#!/bin/sh\n#V2.0 Format\nmodprobe cloop file=$0 && mount -r -t iso9660 /dev/cloop $1\n',
+  );
+  bytes.writeUInt32BE(512, 128);
+  bytes.writeUInt32BE(1, 132);
+  bytes.writeBigUInt64BE(1024n, 136);
+  bytes.writeBigUInt64BE(1100n, 144);
+  return bytes;
 }
 
 /** One of the samples with a few changes in its headers, or cut. */
@@ -110,12 +140,7 @@ export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJu
   const name = 'image';
   await writeFile(join(folder, name), bytes);
   const probed = await imageInfo(folder, name, []);
-  if (ours.kind !== 'container') {
-    // A disk that begins with LUKS is a disk: it is written as it is.
-    if (probed === null || probed.format === 'raw' || probed.format === 'luks')
-      return { kind: 'same' };
-    return { kind: 'different', how: `${ours.kind}, to QEMU it is ${probed.format}` };
-  }
+  if (ours.kind !== 'container') return judgeRaw(ours.kind, head, probed);
   if (probed !== null && probed.format !== ours.format)
     return { kind: 'different', how: `${ours.format}, to QEMU it is ${probed.format}` };
   const opened = await imageInfo(folder, name, ['-f', ours.format]);
@@ -124,6 +149,13 @@ export async function judgeImage(bytes: Buffer, folder: string): Promise<ImageJu
   const others = [...referencesOf(opened)].filter((file) => file !== name);
   if (others.length === 0) return { kind: 'same' };
   return { kind: 'different', how: `${ours.format} alone, and QEMU opens ${others.join(', ')}` };
+}
+
+/** A disk that begins with LUKS is a disk: it is written as it is. Any file can be opened as raw. */
+function judgeRaw(kind: string, head: Buffer, probed: ImageInfo | null): ImageJudgement {
+  if (head.toString('latin1', 0, 4) === 'LUKS' || probed?.format === 'raw') return { kind: 'same' };
+  const theirs = probed?.format ?? 'of a format that it cannot open';
+  return { kind: 'different', how: `${kind}, to QEMU it is ${theirs}` };
 }
 
 interface ImageInfo {

@@ -32,7 +32,7 @@ test('an image with a changed header is what it is to qemu-img, alone, or is ref
 
 test('a file that is a vdi and something else at once is refused', async () => {
   const vdi = samples.find(({ name }) => name === 'vdi')?.bytes ?? assert.fail('no vdi');
-  for (const { name, bytes } of samples.filter(({ expected }) => expected === 'same')) {
+  for (const { name, bytes } of samples) {
     if (name.startsWith('vdi') || name === 'raw') continue;
     const both = Buffer.from(bytes);
     vdi.copy(both, 64, 64, 68);

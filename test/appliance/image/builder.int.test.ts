@@ -143,6 +143,17 @@ test('one changed byte, a missing file, a missing manifest and a wrong one are t
     verifyAppliance(path),
     (error) => isAppError(error, 'APPLIANCE_CORRUPT') && error.message.includes('root.squashfs'),
   );
+  const manifest = JSON.parse(readFileSync(join(path, MANIFEST_NAME), 'utf8')) as object;
+  for (const [changes, message] of [
+    [{ memoryMiB: 'much' }, /not a manifest: memoryMiB: /],
+    [{ kernel: {} }, /not a manifest: kernel\.name: /],
+    [{ kernelVersion: '6.1\u001b[2J' }, /: kernelVersion: has control characters$/],
+    [{ kernelArguments: 'quiet\nmore' }, /: kernelArguments: has control characters$/],
+    [{ '\u001b[2J': 1 }, /not a manifest: it has a field that is not known$/],
+  ] as const) {
+    writeFileSync(join(path, MANIFEST_NAME), JSON.stringify({ ...manifest, ...changes }));
+    await assert.rejects(verifyAppliance(path), { code: 'APPLIANCE_CORRUPT', message });
+  }
   writeFileSync(join(path, MANIFEST_NAME), '{}');
   await assert.rejects(verifyAppliance(path), (error) => isAppError(error, 'APPLIANCE_CORRUPT'));
   rmSync(join(path, MANIFEST_NAME));

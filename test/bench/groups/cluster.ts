@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { text } from 'node:stream/consumers';
 import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
 import { startRedis, type RedisServer } from '../../noded/support/redis-server.ts';
 import {
@@ -27,6 +30,7 @@ const FEW = 100;
 const ROUNDS = 5;
 const REQUESTS_AT_ONCE = 64;
 const ANSWER_TIMEOUT_MS = 60_000;
+const OTHERS = join(import.meta.dirname, '../support/others-process.ts');
 
 /**
  * Two real nodes with one real Redis between them, and the records of a third that only its records
@@ -188,8 +192,8 @@ function askTimed(lab: Lab, path: string, body?: object): Promise<Timed> {
         answer.on('end', () => {
           const totalMs = performance.now() - begunAt;
           const status = answer.statusCode ?? 0;
-          const text = Buffer.concat(chunks).toString();
-          resolve({ status, firstByteMs: firstByteMs ?? totalMs, totalMs, body: text });
+          const body = Buffer.concat(chunks).toString();
+          resolve({ status, firstByteMs: firstByteMs ?? totalMs, totalMs, body });
         });
         answer.on('error', reject);
       },
@@ -208,9 +212,7 @@ async function measureLists(lab: Lab, report: Report): Promise<void> {
     const lists: Timed[] = [];
     const waits: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const listing = askTimed(lab, path);
-      waits.push(...(await longestWaits(lab, listing)));
-      lists.push(await listing);
+      waits.push(...(await waitsDuring(lab, async () => lists.push(await askTimed(lab, path)))));
     }
     const [last] = lists.slice(-1);
     const silent = last?.body.match(/ERROR_nodedown/g)?.length ?? 0;
@@ -225,13 +227,14 @@ async function measureLists(lab: Lab, report: Report): Promise<void> {
 }
 
 /** What others wait for an answer that costs nothing, for as long as something goes on. */
-async function longestWaits(lab: Lab, work: Promise<unknown>): Promise<readonly number[]> {
-  const waits: number[] = [0];
-  let isOver = false;
-  const over = work.finally(() => (isOver = true)).catch(() => undefined);
-  while (!isOver) waits.push((await askTimed(lab, '/v1/nothing')).totalMs);
-  await over;
-  return waits;
+async function waitsDuring(lab: Lab, work: () => Promise<unknown>): Promise<readonly number[]> {
+  const others = spawn(process.execPath, [OTHERS, lab.paths.nodedSocket], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  await once(others.stdout, 'readable');
+  await work();
+  others.stdin.end();
+  return JSON.parse((await text(others.stdout)) || '[]') as number[];
 }
 
 /** While lists run one after the other. */

@@ -53,6 +53,7 @@ function createInput(): BootPlanInput {
     archive: () => null,
     isAllowed: () => true,
     mirrorUrl: () => null,
+    packageMirrors: {},
     baseUrl: 'http://169.254.169.254/ganeti/latest/boot',
   };
 }

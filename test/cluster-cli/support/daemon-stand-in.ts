@@ -218,6 +218,11 @@ function answerJobs(
 
 function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
   const { request, response, name, rest, json } = asked;
+  if (name === '' && asked.url.searchParams.get('lines') === '1') {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    response.end(standIn.instances.map((each) => `${JSON.stringify(each)}\n`).join(''));
+    return;
+  }
   if (name === '') return json(200, standIn.instances);
   const instance = standIn.instances.find((each) => each.name === name);
   if (!instance) return json(404, notFound(name));

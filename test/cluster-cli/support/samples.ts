@@ -55,6 +55,7 @@ export function sampleInstance(fields: Partial<InstanceInfo> = {}): InstanceInfo
     nics: [],
     beparams: { memoryMiB: 1024, vcpus: 2 },
     hvparams: {},
+    stoppedByJob: null,
     adminState: 'up',
     installState: 'installed',
     install: {

@@ -27,6 +27,13 @@ export async function succeed(lab: Lab, program: ProgramName, ...args: string[])
   return result.stdout;
 }
 
+/** What a command prints that has to come through. */
+export async function must(result: Promise<ProgramResult>): Promise<string> {
+  const { status, stdout, stderr } = await result;
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
 export function assertRefused(
   result: ProgramResult,
   status: number,

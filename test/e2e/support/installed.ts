@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import type { Lab } from '../../../scripts/demo/lab.ts';
@@ -10,4 +12,18 @@ export async function firstDiskOf(lab: Lab, name: string): Promise<string> {
 /** Text of a file in the ext4 that an instance's first disk is; empty when it is not there. */
 export async function readOnDisk(lab: Lab, name: string, path: string): Promise<string> {
   return (await run('debugfs', ['-R', `cat ${path}`, await firstDiskOf(lab, name)])).stdout;
+}
+
+/** Every file that an instance has for its disks, with its SHA-256. */
+export async function digestDisks(
+  lab: Lab,
+  uuid: string,
+): Promise<readonly (readonly [name: string, digest: string])[]> {
+  const dir = join(lab.paths.disksDir, uuid);
+  return Promise.all(
+    (await readdir(dir)).map(async (name) => {
+      const digest = createHash('sha256').update(await readFile(join(dir, name)));
+      return [name, digest.digest('hex')] as const;
+    }),
+  );
 }

@@ -1,5 +1,5 @@
 import { instanceInfo } from '#shared/contract/instance.ts';
-import { ConsoleLog } from '../../../noded/host/console-log.ts';
+import { ConsoleLogs } from '../../../noded/host/console-log.ts';
 import type { Lab } from '../../../scripts/demo/lab.ts';
 import { askSocket } from '../../lab/ask-socket.ts';
 
@@ -35,10 +35,11 @@ export async function receiveUntil(
   return text;
 }
 
-async function readConsole(lab: Lab, name: string): Promise<string> {
+/** What the guest of an instance said last on its console. */
+export async function readConsole(lab: Lab, name: string): Promise<string> {
   const { stdout } = await lab.run('gnt-instance', ['info', '--json', name]);
   const { running } = instanceInfo.parse(JSON.parse(stdout));
-  const log = running ? ConsoleLog.ofProcess(running.pid) : undefined;
+  const log = running ? new ConsoleLogs().ofProcess(running.pid) : undefined;
   const tail = log?.readTail(CONSOLE_TAIL_BYTES) ?? `nothing: ${JSON.stringify(running)}`;
   log?.close();
   return tail;

@@ -82,3 +82,49 @@ test('beyond the bound for all, those that have most lose their oldest, and the 
   log.forget(instances[0] ?? '');
   assert.equal(log.recordsAfter(0).length, 3);
 });
+
+test('who is acknowledged waits for each reader that keeps up, and for a slow one but once', async () => {
+  const log = new EventLog(0);
+  const [fast, slow] = [log.subscribe(() => undefined), log.subscribe(() => undefined)];
+  const acknowledge = async (limitMs: number): Promise<'handed over' | 'late'> => {
+    log.append(A, written);
+    const waiting = log.untilHandedOver(limitMs).then(() => 'handed over' as const);
+    fast.handedOver(log.lastSequence);
+    return await Promise.race([waiting, turns('late' as const)]);
+  };
+  assert.equal(await acknowledge(60_000), 'late', 'the second reader has it not');
+  slow.handedOver(log.lastSequence);
+  assert.equal(await turns(log.untilHandedOver(60_000).then(() => 'has it')), 'has it');
+  // The limit passes once.
+  log.append(A, written);
+  fast.handedOver(log.lastSequence);
+  await log.untilHandedOver(1);
+  for (let count = 0; count < 3; count += 1)
+    assert.equal(await acknowledge(60_000), 'handed over', 'nobody waits for it again');
+  slow.handedOver(log.lastSequence);
+  assert.equal(await acknowledge(60_000), 'late', 'it has caught up, and counts again');
+  slow.end();
+});
+
+/** The value, a few turns of the loop later. */
+async function turns<T>(value: T | Promise<T>): Promise<T> {
+  for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+  return value;
+}
+
+test('those who wait go on as far as was handed over, and all of them when nobody reads any more', async () => {
+  const log = new EventLog(0);
+  const reading = log.subscribe(() => undefined);
+  const woken: number[] = [];
+  const all = Array.from({ length: 5 }, async (_, index) => {
+    log.append(A, written);
+    await log.untilHandedOver(60_000);
+    woken.push(index);
+  });
+  reading.handedOver(2);
+  await turns(null);
+  assert.deepEqual(woken, [0, 1]);
+  reading.end();
+  await Promise.all(all);
+  assert.deepEqual(woken, [0, 1, 2, 3, 4]);
+});

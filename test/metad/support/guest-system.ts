@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
@@ -96,6 +96,16 @@ export class GuestSystem implements AsyncDisposable {
   /** A file below /var/lib; null when there is none. */
   async read(path: string): Promise<string | null> {
     return await readFile(join(this.#directory, 'lib', path), 'utf8').catch(() => null);
+  }
+
+  /** Has a program do something before it does its work: lines of sh, with its arguments. */
+  async delay(tool: string, lines: readonly string[]): Promise<void> {
+    const path = join(this.#directory, 'bin', tool);
+    const real = await readlink(path);
+    await rm(path);
+    await symlink(real, join(this.#directory, 'bin', `real-${tool}`));
+    const script = ['#!/bin/sh', ...lines, `exec real-${tool} "$@"`, ''].join('\n');
+    await writeFile(path, script, { mode: 0o755 });
   }
 
   /** Until its system was told to go off, or to begin anew, or four seconds have passed. */

@@ -46,7 +46,10 @@ test('every route is in the document, and the document has no other', async (t) 
         .map((method) => `${method} ${String(path).replace('{/*path}', '/:path')}`),
     )
     .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'));
-  const streams = ['connect/{port}', 'console'].map((end) => `GET /v1/instances/{name}/${end}`);
+  const streams = [
+    ...['instances/{name}/connect/{port}', 'instances/{name}/console'],
+    'arrivals/{uuid}/{session}/streams/{name}',
+  ].map((path) => `GET /v1/${path}`);
   const described = Object.entries(documentOf(served).paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
   );

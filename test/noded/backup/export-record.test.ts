@@ -2,9 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fc } from '../../lab/fast-check.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
-import { formatExportRecord, parseExportRecord } from '../../../noded/backup/export-record.ts';
+import { describeInstance } from '../../../noded/backup/describe-instance.ts';
+import {
+  formatExportRecord,
+  keepRecord,
+  parseExportRecord,
+} from '../../../noded/backup/export-record.ts';
 import { completeFromExport } from '../../../noded/backup/plan-import.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { instanceRecord } from '../support/records.ts';
 import { GANETI_EXPORT, OUR_EXPORT } from '../support/export-samples.ts';
 import { formatIni, parseIni } from '../../../noded/backup/ini.ts';
 
@@ -12,6 +18,35 @@ const record = OUR_EXPORT;
 
 test('what an export says is read back as it was', () => {
   assert.deepEqual(parseExportRecord(formatExportRecord(record)), record);
+});
+
+test('a card and a disk that came while the machine ran are in the file like any other', () => {
+  const instance = instanceRecord({ nics: [{}], disks: [{ sizeBytes: 2 ** 20 }] });
+  const plugged = {
+    ...instance,
+    nics: instance.nics.map((nic) => ({ ...nic, port: 0 })),
+    disks: instance.disks.map((disk) => ({ ...disk, port: 1 })),
+  };
+  const file = (described: typeof instance): string => {
+    const about = { node: 'node1.example.com', createdAtMs: 0, dumpOf: String };
+    return formatExportRecord({ ...describeInstance(described, about), whole: null });
+  };
+  assert.equal(file(plugged), file(instance));
+});
+
+test('refuses two parts of a machine in one port', () => {
+  const instance = instanceRecord({ nics: [{}], disks: [{ sizeBytes: 2 ** 20 }] });
+  const read = (diskPort: number) => {
+    const kept = keepRecord({
+      ...{ ...instance, installState: 'installed' },
+      nics: instance.nics.map((nic) => ({ ...nic, port: 0 })),
+      disks: instance.disks.map((disk) => ({ ...disk, port: diskPort })),
+    });
+    const whole = { instance: kept, takenBytes: 0, variables: null };
+    return parseExportRecord(formatExportRecord({ ...record, whole })).whole;
+  };
+  assert.equal(read(1)?.instance.disks[0]?.port, 1);
+  assert.throws(() => read(0), /have the same port/);
 });
 
 test('an import has the profiles of the export, or those that are given, or none', () => {

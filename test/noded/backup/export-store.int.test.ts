@@ -117,8 +117,8 @@ test('killed at any rename, removal or sync: the export is the earlier one or th
 test('a removal that was killed half way leaves no half of an export', async () => {
   await makeExport('whole');
   const { dumps } = await exports.load(NAME);
-  await rename(join(directory, NAME), join(directory, `${NAME}~new`));
-  await rm(dumps[0]?.path.replace(NAME, `${NAME}~new`) ?? '');
+  await rename(join(directory, NAME), join(directory, `${NAME}~n`));
+  await rm(dumps[0]?.path.replace(NAME, `${NAME}~n`) ?? '');
   await exports.sweep();
   assert.deepEqual(await readdir(directory), []);
 });

@@ -23,6 +23,7 @@ export async function makeExportOf(
     osParametersPrivate: {},
     tags: [],
     profiles: [],
+    whole: null,
   });
 }
 

@@ -58,8 +58,8 @@ test('a daemon that is started again serves a machine what it was promised, as l
   const [first = '', second = ''] = CONTENTS;
   const before = await start();
   await keep(before.archives, first);
-  before.promised.set(OWN, { kind: 'archive', isoFile: 'd.iso' });
-  before.promised.set(OTHER, { kind: 'archive', isoFile: 'd.iso' });
+  before.promised.set(OWN, { kind: 'archive', isoFile: 'd.iso', sha256: first });
+  before.promised.set(OTHER, { kind: 'archive', isoFile: 'd.iso', sha256: first });
   // The name comes to mean something else while nobody has the tree in hand.
   await keep(before.archives, second);
   assert.equal((await stat(join(promises, `${OWN}.json`))).mode & 0o777, 0o600);
@@ -77,6 +77,19 @@ test('a daemon that is started again serves a machine what it was promised, as l
   assert.equal(await read(last.trees), 'no tree');
   const left = (await readdir(archivesDir)).filter((name) => name.startsWith(first));
   assert.deepEqual(left, []);
+});
+
+test('a machine gets the content that was planned with, though the name has moved since', async (t) => {
+  const { start, keep } = await createLab(t);
+  const [first = '', second = ''] = CONTENTS;
+  const { archives, promised, trees } = await start();
+  await keep(archives, first);
+  await archives.name('old.iso', first);
+  const planned = archives.find('d.iso', '');
+  await keep(archives, second);
+  assert.ok(planned);
+  promised.set(OWN, { kind: 'archive', isoFile: 'd.iso', sha256: planned.sha256 });
+  assert.equal(await read(trees), first);
 });
 
 test("what is no promise is nobody's", async (t) => {

@@ -4,6 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { Store } from '#shared/store/store.ts';
 import {
   assertOnOne,
@@ -58,6 +59,8 @@ test('a node that reads for longer than it waits for a word takes the instance',
     arrive: async (...given) => {
       const arrival = await moving.arrive(...given);
       return {
+        pathOf: (name) => arrival.pathOf(name),
+        sync: () => arrival.sync(),
         write: (...args) => arrival.write(...args),
         verify: async (...args) => {
           t.mock.timers.tick(2 * SILENCE_MS);
@@ -83,12 +86,14 @@ test('an arrival of which nothing is heard any more goes', async (t) => {
   await target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
   t.mock.timers.tick(SILENCE_MS - 1);
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
+  assert.ok(target.moving.isArriving(uuid));
   t.mock.timers.tick(1);
   // Behind what the silence began, which it waits for.
   await assert.rejects(target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO), {
     code: 'NOT_FOUND',
   });
   assert.deepEqual(await readdir(target.disksDir), []);
+  assert.ok(!target.moving.isArriving(uuid));
   assert.equal(target.admitted, 0);
 });
 
@@ -129,7 +134,7 @@ test('a node gives away its own instances only, and disturbs nothing of others',
   await assert.rejects(target.arrivals.verify(other, {}, signal), notFound);
   await assert.rejects(target.arrivals.end(other), { code: 'NOT_ALLOWED' });
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
-  assert.equal(await target.arrivals.end({ uuid, from: SOURCE }), false);
+  assert.equal((await target.arrivals.end({ uuid, from: SOURCE })).isTaken, false);
   assert.deepEqual(await readdir(target.disksDir), []);
   // The folder of a copy looks the same.
   const to = { uuid: randomUUID(), instanceId: randomUUID() };
@@ -175,3 +180,43 @@ test('what was read again is written no more, and told again as often as it is a
   assert.deepEqual(tried, ['all']);
   assert.equal(await assertOnOne(instance.uuid, content, [source, target]), TARGET);
 });
+
+test(
+  'a guest that could not go on at once goes on at the next look, and is not told as taken',
+  { timeout: 20_000 },
+  async (t) => {
+    const { source, target, instance } = await openWorld(t);
+    const { uuid } = instance;
+    const welcomed: string[] = [];
+    const goesOn = Promise.withResolvers<undefined>();
+    target.openArrivals(() =>
+      Promise.resolve({
+        gone: new Promise(() => undefined),
+        isFed: () => false,
+        openStream: () => Promise.reject(new Error('nothing is sent')),
+        whenWhole: () => Promise.resolve(),
+        welcome: () => {
+          welcomed.push(welcomed.length < 2 ? 'failed' : 'goes on');
+          if (welcomed.length < 3)
+            return Promise.reject(new AppError('STORE_UNAVAILABLE', 'away for a moment'));
+          goesOn.resolve(undefined);
+          return Promise.resolve('goes-on' as const);
+        },
+        refuse: () => Promise.reject(new Error('it is its own')),
+      }),
+    );
+    const { arrivals } = target;
+    const at = { uuid, from: SOURCE };
+    const session = { ...at, ...(await arrivals.begin(at, filesOf(instance), signal)) };
+    const nature = { qemu: '10.0', board: 'pc', accelerator: 'tcg', processor: null } as const;
+    const expected = { nature, startedAtMs: 0, arguments: [], seed: null, secrets: {} };
+    await arrivals.expect(session, expected, signal);
+    await arrivals.awaitGuest(session, signal);
+    await source.instances.update(uuid, (current) => ({ ...current, primaryNode: TARGET }));
+    await assert.rejects(arrivals.end(at), { code: 'STORE_UNAVAILABLE' });
+    await goesOn.promise;
+    assert.equal((await arrivals.end(at)).isTaken, true);
+    assert.deepEqual(welcomed, ['failed', 'failed', 'goes on']);
+    assert.equal(target.admitted, 0);
+  },
+);

@@ -11,6 +11,7 @@ import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { planParts } from '../../../noded/operations/change-parts.ts';
 import { modifyOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 let dir = '';
 before(async () => {
@@ -113,11 +114,32 @@ test('after a removal that was refused, its disk can be removed or copied at onc
   const opcode = modifyOpcode({ disks: [{ action: 'remove', which: 1 }] });
   const runner = { isRunning: () => false, checkDisksUnused: () => Promise.resolve() };
   await assert.rejects(refuse(), taken);
-  await planParts(instance, opcode, { disks, runner });
+  const clusters = { listNetworks: () => Promise.resolve([]) };
+  await planParts(instance, opcode, { disks, runner, clusters, cards: bridgesOnly });
   assert.deepEqual(await read(), all);
   await assert.rejects(refuse(), taken);
   await disks.checkCopy(instance);
   assert.deepEqual(await read(), all);
+});
+
+test('a machine that runs gives back the last disk, unless it was started with it', async () => {
+  const { disks, instance } = await createThree();
+  const opcode = modifyOpcode({ disks: [{ action: 'remove', which: 2 }] });
+  const runner = { isRunning: () => true, checkDisksUnused: () => Promise.resolve() };
+  const clusters = { listNetworks: () => Promise.resolve([]) };
+  const left = async (change: Partial<InstanceRecord>) => {
+    const changed = { ...instance, ...change };
+    const planned = await planParts(changed, opcode, { disks, runner, clusters, cards: bridgesOnly }); // prettier-ignore
+    return planned.disks.length;
+  };
+  const { nics, beparams } = instance;
+  const [first, second, last] = instance.disks;
+  assert.ok(first && second && last);
+  await assert.rejects(left({}), { code: 'INSTANCE_STATE' });
+  assert.equal(await left({ disks: [first, second, { ...last, port: 0 }] }), 2);
+  // It came when no port was free.
+  const partsOfRun = { nics, beparams, disks: [first, second] };
+  assert.equal(await left({ partsOfRun }), 2);
 });
 
 test('a removal on record is ended after a kill at any of its steps', async () => {

@@ -97,10 +97,11 @@ test('a copy that is cancelled, or whose record is refused, leaves nothing', asy
 test('a record that is there keeps its disks, although the answer to its commit was lost', async () => {
   const { disks, from, to } = await createSource();
   const lost = new Error('no answer');
-  await assert.rejects(
-    disks.copy(from, to, { ...how, isThere: yes, commit: () => Promise.reject(lost) }),
-    lost,
-  );
+  const commit = async (): Promise<never> => {
+    assert.deepEqual(await disks.listCopies(), [], 'while its job runs, it is not left');
+    throw lost;
+  };
+  await assert.rejects(disks.copy(from, to, { ...how, isThere: yes, commit }), lost);
   assert.deepEqual(await disks.listCopies(), [to.uuid]);
   await disks.settleCopy(to.uuid, yes);
   await assertSame(disks, from, to);

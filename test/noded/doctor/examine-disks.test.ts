@@ -16,11 +16,11 @@ const levels = (facts: Parameters<typeof examineDisks>[0]) =>
 test('disks that may grow beyond their file system are told', () => {
   const instances = [instance(60, 20), instance(20)];
   assert.deepEqual(
-    levels({ instances, totalBytes: 100 * GIB, left: [], halted: [], ofNobody: [] }),
+    levels({ instances, totalBytes: 100 * GIB, left: [], abandoned: [], halted: [], ofNobody: [] }),
     ['ok', 'ok', 'ok'],
   );
   assert.deepEqual(
-    levels({ instances, totalBytes: 99 * GIB, left: [], halted: [], ofNobody: [] }),
+    levels({ instances, totalBytes: 99 * GIB, left: [], abandoned: [], halted: [], ofNobody: [] }),
     ['warning', 'ok', 'ok'],
   );
 });
@@ -32,6 +32,7 @@ test('a snapshot counts as much as the disks that it was taken of', () => {
   const facts = {
     instances: [{ name: 'a', disks, snapshots }],
     left: [],
+    abandoned: [],
     halted: [],
     ofNobody: [],
   };
@@ -44,6 +45,7 @@ test('guests that stand still are named', () => {
     instances: [],
     totalBytes: GIB,
     left: [],
+    abandoned: [],
     halted: ['a.example.com'],
     ofNobody: [],
   };
@@ -57,6 +59,7 @@ test('disks whose record is gone are named, many of them as a count', () => {
     instances: [],
     totalBytes: GIB,
     left: [],
+    abandoned: [],
     halted: [],
     ofNobody,
   });
@@ -65,10 +68,22 @@ test('disks whose record is gone are named, many of them as a count', () => {
 });
 
 test('disks that a move has left are told with what to do, and only while there are some', () => {
-  const facts = { instances: [], totalBytes: GIB, halted: [], ofNobody: [] };
+  const facts = { instances: [], totalBytes: GIB, abandoned: [], halted: [], ofNobody: [] };
   const left = ['/disks/leaving-1 (web1 of node2)'];
   const finding = examineDisks({ ...facts, left }).at(-1);
   assert.equal(finding?.check, 'disks-left');
   assert.match(finding.message, /leaving-1 \(web1 of node2\)/);
   assert.ok(examineDisks({ ...facts, left: [] }).every(({ check }) => check !== 'disks-left'));
+});
+
+test('copies that nobody works on are told with what to do, and only while there are some', () => {
+  const facts = { instances: [], totalBytes: GIB, left: [], halted: [], ofNobody: [] };
+  const abandoned = ['/disks/copying-1 (no record)'];
+  const finding = examineDisks({ ...facts, abandoned }).at(-1);
+  assert.equal(finding?.check, 'copies-left');
+  assert.equal(finding.level, 'warning');
+  assert.match(finding.message, /copying-1 \(no record\)/);
+  assert.match(finding.hint ?? '', /restart gnt-noded/);
+  const none = examineDisks({ ...facts, abandoned: [] });
+  assert.ok(none.every(({ check }) => check !== 'copies-left'));
 });

@@ -5,22 +5,32 @@ import { depthOf } from '../../../noded/downloads/transfer/address-policy.ts';
 import { Reach, refusalOf } from '../../../noded/downloads/transfer/reach.ts';
 import { formatUrl, loginOf, parseSource } from '../../../noded/downloads/transfer/source-url.ts';
 
+const PUBLIC = new URL('http://example.com/');
+
 test('an address is told by whose it is, in each of its spellings', () => {
   const expected = {
     never: [
       ...['169.254.0.1', '169.254.169.254', 'fe80::1', 'febf::1', 'fe80::1%eth0'],
       ...['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '64:ff9b::a9fe:a9fe', 'fd00:ec2::254'],
+      '::ffff:0:169.254.169.254',
       ...['100.100.100.200', '168.63.129.16'],
     ],
     host: [
       ...['127.0.0.1', '127.255.0.9', '0.0.0.0', '::1', '::', '::127.0.0.1', '::ffff:127.0.0.1'],
-      ...['::ffff:7f00:1', '64:ff9b::7f00:1'],
+      ...['::ffff:7f00:1', '64:ff9b::7f00:1', '::ffff:0:127.0.0.1', '::ffff:0:0:0'],
       ...Object.values(networkInterfaces()).flatMap((all) =>
         (all ?? []).map(({ address }) => address).filter((found) => !found.startsWith('fe80')),
       ),
     ],
     private: ['10.0.0.1', '172.31.0.1', '192.168.1.1', '100.64.0.1', '::ffff:a00:1', 'fd12::1'],
-    public: ['8.8.8.8', '169.253.255.255', '172.32.0.1', '2001:db8::1', '64:ff9b::808:808'],
+    public: [
+      '8.8.8.8',
+      '169.253.255.255',
+      '172.32.0.1',
+      '2001:db8::1',
+      '64:ff9b::808:808',
+      '::ffff:0:8.8.8.8',
+    ],
   };
   for (const [depth, addresses] of Object.entries(expected)) {
     for (const address of addresses) assert.equal(depthOf(address) ?? 'never', depth, address);
@@ -37,7 +47,7 @@ test('an address is told by whose it is, in each of its spellings', () => {
 });
 
 test('after an answer from the internet, no spelling of an inner address is within reach', () => {
-  const reach = new Reach();
+  const reach = new Reach(PUBLIC, []);
   reach.answered('192.0.43.8');
   for (const host of [
     ...['127.0.0.1', '127.1', '2130706433', '0x7f000001', '0177.0.0.1', '0', '127.0.0.1.'],
@@ -50,7 +60,7 @@ test('after an answer from the internet, no spelling of an inner address is with
 });
 
 test('a first server in a private network leads to others there, and not to this host', () => {
-  const reach = new Reach();
+  const reach = new Reach(PUBLIC, []);
   reach.answered('10.0.0.7');
   reach.checkLiteral(new URL('http://192.168.0.1/'));
   assert.throws(() => reach.checkLiteral(new URL('http://127.0.0.1/')), /address of this host/);
@@ -58,7 +68,7 @@ test('a first server in a private network leads to others there, and not to this
 
 test('a name that resolves to nothing but link-local addresses is refused', async () => {
   const error = await new Promise((resolve) =>
-    new Reach().lookup('169.254.169.254', { all: true }, resolve),
+    new Reach(PUBLIC, []).lookup('169.254.169.254', { all: true }, resolve),
   );
   assert.match(String(error), /link-local/);
 });

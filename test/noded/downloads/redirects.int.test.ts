@@ -108,11 +108,12 @@ async function attack(directory: string): Promise<void> {
   const netrcFile = join(directory, 'netrc');
   await writeFile(netrcFile, `machine ${EVIL} login me password mine\ndefault login x password y`);
   let caches = 0;
+  let remoteHosts: string[] = [];
   const fetchImage = async (url: string): Promise<Buffer> => {
     const cache = createImageCache({
       dir: join(directory, `cache-${(caches += 1)}`),
       maxBytes: 1e9,
-      limits: async () => downloadLimitsOf({ imageCa: tls.cert }),
+      limits: async () => downloadLimitsOf({ imageCa: tls.cert, remoteHosts }),
       logger: silentLogger,
       clock: systemClock,
       retryDelayMs: 1,
@@ -126,7 +127,7 @@ async function attack(directory: string): Promise<void> {
     const options = {
       signal,
       retryDelayMs: 1,
-      limits: downloadLimitsOf({ imageCa: tls.cert }),
+      limits: downloadLimitsOf({ imageCa: tls.cert, remoteHosts }),
       ...login,
     };
     return buffer((await openPackage(`${url}?x.tar.gz`.replace('?x', '/x'), options)).stream);
@@ -140,7 +141,57 @@ async function attack(directory: string): Promise<void> {
   beforeEach(() => {
     asked.length = 0;
     failures = 0;
+    remoteHosts = [];
     names.clear();
+  });
+
+  test('a URL of the remote API leads to no host of ours at its first hop either, but to named ones', async () => {
+    names.set('inner.test', ['127.0.0.1']);
+    names.set('intra.test', [INTRANET]);
+    names.set('images.test', [INTRANET]);
+    const own = [`http://${INTRANET}/`, 'http://intra.test/', 'http://INTRA.test./'];
+    for (const url of [
+      'http://127.1:8081/',
+      'http://localhost:8081/',
+      'http://inner.test:8081/',
+      ...own,
+    ])
+      await assert.rejects(fetchImage(`${url}a.raw#remote`), isRefused(/refused/), url);
+    assert.deepEqual(asked, [], 'nobody was asked');
+    remoteHosts = ['images.test', '10.2.0.0/16'];
+    for (const url of own)
+      await assert.rejects(fetchImage(`${url}a.raw#remote`), isRefused(/--remote-hosts/), url);
+    assert.ok((await fetchImage('http://images.test/a.raw#remote')).equals(content));
+    assert.ok((await fetchImage(`http://${OTHER}/a.raw#remote`)).equals(content));
+    // What the operator asks for leads where it always did.
+    assert.ok((await fetchImage(`http://${INTRANET}/a.raw`)).equals(content));
+    location = `http://${INTRANET}/image`;
+    await assert.rejects(fetchImage(`http://${EVIL}/go#remote`), isRefused(/refused/));
+    remoteHosts = ['10.0.0.0/8'];
+    for (const url of own) assert.ok((await fetchImage(`${url}a.raw#remote`)).equals(content), url);
+  });
+
+  test('what the operator’s download brought is not a remote user’s by its URL', async () => {
+    const cache = createImageCache({
+      dir: join(directory, 'shared-cache'),
+      maxBytes: 1e9,
+      limits: async () => downloadLimitsOf({}),
+      logger: silentLogger,
+      clock: systemClock,
+      retryDelayMs: 1,
+      netrcFile,
+    });
+    const url = `http://${INTRANET}/own.raw`;
+    const image = await cache.fetch(url, { signal });
+    await assert.rejects(cache.fetch(`${url}#remote`, { signal }), isRefused(/refused/));
+    image.release();
+  });
+
+  test('a name that is somebody’s at first and ours at the second attempt is not asked', async () => {
+    names.set('moving.test', [EVIL, INTRANET]);
+    failures = 1;
+    await assert.rejects(fetchImage('http://moving.test/a.raw#remote'), isRefused(/refused/));
+    assert.deepEqual(hosts(), [EVIL]);
   });
 
   test('a redirection to this host or its network is refused in every spelling, for images and packages', async () => {

@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { closeSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
-import { ConsoleLog } from '../../../noded/host/console-log.ts';
+import { ConsoleLogs } from '../../../noded/host/console-log.ts';
 
 test('gives back the end of what was appended, and goes on after it was bounded', () => {
-  const log = ConsoleLog.create();
+  const log = new ConsoleLogs({ maxBytes: 12, maxBytesOfAll: 100 }).create();
   const writer = log.openForAppending();
   try {
     writeSync(writer, 'first second');
     assert.equal(log.readTail(6), 'second');
     assert.equal(log.readTail(100), 'first second');
-    log.bound(100);
+    log.bound();
     assert.equal(log.readTail(100), 'first second');
-    log.bound(5);
+    writeSync(writer, '!');
+    log.bound();
     writeSync(writer, 'third');
     assert.equal(log.readTail(100), 'third');
   } finally {
@@ -23,16 +24,41 @@ test('gives back the end of what was appended, and goes on after it was bounded'
 });
 
 test('is found again in the process that writes it', () => {
-  const log = ConsoleLog.create();
+  const log = new ConsoleLogs().create();
   const writer = log.openForAppending();
   try {
     writeSync(writer, 'said');
-    const found = ConsoleLog.ofProcess(process.pid);
+    const found = new ConsoleLogs().ofProcess(process.pid);
     assert.equal(found?.readTail(100), 'said');
     found.close();
-    assert.equal(ConsoleLog.ofProcess(999_999_999), undefined);
+    assert.equal(new ConsoleLogs().ofProcess(999_999_999), undefined);
   } finally {
     closeSync(writer);
     log.close();
+  }
+});
+
+test('many machines share what one may say where they are few, and who says little keeps it', () => {
+  const logs = new ConsoleLogs({ maxBytes: 100, maxBytesOfAll: 300 });
+  const machines = Array.from({ length: 6 }, () => {
+    const log = logs.create();
+    return { log, writer: log.openForAppending() };
+  });
+  const lengths = (): number[] => machines.map(({ log }) => log.readTail(1000).length);
+  try {
+    for (const [index, { log, writer }] of machines.entries()) {
+      writeSync(writer, 'x'.repeat(index === 0 ? 40 : 90));
+      log.bound();
+    }
+    assert.deepEqual(lengths(), [40, 0, 0, 0, 0, 0]);
+    for (const { log } of machines.slice(3)) log.close();
+    writeSync(machines[1]?.writer ?? -1, 'y'.repeat(90));
+    machines[1]?.log.bound();
+    assert.deepEqual(lengths(), [40, 90, 0, 0, 0, 0]);
+  } finally {
+    for (const { log, writer } of machines) {
+      log.close();
+      closeSync(writer);
+    }
   }
 });

@@ -219,3 +219,33 @@ test('more NICs or disks than slots are refused', () => {
   const disk = { path: '/d', serial: 's', readOnly: true };
   assert.throws(() => plan(spec({ disks: Array.from({ length: 65 }, () => disk) })), RangeError);
 });
+
+test('what has a port is there, is called by its UUID, and moves nothing that is in a slot', () => {
+  const uuid = (last: number): string => `00000000-0000-4000-8000-00000000000${last}`;
+  const plain = spec({ nics: [user, channel] });
+  const ported = spec({
+    hasPorts: true,
+    nics: [{ ...bridged, part: { uuid: uuid(3), port: 0 } }, user, channel],
+    disks: [
+      ...plain.disks,
+      { path: '/d/1', serial: 'disk-1', readOnly: false, part: { uuid: uuid(4), port: 7 } },
+      { path: '/seed', serial: 'cidata', readOnly: true },
+    ],
+  });
+  const slots = (machine: MachineSpec): unknown[] =>
+    ['virtio-net', 'virtio-blk'].map((kind) => devices(machine, kind).map(address));
+  assert.deepEqual(slots(plain), [['2.0', 'f.0'], ['10.0']]);
+  assert.deepEqual(slots(ported), [
+    [undefined, '2.0', 'f.0'],
+    ['10.0', undefined, '10.1'],
+  ]);
+  assert.match(devices(ported, 'virtio-net')[0] ?? '', new RegExp(`id=part-${uuid(3)},bus=port0`));
+  assert.match(devices(ported, 'virtio-blk')[1] ?? '', new RegExp(`id=part-${uuid(4)},bus=port7`));
+  const ports = devices(ported, 'pcie-root-port').map(address);
+  assert.deepEqual(
+    ports,
+    Array.from({ length: 8 }, (_, at) => `18.${at}`),
+  );
+  assert.deepEqual(devices(plain, 'pcie-root-port'), []);
+  assert.equal(valuesOf(plan(ported), '-blockdev').some((one) => one.includes('node-name=disk1,')), true); // prettier-ignore
+});

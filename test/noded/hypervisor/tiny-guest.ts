@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { ConsoleLog } from '../../../noded/host/console-log.ts';
+import { ConsoleLogs } from '../../../noded/host/console-log.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import type { HypervisorOptions } from '../../../noded/hypervisor/hypervisor.ts';
 import type { Machine, MachineSpec } from '../../../noded/hypervisor/machine.ts';
@@ -90,7 +90,8 @@ export async function openConsole(machine: Machine): Promise<TinyConsole> {
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   // What it says before somebody listens is in its log alone.
-  const log = ConsoleLog.ofProcess(machine.pid) ?? assert.fail('the machine has no console log');
+  const log =
+    new ConsoleLogs().ofProcess(machine.pid) ?? assert.fail('the machine has no console log');
   return {
     write: (text) => socket.write(text),
     sees: async (text) => {

@@ -133,7 +133,7 @@ test('a server that trickles, or says nothing after its headers, is given up aft
       requests += 1;
       listener(request, response);
     });
-    const limits = { minRate: 4096, timeoutS: 0 };
+    const limits = { minRate: 4096, timeoutS: 0, remoteHosts: [] };
     const { cache } = await newCache({
       limits: limitsOf({ minDownloadRate: 4096, downloadTimeoutS: 0 }),
       rateWindowMs: 100,
@@ -159,7 +159,11 @@ test('time in which a reader takes nothing is not held against the server', asyn
   const content = randomBytes(4_000_000);
   await using server = await startImageServer({ content });
   // Below what comes in the pause, were that counted, and far below what comes at any load.
-  const options = { signal, limits: { minRate: 100_000, timeoutS: 0 }, rateWindowMs: 50 };
+  const options = {
+    signal,
+    limits: { minRate: 100_000, timeoutS: 0, remoteHosts: [] },
+    rateWindowMs: 50,
+  };
   const { stream } = await openPackage(server.url.replace('/image', '/x.tar.gz'), options);
   await once(stream, 'readable');
   await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -175,7 +179,7 @@ test('a download ends in time, whatever comes, and also while nobody reads it', 
   const { cache } = await newCache({ limits: limitsOf({ downloadTimeoutS: 1 }) });
   const late = /did not end within 1 s/;
   await assert.rejects(cache.fetch(server.url, { signal }), fails('DOWNLOAD_FAILED', late));
-  const options = { signal, limits: { minRate: 4096, timeoutS: 1 } };
+  const options = { signal, limits: { minRate: 4096, timeoutS: 1, remoteHosts: [] } };
   const { stream } = await openPackage(server.url.replace('/image', '/x.tar.gz'), options);
   const [error] = (await once(stream, 'error').catch((thrown: unknown) => [thrown])) as [unknown];
   fails('PACKAGE_DOWNLOAD', late)(error);

@@ -127,7 +127,7 @@ test('a guest is shown what its machine has, until the next one has what the rec
     nics: nicsAfter([{ action: 'remove', which: 1 }]),
     disks: disksAfter([{ action: 'add', disk: { sizeBytes: GIB } }]),
   };
-  const running = applyParts(web1, planned, { nics: web1.nics, disks: web1.disks });
+  const running = applyParts(web1, planned, web1);
   assert.equal(running.nics.length, 1);
   const seen = (instance: InstanceRecord) => {
     const { nics, disks } = planView({
@@ -137,9 +137,20 @@ test('a guest is shown what its machine has, until the next one has what the rec
     return [nics.length - 1, disks.length];
   };
   assert.deepEqual(seen(running), [2, 3]);
-  const again = applyParts(running, { ...planned, nics: [] }, { nics: running.nics, disks: [] });
+  const again = applyParts(running, { ...planned, nics: [] }, running);
   assert.deepEqual(seen(again), [2, 3]);
   const undone = applyParts(again, { nics: web1.nics, disks: web1.disks }, web1);
   assert.equal(undone.partsOfRun, null);
   assert.deepEqual(seen(applyParts(running, planned, null)), [1, 4]);
+});
+
+test('memory and vcpus that were changed are those of the next machine, however often', () => {
+  const beparams = { memoryMiB: 1024, vcpus: 4 };
+  const parts = { nics: web1.nics, disks: web1.disks };
+  const changed = applyParts({ ...web1, beparams }, parts, web1);
+  assert.deepEqual(changed.partsOfRun?.beparams, web1.beparams);
+  assert.deepEqual(changed.beparams, beparams);
+  const again = { ...changed, beparams: { ...beparams, vcpus: 8 } };
+  assert.deepEqual(applyParts(again, parts, changed).partsOfRun, changed.partsOfRun);
+  assert.equal(applyParts({ ...again, beparams: web1.beparams }, parts, again).partsOfRun, null);
 });

@@ -19,6 +19,7 @@ import { FakeMachine } from '../support/fake-machine.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 const WAIT_MS = 10_000;
 
@@ -54,6 +55,7 @@ async function createLab(t: TestContext) {
   ) => {
     const guestEvents = createGuestEvents();
     const keeper = createMachineKeeper({
+      cards: bridgesOnly,
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
       ...{ logger: silentLogger, clock, onExit: () => undefined },
     });

@@ -18,6 +18,7 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts'
 import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 const record = instanceRecord({
   communication: true,
@@ -46,8 +47,10 @@ const context = {
 function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycles()) {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
+  const followed: string[] = [];
   const clock = new ManualClock();
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     hypervisor,
     network: new FakeNetwork(),
     metad,
@@ -73,13 +76,18 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     forInstall: () => Promise.reject(new Error('no installation here')),
   };
   const runner = createInstanceRunner({
+    cards: bridgesOnly,
     // What else a repository does, no start asks for.
     instances: { update: () => Promise.resolve(record) } as unknown as InstanceRepository,
     keeper,
     views,
     metad,
     disks: createInstanceDisks(disksDir),
-    guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
+    guestReports: {
+      follow: () => undefined,
+      followAdopted: ({ machine }) => followed.push(machine.uuid),
+      forget: () => Promise.resolve(),
+    },
     lifecycles,
     clock,
     chooseAccelerator: (wanted) =>
@@ -88,7 +96,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
         : Promise.resolve('tcg'),
   });
   const shown = () => metad.views.get(record.uuid)?.osParameters['rootpw']?.value;
-  return { runner, keeper, metad, hypervisor, clock, shown };
+  return { runner, keeper, metad, hypervisor, clock, shown, followed };
 }
 
 test('a secret is shown to the guest, and is not told again to a metad that was restarted', async () => {
@@ -119,12 +127,27 @@ test('an instance whose guest has powered itself off does not count as running, 
   assert.equal(runner.isRunning(record.uuid), true);
 });
 
+test('a guest that came is welcomed again after a failure, resumed and heard once', async () => {
+  const { runner, keeper, metad, hypervisor, followed } = createRunner();
+  const files = { disks: [], seed: null };
+  const { signal } = context;
+  await runner.expect(record, { accelerator: 'tcg', startedAtMs: 0, files, secrets, signal });
+  metad.isDown = true;
+  await assert.rejects(runner.welcome(record), { code: 'METAD_UNAVAILABLE' });
+  metad.isDown = false;
+  assert.equal(await runner.welcome(record), true);
+  assert.equal(hypervisor.machines[0]?.resumes, 1);
+  assert.deepEqual(followed, [record.uuid]);
+  assert.equal(runner.running(record.uuid)?.kind, 'run');
+  await keeper.kill(record.uuid);
+  assert.equal(await runner.welcome(record), false);
+});
+
 test('what would keep the instance from starting is refused before it is installed', async () => {
   const { runner } = createRunner();
   const refused = [
     instanceRecord({ nics: [{ link: 'gnt-no-bridge' }] }),
     instanceRecord({ hvparams: { accel: 'kvm' } }),
-    instanceRecord({ installParameters: { accel: 'kvm' } }),
     instanceRecord({ hvparams: { kernel_path: '/nonexistent/vmlinuz' } }),
   ];
   for (const instance of refused)
@@ -136,6 +159,29 @@ test('what would keep the instance from starting is refused before it is install
     },
   );
   await runner.checkRunnable(instanceRecord({ nics: [{ mode: 'user' }] }));
+});
+
+test('what an instance is installed from is asked for in installations alone', async () => {
+  const { runner } = createRunner();
+  const onUserNic = { nics: [{ mode: 'user' as const }] };
+  const gone = [
+    { accel: 'kvm' as const },
+    { cdrom_image_path: '/nonexistent/medium.iso' },
+    { kernel_path: '/nonexistent/vmlinuz' },
+    { boot_order: 'network' },
+  ].map((installParameters) => instanceRecord({ ...onUserNic, installParameters }));
+  for (const instance of gone) {
+    await runner.checkRunnable(instance);
+    await assert.rejects(runner.checkInstallable(instance), {
+      code: /^(HOST_PREREQUISITE|VALIDATION)$/,
+    });
+  }
+});
+
+test('what is no file at all is not to be made readable', async () => {
+  const { runner } = createRunner();
+  const folder = instanceRecord({ hvparams: { kernel_path: tmpdir() } });
+  await assert.rejects(runner.checkRunnable(folder), { message: `${tmpdir()} is no file` });
 });
 
 test('the seed disk has a name until QEMU has it open, also where QEMU does not start', async (t) => {

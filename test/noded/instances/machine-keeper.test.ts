@@ -16,6 +16,7 @@ import { planView } from '../../../noded/instances/plan-view.ts';
 import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 function createKeeper() {
   const hypervisor = new FakeHypervisor();
@@ -23,6 +24,7 @@ function createKeeper() {
   const metad = new FakeMetad();
   const exits: string[] = [];
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     hypervisor,
     network,
     metad,

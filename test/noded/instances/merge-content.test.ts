@@ -20,6 +20,38 @@ test('an image that is taken back takes what is said of it along', () => {
   assert.deepEqual(mergeImage(stored, {}), stored);
 });
 
+test('an image that is named again keeps its checksum, until that is taken back', () => {
+  assert.deepEqual(mergeImage(stored, { osImage: stored.osImage }), stored);
+  const other = mergeImage(stored, { osImage: '/b.qcow2' });
+  assert.deepEqual([other.osImageChecksum, other.osImageFormat], [null, null]);
+  assert.equal(mergeImage(stored, { osImageChecksum: null }).osImageChecksum, null);
+  const automatic = mergeImage(stored, { osImage: stored.osImage, osImageFormat: 'auto' });
+  assert.deepEqual(
+    [automatic.osImageChecksum, automatic.osImageFormat],
+    [stored.osImageChecksum, null],
+  );
+});
+
+test('a package that is named again keeps its checksum and needs its login', () => {
+  const checked = {
+    personalizationPackage: 'https://a/a.tgz',
+    personalizationChecksum: stored.osImageChecksum,
+    packageNeedsPassword: true,
+  };
+  const { personalizationPackage } = checked;
+  assert.deepEqual(mergePackage(checked, { personalizationPackage }), checked);
+});
+
+test('a login without a package is refused, and one that was stored asks for nothing', () => {
+  const login = { personalizationUser: 'u', personalizationPassword: 'p' };
+  assert.throws(() => mergePackage(noPackage, login), { code: 'VALIDATION' });
+  const half = { personalizationPackage: null, personalizationUser: 'u' };
+  assert.throws(() => mergePackage({ ...noPackage, personalizationPackage: '/a.tgz' }, half), {
+    code: 'VALIDATION',
+  });
+  assert.deepEqual(mergePackage({ ...noPackage, packageNeedsPassword: true }, {}), noPackage);
+});
+
 test('what is said of an image is refused when there is none', () => {
   const { osImageChecksum } = stored;
   assert.throws(() => mergeImage(stored, { osImage: null, osImageChecksum }), {

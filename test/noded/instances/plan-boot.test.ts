@@ -3,7 +3,12 @@ import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { isAppError } from '#shared/errors/app-error.ts';
 import { installationParameters } from '../../../noded/instances/installation-parameters.ts';
-import { hasMedium, planUefi, refuseUnbootable } from '../../../noded/instances/plan-boot.ts';
+import {
+  hasMedium,
+  planUefi,
+  refuseImageAndMedium,
+  refuseUnbootable,
+} from '../../../noded/instances/plan-boot.ts';
 import { instanceRecord } from '../support/records.ts';
 
 type Parameters = InstanceRecord['hvparams'];
@@ -27,6 +32,10 @@ test('refuses by name what is no medium, or would never boot', () => {
   assertRefused(instanceWith({ kernel_args: 'auto' }), /belong to a kernel_path/);
   assertRefused(instanceWith({ initrd_path: '/srv/initrd' }), /belong to a kernel_path/);
   assertRefused(instanceWith({ kernel_path: 'http://a/linux' }), /'http:\/\/a\/linux' is no abs/);
+  assertRefused(
+    instanceWith({ cdrom_image_path: 'a.iso' }),
+    /'a\.iso' is neither an absolute path/,
+  );
   const both = { kernel_path: '/srv/linux', boot_order: 'cdrom' };
   assertRefused(instanceWith(both), /with a kernel_path nothing else boots/);
 });
@@ -69,4 +78,15 @@ test('UEFI has variables of the machine, and a kernel that QEMU loads needs no f
   assert.equal(planUefi({ firmware: 'uefi', kernel_path: '/k' }, '/v'), undefined);
   assert.equal(planUefi({ firmware: 'bios' }, '/v'), undefined);
   assert.equal(planUefi({}, '/v'), undefined);
+});
+
+test('an image beside a medium is refused with what takes either of them back', () => {
+  const medium = { installParameters: { cdrom_image_path: '/srv/a.iso' } };
+  for (const own of [medium, { bootEnv: 'debian-install' }]) {
+    assert.throws(() => refuseImageAndMedium(instanceRecord({ ...own, osImage: '/a.raw' })), {
+      code: 'VALIDATION',
+      hint: /--os-image none.*--install-parameters none.*--bootenv none/,
+    });
+    refuseImageAndMedium({ ...instanceRecord(own), osImage: null });
+  }
 });

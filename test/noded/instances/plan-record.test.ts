@@ -30,6 +30,7 @@ test('a new instance is a valid record with defaults, and every id is its own', 
 test('of secrets the record keeps the names only, of the package that it needs a password', () => {
   const record = instanceRecord({
     osParametersSecret: { b: 'SECRET', a: 'SECRET' },
+    personalizationPackage: 'https://a/b.tgz',
     personalizationPassword: 'SECRET',
     personalizationUser: 'SECRET',
   });

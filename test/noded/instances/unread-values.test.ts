@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeUnreached, describeUnread } from '../../../noded/instances/unread-values.ts';
+import {
+  describeUnkept,
+  describeUnreached,
+  describeUnread,
+} from '../../../noded/instances/unread-values.ts';
 
 const silent = { communication: false, osType: null, installParameters: {}, bootEnv: null };
 const given = { osParameters: { color: 'red' }, userData: 'eA==', sshKeys: ['ssh-ed25519 AAAA'] };
@@ -32,4 +36,12 @@ test('tells of a guest that neither a card nor the channel leads to, and of no o
   assert.match(describeUnreached(lonely) ?? '', /no network card, no channel .* and no key/);
   assert.equal(describeUnreached({ ...lonely, communication: true }), null);
   assert.equal(describeUnreached({ ...lonely, nics: [{}] }), null);
+});
+
+test('tells of secrets that nobody keeps, and never their values', () => {
+  const told = describeUnkept({ osParametersSecret: { password: 'S3CRET' } }) ?? '';
+  assert.match(told, /--os-parameters-secret are never stored: .*gnt-instance startup/);
+  assert.doesNotMatch(told, /S3CRET/);
+  assert.equal(describeUnkept({ osParametersSecret: { password: null } }), null);
+  assert.equal(describeUnkept({}), null);
 });

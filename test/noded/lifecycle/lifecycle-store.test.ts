@@ -74,6 +74,22 @@ void test('another state is written at once, be it that of a moment ago that is 
   assert.equal(stored()?.state, 'stranded');
 });
 
+void test('a script that begins is written at once, and nothing else of the same state', async () => {
+  const latest = { record: { ...newRecord('0'), script: 'boot/01-a' } };
+  const { store, attempts, stored } = createStore(() => undefined, { ...PAUSES, pauseMs: 60_000 });
+  void store.keep(uuid, latest);
+  while (stored() === null) await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  latest.record = { ...latest.record, exitStatus: 0 };
+  void store.keep(uuid, latest);
+  await new Promise(setImmediate);
+  assert.equal(attempts.length, 1);
+  latest.record = { ...latest.record, script: 'boot/02-b', exitStatus: null };
+  void store.keep(uuid, latest);
+  for (let turn = 0; turn < 100 && attempts.length < 2; turn += 1) await new Promise(setImmediate);
+  assert.equal(stored()?.script, 'boot/02-b');
+});
+
 void test('a guest that says much does not have the store written without a pause', async () => {
   const latest = { record: newRecord('0') };
   const at: number[] = [];

@@ -161,7 +161,17 @@ interface Client {
 }
 
 /** A UDP socket in a guest. */
-function fromGuest(index: number, port = 0, address = views[index]?.channel.ip ?? ''): Client {
+/**
+ * A device's sockets share addresses, so that of those for which the kernel chooses a port, two of
+ * 84 have the same one in every ninth run: each gets its own here.
+ */
+let nextPort = 20_000;
+
+function fromGuest(
+  index: number,
+  port = nextPort++,
+  address = views[index]?.channel.ip ?? '',
+): Client {
   const fd = inNetworkNamespace(`/run/netns/${guests[index]?.namespace}`, () =>
     openDeviceSocket({ device: 'eth0', type: 'udp', address, port }),
   );

@@ -25,6 +25,7 @@ import { createLabLifecycles } from '../support/lab-lifecycles.ts';
 import { ManualClock } from '../support/manual-clock.ts';
 import { parseOpcode } from '../support/opcodes.ts';
 import { clusterRecord, instanceRecord } from '../support/records.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 /** web1 does not run as far as this node knows; `changes` counts what the store was asked for. */
 async function createNode(t: TestContext) {
@@ -52,6 +53,7 @@ async function createNode(t: TestContext) {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
     onExit: () => undefined,
   });
@@ -60,12 +62,17 @@ async function createNode(t: TestContext) {
   const path = disks.pathOf(web1, 0);
   await writeFile(path, 'data of a guest', { flag: 'r+' });
   const runner = createInstanceRunner({
+    cards: bridgesOnly,
     ...{
       instances,
       keeper,
       metad,
       disks,
-      guestReports: { follow: () => undefined, forget: () => Promise.resolve() },
+      guestReports: {
+        follow: () => undefined,
+        followAdopted: () => undefined,
+        forget: () => Promise.resolve(),
+      },
       lifecycles: createLabLifecycles(),
       clock,
     },

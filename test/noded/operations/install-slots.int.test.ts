@@ -99,7 +99,7 @@ async function compete(made: (url: string, localImage: string) => CreateInput): 
   } as unknown as InstallerDependencies);
   const handler = createInstanceHandler({
     ...{ nodeName: 'node1', owns: () => true, clusters, instances, disks, images, installer },
-    runner: { checkRunnable: async () => undefined },
+    runner: { checkInstallable: async () => undefined },
     bootViews: { check: async () => undefined },
     hookChecker: { check: async () => ({ documents: [], book: null }) },
     ...{ logger: silentLogger, clock },

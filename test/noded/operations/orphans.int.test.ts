@@ -25,6 +25,7 @@ import { FakeHypervisor, FakeMetad, FakeNetwork } from '../support/fake-node.ts'
 import { ManualClock } from '../support/manual-clock.ts';
 import { createOpcode } from '../support/opcodes.ts';
 import { createLabBootViews } from '../support/lab-boot-views.ts';
+import { bridgesOnly } from '../support/bridges-only.ts';
 
 const COLLECTIONS = ['instances', 'claim-name', 'claim-ip', 'claim-mac'];
 
@@ -48,6 +49,7 @@ async function createNode(t: TestContext) {
     createLabBootViews(clusters),
   );
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onExit: () => undefined,
   });

@@ -11,14 +11,19 @@ import { clusterRecord, instanceRecord } from '../support/records.ts';
 const { signal } = new AbortController();
 
 /** A running instance with a kernel from a folder that the remote API may name. */
-function prepareWith(remoteFolders: readonly string[], badLists?: AppError, bootEnv?: string) {
+function prepareWith(
+  remoteFolders: readonly string[],
+  badLists?: AppError,
+  bootEnv?: string,
+  named: object = { hvparams: { kernel_path: '/srv/kernels/./vmlinuz' } },
+) {
   const checked: string[] = [];
   const runner = {
     running: () => ({}),
     checkRunnable: async () => void checked.push('runnable'),
   } as unknown as InstanceRunner;
   const instance = instanceRecord({
-    hvparams: { kernel_path: '/srv/kernels/./vmlinuz' },
+    ...named,
     ...(bootEnv !== undefined && { bootEnv }),
   });
   const handler = rebootInstanceHandler({
@@ -45,6 +50,18 @@ test('a reboot opens no file below a folder that the operator took back', async 
     const { checked, prepare } = prepareWith([]);
     await assert.rejects(prepare(kind), { code: 'PATH_NOT_ALLOWED' });
     assert.deepEqual(checked, []);
+  }
+});
+
+test('what an instance was installed from may be below a folder that was taken back', async () => {
+  for (const named of [
+    { osImage: '/srv/images/./a.raw' },
+    { personalizationPackage: '/srv/images/./a.tar.gz' },
+    { installParameters: { cdrom_image_path: '/srv/images/./a.iso' } },
+  ]) {
+    const { checked, prepare } = prepareWith([], undefined, undefined, named);
+    await prepare('full');
+    assert.deepEqual(checked, ['runnable']);
   }
 });
 

@@ -79,6 +79,9 @@ test('a file of the node is no image, package, medium or kernel of a remote user
     { os_image: 'https://example.com/a.raw', personalization_package: '/root/site.tgz' },
     { no_install: true, hvparams: { cdrom_image_path: '/etc/passwd' } },
     medium,
+    { os_image: 'http://127.0.0.1:8080/a.raw' },
+    { os_image: 'https://example.com/a.raw', personalization_package: 'http://10.0.0.1/a.tgz' },
+    { no_install: true, hvparams: { cdrom_image_path: 'http://localhost/a.iso' } },
   ]) {
     const { status, job } = await create('web1', given);
     assert.equal(status, 403, `${JSON.stringify(given)}: ${job}`);
@@ -141,4 +144,62 @@ test('to a bound user the instances and jobs of others do not exist', async () =
   const [{ id }] = (await ask('/2/jobs')).body as [{ id: number }];
   assert.equal((await ask(`/2/jobs/${id}`, { user: 'alice' })).status, 404);
   assert.equal((await ask(`/2/jobs/${id}`, { user: 'alice', method: 'DELETE' })).status, 404);
+});
+
+test('BootEnvs and profiles are made, read and removed by users that are bound to nothing', async () => {
+  const submit = async (method: string, path: string, body?: object, user = 'writer') => {
+    const answer = await ask(path, { user, method, body: body && JSON.stringify(body) });
+    if (answer.status !== 200) return JSON.stringify(answer.body);
+    return JSON.stringify(await ended(Number(answer.body)));
+  };
+  const Templates = [
+    { Name: 'ipxe', Contents: '#!ipxe TEMPLATE', Path: '{{.Machine.Address}}.ipxe' },
+  ];
+  // As dr-provision wrote it before it knew of architectures.
+  const document = { Name: 'rescue', OS: { Name: 'debian-12' }, Kernel: 'linux', Templates };
+  const content = { bootenvs: [document], templates: [], params: [] };
+  assert.match(await submit('POST', '/2/bootenvs', content), /"status":"success"/);
+  const wrong = { bootenvs: [{ ...document, Kernel: '../linux' }] };
+  assert.match(await submit('POST', '/2/bootenvs', wrong), /"code":400/);
+  const given = { osparams: { color: 'PUBLIC' }, osparams_private: { key: 'PRIVATE' } };
+  const made = await submit('PUT', '/2/profiles/site', given);
+  assert.match(made, /"status":"success"/);
+  assert.ok(!made.includes('PRIVATE'), made);
+  const instance = { no_install: true, os_image: 'https://example.com/a.raw', bootenv: 'rescue' };
+  const communication = { instance_communication: true };
+  const named = await create('web9', { ...instance, ...communication, profiles: ['site'] });
+  assert.match(named.job, /BOOTENV_NO_SOURCE|nothing to boot from/, named.job);
+
+  assert.deepEqual((await ask('/2/bootenvs')).body, [{ id: 'rescue', uri: '/2/bootenvs/rescue' }]);
+  const amd64 = (await ask('/2/bootenvs/rescue')).body as { document: { OS: object } };
+  assert.match(JSON.stringify(amd64.document.OS), /"Kernel":"linux"/);
+  assert.deepEqual((await ask('/2/profiles/site')).body, {
+    ...{ name: 'site', osParameters: { color: 'PUBLIC' }, instances: [] },
+    osParametersPrivate: { key: '<redacted>' },
+  });
+  assert.equal((await ask('/2/profiles/none')).status, 404);
+
+  for (const path of ['/2/bootenvs?bulk=1', '/2/profiles?bulk=1', '/2/bootenvs/rescue']) {
+    const seen = JSON.stringify((await ask(path, { user: 'alice' })).body);
+    assert.match(seen, /rescue|site/);
+    assert.doesNotMatch(seen, /TEMPLATE|PUBLIC|key/, path);
+  }
+  for (const [method, path, body] of [
+    ['POST', '/2/bootenvs', content],
+    ['DELETE', '/2/bootenvs/rescue', undefined],
+    ['PUT', '/2/profiles/site', given],
+    ['DELETE', '/2/profiles/site', undefined],
+  ] as const)
+    assert.match(await submit(method, path, body, 'alice'), /may not do this/, path);
+  const profiled = await create('a-profiled', { no_install: true, profiles: ['site'] }, 'alice');
+  assert.match(profiled.job, /may not do this.*profiles/);
+
+  const unset = { osparams: { color: null } };
+  assert.match(await submit('PUT', '/2/profiles/site', unset), /"status":"success"/);
+  const left = (await ask('/2/profiles/site')).body as { osParameters: object };
+  assert.deepEqual(left.osParameters, {});
+  for (const path of ['/2/profiles/site', '/2/bootenvs/rescue']) {
+    assert.match(await submit('DELETE', path), /"status":"success"/);
+    assert.equal((await ask(path)).status, 404);
+  }
 });

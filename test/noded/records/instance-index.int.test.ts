@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test, type TestContext } from 'node:test';
 import { Redis } from 'ioredis';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems, type RecordProblems } from '#shared/store/readable-records.ts';
 import { createRedisStore } from '#shared/store/redis-store.ts';
 import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-store.ts';
 import type { Store } from '#shared/store/store.ts';
+import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
+import { readIndexed } from '../../../noded/records/read-indexed.ts';
 import { startInstanceIndex, type InstanceIndex } from '../../../noded/records/instance-index.ts';
 import { startRedis, type RedisServer } from '../support/redis-server.ts';
 import { instanceRecord } from '../support/records.ts';
@@ -108,4 +111,37 @@ test('a list is refused while the store is away, and whole when it is back', asy
   }
   for (const n of [1, 2]) await write(other.store, n, null);
   assert.deepEqual(await names(index), []);
+});
+
+test('records that changed, and those of a whole list, are asked for a few dozen at once', async (t) => {
+  const { store, index } = await start(t);
+  const client = new Redis({ path: redis.socket });
+  t.after(() => client.disconnect());
+  await index.list();
+  const writes = Array.from({ length: 64 }, (_, n) => ({
+    ...{ collection: 'instances', id: uuidOf(100 + n), expected: 'absent' as const },
+    value: instanceRecord({ name: `of${n}.example.com` }, { uuid: uuidOf(100 + n) }),
+  }));
+  await client.config('RESETSTAT');
+  await store.commit(writes);
+  const meant = (await index.list()).filter(({ name }) => name.startsWith('of'));
+  assert.equal(meant.length, 64);
+  const instances = createInstanceRepository(
+    store,
+    systemClock,
+    createRecordProblems(silentLogger),
+  );
+  const slices = await Array.fromAsync(
+    readIndexed({ index, instances }, ({ name }) => name.startsWith('of')),
+  );
+  assert.deepEqual(
+    slices.flat().map(({ name }) => name),
+    meant.map(({ name }) => name),
+  );
+  const stats = await client.info('commandstats');
+  const calls = (command: string): number =>
+    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  assert.ok(calls('hget') <= writes.length, `${calls('hget')} of HGET, of the commit alone`);
+  assert.ok(calls('hmget') <= 16, `${calls('hmget')} of HMGET`);
+  await store.commit(writes.map((write) => ({ ...write, expected: 'any', value: undefined })));
 });

@@ -22,7 +22,7 @@ const found: ListedRecord = {
 
 function start(
   t: TestContext,
-  reading: Pick<InstanceIndexDependencies['store'], 'scan' | 'get'>,
+  reading: Pick<InstanceIndexDependencies['store'], 'scan' | 'getSome'>,
   logger: InstanceIndexDependencies['logger'] = silentLogger,
 ): { readonly index: InstanceIndex; readonly notice: OnChanges } {
   let notice: OnChanges = () => undefined;
@@ -50,7 +50,7 @@ test('a change that is told while a reading ends is read, at whichever moment th
         later(moment);
         yield [];
       },
-      get: () => Promise.resolve(found),
+      getSome: () => Promise.resolve([found]),
     });
     notice(null);
     for (let turns = 0; turns < 5; turns += 1) await turn();
@@ -69,7 +69,7 @@ test('a list fails when what it waits for cannot be read, and the log says it on
         if (isAway) throw new AppError('STORE_UNAVAILABLE', 'away');
         yield [found];
       },
-      get: () => Promise.resolve(found),
+      getSome: () => Promise.resolve([found]),
     },
     logger,
   );

@@ -178,6 +178,7 @@ test('no secret value is anywhere in the store', async (t) => {
   await repository.create(
     plan('web1', {
       osParametersSecret: { rootpw: 'TOP-SECRET' },
+      personalizationPackage: 'https://example.com/p.tar.gz',
       personalizationUser: 'PACKAGE-USER',
       personalizationPassword: 'PACKAGE-PASSWORD',
     }),

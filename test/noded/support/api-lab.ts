@@ -43,6 +43,7 @@ import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createLabBootViews } from './lab-boot-views.ts';
+import { bridgesOnly } from './bridges-only.ts';
 
 let top = '';
 let count = 0;
@@ -98,6 +99,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const hypervisor = new FakeHypervisor();
   const metad = new FakeMetad();
   const keeper = createMachineKeeper({
+    cards: bridgesOnly,
     hypervisor,
     network: new FakeNetwork(),
     metad,
@@ -111,6 +113,7 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
     ...{ instances, keeper, guestEvents, logger, clock },
   });
   const runner = createInstanceRunner({
+    cards: bridgesOnly,
     instances,
     keeper,
     views,

@@ -16,6 +16,7 @@ export const OUR_EXPORT = {
   osParametersPrivate: { key: '100% [sure]; #1' },
   tags: ['db', 'prod'],
   profiles: ['web', 'base'],
+  whole: null,
 };
 /** What Ganeti's FinalizeExport writes. */
 export const GANETI_EXPORT = `[export]

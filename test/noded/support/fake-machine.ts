@@ -1,9 +1,14 @@
+import {
+  createMachineMigration,
+  type MachineMigration,
+} from '../../../noded/hypervisor/machine-migration.ts';
 import type { PowerButton } from '../../../noded/hypervisor/power-button.ts';
 import type {
   GuestHalt,
   Machine,
   MachineExit,
   MachineExitReason,
+  PluggedPart,
 } from '../../../noded/hypervisor/machine.ts';
 
 /** A machine that ends when a test says so, or when it is killed. */
@@ -21,6 +26,7 @@ export class FakeMachine implements Machine {
   pauses = 0;
   resumes = 0;
   guestResets = 0;
+  readonly ports = new Set<string>();
   note: string | undefined = undefined;
   /** What its console says when it ends. */
   consoleTail = '';
@@ -56,6 +62,20 @@ export class FakeMachine implements Machine {
     return Promise.resolve();
   }
 
+  writeMeta(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  pathOf(name: string): string {
+    return `/nowhere/${name}`;
+  }
+
+  /** It does not migrate, and says so. */
+  readonly migration: MachineMigration = {
+    ...createMachineMigration(() => Promise.reject(new Error('it has no QEMU'))),
+    state: () => Promise.resolve({ run: 'running', migration: 'none', isMirrored: false }),
+  };
+
   readNote(): Promise<string | undefined> {
     return Promise.resolve(this.note);
   }
@@ -81,6 +101,19 @@ export class FakeMachine implements Machine {
 
   powerdown(): Promise<void> {
     return Promise.resolve();
+  }
+
+  plugged(): Promise<ReadonlySet<string>> {
+    return Promise.resolve(this.ports);
+  }
+
+  plug({ uuid }: PluggedPart): Promise<void> {
+    this.ports.add(uuid);
+    return Promise.resolve();
+  }
+
+  unplug(uuid: string): Promise<boolean> {
+    return Promise.resolve(this.ports.delete(uuid));
   }
 
   growDisk(): Promise<void> {

@@ -1,6 +1,7 @@
 import { Readable, type Duplex } from 'node:stream';
 import type { MetadEvent, MetadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
+import type { Secret } from '#shared/secret/secret.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type {
   AdoptedMachine,
@@ -166,6 +167,10 @@ export class FakeMetad implements MetadLink {
   replaceTokens(uuid: string): Promise<void> {
     this.tokensReplaced.push(uuid);
     return Promise.resolve();
+  }
+
+  secrets(): Promise<ReadonlyMap<string, Secret>> {
+    return Promise.resolve(new Map());
   }
 
   metrics(): Promise<string> {

@@ -20,6 +20,7 @@ import { createSealedStore, makeClusterKey, ringOf } from '#shared/store/sealed-
 import type { Store } from '#shared/store/store.ts';
 import type { ArrivalClient } from '../../../noded/cluster/arrival-client.ts';
 import { createArrivals, type Arrivals } from '../../../noded/cluster/arrivals.ts';
+import type { ExpectGuest } from '../../../noded/cluster/expected-guest.ts';
 import { moveInstance } from '../../../noded/cluster/move-instance.ts';
 import {
   bringBack,
@@ -41,6 +42,9 @@ import { startRedis, type RedisServer } from './redis-server.ts';
 export const MIB = 1024 * 1024;
 export const SOURCE = 'node1.example.com';
 export const TARGET = 'node2.example.com';
+
+/** Nothing runs on these nodes. */
+const noGuest = (): Promise<never> => Promise.reject(new Error('no machine runs here'));
 
 /** What a killed daemon would have done next. */
 export class Killed extends Error {}
@@ -168,7 +172,7 @@ export class MovingNode implements AsyncDisposable {
   }
 
   /** Of the parts as they are now. */
-  openArrivals(): void {
+  openArrivals(expectGuest: ExpectGuest = noGuest): void {
     this.arrivals = createArrivals({
       ...this.parts,
       membership: { requireMember: () => undefined },
@@ -183,15 +187,17 @@ export class MovingNode implements AsyncDisposable {
         },
       },
       checkHere: () => Promise.resolve(),
+      checkMachine: () => Promise.resolve(),
+      expectGuest,
     });
   }
 
   get parts() {
     const { name: nodeName, owns, instances, disks, moving } = this;
-    const isTaken = (node: string, uuid: string): Promise<boolean> => {
+    const isTaken = async (node: string, uuid: string): Promise<boolean> => {
       const owner = this.others.find((other) => other.name === node);
       if (owner === undefined) throw new AppError('NODE_UNREACHABLE', `${node} is gone`);
-      return owner.client().end(uuid, AbortSignal.timeout(10_000));
+      return (await owner.client().end(uuid, AbortSignal.timeout(10_000))).isTaken;
     };
     return { nodeName, owns, instances, disks, moving, isTaken, logger: silentLogger };
   }
@@ -241,9 +247,9 @@ export class MovingNode implements AsyncDisposable {
         const asked = arrivalDigests.parse({ digests });
         await answer((arrivals) => arrivals.verify({ ...at, from }, asked.digests, signal));
       },
+      ...{ checkMachine: noGuest, expect: noGuest, openStream: noGuest, awaitGuest: noGuest },
       end: async (uuid) => {
-        const isTaken = await answer((arrivals) => arrivals.end({ uuid, from }));
-        return arrivalEnded.parse({ isTaken }).isTaken;
+        return arrivalEnded.parse(await answer((arrivals) => arrivals.end({ uuid, from })));
       },
     };
   }

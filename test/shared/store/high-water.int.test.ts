@@ -86,6 +86,7 @@ test('an old record that is put back is refused by name, also with a higher revi
     const [debian, other] = await store.list('os');
     assert.match(debian?.problem ?? '', /os\/debian is older than what this node has seen/);
     assert.deepEqual([debian?.value, other?.value], [undefined, 1]);
+    assert.deepEqual(await store.getSome('os', ['debian', String(other?.id)]), [debian, other]);
   }
   await store.close();
 });
@@ -234,7 +235,8 @@ test('readers that overlap with writers never take a change for a replay', async
   };
   const read = async (store: SealedStore): Promise<void> => {
     for (let round = 0; round < 200; round += 1)
-      for (const { problem } of await store.list('os')) assert.equal(problem, undefined);
+      for (const listed of [await store.list('os'), await store.getSome('os', ['x', 'y'])])
+        for (const { problem } of listed) assert.equal(problem, undefined);
   };
   await Promise.all(
     [a, a, b].flatMap((store) => [

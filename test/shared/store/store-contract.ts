@@ -175,6 +175,26 @@ export function testStoreContract(engine: StoreEngine): void {
     );
   });
 
+  storeTest(
+    'some records come in the order of their ids, without those that are not there',
+    async (context) => {
+      const { store } = context;
+      for (const [collection, id] of [
+        ['a', 'x'],
+        ['a', 'ü'],
+        ['b', 'y'],
+      ] as const)
+        await store.commit([{ collection, id, expected: 'absent', value: { id } }]);
+      await store.commit([{ collection: 'a', id: 'x', expected: 1, value: { id: 'x', of: 2 } }]);
+      assert.deepEqual(await store.getSome('a', ['ü', 'y', 'none', 'x']), [
+        { id: 'ü', revision: 1, value: { id: 'ü' } },
+        { id: 'x', revision: 2, value: { id: 'x', of: 2 } },
+      ]);
+      assert.deepEqual(await store.getSome('a', []), []);
+      await assert.rejects(store.getSome('a', ['x', '']), /not a record id/);
+    },
+  );
+
   storeTest('a scan gives each record of its own collection, in slices', async ({ store }) => {
     const ids = Array.from({ length: 450 }, (_, index) => `x${index}`);
     // Large enough that Redis does not keep them in one piece.

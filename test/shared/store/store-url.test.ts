@@ -15,6 +15,16 @@ test('takes the URLs of Redis as they are', () => {
   }
 });
 
+test('takes who logs in over a unix socket, decoded, with a path behind it', () => {
+  assert.deepEqual(parseStoreUrl('unix://gnt:a%40b@/run/redis.sock?replicas=2'), {
+    ...{ url: 'unix:/run/redis.sock', username: 'gnt', password: 'a@b', replicas: 2 },
+  });
+  assert.deepEqual(parseStoreUrl('unix://:a/b@c@/r.sock'), {
+    ...{ url: 'unix:/r.sock', password: 'a/b@c' },
+  });
+  assert.equal(describeStoreUrl('unix://gnt:hunter22@/run/r.sock'), 'unix:///run/r.sock');
+});
+
 test('takes sentinels with the name of what they watch, its password decoded', () => {
   assert.deepEqual(parseStoreUrl('sentinel://:a%40b@s1.example.com:26380,[::1],10.0.0.1/gnt'), {
     sentinels: [
@@ -56,6 +66,9 @@ test('refuses everything else by name, never with a password', () => {
     'sentinel://:hunter22@h/gnt?replicas=x',
     'rediss://:hun/ter22@h',
     'unix:redis.sock',
+    'unix:hunter22@/r.sock',
+    'unix://gnt@/r.sock',
+    'unix://:hunter22@r.sock',
     'sentinel://:hunter22@h:26379',
     'sentinel://:hunter22@h:0/gnt',
     'sentinel://:hunter22@/gnt',

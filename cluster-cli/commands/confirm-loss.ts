@@ -1,0 +1,28 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Context } from '../terminal/context.ts';
+import { confirm } from '../terminal/prompt.ts';
+import type { SubmitOptions } from './submit.ts';
+
+export interface ForceOptions extends SubmitOptions {
+  readonly force?: boolean;
+}
+
+/**
+ * Asks before something is lost, or trusted; off a terminal there is nobody to ask, and nothing is.
+ * @throws AppError USAGE, NOT_CONFIRMED, INTERRUPTED
+ */
+export async function confirmLoss(
+  context: Context,
+  what: string,
+  options: ForceOptions,
+  hint = 'give --force if it is',
+): Promise<void> {
+  if (options.force || options.dryRun) return;
+  if (!context.terminal.stdin.isTTY) {
+    throw new AppError('USAGE', `${what} There is no terminal to ask whether that is meant`, {
+      hint,
+    });
+  }
+  if (await confirm(context, `${what} Continue?`)) return;
+  throw new AppError('NOT_CONFIRMED', 'nothing was changed');
+}

@@ -1,0 +1,168 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { connect, Socket } from 'node:net';
+import { basename } from 'node:path';
+import type { Duplex } from 'node:stream';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { MachineExpected } from '#shared/contract/migration.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { Secret } from '#shared/secret/secret.ts';
+import { closeFd, openSocketPair } from '#shared/sys/libc.ts';
+import type { Arrival } from '../disks/moving-disks.ts';
+import { diskPath } from '../disks/install-disks.ts';
+import { argumentsOf, differenceOf, natureOf, requireFit } from '../hypervisor/machine-nature.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { KeptMachine, MachineKeeper } from '../instances/machine-keeper.ts';
+import { memoryName, nodeNameOf } from './guest-streams.ts';
+
+/** A machine that waits here for a guest that runs on another node. */
+export interface ExpectedGuest {
+  /** Its machine has ended, and nothing of it is left. */
+  readonly gone: Promise<unknown>;
+  /** Whether its node sends something still. */
+  isFed(): boolean;
+  /** @throws AppError NOT_FOUND */
+  openStream(name: string): Promise<Duplex>;
+  /** @throws AppError MIGRATION_FAILED */
+  whenWhole(signal: AbortSignal): Promise<void>;
+  /** It is this node's, and goes on. May be repeated where it failed. */
+  welcome(): Promise<'goes-on' | 'lost'>;
+  /** It is not: nothing of it stays. */
+  refuse(): Promise<void>;
+}
+
+export type ExpectGuest = (
+  instance: InstanceRecord,
+  arrival: Pick<Arrival, 'pathOf'>,
+  expected: MachineExpected,
+  signal: AbortSignal,
+) => Promise<ExpectedGuest>;
+
+export interface ExpectGuestDependencies {
+  readonly runner: Pick<InstanceRunner, 'expect' | 'welcome'>;
+  readonly keeper: Pick<MachineKeeper, 'kill' | 'whenGone'>;
+  readonly instances: { findByUuid(uuid: string): Promise<InstanceRecord | undefined> };
+  /** The machine ended before its guest could go on: to be told as the end of any other run. */
+  readonly onLost: (uuid: string) => void;
+}
+
+const SOCKET = 'nbd';
+const SEED = 'seed.img';
+
+export function createExpectGuest(dependencies: ExpectGuestDependencies): ExpectGuest {
+  return async (instance, arrival, expected, signal) => {
+    const { runner, keeper } = dependencies;
+    const kept = await startPaused(instance, arrival, expected, signal, runner);
+    try {
+      const difference = differenceOf(argumentsOf(kept.machine), expected.arguments);
+      if (difference !== undefined) throw startedOtherwise(instance.name, difference);
+      requireFit(expected.nature, await natureOf(kept.machine));
+      return await receive(instance, kept, dependencies);
+    } catch (error) {
+      await keeper.kill(instance.uuid);
+      throw error;
+    }
+  };
+}
+
+async function startPaused(
+  instance: InstanceRecord,
+  arrival: Pick<Arrival, 'pathOf'>,
+  { nature, startedAtMs, seed, secrets }: MachineExpected,
+  signal: AbortSignal,
+  runner: Pick<InstanceRunner, 'expect'>,
+): Promise<KeptMachine> {
+  const seedPath = seed === null ? null : arrival.pathOf(SEED);
+  const osParameters = new Map(
+    Object.entries(secrets).map(([name, value]) => [name, new Secret(value)]),
+  );
+  try {
+    if (seedPath !== null && seed !== null)
+      await writeFile(seedPath, Buffer.from(seed, 'base64'), { mode: 0o600 });
+    return await runner.expect(instance, {
+      ...{ accelerator: nature.accelerator, startedAtMs, signal },
+      files: {
+        disks: instance.disks.map((_, index) => arrival.pathOf(basename(diskPath('', index)))),
+        seed: seedPath,
+      },
+      secrets: { ...noSecrets, osParameters },
+    });
+  } finally {
+    // QEMU has it open, or was not started.
+    if (seedPath !== null) await rm(seedPath, { force: true });
+  }
+}
+
+async function receive(
+  { uuid, disks }: InstanceRecord,
+  kept: KeptMachine,
+  { runner, keeper, instances, onLost }: ExpectGuestDependencies,
+): Promise<ExpectedGuest> {
+  const { machine } = kept;
+  const names = disks.map((_, index) => nodeNameOf(index));
+  const [own, theirs] = openSocketPair();
+  // From here on it is the stream's to close.
+  let memory: Socket | undefined = new Socket({ fd: own, readable: true, writable: true });
+  const streams = new Set<Duplex>();
+  try {
+    await machine.migration.receive(machine.pathOf(SOCKET), names, theirs);
+  } catch (error) {
+    memory.destroy();
+    throw error;
+  } finally {
+    closeFd(theirs);
+  }
+  const keep = (stream: Duplex): Duplex => {
+    streams.add(stream);
+    stream.once('close', () => streams.delete(stream));
+    return stream;
+  };
+  const unused = memory;
+  let whole: Promise<void> | undefined;
+  return {
+    gone: keeper.whenGone(uuid),
+    isFed: () => streams.size > 0,
+    openStream: (name) => {
+      if (name === memoryName && memory !== undefined) {
+        const stream = memory;
+        memory = undefined;
+        return Promise.resolve(keep(stream));
+      }
+      if (!names.includes(name)) throw new AppError('NOT_FOUND', `nothing of a guest is '${name}'`);
+      return Promise.resolve(keep(connect({ path: machine.pathOf(SOCKET), allowHalfOpen: true })));
+    },
+    whenWhole: (signal) =>
+      (whole ??= machine.migration.endReceiving(signal).catch((error: unknown) => {
+        throw signal.aborted || machine.isRunning() ? error : endedTooEarly(error);
+      })),
+    welcome: async () => {
+      unused.destroy();
+      const record = await instances.findByUuid(uuid);
+      if (record === undefined || (await runner.welcome(record))) return 'goes-on';
+      // Once it was a run, its end was told.
+      if (kept.kind === 'moving') onLost(uuid);
+      return 'lost';
+    },
+    refuse: async () => {
+      unused.destroy();
+      await keeper.kill(uuid);
+    },
+  };
+}
+
+function endedTooEarly(cause: unknown): AppError {
+  return new AppError('MIGRATION_FAILED', 'the machine that waited for the guest has ended', {
+    hint: 'the guest runs on where it was: see the log of gnt-noded of the other node, and repeat it',
+    cause,
+  });
+}
+
+function startedOtherwise(name: string, difference: string): AppError {
+  return new AppError(
+    'NOT_SUPPORTED',
+    `the machine of '${name}' was started otherwise than this node would start it: ${difference}`,
+    {
+      hint: `gnt-instance reboot -t full ${name} starts it as its record says: repeat it then`,
+    },
+  );
+}

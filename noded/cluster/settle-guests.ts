@@ -1,0 +1,46 @@
+import type { Machine } from '../hypervisor/machine.ts';
+import { judgeSurvivor, mayBeElsewhere } from './plan-migration.ts';
+import { decideOwner, isOwnForGood, type SettleMovesDependencies } from './settle-moves.ts';
+
+export type SettleGuestDependencies = Pick<
+  SettleMovesDependencies,
+  'nodeName' | 'owns' | 'instances' | 'logger'
+>;
+
+/**
+ * What becomes of a machine that outlived its daemon, of which a migration may have been under way:
+ * the record is written anew before, so that a commit that is still on its way fails. A guest goes on
+ * on the node that the record names, and its machine ends on the other one.
+ * @returns whether it is this node's
+ * @throws AppError of the store: it stands still, and nobody has it
+ */
+export async function settleGuest(
+  machine: Pick<Machine, 'uuid' | 'migration'>,
+  kind: 'run' | 'moving',
+  dependencies: SettleGuestDependencies,
+): Promise<boolean> {
+  const { logger } = dependencies;
+  const { uuid, migration } = machine;
+  const state = await migration.state().catch((error: unknown) => {
+    // Nobody can speak to it: one of a normal run is kept as any other.
+    if (kind === 'moving') throw error;
+    logger.warn('machine.state-unknown', { machine: uuid, err: error });
+    return null;
+  });
+  if (state === null || !mayBeElsewhere(kind, state)) return true;
+  const verdict = judgeSurvivor(state, await isStillOwn(uuid, kind, dependencies));
+  logger.warn('migration.settled', { machine: uuid, ...state, verdict });
+  if (verdict === 'goes-on') await migration.abandon();
+  return verdict === 'goes-on';
+}
+
+async function isStillOwn(
+  uuid: string,
+  kind: 'run' | 'moving',
+  dependencies: SettleGuestDependencies,
+): Promise<boolean> {
+  if (kind === 'moving') return isOwnForGood(uuid, dependencies);
+  const owner = await decideOwner(uuid, dependencies);
+  // Of one without a record nobody else knows: it runs on, as any other that lost it.
+  return owner === undefined || owner === dependencies.nodeName || dependencies.owns(owner);
+}

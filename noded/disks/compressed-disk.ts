@@ -1,0 +1,122 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants as zlib, createZstdCompress, createZstdDecompress } from 'node:zlib';
+import { AppError, messageOf, systemCodeOf } from '#shared/errors/app-error.ts';
+import { findData } from '#shared/sys/libc.ts';
+import { writeSparse } from './write-sparse.ts';
+
+/** Of one read, and of one piece that comes out of zstd. */
+const CHUNK_BYTES = 2 ** 20;
+const ZEROS = Buffer.alloc(CHUNK_BYTES);
+/** Zeros, of which there are most, go through five times as fast as at zstd's own level 3. */
+const LEVEL = 1;
+const BEHIND = 'bytes behind the end of its zstd stream';
+/** Written between two looks at the room that is left. */
+const ROOM_STEP_BYTES = 32 * CHUNK_BYTES;
+
+type OnProgress = (doneBytes: number, totalBytes: number) => void;
+
+/**
+ * Writes a disk, from its first byte to its last, as one zstd stream with a checksum, which
+ * `zstd -d` makes the raw disk of again. Holes are not read.
+ * @param to new
+ */
+export async function compressDisk(
+  from: string,
+  to: string,
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<void> {
+  await using source = await open(from, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const target = await open(to, 'wx', 0o600);
+  const compress = createZstdCompress({
+    chunkSize: CHUNK_BYTES,
+    params: { [zlib.ZSTD_c_compressionLevel]: LEVEL, [zlib.ZSTD_c_checksumFlag]: 1 },
+  });
+  const bytes = Readable.from(readWithHoles(source, onProgress), { objectMode: false });
+  await pipeline(bytes, compress, target.createWriteStream(), { signal });
+}
+
+async function* readWithHoles(file: FileHandle, onProgress: OnProgress): AsyncGenerator<Buffer> {
+  const { size } = await file.stat();
+  for (let at = 0; at < size;) {
+    const { start, end } = findData(file.fd, at) ?? { start: size, end: size };
+    for (; at < start; onProgress(at, size)) {
+      const hole = ZEROS.subarray(0, Math.min(CHUNK_BYTES, start - at));
+      yield hole;
+      at += hole.length;
+    }
+    for (; at < Math.min(end, size); onProgress(at, size)) {
+      const wanted = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, end - at));
+      const { bytesRead } = await file.read(wanted, 0, wanted.length, at);
+      if (bytesRead === 0) throw new Error('a disk became shorter while it was read');
+      yield wanted.subarray(0, bytesRead);
+      at += bytesRead;
+    }
+  }
+}
+
+/**
+ * Makes a disk of what `compressDisk` wrote. What is in it is bytes, and what says so may be
+ * anybody's, what it said that it takes included: it is as large as it has to be, or nothing.
+ * @param shown what `from` is called to an operator
+ * @param to new
+ * @param checkSpace throws where no more should be written
+ * @throws AppError EXPORT_INVALID, and what `checkSpace` throws
+ */
+export async function expandDisk(
+  {
+    from,
+    shown,
+    to,
+    sizeBytes,
+    checkSpace,
+  }: Readonly<Record<'from' | 'shown' | 'to', string>> & {
+    readonly sizeBytes: number;
+    readonly checkSpace: () => Promise<void>;
+  },
+  signal: AbortSignal,
+  onProgress: OnProgress,
+): Promise<void> {
+  const source = await open(from);
+  const { size } = await source.stat();
+  await using target = await open(to, 'wx', 0o600);
+  await target.truncate(sizeBytes);
+  let done = 0;
+  let unlookedBytes = 0;
+  const write = async (pieces: AsyncIterable<Buffer>): Promise<void> => {
+    for await (const piece of pieces) {
+      if (done + piece.length > sizeBytes) throw invalid(shown, `more than ${sizeBytes} bytes`);
+      unlookedBytes += await writeSparse(target, piece, done);
+      if (unlookedBytes >= ROOM_STEP_BYTES) {
+        await checkSpace();
+        unlookedBytes = 0;
+      }
+      done += piece.length;
+      onProgress(done, sizeBytes);
+    }
+  };
+  const expand = createZstdDecompress({ chunkSize: CHUNK_BYTES });
+  try {
+    await pipeline(source.createReadStream(), expand, write, { signal });
+  } catch (error) {
+    // It had ended before its file did, which ends the reading of that.
+    if (!signal.aborted && systemCodeOf(error) === 'ABORT_ERR') throw invalid(shown, BEHIND, error);
+    if (!isOfZstd(error)) throw error;
+    throw invalid(shown, `no whole zstd stream: ${messageOf(error)}`, error);
+  }
+  if (done < sizeBytes) throw invalid(shown, `${done} bytes in place of ${sizeBytes}`);
+  if (expand.bytesWritten < size) throw invalid(shown, BEHIND);
+}
+
+const isOfZstd = (error: unknown): boolean =>
+  /^(ZSTD_|Z_|ERR_ZSTD)/.test(systemCodeOf(error) ?? '');
+
+function invalid(shown: string, what: string, cause?: unknown): AppError {
+  return new AppError('EXPORT_INVALID', `${shown} has ${what}`, {
+    details: { path: shown },
+    cause,
+  });
+}

@@ -1,0 +1,62 @@
+import { constants } from 'node:fs';
+import { lstat, open, stat } from 'node:fs/promises';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { GIB } from '#shared/units/bytes.ts';
+
+/** Linux' `O_TMPFILE`, which Node has no name for (`fcntl-linux.h`, the same on amd64 and arm64). */
+const O_TMPFILE = 0o20000000 | constants.O_DIRECTORY;
+
+/**
+ * Asks the file system itself, by a file that has no name and is gone when it is closed.
+ * @throws AppError VALIDATION
+ */
+export async function checkSize(directory: string, sizeBytes: number): Promise<void> {
+  try {
+    await using file = await open(directory, O_TMPFILE | constants.O_RDWR, 0o600);
+    await file.truncate(sizeBytes);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EFBIG') return; // it will be told where it matters
+    const gib = Math.ceil(sizeBytes / GIB);
+    throw new AppError('VALIDATION', `a disk of ${gib} GiB is more than a file can have here`, {
+      hint: `give a smaller size, or put ${directory} on a file system that has larger files`,
+      cause: error,
+    });
+  }
+}
+
+/** @throws AppError DISK_MISSING */
+export async function requireFile(
+  instance: InstanceRecord,
+  index: number,
+  path: string,
+): Promise<void> {
+  try {
+    if ((await stat(path)).isFile()) return;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
+    details: { path },
+    hint: `put the file back, or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
+  });
+}
+
+/**
+ * For whoever opens a disk without QEMU: the locks that keep others away are those of files of the
+ * instance's folder.
+ * @throws AppError DISK_MISSING, NOT_SUPPORTED: it is a link
+ */
+export async function requireOwnFile(
+  instance: InstanceRecord,
+  index: number,
+  path: string,
+): Promise<void> {
+  await requireFile(instance, index, path);
+  if (!(await lstat(path)).isSymbolicLink()) return;
+  throw new AppError(
+    'NOT_SUPPORTED',
+    `disk ${index} of '${instance.name}' is a link at ${path}: its machine runs from where it leads, nothing else is done with it`,
+    { details: { path }, hint: 'put the file itself there, in place of the link' },
+  );
+}

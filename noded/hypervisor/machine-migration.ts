@@ -1,0 +1,308 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { AppError } from '#shared/errors/app-error.ts';
+import { closeFd, openUnixListener } from '#shared/sys/libc.ts';
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+/** QEMU with which a migration speaks; descriptors that it gets are copies. */
+interface MigrationQmp {
+  execute(command: string, args?: Arguments, timeoutMs?: number): Promise<unknown>;
+  executeWith(fd: number, command: string, args?: Arguments): Promise<unknown>;
+}
+
+/** What another QEMU has to be like. */
+export interface MachineFacts {
+  /** Major and minor version. */
+  readonly qemu: string;
+  /** With its version: what `q35` means. */
+  readonly board: string;
+}
+
+export interface MigrationState {
+  /** RunState of QEMU's qapi/run-state.json. */
+  readonly run: string;
+  /** MigrationStatus of qapi/migration.json. */
+  readonly migration: string;
+  readonly isMirrored: boolean;
+}
+
+export interface MirrorProgress {
+  readonly doneBytes: number;
+  readonly totalBytes: number;
+  /** All is there, and what the guest writes is on both sides before it is told so. */
+  readonly areReady: boolean;
+}
+
+export interface SendingProgress {
+  readonly status: string;
+  readonly remainingBytes: number;
+  readonly totalBytes: number;
+  /** Bytes a second that the guest writes into its memory, and that leave. */
+  readonly dirtyRate: number;
+  readonly sentRate: number;
+  readonly passes: number;
+}
+
+/** A machine that leaves its QEMU for another one, or is expected by one. */
+export interface MachineMigration {
+  /** @throws AppError QMP, as all of them do */
+  describe(): Promise<MachineFacts>;
+  state(): Promise<MigrationState>;
+  /** Copies a disk, and what is written to it from now on, to an NBD server behind a descriptor. */
+  mirror(disk: string, fd: number): Promise<void>;
+  /** @throws AppError MIGRATION_FAILED where one has ended */
+  mirrors(): Promise<MirrorProgress>;
+  /** The other sides have all that the guest has written, and get nothing more. @throws as `mirrors` */
+  endMirrors(): Promise<void>;
+  /** Sends memory, and stops the guest where what is left takes less than this. */
+  send(fd: number, downtimeMs: number): Promise<void>;
+  allowDowntime(downtimeMs: number): Promise<void>;
+  sending(): Promise<SendingProgress>;
+  /** Sends the rest of a guest that stands still for it; it does not run again by itself. */
+  sendRest(): Promise<void>;
+  /** Gives up; a guest that stands still for it goes on. Also after `sendRest`, and when nothing was begun. */
+  abandon(): Promise<void>;
+  /** Serves its disks on a unix socket, and waits for memory on a descriptor. */
+  receive(socketPath: string, disks: readonly string[], fd: number): Promise<void>;
+  /** Nothing writes to its disks any more: it has all of its state. @throws AppError MIGRATION_FAILED */
+  endReceiving(signal: AbortSignal): Promise<void>;
+}
+
+const POLL_MS = 20;
+/** What is under way when a guest is stopped: disks may be slow, and the rest of memory is small. */
+const REST_TIMEOUT_MS = 120_000;
+const MIRROR = 'mirror-';
+const AWAY = 'away-';
+const SENDING = ['setup', 'active', 'pre-switchover', 'device', 'cancelling', 'wait-unplug'];
+/** More than any link: what limits it is how fast the other side takes it. */
+const UNLIMITED_BYTES_PER_S = 2 ** 34;
+
+const version = z.object({ qemu: z.object({ major: z.number(), minor: z.number() }) });
+const runState = z.object({ status: z.string() });
+const jobs = z.array(
+  z.object({
+    id: z.string(),
+    status: z.string(),
+    'current-progress': z.number(),
+    'total-progress': z.number(),
+    error: z.string().optional(),
+  }),
+);
+type Job = z.infer<typeof jobs>[number];
+const migrationInfo = z.object({
+  status: z.string().default('none'),
+  'error-desc': z.string().optional(),
+  ram: z
+    .object({
+      remaining: z.number(),
+      total: z.number(),
+      mbps: z.number(),
+      'dirty-pages-rate': z.number(),
+      'page-size': z.number(),
+      'dirty-sync-count': z.number(),
+    })
+    .optional(),
+});
+
+export function createMachineMigration(connect: () => Promise<MigrationQmp>): MachineMigration {
+  return new QmpMigration(connect);
+}
+
+class QmpMigration implements MachineMigration {
+  readonly #connect: () => Promise<MigrationQmp>;
+
+  constructor(connect: () => Promise<MigrationQmp>) {
+    this.#connect = connect;
+  }
+
+  async describe(): Promise<MachineFacts> {
+    const { qemu } = version.parse(await this.#ask('query-version'));
+    const board = await this.#ask('qom-get', { path: '/machine', property: 'type' });
+    return { qemu: `${qemu.major}.${qemu.minor}`, board: z.string().parse(board) };
+  }
+
+  async state(): Promise<MigrationState> {
+    const { status: run } = runState.parse(await this.#ask('query-status'));
+    const { status: migration } = await this.#info();
+    return { run, migration, isMirrored: (await this.#mirrorJobs()).length > 0 };
+  }
+
+  async mirror(disk: string, fd: number): Promise<void> {
+    const [device, name] = [disk, `${AWAY}${disk}`];
+    await this.#give(name, fd);
+    const server = { type: 'fd', str: name };
+    await this.#ask('blockdev-add', {
+      ...{ driver: 'nbd', 'node-name': name, export: disk, server },
+      // The other side's file has nothing but holes: it is told of zeroes, and keeps them so.
+      ...{ 'detect-zeroes': 'unmap', discard: 'unmap' },
+    });
+    await this.#ask('blockdev-mirror', {
+      ...{ 'job-id': `${MIRROR}${disk}`, device, target: name, sync: 'full' },
+      ...{ 'copy-mode': 'write-blocking', 'auto-dismiss': false },
+      ...{ 'on-source-error': 'report', 'on-target-error': 'report' },
+    });
+  }
+
+  async mirrors(): Promise<MirrorProgress> {
+    const all = await this.#mirrorJobs();
+    for (const job of all) if (job.status === 'concluded') throw mirrorFailed(job);
+    return {
+      doneBytes: all.reduce((sum, job) => sum + job['current-progress'], 0),
+      totalBytes: all.reduce((sum, job) => sum + job['total-progress'], 0),
+      areReady: all.every(({ status }) => status === 'ready'),
+    };
+  }
+
+  async endMirrors(): Promise<void> {
+    for (const { id } of await this.#mirrorJobs())
+      await this.#ask('block-job-cancel', { device: id, force: false });
+    for (const job of await this.#concluded()) if (job.error !== undefined) throw mirrorFailed(job);
+    await this.#dismissMirrors();
+  }
+
+  async send(fd: number, downtimeMs: number): Promise<void> {
+    await this.#ask('migrate-set-capabilities', {
+      capabilities: ['events', 'pause-before-switchover', 'auto-converge'].map((capability) => ({
+        capability,
+        state: true,
+      })),
+    });
+    await this.#ask('migrate-set-parameters', { 'max-bandwidth': UNLIMITED_BYTES_PER_S });
+    await this.allowDowntime(downtimeMs);
+    await this.#give('memory', fd);
+    await this.#ask('migrate', { uri: 'fd:memory' });
+  }
+
+  async allowDowntime(downtimeMs: number): Promise<void> {
+    await this.#ask('migrate-set-parameters', { 'downtime-limit': downtimeMs });
+  }
+
+  async sending(): Promise<SendingProgress> {
+    const { status, ram, 'error-desc': reason } = await this.#info();
+    if (status === 'failed' || status === 'cancelled')
+      throw failed(`QEMU did not send the machine${reason === undefined ? '' : `: ${reason}`}`);
+    return {
+      status,
+      remainingBytes: ram?.remaining ?? 0,
+      totalBytes: ram?.total ?? 0,
+      dirtyRate: (ram?.['dirty-pages-rate'] ?? 0) * (ram?.['page-size'] ?? 0),
+      sentRate: ((ram?.mbps ?? 0) * 1e6) / 8,
+      passes: ram?.['dirty-sync-count'] ?? 0,
+    };
+  }
+
+  async sendRest(): Promise<void> {
+    await this.#ask('migrate-continue', { state: 'pre-switchover' });
+    await within(REST_TIMEOUT_MS, 'the rest of the machine was not sent', async () => {
+      return (await this.sending()).status === 'completed';
+    });
+  }
+
+  async abandon(): Promise<void> {
+    if (SENDING.includes((await this.#info()).status)) await this.#ask('migrate_cancel');
+    await within(REST_TIMEOUT_MS, 'QEMU does not end the migration', async () => {
+      return !SENDING.includes((await this.#info()).status);
+    });
+    for (const { id, status } of await this.#mirrorJobs())
+      if (status !== 'concluded') await this.#ask('block-job-cancel', { device: id, force: true });
+    await this.#concluded();
+    await this.#dismissMirrors();
+    const { status } = runState.parse(await this.#ask('query-status'));
+    if (['postmigrate', 'finish-migrate', 'paused'].includes(status))
+      await this.#ask('cont', {}, REST_TIMEOUT_MS);
+  }
+
+  async receive(socketPath: string, disks: readonly string[], fd: number): Promise<void> {
+    const qmp = await this.#connect();
+    const listener = openUnixListener(socketPath);
+    try {
+      await this.#give('disks', listener);
+    } finally {
+      closeFd(listener);
+    }
+    await qmp.execute('nbd-server-start', { addr: { type: 'fd', data: { str: 'disks' } } });
+    for (const disk of disks) {
+      await qmp.execute('block-export-add', {
+        ...{ type: 'nbd', id: `export-${disk}`, name: disk, 'node-name': disk, writable: true },
+      });
+    }
+    await this.#give('memory', fd);
+    await qmp.execute('migrate-incoming', { uri: 'fd:memory' });
+  }
+
+  async endReceiving(signal: AbortSignal): Promise<void> {
+    await within(
+      REST_TIMEOUT_MS,
+      'the machine did not arrive whole',
+      async () => {
+        const { run, migration } = await this.state();
+        return run === 'paused' && migration === 'completed';
+      },
+      signal,
+    );
+    await this.#ask('nbd-server-stop');
+  }
+
+  /** QEMU knows it by this name afterwards. */
+  async #give(name: string, fd: number): Promise<void> {
+    await (await this.#connect()).executeWith(fd, 'getfd', { fdname: name });
+  }
+
+  async #ask(command: string, args: Arguments = {}, timeoutMs?: number): Promise<unknown> {
+    return (await this.#connect()).execute(command, args, timeoutMs);
+  }
+
+  async #info(): Promise<z.infer<typeof migrationInfo>> {
+    return migrationInfo.parse(await this.#ask('query-migrate'));
+  }
+
+  async #mirrorJobs(): Promise<readonly Job[]> {
+    const all = jobs.parse(await this.#ask('query-jobs'));
+    return all.filter(({ id }) => id.startsWith(MIRROR));
+  }
+
+  /** The mirrors, when none of them goes on. */
+  async #concluded(): Promise<readonly Job[]> {
+    let all: readonly Job[] = [];
+    await within(REST_TIMEOUT_MS, 'the copies of the disks do not end', async () => {
+      all = await this.#mirrorJobs();
+      return all.every(({ status }) => status === 'concluded');
+    });
+    return all;
+  }
+
+  async #dismissMirrors(): Promise<void> {
+    for (const { id } of await this.#mirrorJobs()) await this.#ask('job-dismiss', { id });
+    const nodes = z
+      .array(z.object({ 'node-name': z.string() }))
+      .parse(await this.#ask('query-named-block-nodes', { flat: true }));
+    for (const { 'node-name': name } of nodes)
+      if (name.startsWith(AWAY)) await this.#ask('blockdev-del', { 'node-name': name });
+  }
+}
+
+async function within(
+  timeoutMs: number,
+  late: string,
+  isDone: () => Promise<boolean>,
+  signal?: AbortSignal,
+): Promise<void> {
+  const endMs = performance.now() + timeoutMs;
+  while (!(await isDone())) {
+    signal?.throwIfAborted();
+    if (performance.now() > endMs) throw failed(`${late} within ${timeoutMs / 1000} s`);
+    await sleep(POLL_MS);
+  }
+}
+
+function mirrorFailed({ id, error }: Job): AppError {
+  const disk = id.slice(MIRROR.length);
+  return failed(`${disk} could not be copied${error === undefined ? '' : `: ${error}`}`);
+}
+
+function failed(message: string): AppError {
+  return new AppError('MIGRATION_FAILED', message, {
+    hint: 'the guest runs on where it was: see the logs of gnt-noded of both nodes, and repeat it',
+  });
+}

@@ -1,0 +1,89 @@
+import { readFile } from 'node:fs/promises';
+import type { MachineNature } from '#shared/contract/migration.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { readProcFile } from '../host/process-facts.ts';
+import type { Machine } from './machine.ts';
+
+/** What two QEMUs differ in that are the same to their guest. */
+const OWN_PATTERNS: readonly (readonly [RegExp, string])[] = [
+  [/\bfd=\d+/g, 'fd=N'],
+  [/\/proc\/self\/fd\/\d+/g, '/proc/self/fd/N'],
+  [/cache\.direct=(on|off)/g, 'cache.direct=X'],
+];
+/** Of a guest that is expected; its name, which may have been changed since its start. */
+const OWN_WORDS = new Set(['-S', '-incoming', '-name']);
+const WITH_VALUE = new Set(['-incoming', '-name']);
+
+/** QEMU's arguments as they are the same wherever the machine is started. Pure. */
+export function comparableArguments([, ...words]: readonly string[]): readonly string[] {
+  const kept: string[] = [];
+  for (let index = 0; index < words.length; index += 1) {
+    const word = words[index] ?? '';
+    if (WITH_VALUE.has(word)) index += 1;
+    if (OWN_WORDS.has(word)) continue;
+    kept.push(OWN_PATTERNS.reduce((text, [own, same]) => text.replace(own, same), word));
+  }
+  return kept;
+}
+
+/** @returns what differs first; undefined where nothing does. Pure. */
+export function differenceOf(
+  ours: readonly string[],
+  theirs: readonly string[],
+): string | undefined {
+  const [a, b] = [comparableArguments(ours), comparableArguments(theirs)];
+  for (let index = 0; index < Math.max(a.length, b.length); index += 1)
+    if (a[index] !== b[index]) return `'${b[index] ?? ''}' there, '${a[index] ?? ''}' here`;
+  return undefined;
+}
+
+/** Why a machine cannot go on here; undefined where it can. Pure. */
+export function misfitOf(theirs: MachineNature, here: MachineNature): string | undefined {
+  if (theirs.accelerator !== here.accelerator)
+    return `it runs with ${theirs.accelerator}, and this node has ${here.accelerator} only`;
+  if (theirs.qemu !== here.qemu) return `its QEMU is ${theirs.qemu}, and this node's ${here.qemu}`;
+  if (theirs.board !== here.board)
+    return `its board is ${theirs.board}, and this node's ${here.board}`;
+  if (theirs.processor === null) return undefined;
+  const has = new Set((here.processor?.flags ?? '').split(' '));
+  const missing = theirs.processor.flags.split(' ').filter((flag) => flag !== '' && !has.has(flag));
+  if (missing.length > 0)
+    return `its processor has what this node's has not: ${missing.join(', ')}`;
+  const [model, own] = [theirs.processor.model, here.processor?.model];
+  return model === own
+    ? undefined
+    : `its processor is ${model}, and this node's ${own ?? 'unknown'}`;
+}
+
+/** @throws AppError NOT_SUPPORTED */
+export function requireFit(theirs: MachineNature, here: MachineNature): void {
+  const misfit = misfitOf(theirs, here);
+  if (misfit === undefined) return;
+  throw new AppError('NOT_SUPPORTED', `the machine cannot go on here: ${misfit}`, {
+    hint: 'gnt-instance shutdown, move and startup have it start anew there',
+  });
+}
+
+/** With KVM the guest sees the host's processor. */
+export async function readProcessor(
+  accelerator: MachineNature['accelerator'],
+): Promise<MachineNature['processor']> {
+  if (accelerator === 'tcg') return null;
+  const text = await readFile('/proc/cpuinfo', 'utf8');
+  const field = (name: string): string =>
+    new RegExp(`^${name}\\s*: (.*)$`, 'm').exec(text)?.[1] ?? '';
+  return { model: field('model name'), flags: field('flags') };
+}
+
+export async function natureOf({ accelerator, migration }: Machine): Promise<MachineNature> {
+  return {
+    ...(await migration.describe()),
+    accelerator,
+    processor: await readProcessor(accelerator),
+  };
+}
+
+export function argumentsOf({ pid }: Machine): readonly string[] {
+  const words = (readProcFile(pid, 'cmdline') ?? '').split('\0');
+  return words.slice(0, -1);
+}

@@ -1,0 +1,44 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type {
+  LifecycleCommand,
+  LifecycleRecord,
+  RunListEnvironment,
+} from '#shared/contract/lifecycle.ts';
+import type { CollectedLists } from './collect-run-lists.ts';
+import { lifecycleTermsOf } from './lifecycle-terms.ts';
+import type { LifecycleTerms } from './plan-lifecycle.ts';
+
+/** What is known of one instance that has run lists and a machine. */
+export interface LifecycleEntry {
+  record: LifecycleRecord;
+  terms: Omit<LifecycleTerms, 'nowMs'>;
+  /** Those that could be read last. */
+  lists: CollectedLists;
+  command: { readonly wanted: LifecycleCommand; readonly env: RunListEnvironment } | null;
+  /** Rings at the deadline; it keeps no daemon from ending. */
+  alarm: NodeJS.Timeout | null;
+}
+
+/** Whether its guest may be in the middle of the boot or the decommission list. */
+export function runsList({ state, progress }: LifecycleRecord): boolean {
+  if (progress.boot === null || state === 'failed') return false;
+  return progress.state === 'booting' || progress.state === 'decommissioning';
+}
+
+export function newEntry(
+  record: LifecycleRecord,
+  terms: LifecycleEntry['terms'],
+  lists: CollectedLists,
+): LifecycleEntry {
+  return { record, terms, lists, command: null, alarm: null };
+}
+
+export function termsOf(
+  instance: InstanceRecord,
+  { lists }: CollectedLists,
+): LifecycleEntry['terms'] {
+  return {
+    ...lifecycleTermsOf(instance),
+    hasDecommissionList: lists.decommission.length > 0,
+  };
+}

@@ -1,0 +1,24 @@
+import type { ServerResponse } from 'node:http';
+import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
+import { MAX_MIRROR_STREAMS } from '#shared/contract/metad-control.ts';
+import { refuse } from './refuse.ts';
+
+/** How many answers metad may be given at a time for an instance, each until it is closed. */
+export class AnswerSlots {
+  readonly #slots = new InstanceSlots(MAX_MIRROR_STREAMS);
+
+  /** @returns what is aborted when the reader goes away; undefined: the request is refused */
+  take(uuid: string, response: ServerResponse): AbortSignal | undefined {
+    const giveBack = this.#slots.take(uuid);
+    if (!giveBack) {
+      refuse(response, 503, 'too many requests at a time');
+      return undefined;
+    }
+    const controller = new AbortController();
+    response.on('close', () => {
+      giveBack();
+      controller.abort(new Error('the reader went away'));
+    });
+    return controller.signal;
+  }
+}

@@ -1,0 +1,95 @@
+import type { NetworkRecord } from '#shared/contract/network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
+/** The addresses of a network that instances may have. Pure. */
+export type AddressPool = Pick<NetworkRecord, 'name' | 'network' | 'gateway' | 'reserved'>;
+
+interface Range {
+  /** The network's own address. */
+  readonly first: number;
+  /** Its broadcast address. */
+  readonly last: number;
+}
+
+/** @param network `10.9.0.0/24` */
+export function rangeOf(network: string): Range {
+  const [address = '', prefix = ''] = network.split('/');
+  const first = encode(address);
+  return { first, last: first + 2 ** (32 - Number(prefix)) - 1 };
+}
+
+/** Addresses that are neither the network's own nor its broadcast address. */
+export function sizeOf({ network }: Pick<AddressPool, 'network'>): number {
+  const { first, last } = rangeOf(network);
+  return last - first - 1;
+}
+
+/** How many an instance could get now. @param taken what instances have, each once */
+export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number {
+  const { first, last } = rangeOf(pool.network);
+  const used = new Set([...taken, ...heldBack(pool)].map(encode));
+  return sizeOf(pool) - [...used].filter((address) => address > first && address < last).length;
+}
+
+/** The lowest that is free; undefined when there is none. */
+export function firstFree(pool: AddressPool, taken: ReadonlySet<string>): string | undefined {
+  const { first, last } = rangeOf(pool.network);
+  const held = new Set(heldBack(pool));
+  for (let address = first + 1; address < last; address += 1) {
+    const text = decode(address);
+    if (!held.has(text) && !taken.has(text)) return text;
+  }
+  return undefined;
+}
+
+/** @throws AppError VALIDATION when an instance cannot have it, whoever has it now */
+export function requireUsable(pool: AddressPool, ip: string): void {
+  const fault = faultOf(pool, ip);
+  if (fault === null) return;
+  throw new AppError('VALIDATION', `${ip} ${fault}`, {
+    details: { network: pool.name, ip },
+    hint: `ip=pool takes a free one; gnt-network info ${pool.name} shows which are taken`,
+  });
+}
+
+/** @throws AppError VALIDATION: it is not of the network, or none of its hosts */
+export function requireHost(pool: Pick<AddressPool, 'name' | 'network'>, ip: string): void {
+  const fault = faultOf({ ...pool, gateway: null, reserved: [] }, ip);
+  if (fault !== null) throw new AppError('VALIDATION', `${ip} ${fault}`);
+}
+
+/** Whether two networks have an address in common. */
+export function overlap(one: string, other: string): boolean {
+  const [a, b] = [rangeOf(one), rangeOf(other)];
+  return a.first <= b.last && b.first <= a.last;
+}
+
+/** The order of numbers, not of letters. */
+export function compareAddresses(one: string, other: string): number {
+  return encode(one) - encode(other);
+}
+
+function faultOf({ name, network, gateway, reserved }: AddressPool, ip: string): string | null {
+  const { first, last } = rangeOf(network);
+  const address = encode(ip);
+  if (!(address >= first && address <= last)) return `is not in network '${name}' (${network})`;
+  if (decode(address) !== ip) return `is not how ${decode(address)} is written`;
+  if (address === first) return `is the address of network '${name}' itself`;
+  if (address === last) return `is the broadcast address of network '${name}'`;
+  if (ip === gateway) return `is the gateway of network '${name}'`;
+  return reserved.includes(ip) ? `is reserved in network '${name}'` : null;
+}
+
+function heldBack({ gateway, reserved }: AddressPool): readonly string[] {
+  return gateway === null ? reserved : [...reserved, gateway];
+}
+
+/** NaN for what is no address. */
+function encode(ip: string): number {
+  const parts = ip.split('.');
+  return parts.length === 4 ? parts.reduce((sum, part) => sum * 256 + Number(part), 0) : NaN;
+}
+
+function decode(address: number): string {
+  return [24, 16, 8, 0].map((shift) => (address >>> shift) & 0xff).join('.');
+}

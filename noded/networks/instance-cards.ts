@@ -1,0 +1,58 @@
+import type { InstanceNic } from '#shared/contract/instance.ts';
+import type { NetworkConnection, NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import { assertBridge, openBridgedTap } from '../network/bridged-tap.ts';
+import type { ChannelTap } from '../network/channel-network.ts';
+import { requireConnected } from './place-nics.ts';
+
+/** The cards of instances on this node that are not QEMU's own: TAPs on bridges. */
+export interface InstanceCards {
+  /** Everything about a card that can be refused before it is opened. @throws AppError */
+  check(nic: InstanceNic): Promise<void>;
+  /** @throws AppError HOST_PREREQUISITE, NETWORK_SETUP, NOT_FOUND, CONFLICT */
+  open(nic: InstanceNic, instanceName: string): Promise<ChannelTap>;
+  /** Forgets the cards whose TAPs are gone. Never rejects. */
+  tidy(): Promise<void>;
+}
+
+export interface InstanceCardsOptions {
+  readonly nodeName: string;
+  readonly loadNetwork: (name: string) => Promise<NetworkRecord>;
+  readonly nat: NatCards;
+}
+
+/** Networks that this node makes itself. */
+export interface NatCards {
+  /** Its TAP, before which everything is there that a guest must not do without. */
+  openCard(network: NetworkRecord, guest: Omit<NetworkGuest, 'device'>): Promise<ChannelTap>;
+  tidy(): Promise<void>;
+}
+
+const DEFAULT_LINK = 'br0';
+
+export function createInstanceCards(options: InstanceCardsOptions): InstanceCards {
+  const { nodeName, loadNetwork, nat } = options;
+  const find = async (
+    name: string,
+  ): Promise<{ readonly network: NetworkRecord; readonly connection: NetworkConnection }> => {
+    const network = requireConnected(name, await loadNetwork(name), nodeName);
+    const connection = network.connections[nodeName];
+    if (connection === undefined) throw new Error('it was required');
+    return { network, connection };
+  };
+  return {
+    check: async ({ mode, link, networkName }) => {
+      if (mode !== 'bridged') return;
+      if (networkName === undefined) return assertBridge(link ?? DEFAULT_LINK);
+      const { connection } = await find(networkName);
+      if (connection.mode === 'bridged') assertBridge(connection.link);
+    },
+    open: async ({ mac, ip, link, networkName }, name) => {
+      if (networkName === undefined) return openBridgedTap({ link: link ?? DEFAULT_LINK });
+      const { network, connection } = await find(networkName);
+      if (connection.mode === 'bridged') return openBridgedTap({ link: connection.link });
+      if (ip === null) throw new Error(`a card of ${name} has no address`);
+      return nat.openCard(network, { mac, ip, name, network: networkName });
+    },
+    tidy: () => nat.tidy(),
+  };
+}

@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+
+/*
+ * What a NAT network is called on its host. Names begin with what is this node's alone, so that one
+ * rule means all of them, and two nodes on a host do not meet. A device has 15 characters at most.
+ */
+const TAG_LENGTH = 4;
+const BRIDGE_LENGTH = 8;
+const TAP_LENGTH = 9;
+
+export interface NatNames {
+  /** nft's tables, of the families inet and bridge. */
+  readonly table: string;
+  /** All bridges begin with it, and nothing else does. */
+  readonly bridgePrefix: string;
+  /** All TAPs begin with it, and nothing else does. */
+  readonly tapPrefix: string;
+}
+
+/** @param root of the node's files */
+export function natNamesOf(root: string): NatNames {
+  const tag = hash(root, TAG_LENGTH);
+  return { table: `gnt-nat-${tag}`, bridgePrefix: `gb${tag}`, tapPrefix: `gn${tag}` };
+}
+
+export function bridgeOf({ bridgePrefix }: NatNames, network: { readonly uuid: string }): string {
+  return bridgePrefix + hash(network.uuid, BRIDGE_LENGTH);
+}
+
+/** A card's, whichever machine has it: its MAC is its own in the whole cluster. */
+export function tapOf({ tapPrefix }: NatNames, mac: string): string {
+  return tapPrefix + hash(mac, TAP_LENGTH);
+}
+
+/** Of this host alone, and the same whenever the bridge is made. */
+export function bridgeMacOf(bridge: string, root: string): string {
+  return `02:${hash(`${root} ${bridge}`, 10).replaceAll(/(..)(?=.)/g, '$1:')}`;
+}
+
+function hash(text: string, length: number): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, length);
+}

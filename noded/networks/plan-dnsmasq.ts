@@ -1,0 +1,98 @@
+import type { NetworkGuest } from '#shared/contract/network.ts';
+import { NO_CORE_BYTES } from '#shared/sys/forbid-cores.ts';
+import type { NatNetwork } from './plan-nat-rules.ts';
+
+/** The files of a network's dnsmasq: it writes its leases, and reads the others. */
+export interface DnsmasqFiles {
+  /** The process' line of /proc/<pid>/stat; for root only. */
+  readonly identity: string;
+  readonly leases: string;
+  /** Who gets which address by DHCP. */
+  readonly reservations: string;
+  /** Names and addresses. */
+  readonly hosts: string;
+}
+
+const LEASE = '1h';
+/** Names that no guest is found by: programs take who has them for themselves, or for their proxy. */
+const UNTOLD: ReadonlySet<string> = new Set(['localhost', 'wpad']);
+/**
+ * To answer at ports below 1024, and because it refuses to serve DHCP without: what it has of the
+ * latter is the host's network, which is why nothing but its guests' bridge hears it.
+ */
+const CAPABILITIES = '-all,+net_bind_service,+net_admin';
+
+/**
+ * The command that notes who it is, gives up what root has and becomes dnsmasq, which reads no
+ * configuration of the host's.
+ */
+export function planDnsmasq(
+  { bridge, network, gateway }: NatNetwork,
+  files: DnsmasqFiles,
+  uid: number,
+): readonly [string, ...string[]] {
+  const script = [
+    'umask 077',
+    'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
+    `exec prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- unshare --ipc -- setpriv --reuid=${uid} --regid=${uid} --clear-groups --inh-caps=${CAPABILITIES} --ambient-caps=${CAPABILITIES} --bounding-set=${CAPABILITIES} --no-new-privs -- "$@"`,
+  ];
+  return [
+    '/bin/sh',
+    ...['-c', script.join('\n'), 'sh', files.identity],
+    ...['dnsmasq', '--keep-in-foreground', '--conf-file=/dev/null', '--pid-file='],
+    ...['--log-facility=-', '--quiet-dhcp', '--no-ping', '--no-hosts'],
+    ...[`--interface=${bridge}`, '--except-interface=lo', '--bind-interfaces'],
+    ...[`--dhcp-range=${network.split('/')[0] ?? ''},static,${maskOf(network)},${LEASE}`],
+    // Who is not known gets nothing; whoever is, is told by the MAC, and says no name of its own.
+    ...['--dhcp-authoritative', '--dhcp-ignore=tag:!known', '--dhcp-ignore-names'],
+    ...['--dhcp-ignore-clid', '--dhcp-broadcast'],
+    ...[`--dhcp-option=option:router,${gateway}`, `--dhcp-option=option:dns-server,${gateway}`],
+    ...[`--dhcp-hostsfile=${files.reservations}`, `--addn-hosts=${files.hosts}`],
+    ...[`--dhcp-leasefile=${files.leases}`, '--domain-needed', '--bogus-priv', '--local-ttl=10'],
+  ];
+}
+
+/** @see dnsmasq(8), dhcp-host */
+export function formatReservations(guests: readonly NetworkGuest[]): string {
+  return guests.map(({ mac, ip }) => `${mac},${ip}\n`).join('');
+}
+
+/**
+ * Leases without those of addresses that are another's meanwhile: dnsmasq would refuse them to whom
+ * they were given until the hour is over. @param text lines of time, MAC, address, name, client
+ */
+export function dropForeignLeases(text: string, guests: readonly NetworkGuest[]): string {
+  const owners = new Map(guests.map(({ ip, mac }) => [ip, mac] as const));
+  return text
+    .split('\n')
+    .filter((line) => {
+      const [, mac, ip = ''] = line.split(' ');
+      return (owners.get(ip) ?? mac) === mac;
+    })
+    .join('\n');
+}
+
+/** Whole names, and first labels where they are one's alone. */
+export function formatHosts(guests: readonly NetworkGuest[]): string {
+  const labels = new Map<string, Set<string>>();
+  for (const { name } of guests) labels.getOrInsert(labelOf(name), new Set()).add(name);
+  return guests
+    .map(({ ip, name }) => {
+      const label = labelOf(name);
+      const isOwn = label !== name && labels.get(label)?.size === 1;
+      const names = [name, ...(isOwn ? [label] : [])].filter((one) => !UNTOLD.has(one));
+      return names.length === 0 ? '' : `${ip} ${names.join(' ')}\n`;
+    })
+    .join('');
+}
+
+function labelOf(name: string): string {
+  return name.split('.', 1)[0] ?? name;
+}
+
+/** `255.255.255.0` for `10.9.0.0/24`. */
+function maskOf(network: string): string {
+  const prefix = Number(network.split('/')[1]);
+  const mask = 2 ** 32 - 2 ** (32 - prefix);
+  return [24, 16, 8, 0].map((shift) => Math.floor(mask / 2 ** shift) % 256).join('.');
+}

@@ -1,0 +1,102 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { startDeadline } from '#shared/abort/deadline.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { createArrivalClient } from '../cluster/arrival-client.ts';
+import { migrateInstance } from '../cluster/migrate-instance.ts';
+import { natureOf } from '../hypervisor/machine-nature.ts';
+import type { Machine } from '../hypervisor/machine.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { requireOtherNode, refuseInstalling, refuseSnapshots } from './move-instance.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/** A running instance to another node. Everything that can be refused is asked before, there too. */
+export function migrateInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_MIGRATE'>> {
+  const { instances, lifecycles, disks } = dependencies;
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name, node: wanted, timeoutS }, signal) => {
+      const instance = await instances.findByName(name);
+      const { node, peers } = await requireOtherNode(name, wanted, dependencies);
+      const machine = await requireMovable(instance, dependencies);
+      const target = createArrivalClient(peers, node);
+      await target.checkMachine(instance.uuid, await natureOf(machine), signal);
+      return async (context) => {
+        using deadline = startDeadline(context.signal, timeoutS * 1000, () =>
+          tooSlow(name, timeoutS),
+        );
+        await migrateInstance(
+          { instance, machine },
+          node,
+          { ...context, signal: deadline.signal },
+          {
+            ...dependencies,
+            ...{ target, seedPathOf: (of) => disks.seedPathOf(of) },
+          },
+        );
+        lifecycles.forget(instance.uuid);
+        return { name, uuid: instance.uuid, node };
+      };
+    },
+  };
+}
+
+/** @throws AppError INSTANCE_STATE, NOT_SUPPORTED */
+async function requireMovable(
+  instance: InstanceRecord,
+  dependencies: OperationDependencies,
+): Promise<Machine> {
+  const { name, uuid, bootEnv, hvparams, disks, nics } = instance;
+  refuseInstalling(instance);
+  const kept = dependencies.runner.running(uuid);
+  if (kept?.machine.isRunning() !== true || kept.isOrphan) {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is not running`, {
+      details: { name },
+      hint: `what is stopped moves by: gnt-instance move ${name}`,
+    });
+  }
+  if (kept.machine.halt !== null) {
+    throw new AppError(
+      'INSTANCE_STATE',
+      `the guest of '${name}' stands still: ${kept.machine.halt.reason}`,
+      {
+        hint: `make room for it first, or shut it down: gnt-instance info ${name}`,
+      },
+    );
+  }
+  if (instance.partsOfRun !== null) {
+    throw new AppError(
+      'INSTANCE_STATE',
+      `'${name}' has cards or disks that wait for its next start`,
+      {
+        hint: `gnt-instance reboot -t full ${name} first`,
+      },
+    );
+  }
+  await refuseSnapshots(instance, dependencies);
+  const what =
+    hvparams.firmware === 'uefi'
+      ? 'an UEFI firmware'
+      : hvparams.cdrom_image_path !== undefined
+        ? 'a cdrom'
+        : bootEnv !== null && bootEnv !== LOCAL_BOOT_ENV
+          ? 'a boot environment'
+          : [...disks, ...nics].some(({ port }) => port !== undefined)
+            ? 'cards or disks that came while it ran'
+            : null;
+  if (what !== null) {
+    throw new AppError('NOT_SUPPORTED', `'${name}' has ${what}, with which nothing migrates`, {
+      hint: `gnt-instance shutdown ${name}, then move and startup`,
+    });
+  }
+  return kept.machine;
+}
+
+function tooSlow(name: string, timeoutS: number): AppError {
+  return new AppError('MIGRATION_FAILED', `'${name}' did not come over within ${timeoutS} s`, {
+    hint: 'its guest runs on where it was: give it longer by --timeout, or repeat it when the guest writes less',
+  });
+}

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract/network.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { JobHandler } from '../jobs/job-handler.ts';
+import { assertBridge } from '../network/bridged-tap.ts';
+import { compareAddresses, requireHost } from '../networks/address-pool.ts';
+import { networksOf } from '../records/named-records.ts';
+import { networkExists } from '../records/network-repository.ts';
+import { noNode } from '../records/node-registry.ts';
+import type { OperationDependencies } from './operation-dependencies.ts';
+
+type Network<Needed extends keyof OperationDependencies> = Pick<OperationDependencies, Needed>;
+
+const LOCKS = ['networks'];
+
+export function addNetworkHandler({
+  clusters,
+}: Network<'clusters'>): JobHandler<OpcodeOf<'NETWORK_ADD'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ name, network, gateway = null, macPrefix = null, addReserved, tags }) => {
+      const known = await clusters.listNetworks();
+      if (known.some((one) => one.name === name)) throw networkExists(name);
+      if (known.length >= MAX_NETWORKS) {
+        throw new AppError('VALIDATION', `there are ${known.length} networks already`, {
+          hint: `at most ${MAX_NETWORKS} are possible: gnt-network remove those that nobody needs`,
+        });
+      }
+      const record = requireSound({
+        ...{ schema: 1, name, uuid: randomUUID(), network, gateway, macPrefix },
+        ...{ reserved: ordered(addReserved), tags: [...new Set(tags)], connections: {} },
+      });
+      return async () => {
+        await clusters.createNetwork(record);
+        return { name, uuid: record.uuid };
+      };
+    },
+  };
+}
+
+export function modifyNetworkHandler({
+  clusters,
+}: Network<'clusters'>): JobHandler<OpcodeOf<'NETWORK_SET_PARAMS'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async (opcode) => {
+      const { name } = opcode;
+      const change = (network: NetworkRecord): NetworkRecord => changeNetwork(network, opcode);
+      const former = await clusters.loadNetwork(name);
+      await refuseTaken(former, change(former), clusters);
+      return async () => {
+        await clusters.updateNetwork(name, change);
+        return { name };
+      };
+    },
+  };
+}
+
+/** Other nodes follow by themselves: what they lack is said by their logs, and to who starts there. */
+export function connectNetworkHandler(
+  dependencies: Network<'clusters' | 'nodes' | 'nodeName' | 'nat'>,
+): JobHandler<OpcodeOf<'NETWORK_CONNECT'>> {
+  const { clusters, nodes, nodeName, nat } = dependencies;
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ name, nodes: given, connection }) => {
+      const network = await clusters.loadNetwork(name);
+      const chosen = await chooseNodes(given, nodes);
+      const change = (current: NetworkRecord): NetworkRecord => {
+        refuseOtherMode(current, connection.mode);
+        const added = chosen.map((node) => [node, connection] as const);
+        return {
+          ...current,
+          connections: { ...current.connections, ...Object.fromEntries(added) },
+        };
+      };
+      change(network);
+      if (chosen.includes(nodeName)) {
+        if (connection.mode === 'bridged') assertBridge(connection.link);
+        else await nat.check(network);
+      }
+      return async () => {
+        await clusters.updateNetwork(name, change);
+        try {
+          await nat.settle(name);
+        } catch (error) {
+          await clusters.updateNetwork(name, (current) => ({
+            ...current,
+            connections: network.connections,
+          }));
+          await nat.settle(name);
+          throw error;
+        }
+        return { name, nodes: chosen };
+      };
+    },
+  };
+}
+
+export function disconnectNetworkHandler({
+  clusters,
+  instances,
+  nat,
+}: Network<'clusters' | 'instances' | 'nat'>): JobHandler<OpcodeOf<'NETWORK_DISCONNECT'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ name, nodes: given }) => {
+      const change = async (network: NetworkRecord): Promise<NetworkRecord> => {
+        const connected = Object.keys(network.connections);
+        const nodes = given.length === 0 ? connected : given;
+        const stranger = nodes.find((node) => !connected.includes(node));
+        if (stranger !== undefined || nodes.length === 0)
+          throw notConnected(name, stranger, connected);
+        await refuseUsed(name, instances, nodes);
+        const left = Object.entries(network.connections).filter(([node]) => !nodes.includes(node));
+        return { ...network, connections: Object.fromEntries(left) };
+      };
+      await change(await clusters.loadNetwork(name));
+      return async () => {
+        await clusters.updateNetwork(name, change);
+        await nat.settle(name);
+        return { name };
+      };
+    },
+  };
+}
+
+export function removeNetworkHandler({
+  clusters,
+  instances,
+}: Network<'clusters' | 'instances'>): JobHandler<OpcodeOf<'NETWORK_REMOVE'>> {
+  return {
+    locks: () => LOCKS,
+    prepare: async ({ name }) => {
+      const refuse = async (): Promise<void> => {
+        const { connections } = await clusters.loadNetwork(name);
+        const nodes = Object.keys(connections);
+        if (nodes.length > 0) {
+          throw new AppError('CONFLICT', `network '${name}' is connected on ${nodes.join(', ')}`, {
+            details: { name, nodes },
+            hint: `gnt-network disconnect ${name} first`,
+          });
+        }
+        await refuseUsed(name, instances);
+        const { launchDefaults } = await clusters.load();
+        if (launchDefaults?.net?.split(',').includes(`network=${name}`) === true) {
+          throw new AppError('CONFLICT', `network '${name}' is the default network`, {
+            details: { name },
+            hint: 'gnt-cluster modify --default-network default first',
+          });
+        }
+      };
+      await refuse();
+      return async () => {
+        await clusters.removeNetwork(name, refuse);
+        return { name };
+      };
+    },
+  };
+}
+
+function changeNetwork(
+  network: NetworkRecord,
+  { name, gateway, macPrefix, ...lists }: OpcodeOf<'NETWORK_SET_PARAMS'>,
+): NetworkRecord {
+  const foreign = lists.removeReserved.find((ip) => !network.reserved.includes(ip));
+  if (foreign !== undefined)
+    throw new AppError('VALIDATION', `${foreign} is not reserved in network '${name}'`);
+  const connected = Object.values(network.connections).some(({ mode }) => mode === 'nat');
+  if (gateway !== undefined && gateway !== network.gateway && connected) {
+    throw new AppError(
+      'CONFLICT',
+      `network '${name}' is connected, and its nodes are its gateway`,
+      {
+        details: { name },
+        hint: `gnt-network disconnect ${name} first`,
+      },
+    );
+  }
+  return requireSound({
+    ...network,
+    gateway: gateway === undefined ? network.gateway : gateway,
+    macPrefix: macPrefix === undefined ? network.macPrefix : macPrefix,
+    reserved: ordered([
+      ...network.reserved.filter((ip) => !lists.removeReserved.includes(ip)),
+      ...lists.addReserved,
+    ]),
+    tags: [...new Set([...network.tags, ...lists.addTags]).difference(new Set(lists.removeTags))],
+  });
+}
+
+/** @throws AppError VALIDATION */
+function requireSound(network: NetworkRecord): NetworkRecord {
+  const { name, gateway, reserved } = network;
+  for (const ip of [...(gateway === null ? [] : [gateway]), ...reserved]) requireHost(network, ip);
+  if (reserved.length <= MAX_RESERVED) return network;
+  throw new AppError(
+    'VALIDATION',
+    `network '${name}' would have ${reserved.length} reserved addresses`,
+    {
+      hint: `at most ${MAX_RESERVED} are possible`,
+    },
+  );
+}
+
+/** What an instance has is neither a gateway nor somebody else's. @throws AppError CONFLICT */
+async function refuseTaken(
+  former: NetworkRecord,
+  { name, gateway, reserved }: NetworkRecord,
+  clusters: OperationDependencies['clusters'],
+): Promise<void> {
+  const held = gateway === null ? reserved : [...reserved, gateway];
+  const asked = held.filter((ip) => ip !== former.gateway && !former.reserved.includes(ip));
+  if (asked.length === 0) return;
+  const taken = await clusters.listTakenAddresses();
+  const one = taken.find(({ network, ip }) => network === name && asked.includes(ip));
+  if (one === undefined) return;
+  throw new AppError('CONFLICT', `${one.ip} of network '${name}' is that of an instance`, {
+    details: { network: name, ip: one.ip },
+    hint: `gnt-network info ${name} shows whose`,
+  });
+}
+
+async function chooseNodes(
+  given: readonly string[],
+  nodes: Pick<OperationDependencies['nodes'], 'names'>,
+): Promise<readonly string[]> {
+  const names = await nodes.names();
+  for (const node of given) if (!names.includes(node)) throw noNode(node, names);
+  return given.length === 0 ? names : given;
+}
+
+/** An instance that moves keeps its address, and how its guest gets it. @throws AppError CONFLICT */
+function refuseOtherMode({ name, connections }: NetworkRecord, mode: 'bridged' | 'nat'): void {
+  const other = Object.entries(connections).find(([, connection]) => connection.mode !== mode);
+  if (other === undefined) return;
+  const [node, connection] = other;
+  throw new AppError(
+    'CONFLICT',
+    `network '${name}' is connected as ${connection.mode} on ${node}`,
+    {
+      details: { name, node },
+      hint: `gnt-network disconnect ${name} ${node} first: it is the same on all of its nodes`,
+    },
+  );
+}
+
+/** @throws AppError CONFLICT */
+async function refuseUsed(
+  name: string,
+  instances: Pick<OperationDependencies['instances'], 'list'>,
+  nodes?: readonly string[],
+): Promise<void> {
+  const isIn = ({ nics, partsOfRun }: InstanceRecord): boolean =>
+    networksOf([...nics, ...(partsOfRun?.nics ?? [])]).has(name);
+  const users = (await instances.list()).filter(
+    (one) => isIn(one) && (nodes?.includes(one.primaryNode) ?? true),
+  );
+  if (users.length === 0) return;
+  const names = users.map((user) => user.name);
+  throw new AppError('CONFLICT', `network '${name}' has cards of ${names.join(', ')}`, {
+    details: { name, instances: names },
+    hint: 'gnt-instance modify --net N:network=OTHER,ip=pool (or N:remove) takes them out of it',
+  });
+}
+
+function notConnected(
+  name: string,
+  stranger: string | undefined,
+  connected: readonly string[],
+): AppError {
+  const where = stranger === undefined ? 'on no node' : `not on ${stranger}`;
+  const there = connected.length === 0 ? 'none' : connected.join(', ');
+  return new AppError('CONFLICT', `network '${name}' is connected ${where}`, {
+    details: { name },
+    hint: `its nodes: ${there}`,
+  });
+}
+
+function ordered(addresses: readonly string[]): string[] {
+  return [...new Set(addresses)].sort(compareAddresses);
+}

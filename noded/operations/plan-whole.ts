@@ -1,0 +1,118 @@
+import { isDeepStrictEqual } from 'node:util';
+import { imageReference } from '#shared/contract/image-catalogue.ts';
+import { MAX_SOURCE_LENGTH } from '#shared/contract/machine-parameters.ts';
+import { instanceCreate, type OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import type { WholeExport } from '../backup/export-record.ts';
+import type { LoadedExport } from '../backup/export-store.ts';
+import { markRemote } from '../downloads/transfer/remote-hosts.ts';
+import { parseSource } from '../downloads/transfer/source-url.ts';
+import { planNic } from '../instances/change-parts.ts';
+import { mergeSettings } from '../instances/merge-changes.ts';
+import { newInstanceId, NO_PAST, type RecordContext } from '../instances/plan-record.ts';
+import { refuseUnusableMacs } from '../instances/refuse-macs.ts';
+import type { NewInstance } from '../records/instance-repository.ts';
+
+type Create = OpcodeOf<'INSTANCE_CREATE'>;
+
+const SETTABLE: ReadonlySet<string> = new Set<keyof Create>([
+  ...(['opcode', 'name', 'importFrom', 'node', 'install', 'start', 'onFailure'] as const),
+  ...(['nics', 'beparams', 'hvparams', 'tags', 'autostart', 'installTimeoutS'] as const),
+]);
+const HOST_FILES = ['kernel_path', 'initrd_path', 'cdrom_image_path'] as const;
+
+/**
+ * The record of an instance whose disks are in an export: as a copy's, but that cards keep their
+ * MACs where the name is the same. An export from elsewhere is anybody's: it names no files of this
+ * host that its guest would read, and no URLs that lead to it or its networks. Pure but for what the context draws.
+ * @throws AppError VALIDATION, EXPORT_INVALID
+ */
+export function planWhole(
+  opcode: Create,
+  { record, dumps, path, isOwn }: Omit<LoadedExport, 'pin'>,
+  whole: WholeExport,
+  context: RecordContext,
+): NewInstance {
+  refuseOtherSettings(opcode);
+  const { instance } = whole;
+  const kept = isOwn ? instance : asForeign(instance);
+  if (dumps.length !== instance.disks.length || record.disks.length !== instance.disks.length) {
+    throw new AppError('EXPORT_INVALID', `the export in ${path} has not all of its disks`, {
+      details: { path },
+    });
+  }
+  const isSame = opcode.name === record.name;
+  const nics =
+    opcode.nics.length > 0
+      ? opcode.nics.map((nic) => planNic(nic, context))
+      : instance.nics.map((nic) => ({
+          ...nic,
+          ...{ uuid: context.newUuid(), mac: isSame ? nic.mac : context.newMac() },
+        }));
+  refuseUnusableMacs(nics.map(({ mac }) => mac));
+  return {
+    ...kept,
+    ...{ schema: 1, name: opcode.name, uuid: context.newUuid(), primaryNode: context.nodeName },
+    instanceId: newInstanceId(context.newUuid, instance.dialects),
+    channelNicUuid: context.newUuid(),
+    nics,
+    disks: instance.disks.map((disk) => ({ ...disk, uuid: context.newUuid() })),
+    tags: opcode.tags.length > 0 ? opcode.tags : instance.tags,
+    beparams: mergeSettings(instance.beparams, opcode.beparams),
+    hvparams: mergeSettings(kept.hvparams, opcode.hvparams),
+    autostart: mergeSettings(instance.autostart, opcode.autostart ?? {}),
+    installTimeoutS: opcode.installTimeoutS ?? instance.installTimeoutS,
+    bootEnv: null,
+    ...NO_PAST,
+  };
+}
+
+/** What is on the disks was made with all other settings as they are in the export. */
+function refuseOtherSettings(opcode: Create): void {
+  const { name } = opcode;
+  const plain: Readonly<Record<string, unknown>> = instanceCreate.parse({
+    opcode: 'INSTANCE_CREATE',
+    name,
+  });
+  const isOther = Object.entries(opcode).some(
+    ([key, value]) =>
+      !SETTABLE.has(key) && value !== undefined && !isDeepStrictEqual(value, plain[key]),
+  );
+  if (!isOther) return;
+  throw new AppError(
+    'VALIDATION',
+    'the export has whole disks and all settings: only --net, -B, -H, --tags, --autostart and --install-timeout can be given',
+    { hint: `leave the others out; gnt-instance modify ${name} changes them afterwards` },
+  );
+}
+
+type Instance = WholeExport['instance'];
+
+/** Whoever wrote it has a remote user's reach: URLs of the internet, and names of the catalogue. */
+function asForeign(instance: Instance): Instance {
+  const osImage = imageReference.safeParse(instance.osImage).data ?? remoteUrl(instance.osImage);
+  const personalizationPackage = remoteUrl(instance.personalizationPackage);
+  return {
+    ...instance,
+    hvparams: withoutFiles(instance.hvparams),
+    installParameters: withoutFiles(instance.installParameters),
+    ...(osImage === null ? { osImage, osImageChecksum: null, osImageFormat: null } : { osImage }),
+    ...(personalizationPackage === null
+      ? { personalizationPackage, personalizationChecksum: null, packageNeedsPassword: false }
+      : { personalizationPackage }),
+  };
+}
+
+function withoutFiles(parameters: Instance['hvparams']): Instance['hvparams'] {
+  const left = { ...parameters };
+  const url = remoteUrl(left.cdrom_image_path ?? null);
+  for (const name of HOST_FILES) delete left[name];
+  return url === null ? left : { ...left, cdrom_image_path: url };
+}
+
+/** Null for what is no URL, absolute or relative: a file of this host. */
+function remoteUrl(text: string | null): string | null {
+  if (text === null || parseSource(text)?.kind !== 'url') return null;
+  const marked = markRemote(text);
+  return marked.length > MAX_SOURCE_LENGTH ? null : marked;
+}

@@ -1,0 +1,136 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type InstanceRecord, MAX_PORTS } from '#shared/contract/instance.ts';
+import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
+import type { Machine } from '../hypervisor/machine.ts';
+import type { InstanceRunner } from '../instances/instance-runner.ts';
+import type { JobContext } from '../jobs/job-handler.ts';
+import type { InstanceRepository } from '../records/instance-repository.ts';
+import { type Parts, type PartsOfRun, partsOf } from './change-parts.ts';
+
+interface Dependencies {
+  readonly instances: Pick<InstanceRepository, 'update'>;
+  readonly runner: Pick<InstanceRunner, 'running' | 'plug'>;
+}
+type Part = InstanceRecord['nics' | 'disks'][number];
+
+/** What the machine has that runs. */
+export function partsOfRun(instance: InstanceRecord): PartsOfRun {
+  const { partsOfRun: former } = instance;
+  return partsOf({
+    ...{ ...instance, ...former },
+    beparams: former?.beparams ?? instance.beparams,
+  });
+}
+
+/** New parts of a machine that runs get a port, where there is one that nobody has or had. Pure. */
+export function givePorts(instance: InstanceRecord, planned: Parts): Parts {
+  const former = [...partsOfKind(instance), ...partsOfKind(partsOfRun(instance))];
+  const known = new Set(former.map(({ uuid }) => uuid));
+  const taken = new Set(former.map(({ port }) => port));
+  const withPort = <Kind extends Part>(part: Kind): Kind => {
+    if (known.has(part.uuid)) return part;
+    const port = Array.from({ length: MAX_PORTS }, (_, at) => at).find((at) => !taken.has(at));
+    if (port === undefined) return part;
+    taken.add(port);
+    return { ...part, port };
+  };
+  return { nics: planned.nics.map(withPort), disks: planned.disks.map(withPort) };
+}
+
+/**
+ * Makes the record say what the machine really has in its ports: a daemon that was killed may have
+ * changed that, or a guest that took its time. Nothing where no machine runs.
+ * @throws AppError QMP
+ */
+export async function settlePorts(
+  instance: InstanceRecord,
+  machine: Pick<Machine, 'plugged'> | undefined,
+  instances: Dependencies['instances'],
+): Promise<InstanceRecord> {
+  const all = [...partsOfKind(instance), ...partsOfKind(partsOfRun(instance))];
+  if (machine === undefined || all.every(({ port }) => port === undefined)) return instance;
+  const plugged = await machine.plugged();
+  const isThere = ({ uuid, port }: Part, ofRun: readonly Part[]): boolean =>
+    port === undefined ? ofRun.some((part) => part.uuid === uuid) : plugged.has(uuid);
+  const settled = (current: InstanceRecord): InstanceRecord => withRun(current, isThere);
+  if (isDeepStrictEqual(settled(instance), instance)) return instance;
+  return instances.update(instance.uuid, settled);
+}
+
+/**
+ * After the commit of a change: what came is put into the machine, what is no more is taken out, and
+ * what neither works for waits for the next start.
+ */
+export async function plugParts(
+  changed: InstanceRecord,
+  { instances, runner }: Dependencies,
+  { report }: Pick<JobContext, 'report'>,
+): Promise<InstanceRecord> {
+  const kept = runner.running(changed.uuid);
+  if (kept === undefined || changed.partsOfRun === null) return changed;
+  const former = partsOfRun(changed);
+  const had = new Set(partsOfKind(former).map(({ uuid }) => uuid));
+  const has = new Set(partsOfKind(changed).map(({ uuid }) => uuid));
+  for (const [kind, parts] of [
+    ['disk', changed.disks],
+    ['NIC', changed.nics],
+  ] as const)
+    // prettier-ignore
+    for (const [index, part] of parts.entries()) {
+      if (had.has(part.uuid) || part.port === undefined) continue;
+      try {
+        await runner.plug(changed, part.uuid);
+        report.log(`${kind} ${index} is in the machine that runs`);
+      } catch (error) {
+        if (!isAppError(error)) throw error;
+        report.log(`${kind} ${index} is not in the machine that runs: ${messageOf(error)}`, 'warn');
+      }
+    }
+  for (const { uuid, port, mac } of former.nics) {
+    if (has.has(uuid) || port === undefined) continue;
+    if (await kept.machine.unplug(uuid)) report.log(`the NIC ${mac} is out of the machine`);
+    else report.log(`the guest does not let go of the NIC ${mac}`, 'warn');
+  }
+  return settlePorts(changed, kept.machine, instances);
+}
+
+/**
+ * Takes a disk out of a machine that runs, before its file goes.
+ * @throws AppError INSTANCE_STATE: its guest does not let go of it; nothing was changed
+ */
+export async function unplugDisk(
+  instance: InstanceRecord,
+  uuid: string,
+  dependencies: Dependencies,
+): Promise<InstanceRecord> {
+  const machine = dependencies.runner.running(instance.uuid)?.machine;
+  if (machine === undefined || (await machine.unplug(uuid)))
+    return settlePorts(instance, machine, dependencies.instances);
+  throw new AppError(
+    'INSTANCE_STATE',
+    `the guest of '${instance.name}' does not let go of the disk, which stays`,
+    { hint: `unmount it in the guest, or gnt-instance shutdown ${instance.name} first` },
+  );
+}
+
+function partsOfKind({ nics, disks }: Parts): readonly Part[] {
+  return [...nics, ...disks];
+}
+
+function withRun(
+  instance: InstanceRecord,
+  isThere: (part: Part, ofRun: readonly Part[]) => boolean,
+): InstanceRecord {
+  const former = partsOfRun(instance);
+  const merge = <Kind extends Part>(now: readonly Kind[], ofRun: readonly Kind[]): Kind[] =>
+    [
+      ...now.map((part) => ofRun.find(({ uuid }) => uuid === part.uuid) ?? part),
+      ...ofRun.filter(({ uuid }) => now.every((part) => part.uuid !== uuid)),
+    ].filter((part) => isThere(part, ofRun));
+  const run = {
+    nics: merge(instance.nics, former.nics),
+    disks: merge(instance.disks, former.disks),
+    beparams: former.beparams,
+  };
+  return { ...instance, partsOfRun: isDeepStrictEqual(run, partsOf(instance)) ? null : run };
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+import { run } from '#shared/process/run.ts';
+import type { ProgramResult } from '../../scripts/demo/lab.ts';
+import { addDefinitions } from './support/definitions.ts';
+import { endLab } from './support/end-lab.ts';
+import { createVictim, SCRIPT_MS, type Victim, VICTIM, writeOs } from './support/victim.ts';
+
+/**
+ * Every way in which an installation inside the appliance can fail but by a kill
+ * (install-kills.vm.test.ts): what it says, and that nothing
+ * is left of it.
+ */
+let victim: Victim;
+/** The first one in which a script begins is long enough for this host. */
+const INSTALL_TIMEOUTS_S = [12, 40, 120];
+
+before(async () => {
+  victim = await createVictim('gnt-fail');
+  const { lab } = victim;
+  await addDefinitions(lab, 'failing');
+  for (const [name, key] of Object.entries({ 'switch-off': 'o', reset: 'b' }))
+    await writeOs(lab, name, endsMachine(key));
+  const hooks = join(lab.paths.root, 'own-hooks');
+  await mkdir(hooks);
+  await writeFile(
+    join(hooks, '10-own.yaml'),
+    'stages: {install.pre: [{commands: [echo of the appliance]}]}',
+  );
+  const built = await lab.run('gnt-appliance', ['build', '--hooks', hooks]);
+  assert.equal(built.status, 0, built.stderr);
+  // The node makes it again by itself.
+  await rm(lab.paths.applianceDir, { recursive: true });
+  await lab.startNode();
+});
+after(() => endLab(victim.lab));
+afterEach(() => victim.clear());
+
+/** Writes into the disk, says that all went well, and ends the machine as the key of sysrq does. */
+function endsMachine(key: string): string {
+  return `#!/bin/sh
+head -c 65536 /dev/urandom | dd of="$DISK_0_PATH" conv=fsync,notrunc 2>/dev/null
+curl -s -H 'content-type: application/json' http://169.254.169.254/ganeti/latest/install/events \\
+  -d '[{"type":"result","atMs":9000,"outcome":{"status":"success"}}]'
+echo the end
+sleep 3
+echo 1 >/proc/sys/kernel/sysrq
+echo ${key} >/proc/sysrq-trigger
+sleep ${SCRIPT_MS / 1000}
+`;
+}
+
+test('installs a small image with a script, so that the failures below are not for another reason', async () => {
+  const result = await victim.add('--os-image', victim.image, '-o', 'hello', '-s', '32M');
+  assert.equal(result.status, 0, result.stderr);
+  const shown = await victim.info();
+  assert.equal(shown.installState, 'installed');
+  const stages = shown.install?.stages.map(({ stage }) => stage);
+  assert.deepEqual(
+    ['boot-appliance', 'image', 'os-scripts', 'shutdown-appliance'].filter(
+      (stage) => !stages?.some((done) => done === stage),
+    ),
+    [],
+  );
+  assert.match(
+    (await victim.lab.run('gnt-instance', ['log', VICTIM])).stdout,
+    /^of the appliance$/m,
+  );
+  assert.match(
+    (await victim.lab.run('gnt-appliance', ['info'])).stdout,
+    /^Hook: 10-own\.yaml, SHA-256 /m,
+  );
+  await victim.remove();
+});
+
+test('refuses an image larger than the disk before the first byte is written, with both sizes', async () => {
+  const result = await victim.add('--os-image', victim.image, '-s', '8M');
+  const [[name, digest] = [], ...others] = await victim.digestDisks();
+  assert.deepEqual([name, others], ['disk0.raw', []]);
+  const zeros = createHash('sha256').update(Buffer.alloc(8 * 1024 ** 2));
+  assert.equal(digest, zeros.digest('hex'), 'something was written');
+  await victim.assertFailedAndRemove(
+    result,
+    'IMAGE_TOO_LARGE',
+    'image',
+    /25165824[^]*8388608|8388608[^]*25165824/,
+  );
+});
+
+test('fails with the status and the last lines of a script that ends with an error', async () => {
+  const result = await victim.add('--os-image', victim.image, '-o', 'failing', '-s', '32M');
+  await victim.assertFailedAndRemove(result, 'SCRIPT_FAILED', 'os-scripts', /status \d+/);
+});
+
+test('fails on a package that is not a gzip tar', async () => {
+  const broken = join(victim.lab.paths.root, 'broken.tar.gz');
+  await writeFile(broken, 'this is no archive');
+  const result = await victim.add(
+    '--os-image',
+    victim.image,
+    '--personalization-package',
+    broken,
+    '-s',
+    '32M',
+  );
+  await victim.assertFailedAndRemove(result, 'PACKAGE_INVALID', 'personalize', /gzip|tar/);
+});
+
+test('a script that ends the machine fails, whatever it said, and leaves what was installed', async () => {
+  const added = await victim.add('--os-image', victim.image, '-o', 'hello', '-s', '32M');
+  assert.equal(added.status, 0, added.stderr);
+  const disks = await victim.digestDisks();
+  for (const [os, code] of [
+    ['switch-off', 'APPLIANCE_NO_RESULT'],
+    ['reset', 'APPLIANCE_CRASHED'],
+  ] as const) {
+    const ended = await victim.reinstall('-o', os);
+    assert.equal(ended.status, 1, ended.stderr);
+    assert.match(ended.stderr, new RegExp(`^error\\[${code}\\]: `, 'm'));
+    assert.match((await victim.lab.run('gnt-instance', ['log', VICTIM])).stdout, /^the end$/m);
+    assert.deepEqual(await victim.digestDisks(), disks);
+    assert.equal((await victim.info()).installState, 'installed');
+  }
+  await victim.remove();
+});
+
+test('ends an appliance that takes longer than the install timeout, and says at which stage', async () => {
+  const install = async (timeoutS: number): Promise<ProgramResult> => {
+    await victim.lab.run('gnt-cluster', ['modify', '--install-timeout', String(timeoutS)]);
+    return victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
+  };
+  try {
+    for (const timeoutS of INSTALL_TIMEOUTS_S) {
+      const result = await install(timeoutS);
+      const { stdout: log } = await victim.lab.run('gnt-instance', ['log', VICTIM]);
+      const hasBegun = /^sleeping$/m.test(log);
+      const text = new RegExp(`did not end within ${timeoutS} s`);
+      const stage = hasBegun ? 'os-scripts' : undefined;
+      await victim.assertFailedAndRemove(result, 'INSTALL_TIMEOUT', stage, text);
+      if (hasBegun) return;
+    }
+    assert.fail('no script began in time');
+  } finally {
+    await victim.lab.run('gnt-cluster', ['modify', '--install-timeout', '0']);
+  }
+});
+
+test('says that the host is full, gives back what was half written, and installs again when there is room', async () => {
+  await victim.lab.stopNode();
+  // The store, the disks and the appliance are on one small file system.
+  const { stateDir } = victim.lab.paths;
+  await run('mount', ['-t', 'tmpfs', '-o', 'size=2g,mode=0755', 'gnt-small', stateDir]);
+  try {
+    await victim.lab.startNode();
+    assert.equal((await victim.lab.run('gnt-appliance', ['build'])).status, 0);
+    const { bsize, blocks, bavail } = await statfs(stateDir);
+    const usedMiB = Math.ceil(((blocks - bavail) * bsize) / 1024 ** 2);
+    await run('mount', ['-o', `remount,size=${usedMiB + 80}m`, stateDir]);
+    const large = join(victim.lab.paths.root, 'large.img');
+    await writeFile(large, randomBytes(128 * 1024 ** 2));
+    const result = await victim.add('--os-image', large, '--image-format', 'raw', '-s', '128M');
+    assert.equal(result.status, 1, result.stderr);
+    assert.match(result.stderr, /^error\[DISK_FULL\]: /m);
+    assert.match(result.stderr, /^hint: free space below/m);
+    const shown = await victim.info();
+    assert.deepEqual([shown.status, shown.install?.stage], ['install_failed', 'image']);
+    const { bavail: freeBlocks } = await statfs(stateDir);
+    assert.ok(freeBlocks * bsize > 64 * 1024 ** 2, 'what was half written is still there');
+    await run('mount', ['-o', 'remount,size=2g', stateDir]);
+    const again = await victim.reinstall();
+    assert.equal(again.status, 0, again.stderr);
+    await victim.remove();
+  } finally {
+    await victim.lab.stopNode();
+    await run('umount', [stateDir]);
+    await victim.lab.startNode();
+  }
+});
+
+test('ends an appliance that does not say a word, after a second try', async () => {
+  await victim.lab.stopNode();
+  // No machine boots that fast under emulation.
+  await victim.lab.startNode('--appliance-boot-timeout', '1');
+  const result = await victim.add(
+    '--os-image',
+    victim.image,
+    '-o',
+    'hello',
+    '-s',
+    '32M',
+    '-H',
+    'kvm:accel=tcg',
+  );
+  assert.match(
+    result.stderr,
+    /did not report within 1 s; nothing was written yet: it is booted once more/,
+  );
+  await victim.assertFailedAndRemove(
+    result,
+    'APPLIANCE_NO_RESULT',
+    'boot-appliance',
+    /--appliance-boot-timeout/,
+  );
+  await victim.lab.stopNode();
+  await victim.lab.startNode();
+});
+
+test('builds or refuses, but never boots, an appliance whose bytes were changed', async () => {
+  const root = join(victim.lab.paths.applianceDir, 'manifest.json');
+  const manifest = await readFile(root, 'utf8');
+  await rm(root);
+  await writeFile(
+    root,
+    manifest.replace(
+      /"sha256": ?"[0-9a-f]/,
+      (match) => `${match.slice(0, -1)}${match.endsWith('0') ? '1' : '0'}`,
+    ),
+  );
+  const doctor = await victim.lab.run('gnt-node', ['doctor']);
+  assert.equal(doctor.status, 0);
+  assert.match(doctor.stdout, /differs from its manifest/);
+  const result = await victim.add('--os-image', victim.image, '-s', '32M');
+  assert.equal(result.status, 0, result.stderr);
+  await victim.remove();
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { nodeInfo } from '#shared/contract/api.ts';
+import { run } from '#shared/process/run.ts';
+import { askSocket } from '../lab/ask-socket.ts';
+import { endLab } from './support/end-lab.ts';
+import { createVictim, SCRIPT_MS, VICTIM, type Victim } from './support/victim.ts';
+
+/** Each program of an installation inside the appliance is killed in the middle of it. */
+let victim: Victim;
+
+before(async () => {
+  victim = await createVictim('gnt-fail');
+  await victim.lab.startNode();
+});
+after(() => endLab(victim.lab));
+afterEach(() => victim.clear());
+
+async function metadPid(): Promise<number | null> {
+  const { body } = await askSocket(victim.lab.paths.nodedSocket, '/v1/node');
+  return nodeInfo.parse(JSON.parse(body)).metad.pid;
+}
+
+test('fails when QEMU is killed in the middle of a script', async () => {
+  const adding = victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
+  await victim.untilStage('os-scripts');
+  const { stdout } = await run('pgrep', ['-f', `qemu-system.*${(await victim.info()).instanceId}`]);
+  for (const pid of stdout.trim().split('\n')) process.kill(Number(pid), 'SIGKILL');
+  await victim.assertFailedAndRemove(await adding, 'APPLIANCE_CRASHED', 'os-scripts', /SIGKILL/);
+});
+
+test('goes on when metad is killed in the middle of a script: cancelling ends the machine long before its script would', async () => {
+  const adding = victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
+  await victim.untilStage('os-scripts');
+  const before = await metadPid();
+  process.kill(before ?? assert.fail('metad does not run'), 'SIGKILL');
+  for (let pid = await metadPid(); pid === null || pid === before; pid = await metadPid())
+    await sleep(100);
+  assert.equal((await victim.info()).status, 'installing');
+  const jobId = (await victim.info()).install?.jobId;
+  const startedAt = Date.now();
+  assert.equal((await victim.lab.run('gnt-job', ['cancel', String(jobId)])).status, 0);
+  const result = await adding;
+  const tookMs = Date.now() - startedAt;
+  assert.ok(tookMs < SCRIPT_MS / 10, `the cancelled job took ${tookMs} ms to end`);
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /JOB_CANCELED/);
+  assert.equal((await victim.info()).install?.state, 'canceled');
+  await victim.remove();
+});
+
+test('explains an installation that a kill of noded interrupted, and installs it again', async () => {
+  const adding = victim.add('--os-image', victim.image, '-o', 'sleeper', '-s', '32M');
+  await victim.untilStage('os-scripts');
+  victim.lab.node().kill('SIGKILL');
+  // Whoever keeps the only place keeps out the next one.
+  await victim.lab.startNode('--max-installs', '1');
+  // The command waits for the daemon to come back, and hears from it what became of its job.
+  const result = await adding;
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /JOB_INTERRUPTED/);
+  const shown = await victim.info();
+  assert.equal(shown.status, 'install_failed');
+  assert.equal(shown.install?.stage, 'os-scripts');
+  assert.equal(shown.install.error?.code, 'JOB_INTERRUPTED');
+  assert.match(shown.explanation, /reinstall/);
+  const again = await victim.reinstall('-o', 'hello');
+  assert.equal(again.status, 0, again.stderr);
+  assert.equal((await victim.info()).installState, 'installed');
+  await victim.remove();
+  await victim.lab.stopNode();
+  await victim.lab.startNode();
+});
+
+test('starts what it had stopped for a reinstallation that a kill of noded interrupted, on its old disks', async () => {
+  const added = await victim.add('--os-image', victim.image, '-o', 'hello', '-s', '32M');
+  assert.equal(added.status, 0, added.stderr);
+  const disks = await victim.digestDisks();
+  const started = await victim.lab.run('gnt-instance', ['startup', VICTIM]);
+  assert.equal(started.status, 0, started.stderr);
+  const before = await victim.info();
+  const pid = before.running?.pid ?? assert.fail('it does not run');
+  const installing = victim.lab.run('gnt-instance', [
+    ...['reinstall', '--force', '--shutdown-timeout=0', '-o', 'sleeper', VICTIM],
+  ]);
+  await victim.untilStage('os-scripts');
+  assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+  victim.lab.node().kill('SIGKILL');
+  await victim.lab.startNode();
+  const result = await installing;
+  assert.equal(result.status, 1, result.stderr);
+  assert.match(result.stderr, /JOB_INTERRUPTED/);
+  let shown = await victim.info();
+  for (; shown.running === null; shown = await victim.info()) await sleep(100);
+  assert.equal(shown.status, 'running');
+  assert.equal(shown.installState, 'installed');
+  assert.equal(shown.instanceId, before.instanceId);
+  assert.equal(shown.osType, before.osType);
+  assert.deepEqual(await victim.digestDisks(), disks);
+});

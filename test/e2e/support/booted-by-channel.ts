@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lab, ProgramName } from '../../../scripts/demo/lab.ts';
+
+/** Debian's own installer, as the example has it. */
+const EXAMPLE = join(import.meta.dirname, '../../../fixtures/bootenvs/debian-12');
+/** Tells by which firmware it got here, and lets the firmware go on. */
+const SCRIPT = '#!ipxe\nimgfetch {{.Machine.Url}}/seen-${platform} ||\nexit\n';
+const TELLS = {
+  Name: 'tells',
+  OS: { Name: 'debian-12' },
+  Templates: [{ Name: 'ipxe', Contents: SCRIPT, Path: '{{.Machine.MacAddr "ipxe"}}.ipxe' }],
+};
+/** An emulated machine's firmware takes seconds, EFI many, on a busy host. */
+const DEADLINE_MS = 300_000;
+/** There is no event for a line in a file. */
+const POLL_MS = 200;
+
+/** Of an instance that is told by the installer's answers that it got there, and installs nothing. */
+export const REHEARSAL = [
+  ...['-B', 'memory=1024', '-C', 'yes', '--no-start', '--install-timeout', '1500'],
+  ...['--bootenv', 'debian-12-install', '-O', 'debian-preseed=debian-12-rehearsal.tmpl'],
+];
+
+export async function must(lab: Lab, program: ProgramName, ...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await lab.run(program, args, { timeoutMs: 1_800_000 });
+  assert.equal(status, 0, `${program} ${args.join(' ')}: ${stderr}`);
+  return stdout;
+}
+
+/** The installer's BootEnv, and `tells`, which loads nothing. */
+export async function createBootEnvs(lab: Lab): Promise<void> {
+  const folder = join(lab.paths.root, 'content/bootenvs');
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'tells.json'), JSON.stringify(TELLS));
+  await must(lab, 'gnt-bootenv', 'create', EXAMPLE, join(lab.paths.root, 'content'));
+}
+
+/** Resolves when the script of `tells` has run in a machine, by a firmware of this kind. */
+export async function sawFirmware(
+  lab: Lab,
+  uuid: string,
+  platform: 'efi' | 'pcbios',
+): Promise<void> {
+  const path = join(lab.paths.root, 'var/log/gnt/metad.log');
+  const wanted = `machines/${uuid}/seen-${platform}`;
+  await until(`the log never had ${wanted}`, async () =>
+    (await readFile(path, 'utf8')).includes(wanted),
+  );
+}
+
+export async function until(failure: string, isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + DEADLINE_MS;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) throw new Error(failure);
+    await sleep(POLL_MS);
+  }
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createLab, type Lab, type LabProcess } from '../../scripts/demo/lab.ts';
+import { earlierRelease } from '../lab/earlier-release.ts';
+import { infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
+
+/** The release that wrote fixtures/upgrade, too. */
+const EARLIER = 'a6b930d3346e4a630f0d50b2bcf6565d73c4e4b2';
+const PRESENT = join(import.meta.dirname, '../../node_modules/.bin');
+const NAME = 'web1.example.com';
+
+const daemonsOf = async (lab: Lab, name: 'noded' | 'metad'): Promise<readonly LabProcess[]> =>
+  (await lab.processes()).filter(({ command }) => command.includes(`/${name}/main.`));
+
+test('what an earlier release runs is taken over: machine, metad, values, jobs', async (t) => {
+  const earlier = await earlierRelease(EARLIER);
+  if (earlier === undefined) return t.skip('this checkout has no history');
+  let programs = earlier;
+  const lab = await createLab('gnt-ur', () => programs);
+  t.after(() => lab.dispose());
+  await lab.startNode();
+  const image = join(lab.paths.root, 'empty.raw');
+  await writeFile(image, '');
+  await truncate(image, 1024 * 1024);
+  await succeed(
+    ...[lab, 'gnt-instance', 'add', '--no-install', '--os-image', image, '--no-nics'] as const,
+    ...['-B', 'memory=32', '-s', '1M', '-C', 'yes', NAME],
+  ); // prettier-ignore
+  await succeed(lab, 'gnt-instance', 'startup', NAME);
+  const before = await infoOf(lab, NAME);
+  const jobs = await jobsOf(lab);
+  const [metad] = await daemonsOf(lab, 'metad');
+  for (const { command } of await daemonsOf(lab, 'noded')) assert.match(command, /\/release-/);
+  const ended = once(lab.node(), 'exit');
+  lab.node().kill('SIGKILL');
+  await ended;
+
+  programs = PRESENT;
+  await lab.startNode();
+  const after = await infoOf(lab, NAME);
+  assert.equal(after.running?.pid, before.running?.pid);
+  assert.deepEqual([after.status, after.channel], ['running', before.channel]);
+  assert.deepEqual((await jobsOf(lab)).map(({ id, status }) => [id, status]), jobs.map(({ id, status }) => [id, status])); // prettier-ignore
+  for (const { command } of await daemonsOf(lab, 'noded')) assert.doesNotMatch(command, /release-/);
+  // It has what nobody else has: the guest's secrets, and what waits for the guest.
+  assert.deepEqual(await daemonsOf(lab, 'metad'), [metad]);
+  const told = await lab.run('gnt-instance', [
+    ...['metadata', NAME, '/ganeti/latest/meta_data.json'],
+  ]);
+  assert.match(told.stdout, new RegExp(before.uuid));
+  // The present release speaks to that QEMU, not only about it.
+  await succeed(lab, 'gnt-instance', 'shutdown', '--timeout=0', NAME);
+  assert.equal((await infoOf(lab, NAME)).running, null);
+  await succeed(lab, 'gnt-instance', 'startup', NAME);
+  await succeed(lab, 'gnt-instance', 'remove', '--force', '--shutdown-timeout=0', NAME);
+  assert.equal(await lab.stopNode(), 0);
+  assert.deepEqual(await lab.findLeftovers(), []);
+});
