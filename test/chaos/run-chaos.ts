@@ -190,8 +190,11 @@ class Chaos {
   }
 
   async #chooseNext(subject: Subject, state: State, problem: Problem): Promise<void> {
+    // Of a download that was cut, the node keeps the beginning for who asks for it again.
+    const isCut = subject.image !== null && subject.image !== this.#imagePath;
     const isNext =
-      state === 'failed' || (state === 'installed' && this.#random.next() < SHARE_OF_REINSTALLS);
+      state === 'failed' ||
+      (state === 'installed' && (isCut || this.#random.next() < SHARE_OF_REINSTALLS));
     if (state !== undefined && !isNext) await this.#remove(subject.name, problem);
     this.#subject = isNext ? subject : null;
   }
