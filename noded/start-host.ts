@@ -11,6 +11,7 @@ import { bringBack } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { createInstanceDisks, type InstanceDisks } from './disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
+import { createSharedFolder, type SharedFolder } from './disks/shared-folder.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
@@ -37,6 +38,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
+  readonly shared: SharedFolder;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly images: ImageCache;
@@ -121,8 +123,11 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
       ...(environment['GNT_CACHE'] !== undefined && { GNT_CACHE: environment['GNT_CACHE'] }),
     },
   });
-  const disks = createInstanceDisks(paths.disksDir, (uuid) =>
-    bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
+  const shared = createSharedFolder(() => records.clusters.load());
+  const disks = createInstanceDisks(
+    paths.disksDir,
+    (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
+    shared,
   );
   const moving = createMovingDisks(paths.disksDir, disks);
   const all = undo.move();
@@ -137,6 +142,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     hypervisor,
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,
+    shared,
     snapshots: createSnapshotDisks(paths.disksDir, disks),
     moving,
     images,

@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
@@ -21,6 +22,7 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
+import type { DiskFacts } from './doctor/examine-disks.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { measureRoom } from './host/measure-room.ts';
 import { residentMiB } from './host/process-facts.ts';
@@ -238,6 +240,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(own, parts))],
             left: await listLeft(parts),
             abandoned: await listAbandoned(parts),
+            shared: await examineShared(parts),
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -262,6 +265,13 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
     metrics: async () => `${await metrics.render()}\n${await metad.metrics().catch(() => '')}`,
     removeNode: (name, options) => removeFromCluster(name, options, parts),
   } satisfies ApiDependencies;
+}
+
+async function examineShared({ records, host }: InterfacesParts): Promise<DiskFacts['shared']> {
+  const { sharedFileStorageDir: folder } = await records.clusters.load();
+  if (folder === undefined) return null;
+  const problem = await host.shared.require().then(() => null, messageOf);
+  return { folder, problem };
 }
 
 /** Disks whose instance the store does not know, while no machine without a record has them. */

@@ -24,6 +24,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   packageMirrors: '--package-mirror',
   remoteFolders: '--remote-folders',
   remoteHosts: '--remote-hosts',
+  sharedFileStorageDir: '--shared-file-storage-dir',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',

@@ -160,7 +160,12 @@ export const summaryFields = {
     ),
     of(
       ['diskTemplate'],
-      told.text('disk_template', 'Disk_template', 'file or diskless', (i) => i.diskTemplate),
+      told.text(
+        'disk_template',
+        'Disk_template',
+        'file, sharedfile or diskless',
+        (i) => i.diskTemplate,
+      ),
     ),
     of(
       ['communication'],

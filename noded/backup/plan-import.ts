@@ -19,6 +19,15 @@ export function completeFromExport(
       hint: 'leave the OS image out',
     });
   }
+  if (opcode.diskTemplate === 'sharedfile') {
+    throw new AppError(
+      'NOT_SUPPORTED',
+      'nothing is imported to shared disks: they grow on a node',
+      {
+        hint: 'leave --disk-template out',
+      },
+    );
+  }
   const disks =
     opcode.disks.length > 0 || opcode.diskTemplate === 'diskless'
       ? opcode.disks

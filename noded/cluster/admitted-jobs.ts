@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { BUILT_APPLIANCE } from '#shared/contract/appliance-manifest.ts';
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../instances/default-os.ts';
@@ -72,13 +73,13 @@ export function isOsMissing(error: unknown): error is AppError {
 /** @returns null where the request contradicts itself: its own job says how */
 export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
   try {
-    const { name, beparams, disks, tags } = planNewInstance(opcode, {
+    const planned = planNewInstance(opcode, {
       nodeName: '',
       newUuid: randomUUID,
       newMac: () => randomNicMac(),
     });
-    const diskBytes = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-    return { name, ...beparams, diskBytes, tags };
+    const { name, beparams, tags } = planned;
+    return { name, ...beparams, diskBytes: localDiskBytes(planned), tags };
   } catch (error) {
     if (isAppError(error)) return null;
     throw error;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
 import type { ArrivalBegun, ArrivalEnded, MovedFile } from '#shared/contract/move.ts';
@@ -360,9 +361,9 @@ function isHere(name: string, node: string): AppError {
 }
 
 /** What it takes of a node. */
-export function wantedOf({ name, beparams, disks, tags }: InstanceRecord): Wanted {
-  const diskBytes = disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  return { name, ...beparams, diskBytes, tags };
+export function wantedOf(instance: InstanceRecord): Wanted {
+  const { name, beparams, tags } = instance;
+  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags };
 }
 
 /** Of a node that has no others beside it. */

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { chmod, mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, realpath, rm, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ActiveDisk } from '#shared/contract/api.ts';
@@ -19,7 +19,7 @@ import {
   takeLeftCopy,
 } from './copy-disks.ts';
 import { checkSize, requireFile, requireOwnFile } from './disk-files.ts';
-import { createDiskRoom } from './disk-room.ts';
+import { createDiskRoom, type DiskRoom } from './disk-room.ts';
 import { settleVariables, variablesPath } from './firmware-variables.ts';
 import { holdImages } from './hold-images.ts';
 import {
@@ -30,6 +30,14 @@ import {
   settleDisks,
   takenBytes,
 } from './install-disks.ts';
+import {
+  attachShared,
+  makeShared,
+  noSharedFolder,
+  removeShared,
+  type SharedFolder,
+  sharedTarget,
+} from './shared-folder.ts';
 import { settleSnapshots, SNAPSHOT_PREFIX } from './snapshot-disks.ts';
 
 /** Less than this on the disks' file system, and an installation is refused rather than tried. */
@@ -42,6 +50,8 @@ export interface RoomBeside {
   readonly freeBytes: number;
 }
 
+type NewPlace = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
+
 /** What makes disks those of a new instance. */
 interface NewDisks<Result> {
   /** Puts its record into the store: from then on they are its own. */
@@ -52,8 +62,11 @@ interface NewDisks<Result> {
 /** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
 export interface InstanceDisks {
   pathOf(instance: InstanceRecord, index: number): string;
-  /** @throws AppError DISK_SPACE */
-  checkSpace(): Promise<void>;
+  /**
+   * @param instance whose disks get more; without one, what is on this node's own file system
+   * @throws AppError DISK_SPACE; HOST_PREREQUISITE, NOT_SUPPORTED (its folder for shared disks)
+   */
+  checkSpace(instance?: Pick<InstanceRecord, 'diskTemplate'>): Promise<void>;
   /** @param bytes that new disks are going to take. @throws AppError DISK_SPACE */
   requireRoom(bytes: number): Promise<void>;
   /**
@@ -73,7 +86,10 @@ export interface InstanceDisks {
    * Whether the file system can hold files of these sizes at all, sparse as they are.
    * @throws AppError VALIDATION
    */
-  checkSizes(disks: readonly { readonly sizeBytes: number }[]): Promise<void>;
+  checkSizes(
+    disks: readonly { readonly sizeBytes: number }[],
+    instance: Pick<InstanceRecord, 'diskTemplate'>,
+  ): Promise<void>;
   /**
    * Whether nobody has them open, a machine that this daemon knows nothing of included.
    * @throws AppError DISK_IN_USE
@@ -155,7 +171,7 @@ export interface InstanceDisks {
   settle(
     instance: Pick<
       InstanceRecord,
-      'uuid' | 'instanceId' | 'restoreId' | 'installState' | 'disks' | 'snapshots'
+      'uuid' | 'instanceId' | 'restoreId' | 'installState' | 'diskTemplate' | 'disks' | 'snapshots'
     >,
   ): Promise<readonly string[]>;
   /**
@@ -179,27 +195,60 @@ export interface InstanceDisks {
    * @param beforeIt done when nobody has them, nor can get them, and they are all still there
    * @throws AppError DISK_IN_USE
    */
-  remove(instance: Pick<InstanceRecord, 'uuid'>, beforeIt?: () => Promise<void>): Promise<void>;
+  remove(
+    instance: Pick<InstanceRecord, 'uuid'> & Partial<Pick<InstanceRecord, 'diskTemplate'>>,
+    beforeIt?: () => Promise<void>,
+  ): Promise<void>;
 }
 
 /**
  * @param bringBack gives disks their name back that were leaving, if they are this node's: asked
  * where an instance has none
+ * @param shared where the folders of instances with shared disks are: here are links to them
  */
 export function createInstanceDisks(
   disksDir: string,
   bringBack: (uuid: string) => Promise<void> = () => Promise.resolve(),
+  shared: SharedFolder = noSharedFolder,
 ): InstanceDisks {
   const dirOf = (instance: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, instance.uuid);
   const pathOf = (instance: InstanceRecord, index: number): string =>
     diskPath(dirOf(instance), index);
   const seedPathOf = (instance: Pick<InstanceRecord, 'uuid'>): string =>
     join(dirOf(instance), 'seed.img');
-  const freeBytes = async (): Promise<number> => {
-    const { bavail, bsize } = await statfs(disksDir);
+  const freeOf = async (folder: string): Promise<number> => {
+    const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;
   };
+  const freeBytes = (): Promise<number> => freeOf(disksDir);
+  const requireShared = async (): Promise<string> => {
+    const folder = await shared.require();
+    const [outer, inner] = await Promise.all([realpath(disksDir), realpath(folder)]);
+    if (inner !== outer && !inner.startsWith(`${outer}/`)) return folder;
+    throw new AppError('HOST_PREREQUISITE', `the shared folder ${folder} is in ${disksDir}`, {
+      details: { path: folder },
+      hint: 'give one beside it: gnt-cluster modify --shared-file-storage-dir DIR',
+    });
+  };
+  type Place = Pick<InstanceRecord, 'diskTemplate'> | undefined;
+  const folderOf = async (instance: Place): Promise<string> =>
+    instance?.diskTemplate === 'sharedfile' ? requireShared() : disksDir;
   const room = createDiskRoom(freeBytes);
+  const sharedRoom = createDiskRoom(async () => freeOf(await requireShared()));
+  const roomOf = (instance: Place): DiskRoom =>
+    instance?.diskTemplate === 'sharedfile' ? sharedRoom : room;
+  /** An instance may have come to this node since its disks were used last. */
+  const attach = async ({ uuid, diskTemplate }: NewPlace): Promise<void> => {
+    if (diskTemplate !== 'sharedfile') return;
+    await attachShared(await requireShared(), uuid, dirOf({ uuid }));
+  };
+  const makeDir = async (instance: NewPlace): Promise<void> => {
+    const dir = dirOf(instance);
+    if (instance.diskTemplate === 'sharedfile')
+      return makeShared(await requireShared(), instance.uuid, dir);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    await chmod(dir, 0o700);
+  };
   const requireRoom = async (bytes: number): Promise<void> => {
     const free = Math.max(0, await room.unclaimedBytes());
     if (free >= bytes + MIN_FREE_BYTES) return;
@@ -243,6 +292,7 @@ export function createInstanceDisks(
   const settle: InstanceDisks['settle'] = async (instance) => [
     ...(await takeLeftCopy(disksDir, instance.uuid)),
     ...(await bringBackMissing(instance.uuid).then(() => [])),
+    ...(await attach(instance).then(() => [])),
     ...(await settleDisks(
       dirOf(instance),
       [instance.instanceId, instance.restoreId],
@@ -266,15 +316,16 @@ export function createInstanceDisks(
     const files = where.kind === 'beside' ? beside(dir, instance) : inPlace(dir, instance);
     const kept =
       where.kind === 'beside'
-        ? room.promise(where.neededBytes, () => sumTaken(instance, (index) => files.pathOf(index)))
+        ? roomOf(instance).promise(where.neededBytes, () =>
+            sumTaken(instance, (index) => files.pathOf(index)),
+          )
         : null;
     return {
       ...files,
       create: async () => {
         await using held = new AsyncDisposableStack();
+        await makeDir(instance);
         held.use(await holdImages(dir));
-        await mkdir(dir, { recursive: true, mode: 0o700 });
-        await chmod(dir, 0o700);
         await files.create();
       },
       [Symbol.dispose]: () => kept?.[Symbol.dispose](),
@@ -295,19 +346,21 @@ export function createInstanceDisks(
       return names.filter((name) => z.uuid().safeParse(name).success);
     },
     ownBytes: (instance) => ownBytes(dirOf(instance)),
-    checkSpace: async () => {
-      const free = await room.unclaimedBytes();
+    checkSpace: async (instance) => {
+      const folder = await folderOf(instance);
+      const free = await roomOf(instance).unclaimedBytes();
       if (free >= MIN_FREE_BYTES) return;
       throw new AppError(
         'DISK_SPACE',
-        `only ${Math.max(0, Math.floor(free / MIB))} MiB are free on ${disksDir}`,
+        `only ${Math.max(0, Math.floor(free / MIB))} MiB are free on ${folder}`,
         {
           hint: 'remove instances or images that are not needed, or make the file system larger',
         },
       );
     },
-    checkSizes: async (disks) => {
-      for (const { sizeBytes } of disks) await checkSize(disksDir, sizeBytes);
+    checkSizes: async (disks, instance) => {
+      const folder = await folderOf(instance);
+      for (const { sizeBytes } of disks) await checkSize(folder, sizeBytes);
     },
     checkUnused: async (instance) => (await holdImages(dirOf(instance)))[Symbol.asyncDispose](),
     createEmpty: async (instance) => {
@@ -319,7 +372,7 @@ export function createInstanceDisks(
       const taken = await sumTaken(instance, (index) => pathOf(instance, index));
       const possible = instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
       const neededBytes = Math.min(possible, Math.max(taken, imageBytes));
-      const unclaimed = Math.max(0, await room.unclaimedBytes());
+      const unclaimed = Math.max(0, await roomOf(instance).unclaimedBytes());
       const isEnough = unclaimed >= neededBytes + MIN_FREE_BYTES;
       return { isEnough, neededBytes, freeBytes: unclaimed };
     },
@@ -345,7 +398,7 @@ export function createInstanceDisks(
     checkCopy: async (from) => {
       await settle(from);
       await requireOwn(from);
-      if (await sharesBlocks(disksDir)) return;
+      if (from.diskTemplate !== 'sharedfile' && (await sharesBlocks(disksDir))) return;
       await requireRoom(await sumTaken(from, (index) => pathOf(from, index)));
     },
     copy: async (from, to, { signal, onProgress, commit, isThere }) => {
@@ -369,9 +422,15 @@ export function createInstanceDisks(
     remove: async (instance, beforeIt) => {
       // Or they come back later, as disks of nobody.
       await bringBackMissing(instance.uuid);
+      const { uuid, diskTemplate } = instance;
+      if (diskTemplate !== undefined) await attach({ uuid, diskTemplate });
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));
+      const target = await sharedTarget(dirOf(instance));
+      const folder = target === undefined ? undefined : await requireShared();
       await beforeIt?.();
+      if (folder !== undefined && target === join(folder, instance.uuid))
+        await removeShared(folder, instance.uuid);
       await rm(dirOf(instance), { recursive: true, force: true });
       // Or a power cut brings them back, without a record.
       await syncPath(disksDir);

@@ -88,14 +88,16 @@ export function createSnapshotDisks(
     check: async (instance) => {
       await disks.settle(instance);
       await disks.activate(instance);
-      await disks.checkSpace();
-      if (await sharesBlocks(disksDir)) return;
+      await disks.checkSpace(instance);
+      // Of shared disks it is another file system, and only the instance's own folder may be written.
+      const folder = instance.diskTemplate === 'sharedfile' ? dirOf(instance) : disksDir;
+      if (await sharesBlocks(folder)) return;
       throw new AppError(
         'NOT_SUPPORTED',
-        `the file system of ${disksDir} cannot share blocks, so there are no snapshots on it`,
+        `the file system of ${folder} cannot share blocks, so there are no snapshots on it`,
         {
-          details: { path: disksDir },
-          hint: `put ${disksDir} on btrfs or xfs; on this one gnt-instance copy and gnt-backup export keep a stopped instance's disks`,
+          details: { path: folder },
+          hint: `put ${folder} on btrfs or xfs; on this one gnt-instance copy and gnt-backup export keep a stopped instance's disks`,
         },
       );
     },

@@ -7,7 +7,10 @@ const MAX_NAMED = 10;
 
 export interface DiskFacts {
   /** Instances of this node. */
-  readonly instances: readonly Pick<InstanceRecord, 'name' | 'disks' | 'snapshots'>[];
+  readonly instances: readonly Pick<
+    InstanceRecord,
+    'name' | 'diskTemplate' | 'disks' | 'snapshots'
+  >[];
   /** Of the file system of their disks. */
   readonly totalBytes: number;
   /** UUIDs that disks are named after, and that no record has. */
@@ -16,6 +19,8 @@ export interface DiskFacts {
   readonly left: readonly string[];
   /** Folders of copies and arrivals that nothing works on any more, and nobody has settled. */
   readonly abandoned: readonly string[];
+  /** The cluster's folder for shared disks, and why it cannot be used; null: there is none. */
+  readonly shared: { readonly folder: string; readonly problem: string | null } | null;
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
 }
@@ -27,15 +32,18 @@ export function examineDisks({
   ofNobody,
   left,
   abandoned,
+  shared,
   halted,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
+    .filter(({ diskTemplate }) => diskTemplate !== 'sharedfile')
     // A block that a disk shares with its snapshot is the snapshot's alone once it is written anew.
     .flatMap(({ disks, snapshots }) => [...disks, ...snapshots.flatMap((one) => one.disks)])
     .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   const sizes = `disks of ${instances.length} instance(s) may grow to ${toGib(promised)} on a file system of ${toGib(totalBytes)}`;
   const isOver = promised > totalBytes;
   return [
+    ...(shared === null ? [] : [examineShared(shared)]),
     {
       check: 'disk-overcommit',
       level: isOver ? 'warning' : 'ok',
@@ -98,4 +106,12 @@ function nameSome(names: readonly string[]): string {
 
 function toGib(bytes: number): string {
   return `${(bytes / GIB).toFixed(1)} GiB`;
+}
+
+function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): DoctorFinding {
+  const check = 'shared-folder';
+  if (problem === null)
+    return { check, level: 'ok', message: `${folder} is the cluster's shared folder`, hint: null };
+  const hint = 'until then no instance with shared disks can be started here';
+  return { check, level: 'error', message: problem, hint };
 }

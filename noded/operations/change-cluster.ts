@@ -4,6 +4,7 @@ import { type ImageKey, type ImageKeys, MAX_IMAGE_KEYS } from '#shared/contract/
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { claimSharedFolder } from '../disks/shared-folder.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -151,6 +152,24 @@ function refuseTooManyKeys(keys: ImageKeys): void {
   });
 }
 
+/** The disks of instances would be left where they are. @throws AppError CONFLICT */
+async function refuseSharedInUse(
+  wanted: string | null,
+  { clusters, instances }: OperationDependencies,
+): Promise<void> {
+  const { sharedFileStorageDir: there } = await clusters.load();
+  if (there === undefined || there === wanted) return;
+  const names = (await instances.list())
+    .filter((instance) => instance.diskTemplate === 'sharedfile')
+    .map(({ name }) => name);
+  const [first] = names;
+  if (first === undefined) return;
+  throw new AppError('CONFLICT', `${names.length} instance(s) have disks in ${there}`, {
+    details: { path: there, instances: names },
+    hint: `remove them first: ${first}${names.length > 1 ? ', …' : ''}`,
+  });
+}
+
 export function modifyClusterHandler(
   dependencies: OperationDependencies,
 ): JobHandler<OpcodeOf<'CLUSTER_SET_PARAMS'>> {
@@ -170,7 +189,11 @@ export function modifyClusterHandler(
       await requireNamed(opcode, dependencies);
       await requireDefaultNetwork(opcode.launchDefaults?.net, dependencies);
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
+      const { sharedFileStorageDir: shared } = opcode;
+      if (shared !== undefined) await refuseSharedInUse(shared, dependencies);
       return async () => {
+        const { uuid } = await dependencies.clusters.load();
+        if (shared != null) await claimSharedFolder(shared, uuid);
         await dependencies.clusters.update((cluster) => ({
           ...cluster,
           installTimeoutS: opcode.installTimeoutS ?? cluster.installTimeoutS,
@@ -186,6 +209,7 @@ export function modifyClusterHandler(
             downloadTimeoutS: opcode.downloadTimeoutS ?? cluster.downloadTimeoutS,
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
           }),
+          ...(shared !== undefined && { sharedFileStorageDir: shared ?? undefined }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),

@@ -50,8 +50,8 @@ export async function planParts(
   // A removal whose record was refused has left its file under another name.
   await disks.settle(instance);
   await disks.activate(instance);
-  await disks.checkSizes(planned.disks);
-  if (planned.disks.length > instance.disks.length) await disks.checkSpace();
+  await disks.checkSizes(planned.disks, instance);
+  if (planned.disks.length > instance.disks.length) await disks.checkSpace(instance);
   return planned;
 }
 

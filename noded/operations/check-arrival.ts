@@ -26,5 +26,5 @@ export async function checkArrival(
   if (personalizationPackage !== null) await checkPackage(personalizationPackage);
   await requireAppliance(await loadAppliance(instance, clusters), dependencies);
   await bootViews.check(instance, noSecrets, signal);
-  await disks.checkSizes(instance.disks);
+  await disks.checkSizes(instance.disks, instance);
 }

@@ -94,7 +94,7 @@ export async function checkInstall(
   }
   if (instance.osImage !== null) await dependencies.images.check(instance.osImage);
   if (instance.personalizationPackage !== null) await checkPackage(instance.personalizationPackage);
-  if (instance.diskTemplate === 'file') await dependencies.disks.checkSpace();
+  if (instance.diskTemplate !== 'diskless') await dependencies.disks.checkSpace(instance);
   const chosen = { ...decision, appliance: appliance.name };
   return { ...chosen, ...(await checkHooks(instance, chosen, given, dependencies)) };
 }

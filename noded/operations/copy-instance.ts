@@ -82,6 +82,8 @@ export function planCopy(instance: InstanceRecord, newName: string): NewInstance
       // In a network no two have one address.
       ...(nic.networkName !== undefined && { ip: ANY_ADDRESS, network: null }),
     })),
+    // Copies grow on the node.
+    diskTemplate: instance.diskTemplate === 'sharedfile' ? 'file' : instance.diskTemplate,
     disks: instance.disks.map((disk) => ({ ...disk, uuid: randomUUID() })),
     ...NO_PAST,
   };

@@ -73,7 +73,7 @@ export function createInstanceHandler(
         },
         dependencies,
       );
-      await disks.checkSizes(planned.disks);
+      await disks.checkSizes(planned.disks, planned);
       await checkHostPaths(planned, clusters);
       await checkRunLists(planned, dependencies);
       await refuseUnknownProfiles(planned.profiles, clusters);

@@ -20,7 +20,7 @@ export function growDiskHandler(
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       const sizeBytes = plannedSize(instance, opcode);
-      await disks.checkSizes([{ sizeBytes }]);
+      await disks.checkSizes([{ sizeBytes }], instance);
       if (runner.running(instance.uuid) === undefined) await runner.checkDisksUnused(instance);
       else refuseDiskOfLater(instance, opcode.disk);
       return async (context) => {

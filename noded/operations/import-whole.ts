@@ -44,7 +44,7 @@ export async function prepareImportWhole(
     return mac;
   };
   const planned = planWhole(opcode, imported, whole, { nodeName, newUuid: randomUUID, newMac });
-  await disks.checkSizes(planned.disks);
+  await disks.checkSizes(planned.disks, planned);
   await disks.requireRoom(whole.takenBytes);
   await checkHostPaths(planned, clusters);
   await checkRunLists(planned, dependencies);

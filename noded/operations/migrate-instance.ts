@@ -8,7 +8,12 @@ import { migrateInstance } from '../cluster/migrate-instance.ts';
 import { natureOf } from '../hypervisor/machine-nature.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { requireOtherNode, refuseInstalling, refuseSnapshots } from './move-instance.ts';
+import {
+  requireOtherNode,
+  refuseInstalling,
+  refuseShared,
+  refuseSnapshots,
+} from './move-instance.ts';
 import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
 
 /** A running instance to another node. Everything that can be refused is asked before, there too. */
@@ -20,6 +25,7 @@ export function migrateInstanceHandler(
     locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, node: wanted, timeoutS }, signal) => {
       const instance = await instances.findByName(name);
+      refuseShared(instance);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       const machine = await requireMovable(instance, dependencies);
       const target = createArrivalClient(peers, node);

@@ -18,6 +18,7 @@ export function moveInstanceHandler(
     locks: ({ name }) => [instanceLock(name)],
     prepare: async ({ name, node: wanted }, signal) => {
       const instance = await instances.findByName(name);
+      refuseShared(instance);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       await refuseUnmovable(instance, dependencies);
       const target = createArrivalClient(peers, node);
@@ -80,6 +81,15 @@ export function refuseInstalling({ name, installState }: InstanceRecord): void {
   if (installState !== 'installing') return;
   throw new AppError('INSTANCE_STATE', `instance '${name}' is being installed`, {
     hint: 'gnt-job list shows the job',
+  });
+}
+
+/** What no node may have but the one that runs it. @throws AppError NOT_SUPPORTED */
+export function refuseShared({ name, diskTemplate }: InstanceRecord): void {
+  if (diskTemplate !== 'sharedfile') return;
+  throw new AppError('NOT_SUPPORTED', `'${name}' has shared disks, which do not move`, {
+    details: { name },
+    hint: 'instances with disks of the template file move',
   });
 }
 

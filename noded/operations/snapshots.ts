@@ -78,7 +78,7 @@ export function restoreSnapshotHandler({
       refuseOtherDisks(instance, snapshot);
       await runner.checkDisksUnused(instance);
       await disks.settle(instance);
-      await disks.checkSpace();
+      await disks.checkSpace(instance);
       return async ({ report }) => {
         const restoreId = randomUUID();
         await snapshots.restore(instance, snapshot, {

@@ -1,4 +1,5 @@
 import { arch } from 'node:os';
+import { diskTemplate } from '#shared/contract/disk-template.ts';
 import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
 import { isWithin } from '#shared/contract/submitter.ts';
 import type { Overview } from '../cluster/overview.ts';
@@ -109,8 +110,11 @@ async function describeCluster(
     architecture: ['64bits', arch() === 'arm64' ? 'aarch64' : 'x86_64'],
     default_hypervisor: 'kvm',
     enabled_hypervisors: ['kvm'],
-    enabled_disk_templates: ['file', 'diskless'],
+    enabled_disk_templates: diskTemplate.options.filter(
+      (one) => one !== 'sharedfile' || cluster.sharedFileStorageDir !== undefined,
+    ),
     file_storage_dir: scope === null ? disksDir : null,
+    shared_file_storage_dir: scope === null ? (cluster.sharedFileStorageDir ?? null) : null,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },
     hvparams: { kvm: {} },
     nicparams: { default: { mode: 'bridged', link: 'br0' } },

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
 import {
@@ -30,7 +31,7 @@ export type IndexedInstance = Pick<
   | 'createdAtMs'
   | 'modifiedAtMs'
 > & {
-  /** What all its disks together may grow to. */
+  /** What all its disks together may grow to on its node. */
   readonly diskBytes: number;
 };
 
@@ -216,7 +217,7 @@ class SharedParts {
       bootEnv: record.bootEnv === null ? null : this.#one(record.bootEnv),
       beparams: this.#one(record.beparams),
       diskTemplate,
-      diskBytes: record.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+      diskBytes: localDiskBytes(record),
       communication,
       serialNo,
       createdAtMs,

@@ -151,6 +151,8 @@ export const clusterRecord = z.object({
   remoteFolders: z.array(z.string()).optional(),
   /** What, beside the internet, URLs of the remote API may lead to. */
   remoteHosts: z.array(z.string()).optional(),
+  /** Of disks of the template `sharedfile`: mounted there on every node. Absent: there are none. */
+  sharedFileStorageDir: z.string().optional(),
   maxImageBytes: z.number().int().positive().optional(),
   downloadTimeoutS: z.number().int().nonnegative().optional(),
   minDownloadRate: z.number().int().nonnegative().optional(),

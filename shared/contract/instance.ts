@@ -3,6 +3,7 @@ import { applianceInForce } from './appliance-choice.ts';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootReport } from './boot-report.ts';
+import { diskTemplate } from './disk-template.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hostRoom } from './host-room.ts';
 import { hookFiles } from './hooks.ts';
@@ -197,7 +198,7 @@ export const instanceRecord = z.object({
   seedDisk: z.boolean(),
   dialects: z.array(dialect).min(1),
   metadataToken: tokenPolicy,
-  diskTemplate: z.enum(['file', 'diskless']),
+  diskTemplate,
   disks: z.array(instanceDisk),
   /** Oldest first. Absent in older records. */
   snapshots: z.array(instanceSnapshot).default([]),

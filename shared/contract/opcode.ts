@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { applianceName } from './appliance-manifest.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootContent, bootObject } from './boot-objects.ts';
+import { diskTemplate } from './disk-template.ts';
 import { autostartChanges } from './autostart.ts';
 import {
   exposedServiceChanges,
@@ -132,7 +133,7 @@ export const instanceCreate = z.strictObject({
   seedDisk: z.boolean().optional(),
   dialects: z.array(dialect).min(1).optional(),
   metadataToken: tokenPolicy.default('optional'),
-  diskTemplate: z.enum(['file', 'diskless']).default('file'),
+  diskTemplate: diskTemplate.default('file'),
   disks: z.array(diskSpec).max(MAX_DISKS).default([]),
   nics: z.array(nicSpec).max(MAX_NICS).default([]),
   beparams: beParameters.partial().default({}),
@@ -465,6 +466,8 @@ export const clusterModify = z.strictObject({
    * replaces those that there are.
    */
   remoteFolders: z.array(remoteFolder).max(MAX_REMOTE_FOLDERS).optional(),
+  /** Where all nodes have the same folder, for disks of the template `sharedfile`; `null`: nowhere. */
+  sharedFileStorageDir: remoteFolder.nullable().optional(),
   /** What, beside the internet, URLs of the remote API may lead to; replaces what there is. */
   remoteHosts: z.array(remoteHost).max(MAX_REMOTE_HOSTS).optional(),
   /** NAME=PORT:HOST:PORT or NAME=PORT:unix:PATH; null removes NAME. */

@@ -24,6 +24,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly defaultOs?: string;
   readonly maxImageSize?: string;
   readonly remoteFolders?: string;
+  readonly sharedFileStorageDir?: string;
   readonly remoteHosts?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
@@ -176,6 +177,9 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
     ...(options.remoteFolders !== undefined && {
       remoteFolders: listOrNone(options.remoteFolders),
     }),
+    ...(options.sharedFileStorageDir !== undefined && {
+      sharedFileStorageDir: orTakenBack(options.sharedFileStorageDir),
+    }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options),
@@ -283,6 +287,7 @@ export async function runClusterInfo(
       value: `${cluster.launchDefaults?.memoryMiB ?? 'usual'} MiB, ${cluster.launchDefaults?.vcpus ?? 'usual'}`,
     },
     { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
+    { key: 'Folder for shared disks', value: cluster.sharedFileStorageDir ?? 'none' },
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',

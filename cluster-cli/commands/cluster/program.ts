@@ -76,6 +76,11 @@ function clusterOptions(): readonly OptionMaker[] {
       { group },
     ),
     option(
+      '--shared-file-storage-dir <dir>',
+      'folder that every node has mounted there, for instances with the disk template sharedfile; none takes it back, while no instance has such disks',
+      { group },
+    ),
+    option(
       '--remote-hosts <hosts>',
       'names, addresses and networks, separated by commas, that URLs of the remote API may lead to beside the internet; none takes all back',
       { group },

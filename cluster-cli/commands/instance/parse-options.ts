@@ -1,5 +1,6 @@
 import { fromHere } from '../../values/host-path.ts';
 import type { z } from 'zod';
+import type { DiskTemplate } from '#shared/contract/disk-template.ts';
 import type { diskSpec, nicSpec } from '#shared/contract/machine-parameters.ts';
 import type { instanceCreate, instanceModify } from '#shared/contract/opcode.ts';
 import { readNicNetwork } from '#shared/contract/static-network.ts';
@@ -220,7 +221,7 @@ export type DiskInput = z.input<typeof diskSpec>;
 type NicInput = z.input<typeof nicSpec>;
 
 export interface DiskOptions {
-  readonly diskTemplate?: 'file' | 'diskless';
+  readonly diskTemplate?: DiskTemplate;
   readonly osSize?: string;
   readonly disk?: readonly string[];
 }

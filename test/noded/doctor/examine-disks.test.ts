@@ -7,6 +7,7 @@ import { instanceRecord } from '../support/records.ts';
 const record = instanceRecord({});
 const instance = (...sizes: readonly number[]) => ({
   name: 'a',
+  diskTemplate: 'file' as const,
   snapshots: [],
   disks: sizes.map((gib) => ({ name: null, uuid: record.uuid, sizeBytes: gib * GIB })),
 });
@@ -16,11 +17,27 @@ const levels = (facts: Parameters<typeof examineDisks>[0]) =>
 test('disks that may grow beyond their file system are told', () => {
   const instances = [instance(60, 20), instance(20)];
   assert.deepEqual(
-    levels({ instances, totalBytes: 100 * GIB, left: [], abandoned: [], halted: [], ofNobody: [] }),
+    levels({
+      shared: null,
+      instances,
+      totalBytes: 100 * GIB,
+      left: [],
+      abandoned: [],
+      halted: [],
+      ofNobody: [],
+    }),
     ['ok', 'ok', 'ok'],
   );
   assert.deepEqual(
-    levels({ instances, totalBytes: 99 * GIB, left: [], abandoned: [], halted: [], ofNobody: [] }),
+    levels({
+      shared: null,
+      instances,
+      totalBytes: 99 * GIB,
+      left: [],
+      abandoned: [],
+      halted: [],
+      ofNobody: [],
+    }),
     ['warning', 'ok', 'ok'],
   );
 });
@@ -30,7 +47,8 @@ test('a snapshot counts as much as the disks that it was taken of', () => {
   const taken = { ...record, uuid: record.uuid, name: 's', takenAtMs: 0, wasRunning: true };
   const snapshots = [{ ...taken, installState: 'installed' as const, disks }];
   const facts = {
-    instances: [{ name: 'a', disks, snapshots }],
+    shared: null,
+    instances: [{ name: 'a', diskTemplate: 'file' as const, disks, snapshots }],
     left: [],
     abandoned: [],
     halted: [],
@@ -42,6 +60,7 @@ test('a snapshot counts as much as the disks that it was taken of', () => {
 
 test('guests that stand still are named', () => {
   const facts = {
+    shared: null,
     instances: [],
     totalBytes: GIB,
     left: [],
@@ -56,6 +75,7 @@ test('guests that stand still are named', () => {
 test('disks whose record is gone are named, many of them as a count', () => {
   const ofNobody = Array.from({ length: 12 }, (_, index) => `uuid${index}`);
   const [, , finding] = examineDisks({
+    shared: null,
     instances: [],
     totalBytes: GIB,
     left: [],
@@ -68,7 +88,14 @@ test('disks whose record is gone are named, many of them as a count', () => {
 });
 
 test('disks that a move has left are told with what to do, and only while there are some', () => {
-  const facts = { instances: [], totalBytes: GIB, abandoned: [], halted: [], ofNobody: [] };
+  const facts = {
+    shared: null,
+    instances: [],
+    totalBytes: GIB,
+    abandoned: [],
+    halted: [],
+    ofNobody: [],
+  };
   const left = ['/disks/leaving-1 (web1 of node2)'];
   const finding = examineDisks({ ...facts, left }).at(-1);
   assert.equal(finding?.check, 'disks-left');
@@ -77,7 +104,14 @@ test('disks that a move has left are told with what to do, and only while there 
 });
 
 test('copies that nobody works on are told with what to do, and only while there are some', () => {
-  const facts = { instances: [], totalBytes: GIB, left: [], halted: [], ofNobody: [] };
+  const facts = {
+    shared: null,
+    instances: [],
+    totalBytes: GIB,
+    left: [],
+    halted: [],
+    ofNobody: [],
+  };
   const abandoned = ['/disks/copying-1 (no record)'];
   const finding = examineDisks({ ...facts, abandoned }).at(-1);
   assert.equal(finding?.check, 'copies-left');
@@ -86,4 +120,14 @@ test('copies that nobody works on are told with what to do, and only while there
   assert.match(finding.hint ?? '', /restart gnt-noded/);
   const none = examineDisks({ ...facts, abandoned: [] });
   assert.ok(none.every(({ check }) => check !== 'copies-left'));
+});
+
+test('shared disks do not count on the file system of the node, and their folder is looked at', () => {
+  const facts = { totalBytes: GIB, left: [], abandoned: [], halted: [], ofNobody: [] };
+  const instances = [{ ...instance(60), diskTemplate: 'sharedfile' as const }];
+  const shared = { folder: '/srv/shared', problem: null };
+  assert.deepEqual(levels({ ...facts, instances, shared }), ['ok', 'ok', 'ok', 'ok']);
+  const [finding] = examineDisks({ ...facts, instances, shared: { ...shared, problem: 'gone' } });
+  assert.equal(finding?.level, 'error');
+  assert.equal(finding.message, 'gone');
 });
