@@ -19,7 +19,7 @@ import {
   type InstanceSummary,
   type RunningMachine,
 } from '#shared/contract/instance.ts';
-import { createTurns } from '#shared/clock/turns.ts';
+import { othersTurn } from '#shared/clock/turns.ts';
 import { isAppError, toError } from '#shared/errors/app-error.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
@@ -99,7 +99,6 @@ async function* describeSlices(
   isMeant: (instance: IndexedInstance) => boolean,
   describe: (record: InstanceRecord) => Promise<InstanceInfo>,
 ): AsyncGenerator<readonly InstanceInfo[]> {
-  const othersTurn = createTurns();
   for await (const slice of readIndexed(indexed, isMeant)) {
     const told: InstanceInfo[] = [];
     for (const record of slice) {
@@ -280,7 +279,6 @@ async function* readInstances(peers: Peers, node: string): AsyncGenerator<readon
   const answer = await requestPeer(peers, node, asking).finally(() => clearTimeout(timer));
   if (answer.statusCode !== 200) await throwRefusal(answer, node);
   const lively = Readable.from(limitSilence(answer, ANSWER_TIMEOUT_MS));
-  const othersTurn = createTurns();
   for await (const line of readLines(lively, MAX_LINE_CHARACTERS)) {
     yield [instanceInfo.parse(parseJson(line))];
     await othersTurn();

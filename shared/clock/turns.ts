@@ -1,18 +1,21 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Whoever else has something to do waits for so long, and for one piece of work more. */
+/** Whoever else has something to do waits for so long, and for one piece of each work more. */
 const LONGEST_MS = 5;
+
+/** Of all work in pieces together, as the event loop is one: when others had their turn last. */
+const others = { sinceMs: 0, turn: undefined as Promise<void> | undefined };
 
 /**
  * For work in pieces whose size nobody knows beforehand: awaited between two of them, it gives
- * others their turn when the ones before took long enough. Others that work meanwhile count too: a
- * turn too many costs little.
+ * others their turn when the pieces of all such work took long enough together. However many go on
+ * at once, who waits for something else waits no longer.
  */
-export function createTurns(): () => Promise<void> {
-  let sinceMs = performance.now();
-  return async () => {
-    if (performance.now() - sinceMs < LONGEST_MS) return;
-    await turn();
-    sinceMs = performance.now();
-  };
+export async function othersTurn(): Promise<void> {
+  if (performance.now() - others.sinceMs < LONGEST_MS) return;
+  others.turn ??= turn().then(() => {
+    others.turn = undefined;
+    others.sinceMs = performance.now();
+  });
+  await others.turn;
 }

@@ -1,5 +1,5 @@
 import nacl from 'tweetnacl';
-import { createTurns } from '../clock/turns.ts';
+import { othersTurn } from '../clock/turns.ts';
 import { AppError, isAppError } from '../errors/app-error.ts';
 import type { HighWater, MarkedRecord } from './high-water.ts';
 import { StampBehind, StoreConflict } from './store-conflict.ts';
@@ -105,7 +105,6 @@ export function createSealedStore(
     records: readonly ListedRecord[],
     judged: JudgedList,
   ): Promise<readonly ListedRecord[]> => {
-    const othersTurn = createTurns();
     const opened: ListedRecord[] = [];
     for (const record of records) {
       opened.push(openListed(collection, record, judged));

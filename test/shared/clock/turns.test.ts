@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { othersTurn } from '#shared/clock/turns.ts';
+import { threadStretches } from '../../lab/thread-time.ts';
+
+const WORKS = 20;
+const PIECES = 20;
+const PIECE_MS = 1;
+
+function workFor(ms: number): void {
+  const untilMs = performance.now() + ms;
+  while (performance.now() < untilMs);
+}
+
+async function workInPieces(): Promise<void> {
+  for (let piece = 0; piece < PIECES; piece += 1) {
+    workFor(PIECE_MS);
+    await othersTurn();
+  }
+}
+
+test('who waits for something else waits as long for many works in pieces as for one', async () => {
+  const { allMs, longestMs } = await threadStretches(() =>
+    Promise.all(Array.from({ length: WORKS }, workInPieces)),
+  );
+  // Five milliseconds, and one piece of each; by turns of their own it is five for each of them.
+  assert.ok(longestMs < 50, `${longestMs} of ${allMs} ms at a stretch`);
+});
