@@ -44,8 +44,9 @@ export function buildTree(leaves: ReadonlyMap<string, Leaf>, style: ListingStyle
     addToFolders(folders, path);
   }
   for (const [path, children] of folders) {
-    // Who has a live folder lists it; what lies in it here goes before what lies there.
-    if (tree.get(path)?.kind !== 'live') tree.set(path, listing(path, children, style));
+    // Who has a live folder lists it; what lies in it here goes before what lies there. A parameter
+    // may be called as the folder of another one is, and is what is read there.
+    if (!tree.has(path)) tree.set(path, listing(path, children, style));
   }
   return tree;
 }
@@ -74,7 +75,9 @@ function addToFolders(folders: Map<string, Map<string, boolean>>, path: string):
     const folder = segments.slice(0, depth).join('/');
     let children = folders.get(folder);
     if (!children) folders.set(folder, (children = new Map<string, boolean>()));
-    children.set(segments[depth] ?? '', depth < segments.length - 1);
+    const name = segments[depth] ?? '';
+    const isFolder = depth < segments.length - 1;
+    children.set(name, isFolder || children.get(name) === true);
   }
 }
 

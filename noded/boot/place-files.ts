@@ -13,6 +13,9 @@ type Machine = BootPlanInput['machine'];
 /** pxelinux, GRUB and elilo look for their configuration below these, or by the address in hex. */
 const TFTP_FOLDERS = /^(?:pxelinux\.cfg|grub|grub2|boot\/grub|elilo)\//;
 
+/** GRUB's, where it was loaded from. */
+const GRUB_FILE = /\/grub\.cfg(?:-[^/]*)?$/;
+
 /** Where a machine's iPXE script may be, the preferred place first. */
 export function scriptsOf({ mac, address }: Machine): readonly string[] {
   return [`${mac}.ipxe`, `${address}.ipxe`];
@@ -28,13 +31,14 @@ export function placeFile(
   path: string,
   machine: Machine,
 ): Place {
-  if (TFTP_FOLDERS.test(path) || /^[0-9A-F]{8}\.conf$/.test(path))
+  const own = `${machinePath(machine)}/`;
+  const tree = `${own}boot`;
+  const isBesideGrub = path.startsWith(`${tree}/`) && GRUB_FILE.test(path);
+  if (isBesideGrub || TFTP_FOLDERS.test(path) || /^[0-9A-F]{8}\.conf$/.test(path))
     return {
       kind: 'left-out',
       reason: `the template '${template}' at ${path.slice(0, 100)}: nothing is loaded by TFTP`,
     };
-  const own = `${machinePath(machine)}/`;
-  const tree = `${own}boot`;
   const isOwn = path.startsWith(own) && path !== tree && !path.startsWith(`${tree}/`);
   if (bootPath.safeParse(path).success && (isOwn || scriptsOf(machine).includes(path)))
     return { kind: 'file', path };

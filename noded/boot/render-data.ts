@@ -95,6 +95,16 @@ function installUrlOf({ baseUrl, machine }: Pick<RenderInput, 'baseUrl' | 'machi
   return `${baseUrl}/${machinePath(machine)}/boot`;
 }
 
+/**
+ * The same by a protocol. TFTP, which nothing here serves, knows paths below the file root: those of
+ * loaders that are left out begin so, and iPXE takes one for what is beside its script.
+ */
+function rootOf(protocol: string, input: Pick<RenderInput, 'baseUrl' | 'machine'>): string {
+  if (protocol === 'http') return installUrlOf(input);
+  if (protocol === 'tftp') return `${machinePath(input.machine)}/boot`;
+  throw new CallError(`files are served by http, not by ${JSON.stringify(protocol)}`);
+}
+
 function machineData({ machine, baseUrl, bootEnv }: RenderInput): Struct {
   const { name, uuid, mac, address } = machine;
   return new Struct('Machine', {
@@ -125,9 +135,8 @@ function envData(input: RenderInput): Struct {
   const arch = bootEnv.OS.SupportedArchitectures.amd64;
   const installUrl = installUrlOf(input);
   const pathFor = (protocol: string, path: string): string => {
-    if (protocol !== 'http')
-      throw new CallError(`files are served by http, not by ${JSON.stringify(protocol)}`);
-    return path === '' ? installUrl : `${installUrl}/${path.replace(/^\/+/, '')}`;
+    const root = rootOf(protocol, input);
+    return path === '' ? root : `${root}/${path.replace(/^\/+/, '')}`;
   };
   // The pieces of d-i's and pxelinux's lines are parted by commas.
   const joinInitrds = (protocol: string): string =>

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fileName } from './primitives.ts';
+import { fileName, osParameterName } from './primitives.ts';
 
 /**
  * Boot environments as dr-provision writes them: its words, in its casing. What a user wrote is a
@@ -33,10 +33,6 @@ export const bootEnvName = z
 export const bootTemplateId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_. /-]{0,127}$/, 'not an ID of a template');
-/** OS parameters' characters, and the slash, which some of dr-provision's own names have. */
-export const bootParamName = z
-  .string()
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$/, 'not a name of a param');
 
 /** Of a file in an archive or below a repository. */
 const sourcePath = z
@@ -67,7 +63,7 @@ const isoUrl = orEmpty(
 );
 const bootParamsText = orEmpty(text(16 * 1024), '');
 const initrds = orEmpty(z.array(sourcePath).max(MAX_INITRDS), []);
-const paramNames = orEmpty(z.array(bootParamName).max(MAX_PARAMS), []);
+const paramNames = orEmpty(z.array(osParameterName).max(MAX_PARAMS), []);
 
 const meta = orEmpty(
   z.record(
@@ -154,6 +150,8 @@ export const bootEnvDocument = z.strictObject({
     IsoSha256: isoSha256,
     IsoUrl: isoUrl,
     SupportedArchitectures: architectures,
+    /** Of `Meta`; some that are published have it here, too. */
+    type: z.unknown().optional(),
   }),
   Kernel: sourcePathOrNone,
   Initrds: initrds,
@@ -247,6 +245,7 @@ function listLeftOut(document: BootEnvDocument, amd64: string | undefined): read
   const others = Object.keys(OS.SupportedArchitectures).filter((name) => name !== amd64);
   const loader = amd64 === undefined ? '' : OS.SupportedArchitectures[amd64]?.Loader;
   return [
+    ...(OS.type === undefined ? [] : ["the field 'type' of OS, which is Meta's"]),
     ...(others.length > 0 ? [`the architectures ${others.join(', ')}: machines are amd64`] : []),
     ...Object.keys(Loaders)
       .filter((name) => name !== EFI_LOADER)
@@ -279,7 +278,7 @@ export type BootTemplate = z.infer<typeof bootTemplate>;
 /** What a param may be: its schema gives a type, and may have a default. */
 export const bootParam = z.strictObject({
   ...modelFields,
-  Name: bootParamName,
+  Name: osParameterName,
   /** A file that it went into is treated as if it held a secret. */
   Secure: flag,
   // As a document for others describes it: anything. A schema that refers to itself has no name there.

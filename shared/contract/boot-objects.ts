@@ -1,12 +1,5 @@
 import { z } from 'zod';
-import {
-  bootEnv,
-  bootEnvName,
-  bootParam,
-  bootParamName,
-  bootTemplate,
-  bootTemplateId,
-} from './boot-env.ts';
+import { bootEnv, bootEnvName, bootParam, bootTemplate, bootTemplateId } from './boot-env.ts';
 import { osParameterName } from './primitives.ts';
 import { profileName } from './profile.ts';
 
@@ -46,7 +39,7 @@ export const bootContent = {
 export const bootObject = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('bootEnv'), name: bootEnvName }),
   z.strictObject({ kind: z.literal('template'), name: bootTemplateId }),
-  z.strictObject({ kind: z.literal('param'), name: bootParamName }),
+  z.strictObject({ kind: z.literal('param'), name: osParameterName }),
 ]);
 export type BootObject = z.infer<typeof bootObject>;
 

@@ -7,8 +7,8 @@ export function isHiddenFromLogs(visibility: Visibility): boolean {
 
 /**
  * The variable by which a script finds an OS parameter: upper case, dashes as underscores
- * (ganeti-os-interface(7)).
+ * (ganeti-os-interface(7)), and slashes, which Ganeti has not.
  */
 export function ospVariable(name: string): string {
-  return `OSP_${name.toUpperCase().replaceAll('-', '_')}`;
+  return `OSP_${name.toUpperCase().replaceAll(/[-/]/g, '_')}`;
 }

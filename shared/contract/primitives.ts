@@ -35,10 +35,11 @@ export const channelIp = z.ipv4().refine((ip) => {
 export const deviceName = z.string().regex(/^[A-Za-z0-9_.-]{1,15}$/, 'not an interface name');
 
 /** Ganeti's characters for parameter names; they become OSP_<NAME>. */
+/** Ganeti's characters, and single slashes within it, which dr-provision's names have. */
 export const osParameterName = z
   .string()
   .max(128)
-  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*$/, 'not a parameter name');
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]*(?:\/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$/, 'not a parameter name');
 /** File name of one path segment, without a leading dot. */
 export const fileName = z
   .string()

@@ -19,7 +19,7 @@ export interface ContentFile {
 
 export interface FoundFiles {
   readonly files: readonly ContentFile[];
-  /** Parts of a folder that mean nothing here, as dr-provision's tasks. */
+  /** Parts of a folder that mean nothing here, as dr-provision's tasks and its meta.yaml. */
   readonly leftOut: readonly string[];
 }
 
@@ -43,7 +43,9 @@ export function listContentFiles(path: string): FoundFiles {
   return {
     files: found.flatMap((section) => filesOf(join(path, section), section)),
     leftOut: names.filter(
-      (name) => isFolder(join(path, name)) && !found.some((one) => one === name),
+      (name) =>
+        !found.some((one) => one === name) &&
+        (isFolder(join(path, name)) || /\.(ya?ml|json)$/i.test(name)),
     ),
   };
 }

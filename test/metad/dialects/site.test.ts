@@ -115,6 +115,21 @@ test('a lost secret is told by name, with a status that says gone', () => {
   assert.ok(resource.headers.includes('no-store'));
 });
 
+test('parameters with slashes are listed and read one by one, beside one that is called as their folder', () => {
+  const site = siteOf({
+    osParameters: Object.fromEntries(
+      ['change-stage', 'change-stage/map', 'change-stage/map/x'].map((name) => [
+        name,
+        { value: `of ${name}`, visibility: 'public' as const },
+      ]),
+    ),
+  });
+  const base = 'ganeti/latest/os/parameters';
+  assert.equal(bodyAt(site, base), 'change-stage/\n');
+  for (const name of ['change-stage', 'change-stage/map', 'change-stage/map/x'])
+    assert.equal(bodyAt(site, `${base}/${name}`), `of ${name}`);
+});
+
 test('a dialect that cannot be rendered fails alone', () => {
   const view = parseView(exampleView());
   // An impossible date passes the contract's number check and cannot be written down as a time.

@@ -169,10 +169,12 @@ test('what TFTP would serve is left out, and told', () => {
     'pxelinux.cfg/{{.Machine.HexAddress}}',
     'grub/x.cfg',
     '{{.Machine.HexAddress}}.conf',
+    '{{.Env.PathFor "tftp" ""}}/EFI/BOOT/grub.cfg-{{.Machine.MacAddr "pxelinux"}}',
+    '{{.Env.PathFor "tftp" "grub.cfg"}}',
   ];
   const Templates = others.map((Path, index) => ({ Name: `t${index}`, Path, ID: 'none.tmpl' }));
   const { files, leftOut } = plan({ Templates: [ipxe, ...Templates] });
-  assert.deepEqual([files.length, leftOut.length], [1, 3]);
+  assert.deepEqual([files.length, leftOut.length], [1, 5]);
   assert.match(leftOut[0] ?? '', /'t0' at pxelinux\.cfg\/A9FE0A14: nothing is loaded by TFTP/);
 });
 
@@ -187,7 +189,7 @@ test('what cannot be rendered is refused by template, line and column', () => {
     '{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}': /levels/,
     '{{range until 99999}}{{range until 99999}}{{end}}{{end}}': /too many steps/,
     '{{.CallTemplate "nosuch" .}}': /"nosuch" is not defined/,
-    '{{.Env.PathFor "tftp" "x"}}': /not by "tftp"/,
+    '{{.Env.PathFor "nfs" "x"}}': /not by "nfs"/,
     '{{.Env.PathForArch "http" "x" "arm64"}}': /machines are amd64/,
     '{{.Machine.constructor}}': /there is no \.constructor/,
   };

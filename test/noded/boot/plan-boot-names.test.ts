@@ -71,6 +71,7 @@ test('machines, systems and repositories have the names that dr-provision gives 
     '{{.Env.OS.VersionEq "12"}}{{.Env.OS.VersionEq "12.5"}}{{.Env.OS.VersionEq "12.5.1"}}{{.Env.OS.VersionEq "1"}}':
       'truetruefalsefalse',
     '{{.Env.JoinInitrds "http"}}': `${baseUrl}/machines/${uuid}/boot/d/initrd.gz,${baseUrl}/machines/${uuid}/boot/more.cpio`,
+    '{{.Env.PathFor "tftp" "/d/linux"}}': `machines/${uuid}/boot/d/linux`,
     '{{.Env.InstallUrl}}': `${baseUrl}/machines/${uuid}/boot`,
     '{{.ParseURL "host" .ProvisionerURL}} {{.ProvisionerAddress}}':
       '169.254.169.254 169.254.169.254',

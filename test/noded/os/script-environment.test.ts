@@ -130,9 +130,13 @@ test('the variant is the first listed when none is given, and empty before API 1
 });
 
 test('OSP names are upper case with underscores, values untouched', () => {
-  assert.deepEqual(planOspVariables({ 'api-key': ' x\n$y ', Size_2: '', 'a.b': 'c' }), {
-    OSP_API_KEY: ' x\n$y ',
-    OSP_SIZE_2: '',
-    'OSP_A.B': 'c',
-  });
+  assert.deepEqual(
+    planOspVariables({ 'api-key': ' x\n$y ', 'a-b/c': '', Size_2: '', 'a.b': 'c' }),
+    {
+      OSP_API_KEY: ' x\n$y ',
+      OSP_A_B_C: '',
+      OSP_SIZE_2: '',
+      'OSP_A.B': 'c',
+    },
+  );
 });

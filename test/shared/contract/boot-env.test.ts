@@ -37,6 +37,11 @@ test('keeps what is amd64, each fact in one place, and reads its own result agai
   assert.deepEqual(fold(kept).bootEnv, kept);
 });
 
+test('tells that the type of an OS means nothing here', () => {
+  const { leftOut } = fold({ ...document, OS: { ...document.OS, type: 'os' } });
+  assert.deepEqual(leftOut, ["the field 'type' of OS, which is Meta's"]);
+});
+
 test("takes an older dr-provision's fields for amd64's, where amd64 has none", () => {
   const digest = 'A'.repeat(64);
   const legacy = {

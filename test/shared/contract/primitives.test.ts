@@ -56,8 +56,8 @@ const cases = [
   [
     'parameter name',
     osParameterName,
-    ['dhcp', 'a-b', 'A_1.x'],
-    ['', '-x', 'a b', 'a=b', 'a/b', 'é'],
+    ['dhcp', 'a-b', 'A_1.x', 'change-stage/map', 'a/b/c'],
+    ['', '-x', 'a b', 'a=b', '/a', 'a/', 'a//b', 'a/../b', 'a/.b', 'é'],
   ],
   ['file name', fileName, ['create', 'a.b'], ['', '.', '..', '.hidden', 'a/b', 'a\0b']],
 ] as const;

@@ -34,8 +34,11 @@ test('a folder as dr-provision lays it out is read, and what means nothing here 
     'templates/named.yaml': 'ID: other.tmpl\nContents: |\n  text\n',
     'templates/cloud.yaml': '#cloud-config\nusers: []\n',
     'params/disk.json': '{"Name": "disk", "Schema": {"type": "string", "default": "vda"}}',
-    'profiles/web.yaml': 'Name: web\nParams:\n  size: 3\n  name: x\n  list: [1, "a"]\n',
+    'profiles/web.yaml':
+      'Name: web\nParams:\n  change-stage/map: {}\n  size: 3\n  name: x\n  list: [1, "a"]\n',
     'tasks/install.yaml': 'Name: install\n',
+    'meta.yaml': 'Name: pack\n',
+    'README.md': 'For people.\n',
   });
   // Nobody's file is read by a link.
   await symlink('/etc/passwd', join(dir, 'templates/passwd'));
@@ -58,10 +61,15 @@ test('a folder as dr-provision lays it out is read, and what means nothing here 
     [['disk', { type: 'string', default: 'vda' }]],
   );
   assert.deepEqual(content.profiles, [
-    { name: 'web', osParameters: { size: '3', name: 'x', list: '[1,"a"]' } },
+    {
+      name: 'web',
+      osParameters: { 'change-stage/map': '{}', size: '3', name: 'x', list: '[1,"a"]' },
+    },
   ]);
   const told = content.leftOut.join('\n');
-  for (const word of ['tasks', 'OnlyUnknown', 'local']) assert.match(told, new RegExp(word));
+  assert.doesNotMatch(told, /README/);
+  for (const word of ['tasks', 'meta.yaml', 'OnlyUnknown', 'local'])
+    assert.match(told, new RegExp(word));
 });
 
 test('one file may hold one object, a list, or a bundle with sections', async (t) => {
@@ -108,8 +116,8 @@ test('what is wrong is told by its file and line', async (t) => {
     ['what.yaml', 'Name: x\n', /what\.yaml:1: neither a BootEnv/],
     [
       'param.yaml',
-      'Name: web\nParams:\n  ok: 1\n  a/b: 2\n',
-      /param\.yaml:4: Params\.a\/b: .*not a parameter name|param\.yaml:4: Params\.a\/b/,
+      'Name: web\nParams:\n  a/b: 1\n  a/../b: 2\n',
+      /param\.yaml:4: Params\.a\/\.\.\/b: /,
     ],
   ];
   const dir = await folderOf(
