@@ -26,6 +26,9 @@ const contentRequest = z.strictObject({
   profiles: bootContent.profiles,
 });
 
+/** Without a source its IsoUrl is fetched. */
+const uploadRequest = z.strictObject({ source: z.string().optional() });
+
 export interface RapiBootDependencies {
   readonly clusters: Pick<ClusterRepository, 'listBootEnvs' | 'listProfiles'>;
   readonly index: Pick<InstanceIndex, 'list'>;
@@ -46,6 +49,10 @@ export function bootContentRoutes(dependencies: RapiBootDependencies): readonly 
       const { bootenvs, ...content } = parseInput(contentRequest, body);
       const bootEnvs = bootenvs.map((document) => foldBootEnv(document).bootEnv);
       return { opcode: 'BOOTENV_SET', bootEnvs, ...content };
+    }),
+    submitRoute(submit, 'POST', '/2/bootenvs/:name/uploadiso', (request) => {
+      const { source } = parseInput(uploadRequest, request.body ?? {});
+      return { opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: of(request), source };
     }),
     submitRoute(submit, 'DELETE', '/2/bootenvs/:name', (request) => {
       return { opcode: 'BOOTENV_REMOVE', object: { kind: 'bootEnv', name: of(request) } };

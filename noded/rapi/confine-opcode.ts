@@ -9,6 +9,8 @@ import { markRemote } from '../downloads/transfer/remote-hosts.ts';
 import { parseSource } from '../downloads/transfer/source-url.ts';
 import { notAllowed } from '../operations/host-paths.ts';
 
+/** `source` is of the archive of a boot environment. */
+const SOURCE_FIELDS = ['osImage', 'personalizationPackage', 'source'] as const;
 const FILE_PARAMETERS = ['cdrom_image_path', 'kernel_path', 'initrd_path'] as const;
 
 /** What the operator lets the remote API name beside the internet. */
@@ -25,7 +27,7 @@ export interface RemoteReach {
  */
 export function confineOpcode<Op extends Opcode>(opcode: Op, reach: RemoteReach): Op {
   const changed: Record<string, unknown> = { ...opcode };
-  for (const key of ['osImage', 'personalizationPackage']) {
+  for (const key of SOURCE_FIELDS) {
     const source = changed[key];
     if (typeof source === 'string') changed[key] = confineSource(source, reach);
   }

@@ -17,9 +17,11 @@ function askFor(path: string) {
     { opcode: kinds[0], hvparams: { [file]: path } },
     { opcode: kinds[2], hvparams: { [file]: path } },
   ]);
-  return [...packages, ...images, ...parameters].map((asked) =>
+  const archive = opcode.parse({ opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: 'd', source: path });
+  const named = [...packages, ...images, ...parameters].map((asked) =>
     opcode.parse({ name: 'web1', ...asked }),
   );
+  return [archive, ...named];
 }
 
 test('no file of the node is named by the remote API unless the operator named its folder', () => {
@@ -62,6 +64,9 @@ test('names of images, resets and operations without files stay as they are', ()
     const parsed = opcode.parse({ name: 'web1', ...asked });
     assert.deepEqual(confineOpcode(parsed, { folders: [], hosts: [] }), parsed);
   }
+  // Its IsoUrl is as whoever wrote it was confined.
+  const upload = opcode.parse({ opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: 'd' });
+  assert.deepEqual(confineOpcode(upload, { folders: [], hosts: [] }), upload);
 });
 
 /** Every field of an operation that may be a URL. */
@@ -74,9 +79,11 @@ function askForUrl(url: string) {
   ]);
   const packages = kinds.map((kind) => ({ opcode: kind, personalizationPackage: url }));
   const images = kinds.slice(0, 2).map((kind) => ({ opcode: kind, osImage: url }));
-  return [...packages, ...images, ...media].map((asked) =>
+  const archive = opcode.parse({ opcode: 'BOOTENV_UPLOAD_ISO', bootEnv: 'd', source: url });
+  const named = [...packages, ...images, ...media].map((asked) =>
     opcode.parse({ name: 'web1', ...asked }),
   );
+  return [archive, ...named];
 }
 
 test('a URL is marked as a remote user’s, wherever it is named and whatever its fragment was', () => {

@@ -186,6 +186,7 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
   }
   for (const [method, path, body] of [
     ['POST', '/2/bootenvs', content],
+    ['POST', '/2/bootenvs/rescue/uploadiso', undefined],
     ['DELETE', '/2/bootenvs/rescue', undefined],
     ['PUT', '/2/profiles/site', given],
     ['DELETE', '/2/profiles/site', undefined],
@@ -193,6 +194,12 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
     assert.match(await submit(method, path, body, 'alice'), /may not do this/, path);
   const profiled = await create('a-profiled', { no_install: true, profiles: ['site'] }, 'alice');
   assert.match(profiled.job, /may not do this.*profiles/);
+
+  const upload = (source?: string): Promise<string> =>
+    submit('POST', '/2/bootenvs/rescue/uploadiso', source === undefined ? undefined : { source });
+  assert.match(await upload(), /BOOTENV_NO_SOURCE|names no IsoFile/);
+  assert.match(await upload('http://127.0.0.1/d.iso'), /--remote-hosts/);
+  assert.match(await upload('/etc/shadow'), /--remote-folders/);
 
   const unset = { osparams: { color: null } };
   assert.match(await submit('PUT', '/2/profiles/site', unset), /"status":"success"/);
