@@ -1,8 +1,4 @@
-import {
-  instanceRecord,
-  type InstanceNic,
-  type InstanceRecord,
-} from '#shared/contract/instance.ts';
+import { instanceRecord, type InstanceRecord } from '#shared/contract/instance.ts';
 import { instanceName } from '#shared/contract/primitives.ts';
 import type { Clock } from '#shared/clock/clock.ts';
 import {
@@ -16,20 +12,24 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
 import type { Store, Write } from '#shared/store/store.ts';
 import { channelIpCandidates, randomChannelMac, randomNicMac } from './channel-addresses.ts';
+import {
+  createInstanceClaims,
+  IPS,
+  MACS,
+  NAMES,
+  planNewClaims,
+  refuseTakenMac,
+  refuseTakenName,
+} from './instance-claims.ts';
 import { isOfNamed, planNamed } from './named-records.ts';
 import { NETWORK_IPS } from './network-repository.ts';
 import { placeInNetworks } from './place-in-networks.ts';
 
 export const INSTANCES = 'instances';
-const NAMES = 'claim-name';
-const IPS = 'claim-ip';
-const MACS = 'claim-mac';
 const COUNTERS = 'counters';
 const LAST_IP = 'last-channel-ip';
 /** Addresses that are tried before it is asked which are taken. */
 const MAX_GUESSES = 8;
-
-type Claim = Pick<Write, 'collection' | 'id'>;
 
 /** A record without what only the store can give: addresses of the channel. */
 export type NewInstance = Omit<
@@ -109,6 +109,11 @@ export function createInstanceRepository(
     return stored && parseRecord(instanceRecord, INSTANCES, stored);
   };
 
+  const claims = createInstanceClaims(store, async (uuid) => {
+    const found = await findByUuid(uuid).catch(() => undefined);
+    return found?.name ?? uuid;
+  });
+
   const findByName = async (name: string): Promise<InstanceRecord> => {
     // What cannot be a name is not looked up: the store takes well-formed ids only.
     const isName = instanceName.safeParse(name).success;
@@ -150,7 +155,7 @@ export function createInstanceRepository(
         serialNo: before.serialNo + 1,
       };
       const extra = [
-        ...(await planMoves(before, after)),
+        ...(await claims.planChange(before, after)),
         ...(await planNamed(store, after, before)),
       ];
       try {
@@ -163,76 +168,10 @@ export function createInstanceRepository(
         refuseTakenName(error, after.name);
         refuseTakenMac(error, after);
         if (!(error instanceof StoreConflict)) throw error;
-        await refuseTakenAddress(error, changed);
+        await claims.refuseTakenAddress(error, changed);
         if (![INSTANCES, NETWORK_IPS].includes(error.collection) && !isOfNamed(error)) throw error;
       }
     }
-  };
-
-  /** What a change of a record claims, and what it gives up. */
-  const planMoves = async (
-    before: InstanceRecord,
-    after: InstanceRecord,
-  ): Promise<readonly Write[]> => {
-    const lost = without(claimsOf(before), claimsOf(after));
-    const gained = without(presentClaimsOf(after), presentClaimsOf(before));
-    const owners = await ownersOf(gained);
-    return [
-      ...(await planDrops(before.uuid, lost)),
-      // A MAC that it gave up and takes again is still its own, if nobody has got it meanwhile.
-      ...gained
-        .filter((_, index) => owners[index] !== before.uuid)
-        .map((claim): Write => ({ ...claim, expected: 'absent', value: before.uuid })),
-    ];
-  };
-
-  /** An address that was asked for; one of the pool is drawn again. */
-  const refuseTakenAddress = async (
-    error: StoreConflict,
-    { nics }: Pick<InstanceRecord, 'nics'>,
-  ): Promise<void> => {
-    if (error.collection !== NETWORK_IPS) return;
-    const asked = nics.some((nic) => addressClaimOf(nic)?.id === error.id);
-    const [owner] = await ownersOf([{ collection: NETWORK_IPS, id: error.id }]);
-    if (!asked || typeof owner !== 'string') return;
-    const [network = '', ip = ''] = error.id.split('/');
-    const { name } = (await findByUuid(owner).catch(() => undefined)) ?? { name: owner };
-    throw new AppError('CONFLICT', `${ip} of network '${network}' is that of instance '${name}'`, {
-      details: { network, ip, owner: name },
-      hint: `ip=pool takes a free one; gnt-network info ${network} shows which are taken`,
-      cause: error,
-    });
-  };
-
-  const ownersOf = async (claims: readonly Claim[]): Promise<readonly unknown[]> => {
-    const stored = await Promise.all(claims.map(({ collection, id }) => store.get(collection, id)));
-    return stored.map((claim) => claim?.value);
-  };
-
-  /**
-   * Gives back those of some claims that are an instance's own: a store that lost a claim may have
-   * given it to another. Own ones change in commits of that instance's record alone, which the
-   * caller's commit expects as it was read.
-   */
-  const planDrops = async (uuid: string, claims: readonly Claim[]): Promise<readonly Write[]> => {
-    const owners = await ownersOf(claims);
-    return claims
-      .filter((_, index) => owners[index] === uuid)
-      .map((claim) => ({ ...claim, expected: 'any', value: undefined }));
-  };
-
-  /** The claims of a record that is not there, each expected as it was found. */
-  const planClaims = async (record: InstanceRecord): Promise<readonly Write[]> => {
-    const writes: Write[] = [];
-    for (const { collection, id } of claimsOf(record)) {
-      const owner = await store.get(collection, id);
-      if (owner !== undefined && owner.value !== record.uuid) {
-        const other = await findByUuid(String(owner.value)).catch(() => undefined);
-        throw takenMeanwhile(record, collection, id, other?.name ?? String(owner.value));
-      }
-      writes.push({ collection, id, expected: owner?.revision ?? 'absent', value: record.uuid });
-    }
-    return writes;
   };
 
   const planRestore = async (instance: InstanceRecord): Promise<readonly Write[]> => {
@@ -242,7 +181,7 @@ export function createInstanceRepository(
       throw new AppError('INSTANCE_EXISTS', `instance '${name}' (${uuid}) has its record`);
     const expected = stored?.revision ?? 'absent';
     return [
-      ...(await planClaims(instance)),
+      ...(await claims.planReturn(instance)),
       { collection: INSTANCES, id: uuid, expected, value: instance },
     ];
   };
@@ -268,13 +207,7 @@ export function createInstanceRepository(
       }
     },
     dropClaims: async (uuid) => {
-      if ((await store.get(INSTANCES, uuid)) !== undefined) return;
-      const writes: Write[] = [];
-      for (const collection of [NAMES, IPS, MACS, NETWORK_IPS]) {
-        for (const { id, revision, value } of await store.list(collection))
-          if (value === uuid) writes.push({ collection, id, expected: revision, value: undefined });
-      }
-      if (writes.length > 0) await store.commit(writes);
+      if ((await store.get(INSTANCES, uuid)) === undefined) await claims.dropAll(uuid);
     },
     list: async () => {
       const records = await scanRecords(store, INSTANCES, instanceRecord, problems);
@@ -301,15 +234,10 @@ export function createInstanceRepository(
           modifiedAtMs: now,
           serialNo: 1,
         };
-        const claim = (claimed: Claim): Write => ({
-          ...claimed,
-          expected: 'absent',
-          value: record.uuid,
-        });
         const named = await planNamed(store, record);
         try {
           await store.commit([
-            ...claimsOf(record).map(claim),
+            ...planNewClaims(record),
             ...named,
             { collection: INSTANCES, id: record.uuid, expected: 'absent', value: record },
             { collection: COUNTERS, id: LAST_IP, expected: 'any', value: ip },
@@ -318,7 +246,7 @@ export function createInstanceRepository(
         } catch (error) {
           if (!(error instanceof StoreConflict)) throw error;
           refuseTakenName(error, record.name);
-          await refuseTakenAddress(error, { nics });
+          await claims.refuseTakenAddress(error, { nics });
           refused += 1;
           if (refused === MAX_GUESSES) taken = new Set(await store.ids(IPS));
           if (error.collection === MACS && drawn.has(error.id)) {
@@ -343,7 +271,7 @@ export function createInstanceRepository(
         const stored = await store.get(INSTANCES, uuid);
         if (stored === undefined) return;
         const record = parseRecord(instanceRecord, INSTANCES, stored);
-        const drops = await planDrops(uuid, claimsOf(record));
+        const drops = await claims.planRemoval(record);
         try {
           // Of the record as it was read: one that is renamed meanwhile has another claim.
           await store.commit([
@@ -357,83 +285,4 @@ export function createInstanceRepository(
       }
     },
   };
-}
-
-/**
- * What an instance has for itself in the whole cluster. A MAC or an address that it gave up is its own
- * as long as its machine may still send with it.
- */
-function claimsOf(record: InstanceRecord): readonly Claim[] {
-  const present = presentClaimsOf(record);
-  const former = (record.partsOfRun?.nics ?? []).flatMap(claimsOfNic);
-  return [...present, ...without(former, present)];
-}
-
-function presentClaimsOf(record: InstanceRecord): readonly Claim[] {
-  return [
-    { collection: NAMES, id: record.name },
-    { collection: IPS, id: record.channel.ip },
-    { collection: MACS, id: record.channel.mac },
-    ...record.nics.flatMap(claimsOfNic),
-  ];
-}
-
-function claimsOfNic(nic: InstanceNic): readonly Claim[] {
-  const address = addressClaimOf(nic);
-  return [{ collection: MACS, id: nic.mac }, ...(address === undefined ? [] : [address])];
-}
-
-/** Of a card in a network. */
-function addressClaimOf({ networkName, ip }: InstanceNic): Claim | undefined {
-  if (networkName === undefined || ip === null) return undefined;
-  return { collection: NETWORK_IPS, id: `${networkName}/${ip}` };
-}
-
-function without(claims: readonly Claim[], others: readonly Claim[]): readonly Claim[] {
-  return claims.filter(
-    (claim) =>
-      !others.some(({ collection, id }) => collection === claim.collection && id === claim.id),
-  );
-}
-
-function takenMeanwhile(
-  { name }: InstanceRecord,
-  collection: string,
-  id: string,
-  owner: string,
-): AppError {
-  if (collection === NAMES) {
-    return new AppError('INSTANCE_EXISTS', `there is another instance '${name}' by now`, {
-      details: { name },
-      hint: `give that one another name: gnt-instance rename ${name} NEWNAME`,
-    });
-  }
-  const what =
-    collection === MACS ? 'MAC address' : collection === IPS ? 'channel address' : 'address';
-  return new AppError('CONFLICT', `the ${what} ${id} of '${name}' is that of '${owner}' by now`, {
-    details: { owner },
-    hint: `one of the two has to go: gnt-instance remove`,
-  });
-}
-
-function refuseTakenName(error: unknown, name: string): void {
-  if (error instanceof StoreConflict && error.collection === NAMES) {
-    throw new AppError('INSTANCE_EXISTS', `there is an instance '${name}' already`, {
-      details: { name },
-      hint: 'choose another name, or remove that instance first',
-      cause: error,
-    });
-  }
-}
-
-/** A MAC that the operator chose; ours are drawn again. */
-function refuseTakenMac(error: unknown, record: InstanceRecord): void {
-  if (!(error instanceof StoreConflict) || error.collection !== MACS) return;
-  const taken = record.nics.find((nic) => nic.mac === error.id);
-  if (taken !== undefined) {
-    throw new AppError('CONFLICT', `MAC address ${taken.mac} is in use by another instance`, {
-      hint: 'choose another one, or leave it out',
-      cause: error,
-    });
-  }
 }
