@@ -1,23 +1,13 @@
 import type { Clock } from '#shared/clock/clock.ts';
-import { LOCAL_BOOT_ENV } from '#shared/contract/boot-objects.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import type { InstanceView } from '#shared/contract/view.ts';
-import { isAppError } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { SerialQueue } from '#shared/serial/serial-queue.ts';
-import type { Hypervisor, StartOptions } from '../hypervisor/hypervisor.ts';
+import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
 import type { ChannelNetwork, ChannelTap } from '../network/channel-network.ts';
-import type { ChannelGuest } from '../network/nft-rules.ts';
 import type { InstanceCards } from '../networks/instance-cards.ts';
-import { installationParameters } from './installation-parameters.ts';
-
-/**
- * What the machine of an instance is running for. `moving`: it comes from another node, or has gone
- * to one, and the record does not say yet, or not any more, that it is this node's.
- */
-export type MachineKind = 'run' | 'appliance' | 'moving';
+import { channelGuestOf, describeMachine, type MachineKind, openNic } from './machine-parts.ts';
+import { createShownViews, type MakeView, type ShownViews } from './shown-views.ts';
 
 export interface MachineRequest {
   readonly instance: InstanceRecord;
@@ -26,7 +16,7 @@ export interface MachineRequest {
    * Null leaves the channel off. Called again when metad was restarted, so it must not hold on to
    * what the job forgets.
    */
-  readonly makeView: ((device: string, revision: number) => Promise<InstanceView>) | null;
+  readonly makeView: MakeView | null;
   /** NICs of the instance itself; the appliance has none but the channel. */
   readonly withInstanceNics: boolean;
   /** Called when the view is served, so that a seed disk can be made of it. */
@@ -111,11 +101,11 @@ export interface MachineKeeper {
    * Replaces what the instance is shown, at once and as a whole. From now on `makeView` is what a
    * restarted metad is told.
    */
-  republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void>;
+  republish(uuid: string, makeView: MakeView): Promise<void>;
   /**
    * Swaps the source of later views without publishing: the job that knew the secrets has ended.
    */
-  forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void;
+  forgetSecrets(uuid: string, makeView: MakeView): void;
   /** After a restart of metad. @returns whether all of them are shown */
   republishAll(): Promise<boolean>;
   /** Puts a card into the port that it has on record. @throws AppError QMP */
@@ -139,16 +129,15 @@ class KeptMachines implements MachineKeeper {
   readonly #running = new Map<string, Entry>();
   /** Instances between two machines of one restart, with the device that the first one had. */
   readonly #restarting = new Map<string, string | null>();
-  /** One after the other on a device, or metad would refuse the one that comes late as older. */
-  readonly #publishing = new SerialQueue<string>();
-  #lastRevision = 0;
+  readonly #views: ShownViews;
 
   constructor(dependencies: MachineKeeperDependencies) {
     this.#dependencies = dependencies;
+    this.#views = createShownViews(dependencies);
   }
 
   continueRevisions(lastRevision: number): void {
-    this.#lastRevision = Math.max(this.#lastRevision, lastRevision);
+    this.#views.continueRevisions(lastRevision);
   }
 
   get(uuid: string): KeptMachine | undefined {
@@ -188,7 +177,7 @@ class KeptMachines implements MachineKeeper {
           device: channel.device,
           channel: true,
         });
-        await this.#publish(channel.device, request.makeView, request.kind === 'moving');
+        await this.#views.publish(channel.device, request.makeView, request.kind === 'moving');
       }
       const spec = await request.makeSpec(nics);
       request.signal?.throwIfAborted();
@@ -202,7 +191,7 @@ class KeptMachines implements MachineKeeper {
       this.#keep(machine, origin, request.makeView);
       return machine;
     } catch (error) {
-      await this.#dropView(instance.uuid);
+      await this.#views.drop(instance.uuid);
       for (const tap of taps) tap.close();
       await cards.tidy();
       if (channel !== null) await network.releaseTap(channel.device);
@@ -219,7 +208,7 @@ class KeptMachines implements MachineKeeper {
     } finally {
       const formerDevice = this.#restarting.get(uuid) ?? null;
       this.#restarting.delete(uuid);
-      if (!this.#running.has(uuid)) await this.#dropView(uuid);
+      if (!this.#running.has(uuid)) await this.#views.drop(uuid);
       if (formerDevice !== null) await this.#releaseTap(formerDevice);
     }
   }
@@ -239,7 +228,7 @@ class KeptMachines implements MachineKeeper {
     if (entry === undefined) throw new Error(`instance ${instance.uuid} has no machine`);
     if (entry.device !== null && makeView !== null) {
       await this.#dependencies.network.repairTap(entry.device, channelGuestOf(instance, 'run'));
-      await this.#publish(entry.device, makeView);
+      await this.#views.publish(entry.device, makeView);
     }
     Object.assign(entry, { makeView, isOrphan: false, instanceName: instance.name });
     await this.keepRecord(instance);
@@ -267,14 +256,14 @@ class KeptMachines implements MachineKeeper {
     }
   }
 
-  async republish(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): Promise<void> {
+  async republish(uuid: string, makeView: MakeView): Promise<void> {
     const entry = this.#running.get(uuid);
     if (entry?.device == null) return;
     entry.makeView = makeView;
-    await this.#publish(entry.device, makeView);
+    await this.#views.publish(entry.device, makeView);
   }
 
-  forgetSecrets(uuid: string, makeView: NonNullable<MachineRequest['makeView']>): void {
+  forgetSecrets(uuid: string, makeView: MakeView): void {
     const entry = this.#running.get(uuid);
     if (entry?.makeView != null) entry.makeView = makeView;
   }
@@ -284,7 +273,7 @@ class KeptMachines implements MachineKeeper {
     for (const entry of this.#running.values()) {
       if (entry.device === null || entry.makeView === null) continue;
       try {
-        await this.#publish(entry.device, entry.makeView);
+        await this.#views.publish(entry.device, entry.makeView);
       } catch (error) {
         this.#dependencies.logger.error('view.not-published', {
           instance: entry.instanceName,
@@ -350,7 +339,7 @@ class KeptMachines implements MachineKeeper {
     if (this.#restarting.has(machine.uuid)) {
       this.#restarting.set(machine.uuid, device);
     } else {
-      await this.#dropView(machine.uuid);
+      await this.#views.drop(machine.uuid);
       if (device !== null) await this.#releaseTap(device);
     }
     await cards.tidy();
@@ -366,61 +355,4 @@ class KeptMachines implements MachineKeeper {
       logger.error('tap.not-released', { device, err: error });
     }
   }
-
-  /** @param isUp false for a machine that is about to start */
-  async #publish(
-    device: string,
-    makeView: NonNullable<MachineRequest['makeView']>,
-    isUp = true,
-  ): Promise<void> {
-    const publish = async (): Promise<void> => {
-      this.#lastRevision = Math.max(this.#lastRevision + 1, this.#dependencies.clock.now());
-      await this.#dependencies.metad.putView(await makeView(device, this.#lastRevision), isUp);
-    };
-    await this.#publishing.run(device, publish);
-  }
-
-  async #dropView(uuid: string): Promise<void> {
-    try {
-      await this.#dependencies.metad.deleteView(uuid);
-    } catch (error) {
-      // A metad that is down holds no view; one that is up and refuses is worth a look.
-      const level = isAppError(error, 'METAD_UNAVAILABLE') ? 'debug' : 'error';
-      this.#dependencies.logger[level]('view.not-dropped', { uuid, err: error });
-    }
-  }
-}
-
-/** A card for QEMU, with the TAP that has to be closed here when QEMU has it. */
-async function openNic(
-  cards: Pick<InstanceCards, 'open'>,
-  nic: InstanceRecord['nics'][number],
-  instanceName: string,
-): Promise<{ nic: MachineNic; tap: ChannelTap | null }> {
-  const { uuid, port, mac } = nic;
-  const part = port === undefined ? undefined : { uuid, port };
-  if (nic.mode === 'user') return { nic: { kind: 'user', mac, part }, tap: null };
-  const tap = await cards.open(nic, instanceName);
-  return { nic: { kind: 'tap', fd: tap.fd, mac, device: tap.device, channel: false, part }, tap };
-}
-
-function channelGuestOf(instance: InstanceRecord, kind: MachineKind): ChannelGuest {
-  const { channel } = instance;
-  const hvparams = kind === 'appliance' ? installationParameters(instance) : instance.hvparams;
-  const rate = hvparams.metadata_connection_rate;
-  return {
-    ip: channel.ip,
-    mac: channel.mac,
-    newConnectionsPerSecond: rate,
-    boots: instance.bootEnv !== null && instance.bootEnv !== LOCAL_BOOT_ENV,
-  };
-}
-
-/** What is kept with a machine for the daemon after this one. */
-function describeMachine(
-  { instance, kind }: MachineRequest,
-  device: string,
-): Pick<StartOptions, 'meta' | 'note'> {
-  const meta = { kind, instance: instance.name, device };
-  return kind === 'run' ? { meta, note: JSON.stringify(instance) } : { meta };
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { createExpectGuest } from '../../../noded/cluster/expected-guest.ts';
 import { argumentsOf, natureOf } from '../../../noded/hypervisor/machine-nature.ts';
-import type { MachineKind } from '../../../noded/instances/machine-keeper.ts';
+import type { MachineKind } from '../../../noded/instances/machine-parts.ts';
 import { FakeMachine } from '../support/fake-machine.ts';
 import { instanceRecord } from '../support/records.ts';
 

@@ -1,0 +1,52 @@
+import type { Clock } from '#shared/clock/clock.ts';
+import type { InstanceView } from '#shared/contract/view.ts';
+import { isAppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { MetadLink } from '../metad-link/metad-link.ts';
+
+/** Makes what a guest is shown on a device, of a revision that metad takes. */
+export type MakeView = (device: string, revision: number) => Promise<InstanceView>;
+
+export interface ShownViewsDependencies {
+  readonly metad: Pick<MetadLink, 'putView' | 'deleteView'>;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** The views that metad has of this node's machines: each newer than the one before it. */
+export interface ShownViews {
+  /**
+   * metad refuses views that are older than its own: a clock that was set back must not make ours
+   * so.
+   */
+  continueRevisions(lastRevision: number): void;
+  /** @param isUp false for a machine that is about to start */
+  publish(device: string, makeView: MakeView, isUp?: boolean): Promise<void>;
+  drop(uuid: string): Promise<void>;
+}
+
+export function createShownViews({ metad, logger, clock }: ShownViewsDependencies): ShownViews {
+  // One after the other on a device, or metad would refuse the one that comes late as older.
+  const publishing = new SerialQueue<string>();
+  let last = 0;
+  return {
+    continueRevisions: (lastRevision) => {
+      last = Math.max(last, lastRevision);
+    },
+    publish: (device, makeView, isUp = true) =>
+      publishing.run(device, async () => {
+        last = Math.max(last + 1, clock.now());
+        await metad.putView(await makeView(device, last), isUp);
+      }),
+    drop: async (uuid) => {
+      try {
+        await metad.deleteView(uuid);
+      } catch (error) {
+        // A metad that is down holds no view; one that is up and refuses is worth a look.
+        const level = isAppError(error, 'METAD_UNAVAILABLE') ? 'debug' : 'error';
+        logger[level]('view.not-dropped', { uuid, err: error });
+      }
+    },
+  };
+}
