@@ -1,64 +1,19 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { systemClock } from '#shared/clock/clock.ts';
-import type { CatalogueEntry } from '#shared/contract/image-catalogue.ts';
-import { AppError } from '#shared/errors/app-error.ts';
-import { PublisherAway } from '../../../noded/catalogue/fetch-small.ts';
+import { test } from 'node:test';
 import { createImageCatalogue } from '../../../noded/catalogue/image-catalogue.ts';
-import { keyOfKnown } from '../../../noded/catalogue/known-checksums.ts';
-import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { fails } from '../images/image-cache-lab.ts';
+import { CHECKSUM, OTHER, newCatalogue, type Web } from './image-catalogue-lab.ts';
 
-/** Documents are read for real, by the program without power; the network is a table. */
-const CHECKSUM = `sha256:${'a'.repeat(64)}`;
-const OTHER = 'b'.repeat(64);
 const { signal } = new AbortController();
-const signatures = join(import.meta.dirname, '../../../fixtures/signatures');
-let top = '';
-before(async () => {
-  top = await mkdtemp(join(tmpdir(), 'gnt-catalogue-'));
-});
-after(() => rm(top, { recursive: true }));
-
-type Web = Record<string, string | Buffer | (() => Promise<string>)>;
-/** There is a server, and it has no such document. */
-const MISSING = 'missing';
-
-async function newCatalogue(
-  web: Web,
-  cached: ReadonlySet<string> = new Set(),
-  used: ReadonlySet<string> = new Set(),
-) {
-  const dir = await mkdtemp(join(top, 'node-'));
-  const open = () =>
-    createImageCatalogue({
-      ...{ file: join(dir, 'catalogues.json'), importedDir: join(dir, 'imported') },
-      listPathsInUse: () => Promise.resolve(used),
-      images: { holds: (checksum) => Promise.resolve(cached.has(checksum)) },
-      fetchSmall: async (source, maxBytes) => {
-        const given = web[source];
-        const found = typeof given === 'function' ? await given() : given;
-        if (found === undefined) throw new PublisherAway(`no ${source}`);
-        if (found === MISSING) throw new AppError('DOWNLOAD_FAILED', `${source}: status 404`);
-        const bytes = Buffer.from(found);
-        if (bytes.length > maxBytes) throw new AppError('CATALOGUE_INVALID', 'too long');
-        return bytes;
-      },
-      gpgv: { users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID), dir: join(dir, 'run') },
-      ...{ machine: 'amd64', clock: systemClock },
-    });
-  return { catalogue: open(), open, dir };
-}
 
 const SITE = 'https://site.example/images.yaml';
 const names = async (catalogue: ReturnType<typeof createImageCatalogue>, of: string) =>
   (await catalogue.list()).flatMap(({ catalogue: from, name }) => (from === of ? [name] : []));
 
-test("an operator's document is read with places relative to it, and kept over a restart", async () => {
+test("an operator's document is read with places relative to it, and kept over a restart", async (t) => {
   const web: Web = {
     [SITE]: `images:
   - {name: site/base, aliases: [base], url: img/base.qcow2, checksums: SUMS, user: admin, min_disk: 4G, cloud_init: 23.4}
@@ -66,7 +21,7 @@ test("an operator's document is read with places relative to it, and kept over a
 `,
     'https://site.example/SUMS': `${OTHER}  base.qcow2\n`,
   };
-  const { catalogue, open } = await newCatalogue(web);
+  const { catalogue, open } = await newCatalogue(t, web);
   await catalogue.add('site', SITE, signal);
   const base = await open().resolve('base', signal);
   assert.deepEqual(base, {
@@ -86,11 +41,11 @@ test("an operator's document is read with places relative to it, and kept over a
   await assert.rejects(open().resolve('site/new', signal), fails('IMAGE_NOT_FOUND', /site\/new/));
 });
 
-test('one catalogue that cannot be read holds no other up, and is told', async () => {
+test('one catalogue that cannot be read holds no other up, and is told', async (t) => {
   const image = (name: string) => `images: [{name: ${name}, url: n.raw, checksum: "${CHECKSUM}"}]`;
   const [bad, worse] = ['https://bad.example/i.yaml', 'https://worse.example/i.yaml'];
   const web: Web = { [bad]: image('a/x'), [SITE]: image('b/x'), [worse]: image('c/x') };
-  const { catalogue } = await newCatalogue(web);
+  const { catalogue } = await newCatalogue(t, web);
   for (const [name, source] of [
     ['bad', bad],
     ['good', SITE],
@@ -117,11 +72,11 @@ test('one catalogue that cannot be read holds no other up, and is told', async (
   assert.deepEqual(await names(catalogue, 'good'), ['c/new']);
 });
 
-test('a catalogue that takes more than one may keep is refused by its name', async () => {
+test('a catalogue that takes more than one may keep is refused by its name', async (t) => {
   const url = (at: number) => `https://site.example/${at}/${'x'.repeat(1900)}`;
   const entry = (at: number) => ({ name: `x/${at}`, url: url(at), checksum: CHECKSUM });
   const many = JSON.stringify({ images: Array.from({ length: 600 }, (_, at) => entry(at)) });
-  const { catalogue, open, dir } = await newCatalogue({ [SITE]: many });
+  const { catalogue, open, dir } = await newCatalogue(t, { [SITE]: many });
   const adding = catalogue.add('large', SITE, signal);
   await assert.rejects(adding, fails('CATALOGUE_INVALID', /catalogue large take \d+ bytes/));
   const file = join(dir, 'catalogues.json');
@@ -130,9 +85,9 @@ test('a catalogue that takes more than one may keep is refused by its name', asy
   await assert.rejects(open().list(), fails('RECORD_UNREADABLE', /catalogues\.json/));
 });
 
-test('an imported file that somebody may need is not swept', async () => {
+test('an imported file that somebody may need is not swept', async (t) => {
   const used = new Set<string>();
-  const { catalogue, open, dir } = await newCatalogue({}, new Set(), used);
+  const { catalogue, open, dir } = await newCatalogue(t, {}, new Set(), used);
   const imported = join(dir, 'imported');
   const file = join(dir, 'disk.img');
   await writeFile(file, 'one');
@@ -156,113 +111,6 @@ test('an imported file that somebody may need is not swept', async () => {
   assert.equal(await readFile(name, 'utf8'), 'two');
 });
 
-test('the checksum that a publisher gave last counts without a network while that image is cached', async () => {
-  const list = 'https://site.example/SUMS';
-  const web: Web = {
-    [SITE]: 'images: [{name: site/base, url: base.qcow2, checksums: SUMS}]',
-    [list]: `${OTHER}  base.qcow2\n`,
-  };
-  const cached = new Set<string>();
-  const { catalogue } = await newCatalogue(web, cached);
-  await catalogue.add('site', SITE, signal);
-  await catalogue.resolve('site/base', signal);
-  delete web[list];
-  await assert.rejects(catalogue.resolve('site/base', signal), fails('DOWNLOAD_FAILED', /SUMS/));
-  cached.add(`sha256:${OTHER}`);
-  const offline = await catalogue.resolve('site/base', signal);
-  assert.deepEqual([offline.isOffline, offline.checksum], [true, `sha256:${OTHER}`]);
-  // What is there and wrong is no missing network.
-  web[list] = MISSING;
-  await assert.rejects(catalogue.resolve('site/base', signal), fails('DOWNLOAD_FAILED', /404/));
-  web[list] = `${OTHER}  another.qcow2\n`;
-  await assert.rejects(
-    catalogue.resolve('site/base', signal),
-    fails('CATALOGUE_INVALID', /no checksum of 'base.qcow2'/),
-  );
-});
-
-test('a list whose signature is of another content says nothing', async () => {
-  const list = 'https://site.example/content';
-  const signature = 'https://site.example/content.asc';
-  const web: Web = {
-    [list]: await readFile(join(signatures, 'content')),
-    [signature]: await readFile(join(signatures, 'release.asc')),
-  };
-  const { catalogue, dir } = await newCatalogue(web);
-  const file = join(dir, 'images.json');
-  const key = join(signatures, 'release.key.asc');
-  const entry = { name: 'x', url: 'https://site.example/x', checksums: list, signature };
-  web[file] = JSON.stringify({ images: [{ ...entry, keyring: key }] });
-  await catalogue.add('site', file, signal);
-  // It is signed, and has no checksum in it.
-  await assert.rejects(catalogue.resolve('x', signal), fails('CATALOGUE_INVALID', /no checksum/));
-  web[list] = `${OTHER}  x\n`;
-  await assert.rejects(catalogue.resolve('x', signal), fails('SIGNATURE_INVALID', /content.asc/));
-});
-
-test('what a stranger lists of the file of another image counts for the stranger alone', async () => {
-  const { source: theirs } = await built('ubuntu/24.04');
-  const web: Web = {
-    [SITE]: JSON.stringify({ images: [{ name: 'tools/two', url: theirs, checksums: 'SUMS' }] }),
-    'https://site.example/SUMS': `${OTHER}  ${theirs.split('/').at(-1) ?? ''}\n`,
-  };
-  const { catalogue } = await newCatalogue(web, new Set([`sha256:${OTHER}`]));
-  await catalogue.add('evil', SITE, signal);
-  assert.equal((await catalogue.resolve('tools/two', signal)).source, theirs);
-  const builtIn = catalogue.resolve('ubuntu/24.04', signal);
-  await assert.rejects(builtIn, fails('DOWNLOAD_FAILED', /SHA256SUMS/));
-  const shown = (await catalogue.list()).find(({ name }) => name === 'ubuntu/24.04');
-  assert.deepEqual([shown?.checksum, shown?.isCached], [null, false]);
-});
-
-async function built(name: string) {
-  const { catalogue } = await newCatalogue({});
-  const found = (await catalogue.list()).find((each) => each.name === name);
-  assert.ok(found !== undefined);
-  return found;
-}
-
-test('a list whose signature can be checked is not replaced by one that was not signed', async () => {
-  const { open, dir } = await newCatalogue({}, new Set([`sha256:${OTHER}`]));
-  const key = join(signatures, 'release.key.asc');
-  const list = 'https://site.example/content';
-  const entry = { name: 'x', url: 'https://site.example/x', checksums: list };
-  const file = join(dir, 'images.json');
-  const signed = { ...entry, signature: `${list}.asc`, keyring: key };
-  const images = await newCatalogue({ [file]: JSON.stringify({ images: [signed] }) });
-  await images.catalogue.add('site', file, signal);
-  const stored = JSON.parse(await readFile(join(images.dir, 'catalogues.json'), 'utf8')) as {
-    known: object;
-    catalogues: { entries: CatalogueEntry[] }[];
-  };
-  const [wanted] = stored.catalogues[0]?.entries ?? [];
-  assert.ok(wanted !== undefined);
-  for (const isSigned of [false, true]) {
-    const known = { [keyOfKnown('site', wanted)]: { checksum: `sha256:${OTHER}`, isSigned } };
-    await writeFile(join(dir, 'catalogues.json'), JSON.stringify({ ...stored, known }));
-    const resolving = open().resolve('x', signal);
-    if (isSigned) assert.equal((await resolving).isOffline, true);
-    else await assert.rejects(resolving, fails('DOWNLOAD_FAILED', /content/));
-  }
-});
-
-test('a keyring that an entry names and the node lacks makes nothing of it count', async () => {
-  const file = join(top, 'lacking.json');
-  const signature = 'https://site.example/SUMS.gpg';
-  const entry = { name: 'x', url: 'https://site.example/x', checksums: SITE, signature };
-  const web: Web = {
-    [file]: JSON.stringify({ images: [{ ...entry, keyring: join(top, 'none.gpg') }] }),
-    [SITE]: `${OTHER}  x\n`,
-  };
-  const lacking = (await newCatalogue(web, new Set([`sha256:${OTHER}`]))).catalogue;
-  await lacking.add('site', file, signal);
-  await assert.rejects(lacking.resolve('x', signal), fails('SIGNATURE_INVALID', /none\.gpg/));
-  // One without the other would be no signature at all.
-  const unsigned = { ...entry, signature: null, keyring: '/k.gpg' };
-  web[file] = JSON.stringify({ images: [entry, unsigned] });
-  await assert.rejects(lacking.update([], signal), fails('CATALOGUE_INVALID', /2 that cannot/));
-});
-
 const stream = (path: unknown, more: object = {}) => ({
   format: 'products:1.0',
   products: {
@@ -280,7 +128,7 @@ const stream = (path: unknown, more: object = {}) => ({
 });
 const INDEX = 'https://s.example/mirror/streams/v1/index.json';
 
-test('simplestreams are read from their root: whole disks of this machine, the newest', async () => {
+test('simplestreams are read from their root: whole disks of this machine, the newest', async (t) => {
   const products = 'https://s.example/mirror/streams/v1/images.json';
   const web: Web = {
     [INDEX]: JSON.stringify({
@@ -292,7 +140,7 @@ test('simplestreams are read from their root: whole disks of this machine, the n
     }),
     [products]: JSON.stringify(stream('images/d/disk.qcow2')),
   };
-  const { catalogue } = await newCatalogue(web);
+  const { catalogue } = await newCatalogue(t, web);
   await catalogue.add('incus', 'https://s.example/mirror', signal);
   assert.deepEqual(await names(catalogue, 'incus'), ['debian/12/cloud']);
   const { source, checksum } = await catalogue.resolve('incus:debian/12', signal);
@@ -300,7 +148,7 @@ test('simplestreams are read from their root: whole disks of this machine, the n
   assert.equal(checksum, `sha256:${OTHER}`);
 });
 
-test('a hostile stream leads nowhere: not out of itself, not into this node', async () => {
+test('a hostile stream leads nowhere: not out of itself, not into this node', async (t) => {
   const products = 'https://s.example/mirror/streams/v1/images.json';
   for (const path of [
     '../../etc',
@@ -311,19 +159,19 @@ test('a hostile stream leads nowhere: not out of itself, not into this node', as
     7,
   ]) {
     const web: Web = { [products]: JSON.stringify(stream(path)) };
-    const { catalogue } = await newCatalogue(web);
+    const { catalogue } = await newCatalogue(t, web);
     const adding = catalogue.add('evil', products, signal);
     await assert.rejects(adding, fails('CATALOGUE_INVALID', /no image .* and 1 that cannot/));
   }
   for (const path of ['../../../x.json', 'https://other.example/x.json', 'file:///etc/passwd']) {
     const index = { format: 'index:1.0', index: { a: { path } } };
-    const { catalogue } = await newCatalogue({ [INDEX]: JSON.stringify(index) });
+    const { catalogue } = await newCatalogue(t, { [INDEX]: JSON.stringify(index) });
     const adding = catalogue.add('evil', 'https://s.example/mirror/', signal);
     await assert.rejects(adding, fails('CATALOGUE_INVALID', /leads out of itself/));
   }
 });
 
-test('an entry that is none is passed over, whatever it has instead', async () => {
+test('an entry that is none is passed over, whatever it has instead', async (t) => {
   const good = { name: 'good', url: 'g.raw', checksum: CHECKSUM };
   const bad = [
     { ...good, name: '../etc' },
@@ -355,13 +203,15 @@ test('an entry that is none is passed over, whatever it has instead', async () =
     7,
     null,
   ];
-  const { catalogue } = await newCatalogue({ [SITE]: JSON.stringify({ images: [...bad, good] }) });
+  const { catalogue } = await newCatalogue(t, {
+    [SITE]: JSON.stringify({ images: [...bad, good] }),
+  });
   await catalogue.add('site', SITE, signal);
   assert.deepEqual(await names(catalogue, 'site'), ['good']);
   assert.equal((await catalogue.catalogues()).at(-1)?.refused, bad.length);
 });
 
-test('a document that is none is refused, and nothing of it is kept', async () => {
+test('a document that is none is refused, and nothing of it is kept', async (t) => {
   for (const document of [
     '',
     'no',
@@ -373,17 +223,17 @@ test('a document that is none is refused, and nothing of it is kept', async () =
     JSON.stringify({ images: Array.from({ length: 5001 }, () => ({})) }),
     Buffer.alloc(17 * 1024 ** 2, ' '),
   ]) {
-    const { catalogue } = await newCatalogue({ [SITE]: document });
+    const { catalogue } = await newCatalogue(t, { [SITE]: document });
     await assert.rejects(catalogue.add('evil', SITE, signal), fails('CATALOGUE_INVALID', /./));
     assert.equal((await catalogue.catalogues()).length, 1);
   }
-  const { catalogue } = await newCatalogue({});
+  const { catalogue } = await newCatalogue(t, {});
   for (const source of ['http://site.example/x.yaml', 'ftp://a/b', 'x.yaml', 'https://u:p@a/b'])
     await assert.rejects(catalogue.add('evil', source, signal), fails('IMAGE_SOURCE', /catalogue/));
 });
 
-test('an import is a copy by content, checked, and gone with its name', async () => {
-  const { catalogue, open, dir } = await newCatalogue({});
+test('an import is a copy by content, checked, and gone with its name', async (t) => {
+  const { catalogue, open, dir } = await newCatalogue(t, {});
   const file = join(dir, 'disk.img');
   await writeFile(file, 'a disk');
   const sha256 = createHash('sha256').update('a disk').digest('hex');

@@ -1,185 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
-import {
-  type LifecycleEvent,
-  runLists,
-  type RunLists,
-  type ViewLifecycle,
-} from '#shared/contract/lifecycle.ts';
-import { advanceProgress } from '#shared/contract/lifecycle-progress.ts';
+import { test } from 'node:test';
+
 import { AppError } from '#shared/errors/app-error.ts';
-import { silentLogger } from '#shared/log/log.ts';
-import { createRecordProblems } from '#shared/store/readable-records.ts';
-import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
-import { planNewInstance } from '../../../noded/instances/plan-record.ts';
-import { auditLogPath, createAuditLog } from '../../../noded/lifecycle/audit-log.ts';
 import { collectRunLists } from '../../../noded/lifecycle/collect-run-lists.ts';
-import type {
-  Lifecycles,
-  LifecyclesDependencies,
-} from '../../../noded/lifecycle/lifecycles-contract.ts';
-import {
-  createInstanceRepository,
-  type InstanceRepository,
-} from '../../../noded/records/instance-repository.ts';
-import { createLabLifecycles } from '../support/lab-lifecycles.ts';
-import { ManualClock } from '../support/manual-clock.ts';
-import { createOpcode } from '../support/opcodes.ts';
-
-const script = (text: string): string => Buffer.from(`#!/bin/sh\n${text}\n`).toString('base64');
-const LISTS = runLists.parse({
-  boot: [
-    { name: 'base', content: script('true') },
-    { name: 'more', content: script('true') },
-  ],
-  operational: [{ name: 'backup', content: script('true') }],
-  decommission: [{ name: 'leave', content: script('true') }],
-  inputs: { WHO: { from: 'text', text: 'me' }, PASSWORD: { from: 'cred', name: 'dbpw' } },
-});
-const PARAMETERS = new Set(['dbpw', 'region']);
-const BOOT = randomUUID();
-let sequence = 1000;
-
-/** A node with one instance; a new daemon is made over the same store and the same guest. */
-async function createLab(t: TestContext, lists: RunLists | null = LISTS) {
-  const dir = await mkdtemp(join(tmpdir(), 'gnt-lifecycle-'));
-  // The last lines of its log may still be on their way.
-  t.after(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
-  const clock = new ManualClock();
-  const store = createSqliteStore({ path: join(dir, 'store.sqlite'), clock });
-  t.after(() => store.close());
-  let writes = 0;
-  const stored = createInstanceRepository(store, clock, createRecordProblems(silentLogger));
-  const instances: InstanceRepository = {
-    ...stored,
-    update: (uuid, change) => {
-      writes += 1;
-      return stored.update(uuid, change);
-    },
-  };
-  const created = await instances.create(
-    planNewInstance(createOpcode({ communication: true, ...(lists && { runLists: lists }) }), {
-      ...{ nodeName: 'node1', newUuid: randomUUID, newMac: () => 'aa:00:00:00:00:01' },
-    }),
-  );
-  const { uuid } = created;
-  let ended = Promise.withResolvers<void>();
-  const kept = { machine: { uuid, startedAtMs: 5 } };
-  let isRunning = false;
-  let kills = 0;
-  let published = 0;
-  const views: ViewLifecycle[] = [];
-  const instance = async (): Promise<InstanceRecord> => {
-    const found = await instances.findByUuid(uuid);
-    assert.ok(found);
-    return found;
-  };
-  const newDaemon = (given: Partial<LifecyclesDependencies> = {}, hears = true) => {
-    const guestEvents = createGuestEvents();
-    const lifecycles: Lifecycles = createLabLifecycles({
-      ...{ instances, guestEvents, clock, audit: createAuditLog(dir), agentSilenceMs: 1500 },
-      machines: {
-        get: () => (isRunning ? kept : undefined),
-        whenGone: () => ended.promise,
-        kill: () => {
-          kills += 1;
-          return Promise.resolve();
-        },
-        publish: async () => {
-          const view = await lifecycles.planView(await instance(), PARAMETERS);
-          published += 1;
-          if (view !== undefined) views.push(view);
-        },
-      },
-      ...given,
-    });
-    if (hears) lifecycles.hear();
-    return { lifecycles, guestEvents };
-  };
-  const first = newDaemon();
-  const start = async (goesOn = false): Promise<void> => {
-    ended = Promise.withResolvers<void>();
-    await first.lifecycles.begin(await instance(), goesOn);
-    isRunning = true;
-    first.lifecycles.follow(kept);
-  };
-  /** The guest says something, by way of metad. */
-  const say = async (
-    daemon: ReturnType<typeof newDaemon>,
-    ...words: readonly Record<string, unknown>[]
-  ): Promise<void> => {
-    for (const word of words) {
-      const view = await daemon.lifecycles.planView(await instance(), PARAMETERS);
-      assert.ok(view);
-      const { progress, status } = view;
-      const number = word['type'] === 'booting' ? 1 : progress.number + 1;
-      const event = { run: status.run, boot: BOOT, number, ...word } as LifecycleEvent;
-      const next = advanceProgress(
-        progress,
-        event,
-        {
-          run: status.run,
-          boot: view.lists.boot.map(({ name }) => name),
-          decommission: view.lists.decommission.map(({ name }) => name),
-          command: status.next?.entry ?? null,
-        },
-        true,
-      );
-      assert.ok(!('refused' in next), JSON.stringify(next));
-      daemon.guestEvents.dispatch({
-        ...{ sequence: ++sequence, instance: uuid },
-        event: { type: 'lifecycle', event, progress: next },
-      });
-    }
-  };
-  const until = async (isSo: (record: InstanceRecord) => boolean): Promise<InstanceRecord> => {
-    for (const deadline = AbortSignal.timeout(30_000); ;) {
-      const record = await instance();
-      if (isSo(record)) return record;
-      deadline.throwIfAborted();
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  };
-  return {
-    ...{ dir, uuid, clock, first, newDaemon, start, say, until, instance, views },
-    writes: () => writes,
-    kills: () => kills,
-    published: () => published,
-    endMachine: () => {
-      isRunning = false;
-      ended.resolve();
-    },
-    /** When it is as it is expected. */
-    audit: async (isSo: (text: string) => boolean = () => true): Promise<string> => {
-      for (const deadline = AbortSignal.timeout(30_000); ;) {
-        const all = await readFile(auditLogPath(dir, uuid), 'utf8').catch(() => '');
-        const text = all.replaceAll(/^\S+Z /gm, '');
-        if (isSo(text)) return text;
-        deadline.throwIfAborted();
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-    },
-  };
-}
-
-const BOOTED = [
-  { type: 'booting' },
-  ...['boot/01-base', 'boot/02-more'].flatMap((entry) => [
-    { type: 'started', entry },
-    { type: 'finished', entry, status: 0 },
-  ]),
-  { type: 'operational' },
-];
+import type { LifecyclesDependencies } from '../../../noded/lifecycle/lifecycles-contract.ts';
+import { LISTS, PARAMETERS, BOOT, BOOTED, createLifecycleLab } from '../support/lifecycle-lab.ts';
 
 void test('a guest is shown its scripts in order, with inputs and parameters by name', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   const view = await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS);
   assert.deepEqual(
@@ -196,7 +26,7 @@ void test('a guest is shown its scripts in order, with inputs and parameters by 
 });
 
 void test('what has no run lists has no lifecycle, and nothing is written for it', async (t) => {
-  const lab = await createLab(t, null);
+  const lab = await createLifecycleLab(t, null);
   await lab.start();
   assert.equal(await lab.first.lifecycles.planView(await lab.instance(), PARAMETERS), undefined);
   assert.equal(await lab.first.lifecycles.announce(lab.uuid, 'stop'), 0);
@@ -205,7 +35,7 @@ void test('what has no run lists has no lifecycle, and nothing is written for it
 });
 
 void test('state, script and exit status get into the record, and the guest sees the state', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'operational');
@@ -224,7 +54,7 @@ void test('a daemon that was killed in any state is followed by one that knows i
     { type: 'finished', entry: 'decommission/01-leave', status: 0 },
     { type: 'decommissioned' },
   ];
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   let daemon = lab.first;
   for (const word of words) {
@@ -245,7 +75,7 @@ void test('a daemon that was killed in any state is followed by one that knows i
 });
 
 void test('a daemon that hears everything again changes nothing and writes no line twice', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   const told: Parameters<typeof lab.first.guestEvents.dispatch>[0][] = [];
   const stop = lab.first.guestEvents.subscribe(lab.uuid, (event, at) =>
@@ -255,7 +85,7 @@ void test('a daemon that hears everything again changes nothing and writes no li
   const { run } = lab.first.lifecycles.current(await lab.instance()) ?? {};
   assert.ok(run);
   lab.first.guestEvents.dispatch({
-    ...{ sequence: ++sequence, instance: lab.uuid },
+    ...{ sequence: lab.nextSequence(), instance: lab.uuid },
     event: {
       ...{ type: 'lifecycle-output', run, entry: 'boot/01-base', lostBytes: 0 },
       text: '2026-11-22T00:00:00Z *RS> Completed: boot/01-base\n\u001b[31mred\n',
@@ -280,7 +110,7 @@ void test('a daemon that hears everything again changes nothing and writes no li
 });
 
 void test('operational said two hundred times is written once', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'operational');
@@ -289,7 +119,7 @@ void test('operational said two hundred times is written once', async (t) => {
   const { progress, run } = lifecycle;
   for (let number = progress.number + 1; number < progress.number + 200; number += 1) {
     lab.first.guestEvents.dispatch({
-      ...{ sequence: ++sequence, instance: lab.uuid },
+      ...{ sequence: lab.nextSequence(), instance: lab.uuid },
       event: {
         type: 'lifecycle',
         event: { type: 'operational', run, boot: BOOT, number },
@@ -297,12 +127,12 @@ void test('operational said two hundred times is written once', async (t) => {
       },
     });
   }
-  await lab.until((record) => record.lifecycle?.sequence === sequence);
+  await lab.until((record) => record.lifecycle?.sequence === lab.lastSequence());
   assert.ok(lab.writes() - before <= 2, `${lab.writes() - before} writes`);
 });
 
 void test('a script on demand is wanted until it ended, with its inputs nowhere but in the view', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   const env = { TOKEN: { text: 'canary-of-an-input' } };
@@ -329,7 +159,7 @@ void test('a script on demand is wanted until it ended, with its inputs nowhere 
 });
 
 void test('a silent agent, a guest that boots and a shutdown end what is wanted', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   const { signal } = new AbortController();
   const request = { script: '01-backup', env: {} };
@@ -344,7 +174,7 @@ void test('a silent agent, a guest that boots and a shutdown end what is wanted'
 });
 
 void test('who cancels a script takes back what is wanted', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   const cancel = new AbortController();
@@ -362,7 +192,7 @@ void test('who cancels a script takes back what is wanted', async (t) => {
 });
 
 void test('a run lasts over a reboot and ends with a stop', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   const run = (await lab.until((record) => record.lifecycle !== null)).lifecycle?.run;
   lab.endMachine();
@@ -378,7 +208,7 @@ void test('a run lasts over a reboot and ends with a stop', async (t) => {
 });
 
 void test('a decommission list that is over its time has the power cut', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'stop' });
   const { lifecycle } = await lab.until((record) => record.lifecycle?.state === 'decommissioning');
@@ -393,7 +223,7 @@ void test('a decommission list that is over its time has the power cut', async (
 });
 
 void test('a guest that came back while no daemon was there keeps its power', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'reboot' });
   await lab.until((record) => record.lifecycle?.state === 'decommissioning');
@@ -408,7 +238,7 @@ void test('a guest that came back while no daemon was there keeps its power', as
 });
 
 void test('a daemon that cannot hear its guests yet cuts no power, however long it takes to come up', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'reboot' });
   await lab.until((record) => record.lifecycle?.state === 'decommissioning');
@@ -425,7 +255,7 @@ void test('a daemon that cannot hear its guests yet cuts no power, however long 
 });
 
 void test('a list that is changed while it runs is the guest’s with its next boot', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED.slice(0, 2));
   const own = { ...LISTS, boot: LISTS.boot.slice(1) };
@@ -443,7 +273,7 @@ void test('a list that is changed while it runs is the guest’s with its next b
 });
 
 void test('a clock that was set back does not lose a deadline', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED, { type: 'decommissioning', kind: 'stop' });
   await lab.until((record) => record.lifecycle?.state === 'decommissioning');
@@ -460,7 +290,7 @@ void test('a clock that was set back does not lose a deadline', async (t) => {
 });
 
 void test('a guest that changes its state without end has no more than one view waiting', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, BOOTED[0] ?? {});
   const { run, progress } = lab.first.lifecycles.current(await lab.instance()) ?? {};
@@ -469,7 +299,7 @@ void test('a guest that changes its state without end has no more than one view 
     const boot = randomUUID();
     for (const [number, type] of [[1, 'booting'] as const, [2, 'stranded'] as const]) {
       lab.first.guestEvents.dispatch({
-        ...{ sequence: ++sequence, instance: lab.uuid },
+        ...{ sequence: lab.nextSequence(), instance: lab.uuid },
         event: {
           ...{ type: 'lifecycle', event: { type, run, boot, number } },
           progress: { ...progress, boot, number },
@@ -483,7 +313,7 @@ void test('a guest that changes its state without end has no more than one view 
 });
 
 void test('lists that cannot be read any more leave a guest those that it has', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   let isBad = false;
   const collect: LifecyclesDependencies['collect'] = ({ runLists: own }) =>
     isBad
@@ -505,7 +335,7 @@ void test('lists that cannot be read any more leave a guest those that it has', 
 });
 
 void test('what a job of the former daemon announced is taken back', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   await lab.first.lifecycles.announce(lab.uuid, 'reboot');
@@ -517,7 +347,7 @@ void test('what a job of the former daemon announced is taken back', async (t) =
 });
 
 void test('a running instance whose lists are taken away has no lifecycle any more', async (t) => {
-  const lab = await createLab(t);
+  const lab = await createLifecycleLab(t);
   await lab.start();
   await lab.say(lab.first, ...BOOTED);
   await lab.until((record) => record.lifecycle?.state === 'operational');

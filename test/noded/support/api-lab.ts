@@ -9,6 +9,7 @@ import type { NodeInfo } from '#shared/contract/api.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
+import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createApiRoutes, type ApiDependencies } from '../../../noded/api/api-routes.ts';
 import type { Forwarding } from '../../../noded/api/forward.ts';
 import { startApiServer, type ServedApi } from '../../../noded/api/api-server.ts';
@@ -23,27 +24,19 @@ import { previewBootPlan } from '../../../noded/instances/preview-boot-plan.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
 import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
-import { createGuestEvents } from '../../../noded/instances/guest-events.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
-import { createGuestReports } from '../../../noded/instances/guest-reports.ts';
-import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
-import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { createOrphans } from '../../../noded/instances/orphans.ts';
-import { createViews } from '../../../noded/instances/views.ts';
 import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
-import { createTestOutcomes } from './test-outcomes.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
-import { FakeHypervisor, FakeMetad, FakeNetwork } from './fake-node.ts';
 import { noArrivals } from '../../../noded/cluster/arrivals.ts';
-import { createLabLifecycles } from './lab-lifecycles.ts';
+import { createTestOutcomes } from './test-outcomes.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';
-import { createRecordProblems } from '#shared/store/readable-records.ts';
+import { createFakeGuests } from './fake-guests.ts';
 import { createLabBootViews } from './lab-boot-views.ts';
-import { bridgesOnly } from './bridges-only.ts';
 
 let top = '';
 let count = 0;
@@ -94,36 +87,9 @@ export async function createApiLab(t: TestContext, overrides: Overrides = {}) {
   const instances = createInstanceRepository(store, clock, problems);
   const index = startInstanceIndex({ store, problems, logger });
   t.after(() => index[Symbol.asyncDispose]());
-  const lifecycles = createLabLifecycles();
-  const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
-  const hypervisor = new FakeHypervisor();
-  const metad = new FakeMetad();
-  const keeper = createMachineKeeper({
-    cards: bridgesOnly,
-    hypervisor,
-    network: new FakeNetwork(),
-    metad,
-    logger,
-    clock,
-    onExit: () => undefined,
-  });
   const disks = createInstanceDisks(paths.disksDir);
-  const guestEvents = createGuestEvents();
-  const guestReports = createGuestReports({
-    ...{ instances, keeper, guestEvents, logger, clock },
-  });
-  const runner = createInstanceRunner({
-    cards: bridgesOnly,
-    instances,
-    keeper,
-    views,
-    metad,
-    disks,
-    guestReports,
-    lifecycles,
-    chooseAccelerator: () => Promise.resolve('tcg'),
-    clock,
-  });
+  const { hypervisor, metad, ...guests } = createFakeGuests({ clusters, instances, disks, clock });
+  const { views, keeper, runner, guestReports, guestEvents, lifecycles } = guests;
   const handler = {
     locks: () => [],
     prepare: () =>
