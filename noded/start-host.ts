@@ -17,6 +17,7 @@ import {
   createAcceleratorChooser,
   type AcceleratorChooser,
 } from './hypervisor/accelerator-chooser.ts';
+import { listCardsOfMachines } from './instances/cards-of-machines.ts';
 import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
 import { createFetchSmall } from './catalogue/fetch-small.ts';
 import { listPathsInUse } from './catalogue/paths-in-use.ts';
@@ -70,7 +71,8 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   await network.ensureNamespace();
   const nat = createNatNetworks({
     ...{ nodeName: config.nodeName, root: paths.root, dir: paths.networksDir },
-    ...{ users: machineUsers, logger, listNetworks: () => records.clusters.listNetworks() },
+    ...{ users: machineUsers, logger, clock, listNetworks: () => records.clusters.listNetworks() },
+    listCards: () => listCardsOfMachines(paths.vmDir, records.instances),
   });
   undo.use(nat);
   // Guests of a daemon before this one have theirs meanwhile.

@@ -120,7 +120,7 @@ function serveCluster(
     },
     isActive: (job) => jobs.has(job),
   });
-  const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters });
+  const admitted = createAdmittedJobs({ own: jobs, room, osRegistry, clusters, cards: host.cards });
   const arrivals = undo.use(newArrivals(parts, room));
   const placement = { nodeName, room, nodes, index, elsewhere, clusters };
   const ofAll = createClusterJobs({
@@ -230,6 +230,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
           (await clusters.listNetworks()).some(
             ({ connections }) => connections[config.nodeName]?.mode === 'nat',
           ),
+        networks: () => host.nat.report(),
         ...{ paths: config.paths, applianceFiles, isolation: config },
         appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
         diskFacts: async () => {

@@ -6,6 +6,7 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { withDefaultOs } from '../instances/default-os.ts';
 import { planNewInstance } from '../instances/plan-record.ts';
 import type { JobService } from '../jobs/job-service.ts';
+import type { InstanceCards } from '../networks/instance-cards.ts';
 import type { OsRegistry } from '../os/os-registry.ts';
 import { randomNicMac } from '../records/channel-addresses.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
@@ -18,6 +19,7 @@ export interface AdmittedJobsDependencies {
   readonly room: NodeRoom;
   readonly osRegistry: Pick<OsRegistry, 'find'>;
   readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly cards: Pick<InstanceCards, 'check'>;
 }
 
 /**
@@ -29,6 +31,7 @@ export function createAdmittedJobs({
   room,
   osRegistry,
   clusters,
+  cards,
 }: AdmittedJobsDependencies): JobService {
   return {
     dryRun: (opcode, signal) => own.dryRun(opcode, signal),
@@ -44,6 +47,7 @@ export function createAdmittedJobs({
         const { osType } = withDefaultOs(opcode, (await clusters.load()).defaultOs);
         if (osType !== undefined)
           await osRegistry.find(osType, { forceVariant: opcode.forceVariant === true });
+        await requireCards(wanted, cards);
       }
       const admission =
         options.placement === undefined ? room.note(wanted) : await room.admit(wanted);
@@ -57,6 +61,19 @@ export function createAdmittedJobs({
       }
     },
   };
+}
+
+/** Another node may have the bridge, or the network. @throws AppError NO_ROOM */
+async function requireCards(
+  { name, nics = [] }: Wanted,
+  cards: AdmittedJobsDependencies['cards'],
+): Promise<void> {
+  try {
+    for (const nic of nics) await cards.check(nic);
+  } catch (cause) {
+    if (!isAppError(cause)) throw cause;
+    throw new AppError('NO_ROOM', cause.message, { details: { name }, hint: cause.hint, cause });
+  }
 }
 
 /** Whether a node that was chosen cannot take it, and another one may. */
@@ -78,8 +95,8 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
       newUuid: randomUUID,
       newMac: () => randomNicMac(),
     });
-    const { name, beparams, tags } = planned;
-    return { name, ...beparams, diskBytes: localDiskBytes(planned), tags };
+    const { name, beparams, tags, nics } = planned;
+    return { name, ...beparams, diskBytes: localDiskBytes(planned), tags, nics };
   } catch (error) {
     if (isAppError(error)) return null;
     throw error;

@@ -362,8 +362,8 @@ function isHere(name: string, node: string): AppError {
 
 /** What it takes of a node. */
 export function wantedOf(instance: InstanceRecord): Wanted {
-  const { name, beparams, tags } = instance;
-  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags };
+  const { name, beparams, tags, nics } = instance;
+  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags, nics };
 }
 
 /** Of a node that has no others beside it. */

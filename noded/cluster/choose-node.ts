@@ -3,6 +3,7 @@ import {
   MAX_PLACEMENT_LINES,
   type HostRoom,
 } from '#shared/contract/host-room.ts';
+import type { InstanceNic } from '#shared/contract/instance.ts';
 import type { NodeFlags } from '#shared/contract/node-flags.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
@@ -35,6 +36,8 @@ export interface Candidate {
 
 export interface Wanted extends Share {
   readonly name: string;
+  /** They need what they are plugged into; none where nobody says so. */
+  readonly nics?: readonly InstanceNic[];
 }
 
 export interface Choice {

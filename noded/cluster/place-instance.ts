@@ -3,6 +3,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { UnreachableNode } from '../peers/ask-peer.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceIndex } from '../records/instance-index.ts';
+import { networksOf } from '../records/named-records.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import { isOsMissing, isPassedOn, namedOfThisHost, wantedBy } from './admitted-jobs.ts';
 import {
@@ -23,7 +24,7 @@ export interface PlacementDependencies {
   readonly nodes: Pick<NodeRegistry, 'list'>;
   readonly index: Pick<InstanceIndex, 'list'>;
   readonly elsewhere: Pick<RunningElsewhere, 'facts'>;
-  readonly clusters: Pick<ClusterRepository, 'load'>;
+  readonly clusters: Pick<ClusterRepository, 'load' | 'listNetworks'>;
 }
 
 /** Nodes that are asked one after the other, since those before them refused. */
@@ -63,7 +64,7 @@ export async function placeWhereFits<T>(
 ): Promise<T> {
   const { nodeName, clusters } = dependencies;
   const exclusive = exclusivePrefixes((await clusters.load()).tags ?? []);
-  const refused = new Map(options.except);
+  const refused = new Map([...(await listUnconnected(wanted, dependencies)), ...options.except]);
   const errors: AppError[] = [];
   for (;;) {
     const candidates = await listCandidates(dependencies);
@@ -81,6 +82,22 @@ export async function placeWhereFits<T>(
       errors.push(error);
     }
   }
+}
+
+/** Nodes without a network that its cards are in, by the records; what none has, its job says. */
+async function listUnconnected(
+  { nics = [] }: Wanted,
+  { nodes, clusters }: PlacementDependencies,
+): Promise<ReadonlyMap<string, string>> {
+  const names = networksOf(nics);
+  if (names.size === 0) return new Map();
+  const networks = (await clusters.listNetworks()).filter(({ name }) => names.has(name));
+  const refusals = (await nodes.list()).flatMap(({ name: node }) => {
+    const missing = networks.filter(({ connections }) => connections[node] === undefined);
+    const told = missing.map(({ name }) => `network '${name}' is not connected there`);
+    return told.length === 0 ? [] : [[node, told.join('; ')] as const];
+  });
+  return new Map(refusals);
 }
 
 function refusalOf(

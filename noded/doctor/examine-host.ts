@@ -21,6 +21,8 @@ import { examineSecrecy } from './examine-secrecy.ts';
 import { examineAppliances } from './examine-appliances.ts';
 import { type BootFacts, examineBoots } from './examine-boots.ts';
 import { type DiskFacts, examineDisks } from './examine-disks.ts';
+import type { NatReport } from '../networks/nat-networks.ts';
+import { examineNetworks } from './examine-networks.ts';
 import { examineIsolation, type IsolationFacts } from './examine-isolation.ts';
 
 /** Command → the Debian package that has it. */
@@ -64,6 +66,7 @@ export interface DoctorDependencies {
   readonly bootFacts: () => readonly BootFacts[];
   /** Whether a network is to be made by this node. */
   readonly makesNetworks: () => Promise<boolean>;
+  readonly networks: () => NatReport;
   readonly metadPid: () => number | null;
   readonly orphans: () => readonly Orphan[];
   readonly removedAtMs: () => number | null;
@@ -110,7 +113,10 @@ export async function examineHost(dependencies: DoctorDependencies): Promise<Doc
     ...examineIsolation(dependencies.isolation),
     ...(await checkDisks(dependencies.diskFacts)),
     ...((await dependencies.makesNetworks().catch(() => false))
-      ? [await checkCommands('network-packages', networkCommands, 'error')]
+      ? [
+          await checkCommands('network-packages', networkCommands, 'error'),
+          ...examineNetworks(dependencies.networks(), Date.now()),
+        ]
       : []),
     ...examineSecrecy(collectSecrecyFacts(dependencies.metadPid())),
   );

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { accessSync, chownSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { accessSync, chownSync, constants, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { closeSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NetworkGuest } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -9,7 +9,8 @@ import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { bound, readFileTail } from '../host/bounded-log.ts';
 import { type ProcessIdentity, isAlive, parseProcessStat } from '../host/process-identity.ts';
-import { signalProcess } from '../host/process-identity.ts';
+import { readProcessIdentity, signalProcess } from '../host/process-identity.ts';
+import { readProcFile, userOf } from '../host/process-facts.ts';
 import { type DnsmasqFiles, dropForeignLeases, formatHosts } from './plan-dnsmasq.ts';
 import { formatReservations, planDnsmasq } from './plan-dnsmasq.ts';
 import type { NatNetwork } from './plan-nat-rules.ts';
@@ -17,7 +18,9 @@ import type { NatNetwork } from './plan-nat-rules.ts';
 const BINARIES = ['/usr/sbin/dnsmasq', '/usr/local/sbin/dnsmasq'];
 /** It says that it has started within a tenth of a second; a host that swaps may take long. */
 const START_TIMEOUT_MS = 30_000;
-const STOP_TIMEOUT_MS = 10_000;
+/** One that stands still hears no signal but the last. */
+const STOP_TIMEOUT_MS = 3000;
+const KILL_TIMEOUT_MS = 10_000;
 const LOOK_MS = 20;
 const MAX_LOG_BYTES = MIB;
 const TAIL_BYTES = 4096;
@@ -46,16 +49,23 @@ export function requireDnsmasq(): void {
  * process, and is found again by what it noted of itself.
  */
 export interface Dnsmasq {
-  /** It runs, and knows these guests. @throws AppError HOST_PREREQUISITE, NETWORK_SETUP */
-  ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<void>;
+  /**
+   * It runs, and knows these guests. @returns whether it had to be started
+   * @throws AppError HOST_PREREQUISITE, NETWORK_SETUP
+   */
+  ensure(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<boolean>;
   /** Ends it, and leaves its files. */
   stop(): Promise<void>;
   /** Ends it, and takes its files away. */
   remove(): Promise<void>;
 }
 
-/** @param uid of a user that nothing else runs as */
+/**
+ * @param dir its last part is the bridge's name
+ * @param uid of a user that nothing else runs as
+ */
 export function createDnsmasq(dir: string, uid: number): Dnsmasq {
+  const bridge = basename(dir);
   const files: DnsmasqFiles = {
     identity: join(dir, 'stat'),
     leases: join(dir, 'leases'),
@@ -63,12 +73,17 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
     hosts: join(dir, 'hosts'),
   };
   const log = join(dir, 'log');
+  const readNoted = (): ProcessIdentity | undefined =>
+    existsSync(files.identity)
+      ? parseProcessStat(readFileSync(files.identity, 'utf8').trim())
+      : undefined;
   const findAlive = (): ProcessIdentity | undefined => {
-    if (!existsSync(files.identity)) return undefined;
-    const identity = parseProcessStat(readFileSync(files.identity, 'utf8').trim());
+    const identity = readNoted();
     return identity !== undefined && isAlive(identity) ? identity : undefined;
   };
-  const prepare = (): void => {
+  const prepare = async (): Promise<void> => {
+    // One whose files are lost reads and writes what nobody sees.
+    if (readNoted() === undefined) await endAll(listServing(bridge, uid));
     mkdirSync(dir, { recursive: true, mode: 0o750 });
     chownSync(dir, 0, uid);
     if (!existsSync(files.leases)) writeFileSync(files.leases, '', { mode: 0o600 });
@@ -107,6 +122,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
   const stop = async (): Promise<void> => {
     const alive = findAlive();
     if (alive !== undefined) await end(alive);
+    else if (readNoted() === undefined) await endAll(listServing(bridge, uid));
   };
   /** It reads them when it starts, and never again. */
   const takeBackLeases = async (guests: readonly NetworkGuest[]): Promise<void> => {
@@ -118,7 +134,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
   };
   return {
     ensure: async (network, guests) => {
-      prepare();
+      await prepare();
       const isChanged = [
         write(files.reservations, formatReservations(guests)),
         write(files.hosts, formatHosts(guests)),
@@ -130,6 +146,7 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
       const fd = openSync(log, 'a', 0o600);
       bound(fd, MAX_LOG_BYTES);
       closeSync(fd);
+      return alive === undefined;
     },
     stop,
     remove: async () => {
@@ -141,11 +158,28 @@ export function createDnsmasq(dir: string, uid: number): Dnsmasq {
 
 async function end(process: ProcessIdentity): Promise<void> {
   signalProcess(process, 'SIGTERM');
-  const deadline = performance.now() + STOP_TIMEOUT_MS;
+  const began = performance.now();
   while (isAlive(process)) {
-    if (performance.now() > deadline) signalProcess(process, 'SIGKILL');
+    const passedMs = performance.now() - began;
+    if (passedMs > STOP_TIMEOUT_MS) signalProcess(process, 'SIGKILL');
+    if (passedMs > STOP_TIMEOUT_MS + KILL_TIMEOUT_MS)
+      throw new AppError('NETWORK_SETUP', `dnsmasq (process ${process.pid}) cannot be ended`);
     await delay(LOOK_MS);
   }
+}
+
+async function endAll(processes: readonly ProcessIdentity[]): Promise<void> {
+  for (const process of processes) await end(process);
+}
+
+/** Those of a bridge, by the kernel's word alone: what they noted of themselves is lost. */
+function listServing(bridge: string, uid: number): readonly ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => userOf(pid) === uid)
+    .filter((pid) => readProcFile(pid, 'cmdline')?.split('\0').includes(`--interface=${bridge}`))
+    .flatMap((pid) => readProcessIdentity(pid) ?? []);
 }
 
 function notStarted({ name }: NatNetwork, log: string): AppError {

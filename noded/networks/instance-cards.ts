@@ -25,6 +25,8 @@ export interface NatCards {
   /** Its TAP, before which everything is there that a guest must not do without. */
   openCard(network: NetworkRecord, guest: Omit<NetworkGuest, 'device'>): Promise<ChannelTap>;
   tidy(): Promise<void>;
+  /** @throws what was wrong with it at the last look */
+  requireSound(network: string): void;
 }
 
 const DEFAULT_LINK = 'br0';
@@ -45,6 +47,7 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
       if (networkName === undefined) return assertBridge(link ?? DEFAULT_LINK);
       const { connection } = await find(networkName);
       if (connection.mode === 'bridged') assertBridge(connection.link);
+      else nat.requireSound(networkName);
     },
     open: async ({ mac, ip, link, networkName }, name) => {
       if (networkName === undefined) return openBridgedTap({ link: link ?? DEFAULT_LINK });

@@ -15,12 +15,19 @@ export interface NatNames {
   readonly bridgePrefix: string;
   /** All TAPs begin with it, and nothing else does. */
   readonly tapPrefix: string;
+  /** Other names of devices that forward for this node's networks alone begin with it. */
+  readonly lentPrefix: string;
 }
 
 /** @param root of the node's files */
 export function natNamesOf(root: string): NatNames {
   const tag = hash(root, TAG_LENGTH);
-  return { table: `gnt-nat-${tag}`, bridgePrefix: `gb${tag}`, tapPrefix: `gn${tag}` };
+  return {
+    table: `gnt-nat-${tag}`,
+    bridgePrefix: `gb${tag}`,
+    tapPrefix: `gn${tag}`,
+    lentPrefix: `gnt-fwd-${tag}-`,
+  };
 }
 
 export function bridgeOf({ bridgePrefix }: NatNames, network: { readonly uuid: string }): string {

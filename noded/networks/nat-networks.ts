@@ -1,11 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs';
-import { rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { networkGuest, networkRecord, type NetworkRecord } from '#shared/contract/network.ts';
+import type { NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
-import { run } from '#shared/process/run.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
 import { openBridgedTap } from '../network/bridged-tap.ts';
@@ -13,10 +11,15 @@ import { overlap } from './address-pool.ts';
 import { createDnsmasq, type Dnsmasq, requireDnsmasq } from './dnsmasq.ts';
 import { requireUnused } from './foreign-ranges.ts';
 import type { NatCards } from './instance-cards.ts';
+import { type HostLink, listLinks, readAddress } from './host-links.ts';
+import { giveBack, lend, listLent, planLent } from './lent-devices.ts';
 import { bridgeMacOf, bridgeOf, natNamesOf, tapOf } from './nat-names.ts';
 import { addBridge, joinBridge, removeBridge, setUpBridge } from './nat-bridge.ts';
-import { type NatNetwork, planNatRules, planNatRulesRemoval } from './plan-nat-rules.ts';
-import { isRouter, listRoutes, readForwarding, uplinksOf, writeForwarding } from './uplinks.ts';
+import { answersQuestions } from './ask-dnsmasq.ts';
+import { createNatGuests, type GuestCard, type NatGuests } from './nat-guests.ts';
+import { type NatNetwork, planNatRules } from './plan-nat-rules.ts';
+import { createRulesInForce, type RulesInForce } from './rules-in-force.ts';
+import { listRoutes, uplinksOf } from './uplinks.ts';
 
 /** A firewall that is loaded anew takes our tables along, routes change, and dnsmasq may end. */
 const LOOK_INTERVAL_MS = 10_000;
@@ -36,6 +39,14 @@ export interface NatNetworks extends NatCards, AsyncDisposable {
   settle(name: string): Promise<void>;
   /** The same where nobody waits for it. Never rejects. */
   follow(): Promise<void>;
+  /** What is wrong with networks now, and what was put back since this daemon started. */
+  report(): NatReport;
+}
+
+export interface NatReport {
+  /** By the name of the network. */
+  readonly failures: ReadonlyMap<string, string>;
+  readonly repairs: readonly { readonly atMs: number; readonly what: string }[];
 }
 
 export interface NatNetworksOptions {
@@ -45,53 +56,55 @@ export interface NatNetworksOptions {
   readonly dir: string;
   readonly users: MachineUsers;
   readonly listNetworks: () => Promise<readonly NetworkRecord[]>;
+  /** Of the machines of this node; asked where there are TAPs that this daemon did not open. */
+  readonly listCards: () => Promise<readonly GuestCard[]>;
   readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
+  /** For tests. */
+  readonly lookIntervalMs?: number;
 }
-
-/** What the daemon after this one has to know; written before it is true. */
-const natState = z.object({
-  /** Those that are made, or about to be. */
-  networks: z.array(networkRecord).readonly(),
-  /** One that is no guest takes the rules of no other away. */
-  guests: z
-    .array(networkGuest.or(z.unknown().transform(() => null)))
-    .readonly()
-    .transform((guests) => guests.filter((guest) => guest !== null)),
-  /** Devices that forward because of us. */
-  lent: z.array(z.string()).readonly(),
-});
-type NatState = z.infer<typeof natState>;
 
 /** By the name of the network: what is wrong with it. */
 type Failures = ReadonlyMap<string, unknown>;
 
-const NOTHING: NatState = { networks: [], guests: [], lent: [] };
+/** Of what was put back. */
+const MAX_REPAIRS = 16;
 
 export function createNatNetworks(options: NatNetworksOptions): NatNetworks {
   return new HostNatNetworks(options);
 }
 
 /**
- * INVARIANTS: one change at a time; the state file tells of whatever is on the host before it is
- * there, and until it is gone; a TAP is opened after its rules are in force.
+ * INVARIANTS: one change at a time; what is on the host is found by the names that the kernel has
+ * for it, never by a file or by what this daemon remembers; a TAP is opened after its rules are in
+ * force.
  */
 class HostNatNetworks implements NatNetworks {
   readonly #options: NatNetworksOptions;
   readonly #names: ReturnType<typeof natNamesOf>;
   readonly #queue = new SerialQueue<'nat'>();
   readonly #timer: NodeJS.Timeout;
-  #state: NatState;
-  /** The rules that were put in force last, and how they are listed since. */
-  #inForce: { readonly rules: string; readonly listed: string | null } | undefined;
+  /** As the store had them last; undefined before it said so. */
+  #records: readonly NetworkRecord[] | undefined;
+  readonly #guests: NatGuests;
+  readonly #rules: RulesInForce;
+  /** Bridges that stood when they were looked at last, with a dnsmasq that ran. */
+  #standing = new Map<string, NatNetwork>();
+  /** Bridges whose dnsmasq has answered since it was started. */
+  readonly #answered = new Set<string>();
+  #failures: Failures = new Map();
+  #repairs: NatReport['repairs'] = [];
+  #isLooking = false;
 
   constructor(options: NatNetworksOptions) {
     this.#options = options;
     this.#names = natNamesOf(options.root);
-    this.#state = readState(this.#stateFile, options.logger);
-    const look = (): void => {
-      if (this.#state.networks.length > 0) void this.follow();
-    };
-    this.#timer = setInterval(look, LOOK_INTERVAL_MS).unref();
+    this.#guests = createNatGuests({ names: this.#names, ...options });
+    this.#rules = createRulesInForce(this.#names, join(options.dir, 'rules.nft'));
+    this.#timer = setInterval(
+      () => void this.#look(),
+      options.lookIntervalMs ?? LOOK_INTERVAL_MS,
+    ).unref();
   }
 
   async check({ name, network, gateway, uuid }: NetworkRecord): Promise<void> {
@@ -129,15 +142,19 @@ class HostNatNetworks implements NatNetworks {
     const { logger } = this.#options;
     await this.#queue
       .run('nat', async () => {
-        // A store that is away changes nothing.
-        const wanted = await this.#wanted().catch((error: unknown) => {
-          logger.debug('nat.records-not-read', { err: error });
-          return this.#state.networks;
-        });
-        for (const [network, error] of await this.#apply(wanted))
+        for (const [network, error] of await this.#apply(await this.#wantedOrKnown()))
           logger.error('nat.not-settled', { network, message: messageOf(error) });
       })
       .catch((error: unknown) => logger.error('nat.not-settled', { message: messageOf(error) }));
+  }
+
+  report(): NatReport {
+    const failures = [...this.#failures].map(([name, error]) => [name, messageOf(error)] as const);
+    return { failures: new Map(failures), repairs: this.#repairs };
+  }
+
+  requireSound(network: string): void {
+    if (this.#failures.has(network)) throw this.#failures.get(network);
   }
 
   openCard(
@@ -146,160 +163,206 @@ class HostNatNetworks implements NatNetworks {
   ): ReturnType<NatCards['openCard']> {
     return this.#queue.run('nat', async () => {
       const device = tapOf(this.#names, guest.mac);
-      const others = this.#state.guests.filter((one) => one.device !== device);
-      const networks = this.#state.networks.filter(({ uuid }) => uuid !== network.uuid);
-      const kept = others.filter(isThere);
-      const guests = [...kept, { ...guest, device }];
-      const failures = await this.#apply([...networks, network], guests);
+      const others = (this.#records ?? (await this.#wanted())).filter(
+        ({ uuid }) => uuid !== network.uuid,
+      );
+      const failures = await this.#apply([...others, network], { ...guest, device });
       if (failures.has(network.name)) throw failures.get(network.name);
       return openBridgedTap({ link: bridgeOf(this.#names, network), device });
     });
   }
 
   async tidy(): Promise<void> {
-    if (this.#state.guests.every(isThere)) return;
+    if (this.#guests.devices().every(isThere)) return;
     await this.follow();
   }
 
   /** Guests keep their network; without any, nothing is left until the next start. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
-    await this.#queue.run('nat', async () => {
-      if (!this.#state.guests.some(isThere)) await this.#apply([], []).catch(() => undefined);
-    });
+    await this.#queue
+      .run('nat', async () => {
+        const links = await listLinks();
+        const isUsed = links.some(({ name }) => name.startsWith(this.#names.tapPrefix));
+        if (!isUsed) await this.#removeAll(links);
+      })
+      .catch((error: unknown) => {
+        this.#options.logger.error('nat.not-removed', { message: messageOf(error) });
+      });
+  }
+
+  /** What hangs is asked outside of the queue, in which jobs wait. */
+  async #look(): Promise<void> {
+    const isIdle = this.#records?.length === 0 && this.#standing.size === 0;
+    if (isIdle || this.#isLooking) return;
+    this.#isLooking = true;
+    try {
+      await Promise.all([...this.#standing.values()].map((network) => this.#endHanging(network)));
+      await this.follow();
+    } finally {
+      this.#isLooking = false;
+    }
+  }
+
+  async #endHanging(network: NatNetwork): Promise<void> {
+    const { bridge, gateway } = network;
+    if (await answersQuestions(gateway)) this.#answered.add(bridge);
+    // A firewall that lets nobody ask is none of its faults.
+    else if (this.#answered.delete(bridge)) {
+      this.#noteRepair(`dnsmasq of network '${network.name}' answered no more`, 'nat.dnsmasq-hung');
+      await this.#queue
+        .run('nat', () => this.#dnsmasqOf(network).stop())
+        .catch((error: unknown) => {
+          this.#options.logger.error('nat.not-settled', { message: messageOf(error) });
+        });
+    }
+  }
+
+  /** A store that is away changes nothing. @throws where it said nothing yet */
+  async #wantedOrKnown(): Promise<readonly NetworkRecord[]> {
+    try {
+      return await this.#wanted();
+    } catch (error) {
+      if (this.#records === undefined) throw error;
+      this.#options.logger.debug('nat.records-not-read', { err: error });
+      return this.#records;
+    }
   }
 
   async #wanted(): Promise<readonly NetworkRecord[]> {
     const { nodeName, listNetworks } = this.#options;
-    return (await listNetworks()).filter(
+    this.#records = (await listNetworks()).filter(
       ({ connections }) => connections[nodeName]?.mode === 'nat',
     );
+    return this.#records;
   }
 
-  async #apply(
-    wanted: readonly NetworkRecord[],
-    guests: NatState['guests'] = this.#state.guests.filter(isThere),
-  ): Promise<Failures> {
-    // A machine runs on, whatever became of the record of its network.
-    const orphaned = this.#state.networks.filter(
-      (former) =>
-        guests.some(({ network }) => network === former.name) &&
-        !wanted.some(({ name }) => name === former.name),
-    );
-    const records = [...wanted, ...orphaned].filter(({ gateway }) => gateway !== null);
-    const gone = this.#state.networks.filter(
-      ({ uuid }) => !records.some((record) => record.uuid === uuid),
-    );
-    if (records.length > 0) return this.#make(records, guests, gone);
-    await this.#removeAll();
-    return new Map();
+  /** @param arriving a guest whose TAP is about to be opened */
+  async #apply(wanted: readonly NetworkRecord[], arriving?: NetworkGuest): Promise<Failures> {
+    const links = await listLinks();
+    const guests = await this.#guests.settle(links, arriving);
+    const planned = wanted
+      .filter(({ gateway }) => gateway !== null)
+      .map((record) => this.#planNetwork(record));
+    const networks = [...planned, ...(await this.#findOrphaned(links, guests, planned))];
+    if (networks.length > 0) {
+      this.#failures = await this.#make(networks, guests, links);
+    } else {
+      await this.#removeAll(links);
+      this.#failures = new Map();
+    }
+    return this.#failures;
+  }
+
+  /** A machine runs on, whatever became of the record of its network: the kernel has it. */
+  async #findOrphaned(
+    links: readonly HostLink[],
+    guests: readonly NetworkGuest[],
+    planned: readonly NatNetwork[],
+  ): Promise<readonly NatNetwork[]> {
+    const found = new Map<string, NatNetwork>();
+    for (const { device, network: name } of guests) {
+      const bridge = links.find((link) => link.name === device)?.master;
+      if (bridge === undefined || !bridge.startsWith(this.#names.bridgePrefix)) continue;
+      if ([...planned, ...found.values()].some((one) => one.name === name || one.bridge === bridge))
+        continue;
+      const own = await readAddress(bridge);
+      if (own !== undefined)
+        found.set(name, { name, bridge, network: own.network, gateway: own.address });
+    }
+    return [...found.values()];
   }
 
   async #make(
-    records: readonly NetworkRecord[],
-    guests: NatState['guests'],
-    gone: readonly NetworkRecord[],
+    planned: readonly NatNetwork[],
+    guests: readonly NetworkGuest[],
+    links: readonly HostLink[],
   ): Promise<Failures> {
     const uplinks = uplinksOf(listRoutes());
-    const lent = isRouter()
-      ? []
-      : uplinks.filter(
-          (device) => this.#state.lent.includes(device) || readForwarding(device) === '0',
-        );
-    const former = this.#state.lent;
-    this.#write({
-      networks: [...records, ...gone],
-      guests,
-      lent: [...new Set([...former, ...lent])],
-    });
+    const former = listLent(links, this.#names);
+    const lent = planLent(uplinks, former);
     const failures = new Map<string, unknown>();
-    const leaving = gone.map((record) => this.#planNetwork(record));
-    const planned = records.map((record) => this.#planNetwork(record));
+    const leaving = this.#listLeaving(links, planned);
+    mkdirSync(this.#options.dir, { recursive: true, mode: 0o755 });
     const networks = await tryEach(planned, failures, (one) => this.#ensureBridge(one, leaving));
-    await this.#applyRules(planNatRules({ names: this.#names, networks, guests, uplinks, lent }));
-    for (const device of lent) writeForwarding(device, '1');
-    this.#giveBack(former.filter((device) => !lent.includes(device)));
-    await tryEach(networks, failures, async (network) => {
+    const rules = planNatRules({ names: this.#names, networks, guests, uplinks, lent });
+    if (!(await this.#rules.apply(rules)))
+      this.#noteRepair('the rules were changed or gone', 'nat.rules-were-changed');
+    for (const device of await lend(lent, former, this.#names))
+      this.#noteRepair(`${device} forwarded no more`, 'nat.forwarding-was-off');
+    await giveBack(
+      former.filter((device) => !lent.includes(device)),
+      links,
+      this.#names,
+    );
+    const served = await tryEach(networks, failures, async (network) => {
       const own = guests.filter((guest) => guest.network === network.name);
       for (const { device } of own) await joinBridge(network.bridge, device);
-      await this.#dnsmasqOf(network).ensure(network, own);
+      await this.#ensureDnsmasq(network, own);
     });
-    await tryEach(leaving, failures, (network) => this.#removeNetwork(network));
-    const left = gone.filter(({ uuid }) =>
-      existsSync(`/sys/class/net/${bridgeOf(this.#names, { uuid })}`),
-    );
-    this.#write({ networks: [...records, ...left], guests, lent });
+    for (const bridge of leaving) await this.#removeNetwork(bridge);
+    this.#standing = new Map(served.map((network) => [network.bridge, network]));
     return failures;
   }
 
-  /** Also what a state file that was lost does not tell of. */
-  async #removeAll(): Promise<void> {
-    const bridges = readdirSync('/sys/class/net').filter((name) =>
-      name.startsWith(this.#names.bridgePrefix),
-    );
-    const { networks, lent } = this.#state;
-    const isThereAny = networks.length + lent.length + bridges.length > 0;
-    if (!isThereAny && !existsSync(this.#options.dir)) return;
-    for (const record of networks) await this.#removeNetwork(this.#planNetwork(record));
-    for (const bridge of bridges) await removeBridge(bridge);
-    this.#giveBack(lent);
-    this.#inForce = undefined;
-    await run('nft', [planNatRulesRemoval(this.#names)]);
-    this.#state = NOTHING;
+  async #ensureDnsmasq(network: NatNetwork, guests: readonly NetworkGuest[]): Promise<void> {
+    const { bridge, name } = network;
+    const isStarted = await this.#dnsmasqOf(network).ensure(network, guests);
+    if (isStarted && this.#answered.delete(bridge))
+      this.#noteRepair(`dnsmasq of network '${name}' had ended`, 'nat.dnsmasq-had-ended');
+  }
+
+  async #removeAll(links: readonly HostLink[]): Promise<void> {
+    const leaving = this.#listLeaving(links, []);
+    const lent = listLent(links, this.#names);
+    this.#standing.clear();
+    const isClean = leaving.length + lent.length === 0 && !existsSync(this.#options.dir);
+    if (isClean && !(await this.#rules.areThere())) return;
+    for (const bridge of leaving) await this.#removeNetwork(bridge);
+    await giveBack(lent, links, this.#names);
+    await this.#rules.remove();
     rmSync(this.#options.dir, { recursive: true, force: true });
   }
 
-  async #removeNetwork(network: NatNetwork): Promise<void> {
-    await this.#dnsmasqOf(network).remove();
-    await removeBridge(network.bridge);
-    this.#options.logger.info('nat.removed', { network: network.name });
+  /** Bridges that are no network's any more, or what such a one has left. */
+  #listLeaving(links: readonly HostLink[], planned: readonly NatNetwork[]): readonly string[] {
+    const { dir } = this.#options;
+    const found = [...links.map(({ name }) => name), ...(existsSync(dir) ? readdirSync(dir) : [])];
+    return [...new Set(found)].filter(
+      (name) =>
+        name.startsWith(this.#names.bridgePrefix) && !planned.some(({ bridge }) => bridge === name),
+    );
   }
 
-  /** @param leaving networks that are about to go, and their addresses with them */
+  async #removeNetwork(bridge: string): Promise<void> {
+    await this.#dnsmasqOf({ bridge }).remove();
+    await removeBridge(bridge);
+    this.#options.logger.info('nat.removed', { bridge });
+  }
+
+  /** @param leaving bridges that are about to go, and their addresses with them */
   async #ensureBridge(
     { name, bridge, network, gateway }: NatNetwork,
-    leaving: readonly NatNetwork[],
+    leaving: readonly string[],
   ): Promise<void> {
     const isNew = !existsSync(`/sys/class/net/${bridge}`);
     if (isNew) {
-      await requireUnused(
-        network,
-        leaving.map((one) => one.bridge),
-      );
+      await requireUnused(network, leaving);
       // One that was there before it listened to a bridge that is gone.
       await this.#dnsmasqOf({ bridge }).stop();
       await addBridge(bridge, bridgeMacOf(bridge, this.#options.root));
+      this.#answered.delete(bridge);
+      if (this.#standing.delete(bridge))
+        this.#noteRepair(`the bridge of network '${name}' was gone`, 'nat.bridge-was-gone');
     }
     await setUpBridge(bridge, `${gateway}/${network.split('/')[1] ?? ''}`);
     if (isNew) this.#options.logger.info('nat.made', { network: name, bridge });
   }
 
-  /** From a file: there is no limit to what they are together. */
-  async #applyRules(rules: string): Promise<void> {
-    const isSame = this.#inForce?.rules === rules;
-    if (isSame && (await this.#listRules()) === this.#inForce?.listed) return;
-    if (isSame) this.#options.logger.warn('nat.rules-were-changed');
-    const path = join(this.#options.dir, 'rules.nft');
-    writeFileSync(path, rules, { mode: 0o600 });
-    await run('nft', ['-f', path]);
-    this.#inForce = { rules, listed: await this.#listRules() };
-  }
-
-  /** Without what sets have come to hold. Null where a table is gone. */
-  async #listRules(): Promise<string | null> {
-    const list = async (family: string): Promise<string> =>
-      (await run('nft', ['--terse', 'list', 'table', family, this.#names.table])).stdout;
-    try {
-      return `${await list('inet')}${await list('bridge')}`;
-    } catch {
-      return null;
-    }
-  }
-
-  /** Unless somebody else has made the host a router meanwhile. */
-  #giveBack(devices: readonly string[]): void {
-    if (isRouter()) return;
-    for (const device of devices) writeForwarding(device, '0');
+  #noteRepair(what: string, event: string): void {
+    const { logger, clock } = this.#options;
+    logger.warn(event, { what });
+    this.#repairs = [...this.#repairs, { atMs: clock.now(), what }].slice(-MAX_REPAIRS);
   }
 
   #planNetwork({ name, uuid, network, gateway }: NetworkRecord): NatNetwork {
@@ -310,17 +373,6 @@ class HostNatNetworks implements NatNetworks {
     const { dir, users } = this.#options;
     // Users of machines are their processes' numbers from here on, and none has the number 0.
     return createDnsmasq(join(dir, bridge), users.first);
-  }
-
-  #write(state: NatState): void {
-    mkdirSync(this.#options.dir, { recursive: true, mode: 0o755 });
-    writeFileSync(`${this.#stateFile}.new`, JSON.stringify(state), { mode: 0o600 });
-    renameSync(`${this.#stateFile}.new`, this.#stateFile);
-    this.#state = state;
-  }
-
-  get #stateFile(): string {
-    return join(this.#options.dir, 'state.json');
   }
 }
 
@@ -343,16 +395,6 @@ async function tryEach(
 }
 
 /** A TAP goes with its machine. */
-function isThere({ device }: { readonly device: string }): boolean {
+function isThere(device: string): boolean {
   return existsSync(`/sys/class/net/${device}`);
-}
-
-function readState(path: string, logger: Logger): NatState {
-  if (!existsSync(path)) return NOTHING;
-  try {
-    return natState.parse(JSON.parse(readFileSync(path, 'utf8')));
-  } catch (error) {
-    logger.error('nat.state-unreadable', { path, message: messageOf(error) });
-    return NOTHING;
-  }
 }

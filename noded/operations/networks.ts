@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract/network.ts';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
 import { assertBridge } from '../network/bridged-tap.ts';
 import { compareAddresses, requireHost } from '../networks/address-pool.ts';
@@ -47,9 +47,13 @@ export function modifyNetworkHandler({
     locks: () => LOCKS,
     prepare: async (opcode) => {
       const { name } = opcode;
-      const change = (network: NetworkRecord): NetworkRecord => changeNetwork(network, opcode);
-      const former = await clusters.loadNetwork(name);
-      await refuseTaken(former, change(former), clusters);
+      // Asked again after each that came between: whoever gets an address writes the network again.
+      const change = async (former: NetworkRecord): Promise<NetworkRecord> => {
+        const changed = changeNetwork(former, opcode);
+        await refuseTaken(former, changed, clusters);
+        return changed;
+      };
+      await change(await clusters.loadNetwork(name));
       return async () => {
         await clusters.updateNetwork(name, change);
         return { name };
@@ -60,7 +64,9 @@ export function modifyNetworkHandler({
 
 /** Other nodes follow by themselves: what they lack is said by their logs, and to who starts there. */
 export function connectNetworkHandler(
-  dependencies: Network<'clusters' | 'nodes' | 'nodeName' | 'nat'>,
+  dependencies: Network<'clusters' | 'nodeName' | 'nat'> & {
+    readonly nodes: Pick<OperationDependencies['nodes'], 'names'>;
+  },
 ): JobHandler<OpcodeOf<'NETWORK_CONNECT'>> {
   const { clusters, nodes, nodeName, nat } = dependencies;
   return {
@@ -86,17 +92,39 @@ export function connectNetworkHandler(
         try {
           await nat.settle(name);
         } catch (error) {
-          await clusters.updateNetwork(name, (current) => ({
-            ...current,
-            connections: network.connections,
-          }));
-          await nat.settle(name);
-          throw error;
+          await disconnectAgain(error, { network, chosen }, dependencies);
         }
         return { name, nodes: chosen };
       };
     },
   };
+}
+
+/**
+ * Takes back what was connected, and nothing that others have connected meanwhile.
+ * @throws what it was that failed; where it stays connected, it says so
+ */
+async function disconnectAgain(
+  error: unknown,
+  { network, chosen }: { readonly network: NetworkRecord; readonly chosen: readonly string[] },
+  { clusters, nat }: Network<'clusters' | 'nat'>,
+): Promise<never> {
+  const { name, connections } = network;
+  try {
+    await clusters.updateNetwork(name, (current) => {
+      const kept = Object.entries(current.connections).filter(([node]) => !chosen.includes(node));
+      const former = Object.entries(connections).filter(([node]) => chosen.includes(node));
+      return { ...current, connections: Object.fromEntries([...kept, ...former]) };
+    });
+  } catch (cause) {
+    throw new AppError('NETWORK_SETUP', `network '${name}' stays connected: ${messageOf(cause)}`, {
+      details: { name, failure: messageOf(error) },
+      hint: `it did not work (${messageOf(error)}): gnt-network disconnect ${name}`,
+      cause: error,
+    });
+  }
+  await nat.follow();
+  throw error;
 }
 
 export function disconnectNetworkHandler({

@@ -44,7 +44,7 @@ export interface OperationDependencies {
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly cards: InstanceCards;
-  readonly nat: Pick<NatNetworks, 'check' | 'settle'>;
+  readonly nat: Pick<NatNetworks, 'check' | 'settle' | 'follow'>;
   /** Null of a node that is a cluster by itself. */
   readonly peers: Peers | null;
   readonly images: ImageCache;

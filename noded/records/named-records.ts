@@ -13,8 +13,8 @@ type Named = Pick<Write, 'collection' | 'id'>;
 const NAMES_NOTHING: Naming = { profiles: [], bootEnv: null, nics: [] };
 
 /**
- * Writes that go with a record which names profiles, networks or a BootEnv that it did not name before: each
- * is written again as it is. So the commit finds all of them there, and who removes one, and saw
+ * Writes that go with a record which names profiles, networks or a BootEnv that it did not name before,
+ * or another address of a network: each is written again as it is. So the commit finds all of them there, and who removes one, and saw
  * nobody that names it, finds it changed and looks again (`removeUnused`). One that was lost since
  * an instance got it stands in the way of no other change of that instance.
  * @throws AppError NOT_FOUND, BOOTENV_NOT_FOUND
@@ -25,9 +25,11 @@ export async function planNamed(
   before: Naming = NAMES_NOTHING,
 ): Promise<readonly Write[]> {
   const known = namedBy(before);
-  const gained = namedBy(after).filter(
-    ({ collection, id }) => !known.some((one) => one.collection === collection && one.id === id),
-  );
+  const isKnown = ({ collection, id }: Named): boolean =>
+    known.some((one) => one.collection === collection && one.id === id) &&
+    // An address that is new to an instance may be reserved meanwhile.
+    (collection !== NETWORKS || addressesIn(id, after).isSubsetOf(addressesIn(id, before)));
+  const gained = namedBy(after).filter((named) => !isKnown(named));
   return Promise.all(
     gained.map(async (named): Promise<Write> => {
       const stored = await store.get(named.collection, named.id);
@@ -51,8 +53,13 @@ function namedBy({ profiles, bootEnv, nics }: Naming): readonly Named[] {
   ];
 }
 
+function addressesIn(network: string, { nics }: Pick<Naming, 'nics'>): ReadonlySet<string> {
+  const own = nics.filter(({ networkName }) => networkName === network);
+  return new Set(own.flatMap(({ ip }) => ip ?? []));
+}
+
 /** Each once. */
-export function networksOf(nics: InstanceRecord['nics']): ReadonlySet<string> {
+export function networksOf(nics: readonly InstanceRecord['nics'][number][]): ReadonlySet<string> {
   return new Set(nics.flatMap(({ networkName }) => networkName ?? []));
 }
 

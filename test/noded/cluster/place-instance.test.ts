@@ -25,7 +25,17 @@ const ROOM: HostRoom = {
 };
 const clusters = {
   load: () => Promise.resolve({ tags: [] }),
-} as unknown as Pick<ClusterRepository, 'load'>;
+  listNetworks: () =>
+    Promise.resolve([
+      {
+        ...{ schema: 1, name: 'lan', uuid: '11111111-1111-4111-8111-111111111111', tags: [] },
+        ...{ network: '10.9.0.0/24', gateway: '10.9.0.1', macPrefix: null, reserved: [] },
+        connections: { two: { mode: 'nat' }, three: { mode: 'nat' } },
+      },
+    ]),
+} as unknown as Pick<ClusterRepository, 'load' | 'listNetworks'>;
+const bridged = (networkName: string) =>
+  createOpcode({ nics: [{ mac: 'auto', mode: 'bridged', networkName, ip: 'pool' }] });
 
 function dependencies(flags: Record<string, NodeFlags>): PlacementDependencies {
   const [own = ''] = Object.keys(flags);
@@ -75,6 +85,40 @@ test('who refuses since its room is gone is passed over, and said with the rest 
     assert.match(error.message, /three: another one was faster/);
     return true;
   });
+});
+
+test('a node on which its network is not connected is not chosen, and said so', async () => {
+  const three = dependencies({ one: NO_FLAGS, two: DRAINED, three: NO_FLAGS });
+  const place = (networkName: string) =>
+    placeInstance(
+      bridged(networkName),
+      free,
+      (node, placement) => Promise.resolve([node, ...(placement ?? []).slice(1)]),
+      three,
+    );
+  assert.deepEqual(await place('lan'), [
+    'three',
+    "not on one: network 'lan' is not connected there",
+    'not on two: it is drained',
+  ]);
+  // Its own job says that there is none.
+  assert.deepEqual((await place('nowhere')).length, 2);
+});
+
+test('a chosen node without the bridge hands it on before there is a job', async () => {
+  const missing = new AppError('HOST_PREREQUISITE', 'no bridge named "br9" on this host');
+  const submitted: string[] = [];
+  const own = {
+    submit: (opcode: { name: string }) => Promise.resolve(submitted.push(opcode.name)),
+  } as unknown as JobService;
+  const jobs = createAdmittedJobs({
+    ...{ own, room: nodeRoom(), clusters, osRegistry: { find: assert.fail } },
+    cards: { check: () => Promise.reject(missing) },
+  });
+  await assert.rejects(jobs.submit(bridged('lan'), { placement: ['chosen'] }), (error) => {
+    return isAppError(error, 'NO_ROOM') && error.message === missing.message;
+  });
+  assert.deepEqual(submitted, []);
 });
 
 test('who is bound to instances is told nothing of the hosts', async () => {
@@ -222,7 +266,13 @@ test('what somebody put on the node is taken whatever there is, and counts', asy
     },
   } as unknown as JobService;
   const room = nodeRoom({ active: new Set([1, 2, 3]) });
-  const jobs = createAdmittedJobs({ own, room, clusters, osRegistry: { find: assert.fail } });
+  const jobs = createAdmittedJobs({
+    own,
+    room,
+    clusters,
+    osRegistry: { find: assert.fail },
+    cards: { check: () => assert.fail() },
+  });
   const big = (name: string) => createOpcode({ name, beparams: { memoryMiB: 3000 } });
   await jobs.submit(big('web1'));
   await jobs.submit(big('web2'));

@@ -178,7 +178,12 @@ export function picture(): string {
     encoding: 'utf8',
   });
   const processes = listDnsmasqs().join(' ');
-  return [links, rules, forwarding, `dnsmasq: ${processes}`, ip('route')].join('\n---\n');
+  const otherNames =
+    ip('link')
+      .match(/altname \S+/g)
+      ?.join(' ') ?? '';
+  const parts = [links, otherNames, rules, forwarding, `dnsmasq: ${processes}`, ip('route')];
+  return parts.join('\n---\n');
 }
 
 /** Of this network alone. */

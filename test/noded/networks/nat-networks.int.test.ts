@@ -3,12 +3,15 @@ import { execFileSync, spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { NetworkRecord } from '#shared/contract/network.ts';
+import { systemClock } from '#shared/clock/clock.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { DEFAULT_FIRST_MACHINE_UID, planMachineUsers } from '../../../noded/host/machine-users.ts';
 import { bridgeOf, natNamesOf } from '../../../noded/networks/nat-names.ts';
+import type { GuestCard } from '../../../noded/networks/nat-guests.ts';
 import { createNatNetworks, type NatNetworks } from '../../../noded/networks/nat-networks.ts';
 import * as lab from './nat-lab.ts';
 import { hasOwnNetwork, runInOwnNetwork } from '../../lab/own-network.ts';
@@ -26,6 +29,8 @@ function natTests(): void {
   const dir = join(root, 'run');
   const bridge = bridgeOf(natNamesOf(root), lab.LAN);
   let networks: NetworkRecord[] = [];
+  /** As the records have them. */
+  let cards: GuestCard[] = [];
   let nat: NatNetworks;
   let web: lab.TestGuest;
   let db: lab.TestGuest;
@@ -33,7 +38,8 @@ function natTests(): void {
   const used = new DisposableStack();
   const open = (): NatNetworks =>
     createNatNetworks({
-      ...{ nodeName: 'node1', root, dir, logger: silentLogger },
+      ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      ...{ lookIntervalMs: 500, listCards: () => Promise.resolve(cards) },
       users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
       listNetworks: () => Promise.resolve(networks),
     });
@@ -217,18 +223,81 @@ ${send}`;
   test('is the same after a daemon that was killed: dnsmasq, rules, leases, guests', async () => {
     const before = lab.picture();
     const leases = readFileSync(join(dir, bridge, 'leases'), 'utf8');
+    cards = [web, db].map(({ mac, ip, namespace }) => {
+      return { mac, ip, name: `${namespace}.example.com`, network: 'lan' };
+    });
     // What an earlier release let in is one guest's trouble alone.
-    const file = join(dir, 'state.json');
-    const state: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    assert.ok(typeof state === 'object' && state !== null && 'guests' in state);
-    assert.ok(Array.isArray(state.guests));
-    state.guests.push({ ...state.guests[0], ip: '10.9.0.05' });
-    writeFileSync(file, JSON.stringify(state));
+    cards.push({ mac: 'aa:00:00:00:00:09', ip: '10.9.0.05', name: 'bad', network: 'lan' });
+    await nat[Symbol.asyncDispose]();
     nat = open();
     await nat.settle(lab.LAN.name);
     assert.equal(lab.picture(), before);
     assert.equal(readFileSync(join(dir, bridge, 'leases'), 'utf8'), leases);
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', '10.9.0.6'), null);
+  });
+
+  test('is found whole by a daemon whose files are lost, and taken away whole by one', async () => {
+    const withoutPid = (): string => lab.picture().replace(/dnsmasq: \d+/, 'dnsmasq: one');
+    const before = withoutPid();
+    await nat[Symbol.asyncDispose]();
+    rmSync(dir, { recursive: true });
+    execFileSync('nft', ['flush', 'ruleset']);
+    nat = open();
+    await nat.follow();
+    assert.equal(withoutPid(), before);
+    assert.equal(lab.askByDhcp('web', root)?.['ip'], web.ip);
+    assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', db.ip), null);
+    assert.equal(lab.reaches('web', '10.9.0.1', 7777), false);
+  });
+
+  test('a guest whose network has no record any more keeps it, and its rules', async () => {
+    const before = lab.picture();
+    await nat[Symbol.asyncDispose]();
+    networks = [];
+    nat = open();
+    await nat.follow();
+    assert.equal(lab.picture(), before);
+    networks = [lab.LAN];
+    await nat.follow();
+    assert.equal(lab.picture(), before);
+  });
+
+  test('changes nothing at a start at which no record can be read', async () => {
+    const before = lab.picture();
+    await nat[Symbol.asyncDispose]();
+    const away = createNatNetworks({
+      ...{ nodeName: 'node1', root, dir, logger: silentLogger, clock: systemClock },
+      users: planMachineUsers(DEFAULT_FIRST_MACHINE_UID),
+      listNetworks: () => Promise.reject(new Error('away')),
+      listCards: () => Promise.reject(new Error('away')),
+    });
+    await away.follow();
+    assert.equal(lab.picture(), before);
+    await away[Symbol.asyncDispose]();
+    assert.equal(lab.picture(), before);
+    nat = open();
+    await nat.follow();
+    assert.equal(lab.picture(), before);
+  });
+
+  test('a dnsmasq that stands still is replaced, and keeps nobody waiting meanwhile', async () => {
+    const [pid = ''] = lab.listDnsmasqs();
+    // It has answered once: so it is known that it may be asked.
+    await delay(2000);
+    process.kill(Number(pid), 'SIGSTOP');
+    const began = performance.now();
+    await nat.settle(lab.LAN.name);
+    assert.ok(performance.now() - began < 5000, 'a job waits for it');
+    const deadline = performance.now() + 30_000;
+    while (lab.listDnsmasqs().includes(pid) && performance.now() < deadline) await delay(100);
+    await nat.settle(lab.LAN.name);
+    assert.equal(lab.listDnsmasqs().length, 1);
+    assert.ok(!lab.listDnsmasqs().includes(pid));
+    assert.equal(lab.askByDhcp('db', root)?.['ip'], db.ip);
+    assert.match(
+      nat.report().repairs.at(-1)?.what ?? '',
+      /dnsmasq of network 'lan' answered no more/,
+    );
   });
 
   test('has its dnsmasq and its rules again when they are gone', async () => {
@@ -248,8 +317,11 @@ ${send}`;
     const before = lab.picture();
     for (const family of ['inet', 'bridge'])
       execFileSync('nft', ['flush', 'table', family, natNamesOf(root).table]);
+    writeFileSync('/proc/sys/net/ipv4/conf/up0/forwarding', '0');
     await nat.follow();
     assert.equal(lab.picture(), before);
+    const told = nat.report().repairs.map(({ what }) => what);
+    assert.deepEqual(told.slice(-2), ['the rules were changed or gone', 'up0 forwarded no more']);
     const mac = readFileSync(`/sys/class/net/${bridge}/address`, 'utf8');
     lab.ip('link', 'delete', bridge);
     await nat.follow();
@@ -258,6 +330,7 @@ ${send}`;
       assert.equal(lab.askByDhcp(guest.namespace, root)?.['ip'], guest.ip);
     assert.notEqual(lab.inside('web', 'busybox', 'ping', '-c1', '-W5', db.ip), null);
     assert.equal(lab.listDnsmasqs().length, 1);
+    assert.match(nat.report().repairs.at(-1)?.what ?? '', /the bridge of network 'lan' was gone/);
   });
 
   test('forgets a guest with its TAP', async () => {
@@ -300,6 +373,10 @@ ${send}`;
   test('leaves nothing when it is gone', async () => {
     lab.removeGuest(web);
     networks = [];
+    await nat[Symbol.asyncDispose]();
+    // Whatever becomes of its files.
+    rmSync(dir, { recursive: true, force: true });
+    nat = open();
     await nat.settle(lab.LAN.name);
     assert.equal(lab.picture(), empty);
     assert.equal(existsSync(dir), false);

@@ -8,5 +8,6 @@ export const bridgesOnly: InstanceCards = createInstanceCards({
   nat: {
     openCard: () => Promise.reject(new Error('no network')),
     tidy: () => Promise.resolve(),
+    requireSound: () => undefined,
   },
 });

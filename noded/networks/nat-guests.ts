@@ -1,0 +1,52 @@
+import { networkGuest, type NetworkGuest } from '#shared/contract/network.ts';
+import type { Logger } from '#shared/log/log.ts';
+import type { HostLink } from './host-links.ts';
+import { type NatNames, tapOf } from './nat-names.ts';
+
+/** A card of a guest, as the record of its instance has it. */
+export type GuestCard = Omit<NetworkGuest, 'device'>;
+
+/** Whose the TAPs of NAT networks are. */
+export interface NatGuests {
+  /** TAPs that somebody was found for. */
+  devices(): readonly string[];
+  /**
+   * Those whose TAPs are there, and the one that arrives.
+   * @throws AppError where there is a TAP that this daemon did not open, and no record can be read
+   */
+  settle(
+    links: readonly HostLink[],
+    arriving: NetworkGuest | undefined,
+  ): Promise<readonly NetworkGuest[]>;
+}
+
+export interface NatGuestsOptions {
+  readonly names: NatNames;
+  /** Of the machines of this node; asked where there are TAPs that this daemon did not open. */
+  readonly listCards: () => Promise<readonly GuestCard[]>;
+  readonly logger: Logger;
+}
+
+export function createNatGuests({ names, listCards, logger }: NatGuestsOptions): NatGuests {
+  const known = new Map<string, NetworkGuest>();
+  const recognize = async (strangers: Set<string>): Promise<void> => {
+    for (const card of await listCards()) {
+      // One that is no guest takes the rules of no other away.
+      const guest = networkGuest.safeParse({ ...card, device: tapOf(names, card.mac) });
+      if (guest.success && strangers.delete(guest.data.device))
+        known.set(guest.data.device, guest.data);
+    }
+    for (const device of strangers) logger.warn('nat.stranger', { device });
+  };
+  return {
+    devices: () => [...known.keys()],
+    settle: async (links, arriving) => {
+      const taps = links.map(({ name }) => name).filter((name) => name.startsWith(names.tapPrefix));
+      for (const device of known.keys()) if (!taps.includes(device)) known.delete(device);
+      const strangers = new Set(taps).difference(known);
+      if (strangers.size > 0) await recognize(strangers);
+      if (arriving !== undefined) known.set(arriving.device, arriving);
+      return [...known.values()];
+    },
+  };
+}

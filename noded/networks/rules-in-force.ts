@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs';
+import { run } from '#shared/process/run.ts';
+import type { NatNames } from './nat-names.ts';
+import { planNatRulesRemoval } from './plan-nat-rules.ts';
+
+/** The rules of a node's networks, as the kernel has them. */
+export interface RulesInForce {
+  /** @returns false where the same rules had been changed or taken away by somebody else */
+  apply(rules: string): Promise<boolean>;
+  remove(): Promise<void>;
+  /** Whether any of them are there. */
+  areThere(): Promise<boolean>;
+}
+
+/** @param path of a file of root's, in a folder that is there when rules are applied */
+export function createRulesInForce(names: NatNames, path: string): RulesInForce {
+  /** Those that were put in force last, and how they are listed since. */
+  let last: { readonly rules: string; readonly listed: string | null } | undefined;
+  const list = async (family: string): Promise<string> =>
+    (await run('nft', ['--terse', 'list', 'table', family, names.table])).stdout;
+  /** Without what sets have come to hold. Null where a table is gone. */
+  const listAll = async (): Promise<string | null> => {
+    try {
+      return `${await list('inet')}${await list('bridge')}`;
+    } catch {
+      return null;
+    }
+  };
+  return {
+    apply: async (rules) => {
+      const isSame = last?.rules === rules;
+      if (isSame && (await listAll()) === last?.listed) return true;
+      // From a file: there is no limit to what they are together.
+      writeFileSync(path, rules, { mode: 0o600 });
+      await run('nft', ['-f', path]);
+      last = { rules, listed: await listAll() };
+      return !isSame;
+    },
+    remove: async () => {
+      last = undefined;
+      await run('nft', [planNatRulesRemoval(names)]);
+    },
+    areThere: async () => {
+      const { stdout } = await run('nft', ['list', 'tables']);
+      return stdout.split('\n').some((line) => line.endsWith(` ${names.table}`));
+    },
+  };
+}
