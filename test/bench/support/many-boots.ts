@@ -9,7 +9,7 @@ import { startContentServer } from '../../../noded/metad-link/content-server.ts'
 import { bootOf, folderTree } from '../../lab/netboot-lab.ts';
 import { ChannelLab, METAD_UID, type Guest } from '../../metad/support/channel-lab.ts';
 import { exampleView } from '../../metad/support/view-fixture.ts';
-import type { Report } from './measurement.ts';
+import { median, type Report } from './measurement.ts';
 
 const GUESTS = 16;
 /** Of kernel and initrd. */
@@ -17,9 +17,16 @@ const BYTES = 45 * 1024 * 1024;
 /** About what ROMs of sixteen machines take together where two cores emulate them. */
 const PACED_BYTES_PER_S = 2_500_000;
 const NEIGHBOUR_S = 8;
+const FILES_URL = 'http://169.254.169.254/ganeti/latest/boot/machines';
+
+/** As many as a large BootEnv has, of this size. */
+const FILES = 20;
+const FILE_BYTES = 2048;
+const SWAPS = 31;
 
 interface Booting {
   readonly guest: Guest;
+  readonly view: InstanceView;
   readonly url: string;
 }
 
@@ -52,6 +59,7 @@ export async function measureManyBoots(report: Report): Promise<void> {
 
   const [first] = booting;
   if (!first) throw new Error('no guest');
+  await measureSwap(lab, first, report);
   await fetchTree(first);
   const alone = await fetchTree(first);
   const p99Alone = await readP99(neighbour);
@@ -90,7 +98,29 @@ async function addGuest(lab: ChannelLab, number: number): Promise<Booting> {
   });
   const { status } = await lab.put({ ...view, boot: bootOf(view, '#!ipxe\n') });
   if (status !== 204) throw new Error(`metad refuses the view of guest ${number}`);
-  return { guest, url: `http://169.254.169.254/ganeti/latest/boot/machines/${uuid}/boot/big` };
+  return { guest, view, url: `${FILES_URL}/${uuid}/boot/big` };
+}
+
+/** How soon rendered files are there for a guest, all of them at once. */
+async function measureSwap(
+  lab: ChannelLab,
+  { guest, view }: Booting,
+  report: Report,
+): Promise<void> {
+  const times: number[] = [];
+  for (let round = 1; round <= SWAPS; round += 1) {
+    const text = `${round}\n${'d'.repeat(FILE_BYTES)}`;
+    const names = Array.from({ length: FILES }, (_, index) => `file${index}`);
+    const files = Object.fromEntries(names.map((name) => [name, text]));
+    const boot = bootOf(view, '#!ipxe\n', files);
+    const startedAt = performance.now();
+    const { status } = await lab.put({ ...view, revision: round + 1, boot });
+    times.push(performance.now() - startedAt);
+    const seen = await guest.run('curl', '-sf', `${FILES_URL}/${view.uuid}/file${FILES - 1}`);
+    if (status !== 204 || seen !== text) throw new Error('a guest sees what was there before');
+  }
+  const name = `${FILES} rendered files are seen by a guest`;
+  report({ name, value: median(times), unit: 'ms', compared_with: null });
 }
 
 /** @returns its seconds */
