@@ -2,12 +2,8 @@ import { basename } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
-import { variablesPath } from '../disks/firmware-variables.ts';
+import { MAX_VARIABLES_BYTES, variablesPath } from '../disks/firmware-variables.ts';
 import { diskPath } from '../disks/install-disks.ts';
-
-/** More than any firmware has for its variables: OVMF's are half a MiB. */
-const MAX_VARIABLES_BYTES = 16 * MIB;
 
 /**
  * Whether these are the files of the instance, of the sizes that its room was given for: all of its

@@ -3,8 +3,11 @@ import { basename, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
+import { MIB } from '#shared/units/bytes.ts';
 import { listNames } from './install-disks.ts';
 
+/** QEMU gives all of a machine's flash no more than this. OVMF's variables have half a MiB. */
+export const MAX_VARIABLES_BYTES = 8 * MIB;
 const VARIABLES = /^efi-variables-(.+)\.fd$/;
 /** As they are called where no reinstallation told them apart yet. */
 const UNDIVIDED = 'efi-variables.fd';

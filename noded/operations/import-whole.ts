@@ -4,11 +4,10 @@ import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import { MIB } from '#shared/units/bytes.ts';
 import type { WholeExport } from '../backup/export-record.ts';
 import type { LoadedExport } from '../backup/export-store.ts';
 import { expandDisk } from '../disks/compressed-disk.ts';
-import { variablesPath } from '../disks/firmware-variables.ts';
+import { MAX_VARIABLES_BYTES, variablesPath } from '../disks/firmware-variables.ts';
 import { diskPath } from '../disks/install-disks.ts';
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { Execution, JobContext } from '../jobs/job-handler.ts';
@@ -21,9 +20,6 @@ import type { OperationDependencies } from './operation-dependencies.ts';
 import { planWhole } from './plan-whole.ts';
 import { startAfter } from './start-again.ts';
 import { refuseUnknownProfiles } from './profiles.ts';
-
-/** Firmware has half a MiB, on arm64 padded to this. */
-const MAX_VARIABLES_BYTES = 64 * MIB;
 
 /**
  * Makes an instance of an export of whole disks. As with a copy, the disks are there before the
