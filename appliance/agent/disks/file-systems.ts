@@ -24,7 +24,9 @@ export async function activateVolumeGroups(): Promise<void> {
   await tryCommand('vgmknodes', []);
 }
 
-export async function deactivateVolumeGroups(): Promise<void> {
+/** @returns at once when there is no volume, since the program takes long to start */
+export async function deactivateVolumeGroups(at: DiskLocations): Promise<void> {
+  if (!readdirSync(at.sysBlock).some((name) => name.startsWith('dm-'))) return;
   await tryCommand('vgchange', ['--activate', 'n']);
 }
 

@@ -40,7 +40,7 @@ export async function unmountDisks(
   }
   const left = listMounts(devices).map(({ device, where }) => `${device} on ${where}`);
   if (left.length > 0) throw stillUsed(`still mounted: ${left.slice(0, 10).join(', ')}`);
-  await deactivateVolumeGroups();
+  await deactivateVolumeGroups(at);
   for (const { path } of own) {
     if (isInUse(path)) throw stillUsed(`${path} is still in use, its file systems are not clean`);
   }

@@ -5,15 +5,6 @@ import { HeldNamespace, PERL, planConfineCommand } from '../process/held-namespa
 /** Image and disk as the tools in there see them. */
 export const JAILED_IMAGE = '/image';
 export const JAILED_DISK = '/disk';
-/** nobody */
-const JAILED_UID = 65534;
-/** As another user without capabilities and network. */
-const WITHOUT_RIGHTS = [
-  ...['/usr/bin/unshare', '--net', '/usr/bin/setpriv'],
-  ...[`--reuid=${JAILED_UID}`, `--regid=${JAILED_UID}`, '--clear-groups'],
-  ...['--inh-caps=-all', '--bounding-set=-all', '--no-new-privs'],
-  ...['/usr/bin/env', '-i', 'PATH=/usr/bin', 'LC_ALL=C'],
-];
 
 /**
  * Where tools read images: a root directory with programs and libraries, read-only, and two more
@@ -32,23 +23,7 @@ export class ImageJail implements AsyncDisposable {
    * @param diskPath null where nothing is written
    */
   static async open(imagePath: string, diskPath: string | null): Promise<ImageJail> {
-    const script = `mount -t tmpfs -o mode=755,size=256k jail /mnt
-mkdir /mnt/usr /mnt/dev
-mknod -m 666 /mnt/dev/null c 1 3
-mkdir -m 1777 /mnt/tmp
-mount --bind /usr /mnt/usr
-mount -o remount,bind,ro /mnt/usr
-for name in bin sbin lib lib64; do ln -s usr/$name /mnt/$name; done
-give() {
-  if [ -b "$1" ]; then
-    cp -a "$1" "$2" && chown ${JAILED_UID}:${JAILED_UID} "$2" && chmod "$3" "$2"
-  else
-    : >"$2" && mount --bind "$1" "$2"
-  fi
-}
-give ${quote(imagePath)} /mnt${JAILED_IMAGE} 400
-${diskPath === null ? '' : `give ${quote(diskPath)} /mnt${JAILED_DISK} 600`}`;
-    return new ImageJail(await HeldNamespace.open({ script, root: '/mnt' }));
+    return new ImageJail(await HeldNamespace.openJail(imagePath, diskPath));
   }
 
   async run(
@@ -65,15 +40,11 @@ ${diskPath === null ? '' : `give ${quote(diskPath)} /mnt${JAILED_DISK} 600`}`;
   }
 
   #plan(program: readonly string[]): readonly string[] {
-    const jailed = [String(this.#namespace.holderPid), '', '/', '', '', ''];
-    return planConfineCommand('run', ...jailed, ...WITHOUT_RIGHTS, ...program);
+    const holder = String(this.#namespace.holderPid);
+    return planConfineCommand('nobody', holder, '', '/', '', '', '', ...program);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#namespace[Symbol.asyncDispose]();
   }
-}
-
-function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -6,29 +6,37 @@
  * The arguments are Node's name of the processor, and
  *
  *   hold SCRIPT ROOT           a mount namespace of its own, made by a shell script, that lasts until stdin ends
+ *   jail IMAGE DISK            one with programs and libraries, read-only, and these two, for image tools; DISK may be empty
  *   attach HOLDER FROM TO      what is mounted at FROM here is seen at TO in there
  *   detach HOLDER PATH         and no longer is
  *   run HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *   unpack HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
+ *   nobody HOLDER CGROUP ROOT DEV PROC SYS PROGRAM ARGUMENT…
  *
  * `run`: HOLDER 0 is this mount namespace. DEV, PROC and SYS are where to mount these, PROC alone
  * (DEV and SYS empty) in a world whose mounts later programs see. Three processes: one waits
  * outside; the second is the first process of a PID namespace, which ends with it, and all that is
  * in it; the third loses what a script can do without and becomes the program. `unpack` is for one
  * that makes files and nothing else: it has no network, and may not mount, change its root, start a
- * process or reach one.
+ * process or reach one. `nobody` is for one that reads what a user brought: it is another user's,
+ * without any capability, network or environment. All of this is done here rather than by programs
+ * of its own, since starting one costs more than anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
 use strict;
 my %numbers = (
-  x64 => { unshare => 272, setns => 308, mount => 165, umount2 => 166, prctl => 157, setsid => 112 },
-  arm64 => { unshare => 97, setns => 268, mount => 40, umount2 => 39, prctl => 167, setsid => 157 },
+  x64 => { unshare => 272, setns => 308, mount => 165, umount2 => 166, prctl => 157, setsid => 112,
+    mknodat => 259, setgroups => 116, setresgid => 119, setresuid => 117, capset => 126 },
+  arm64 => { unshare => 97, setns => 268, mount => 40, umount2 => 39, prctl => 167, setsid => 157,
+    mknodat => 33, setgroups => 159, setresgid => 149, setresuid => 147, capset => 91 },
 );
 my $machine = shift @ARGV;
 my $number = $numbers{$machine} or die "confine: no system calls for $machine\n";
 my ($OPEN_TREE, $MOVE_MOUNT, $AT_FDCWD) = (428, 429, -100);
 my ($NEWNS, $NEWCGROUP, $NEWIPC, $NEWPID, $NEWNET) = (0x20000, 0x2000000, 0x8000000, 0x20000000, 0x40000000);
 my ($BIND, $REC, $PRIVATE, $SHARED) = (0x1000, 0x4000, 0x40000, 0x100000);
+my ($READ_ONLY, $NOSUID, $REMOUNT) = (1, 2, 0x20);
+my $NOBODY = 65534;
 
 # Capabilities that scripts keep, by number: files, owners, modes, nodes, mounts, chroot, priorities. Left out: anything
 # that reaches the kernel, other processes, the network's set-up, the clock.
@@ -50,7 +58,7 @@ my @refused = $machine eq 'x64'
 my @refused_to_unpack = $machine eq 'x64'
   ? (56, 435, 57, 58, 101, 310, 311, 312, 434, 438, 41, 53, 165, 166, 155, 161, 272, 308, 304, 428 .. 433, 442, 248, 249, 250, 323, 425)
   : (220, 435, 117, 270, 271, 272, 434, 438, 198, 199, 40, 39, 41, 51, 97, 268, 265, 428 .. 433, 442, 217, 218, 219, 282, 425);
-my $unpacks = 0;
+my ($has_network, $is_nobody) = (1, 0);
 
 sub call {
   my ($name, @args) = @_;
@@ -58,7 +66,7 @@ sub call {
   die "confine: $name: $!\n" if $result == -1;
   return $result;
 }
-sub mount { my ($from, $to, $type, $flags) = @_; call('mount', $from, $to, $type, $flags, 0) }
+sub mount { my ($from, $to, $type, $flags, $data) = @_; call('mount', $from, $to, $type, $flags, $data // 0) }
 sub enter {
   my ($holder) = @_;
   return if $holder == 0;
@@ -67,17 +75,48 @@ sub enter {
   call('setns', fileno($namespace), $NEWNS);
   chdir($root) && chroot('.') or die "confine: $!\n";
 }
-sub hold {
-  my ($script, $root) = @_;
+sub keep {
+  my ($root, $make) = @_;
   call('unshare', $NEWNS);
   mount('none', '/', 0, $REC | $PRIVATE);
-  system('/bin/sh', '-euc', $script) == 0 or die "confine: the world could not be made\n";
+  $make->();
   chdir($root) && chroot('.') or die "confine: $!\n";
   mount('none', '/', 0, $REC | $SHARED);
   # What is mounted on it in one program's namespace must not be seen in another's. Where nothing is, nothing will be.
   eval { mount('none', '/proc', 0, $PRIVATE) };
   syswrite(STDOUT, "ready\n");
   1 while sysread(STDIN, my $byte, 1);
+}
+sub hold {
+  my ($script, $root) = @_;
+  keep($root, sub { system('/bin/sh', '-euc', $script) == 0 or die "confine: the world could not be made\n" });
+}
+# A block device gets a node of its own, a file (in tests) is mounted.
+sub give {
+  my ($from, $to, $mode) = @_;
+  if (-b $from) {
+    call('mknodat', $AT_FDCWD, $to, 0060000, (stat _)[6]);
+    chown($NOBODY, $NOBODY, $to) && chmod($mode, $to) or die "confine: $to: $!\n";
+    return;
+  }
+  open(my $name, '>', $to) or die "confine: $to: $!\n";
+  mount($from, $to, 0, $BIND);
+}
+sub jail {
+  my ($image, $disk) = @_;
+  keep('/mnt', sub {
+    umask(0);
+    mount('jail', '/mnt', 'tmpfs', $NOSUID, 'mode=755,size=256k');
+    for (['usr', 0755], ['dev', 0755], ['tmp', 01777]) {
+      mkdir("/mnt/$_->[0]", $_->[1]) or die "confine: $_->[0]: $!\n";
+    }
+    call('mknodat', $AT_FDCWD, '/mnt/dev/null', 0020666, 0x103);
+    mount('/usr', '/mnt/usr', 0, $BIND);
+    mount('none', '/mnt/usr', 0, $REMOUNT | $BIND | $READ_ONLY | $NOSUID);
+    symlink("usr/$_", "/mnt/$_") or die "confine: $_: $!\n" for qw(bin sbin lib lib64);
+    give($image, '/mnt/image', 0400);
+    give($disk, '/mnt/disk', 0600) if $disk ne '';
+  });
 }
 sub attach {
   my ($holder, $from, $to) = @_;
@@ -107,6 +146,13 @@ sub refuse_calls {
   my $filter = join '', map { pack('SCCL', @$_) } @code;
   call('prctl', 22, 2, pack('Sx![P]P', scalar @code, $filter), 0, 0);
 }
+sub become_nobody {
+  call('setgroups', 0, 0);
+  call($_, $NOBODY, $NOBODY, $NOBODY) for qw(setresgid setresuid);
+  call('capset', pack('LL', 0x20080522, 0), pack('L6', (0) x 6));
+  call('prctl', 38, 1, 0, 0, 0);
+  %ENV = (PATH => '/usr/bin', LC_ALL => 'C');
+}
 sub become {
   my ($root, @program) = @_;
   call('setsid');
@@ -116,6 +162,7 @@ sub become {
     next if $keep{$capability};
     last if syscall($number->{prctl}, 24, $capability, 0, 0, 0) == -1;
   }
+  become_nobody() if $is_nobody;
   refuse_calls();
   exec { $program[0] } @program or print STDERR "$program[0]: $!\n";
   exit 127;
@@ -127,7 +174,7 @@ sub run {
     syswrite($procs, $$) or die "confine: $cgroup: $!\n";
   }
   enter($holder);
-  call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0) | ($unpacks ? $NEWNET : 0));
+  call('unshare', $NEWNS | $NEWPID | $NEWIPC | ($cgroup ne '' ? $NEWCGROUP : 0) | ($has_network ? 0 : $NEWNET));
   mount('none', '/', 0, $REC | $PRIVATE) if $dev ne '' || $holder == 0;
   pipe(my $status, my $told) or die "confine: $!\n";
   my $first = fork() // die "confine: $!\n";
@@ -157,12 +204,17 @@ sub run {
   exit($end >> 8);
 }
 sub unpack_files {
-  $unpacks = 1;
+  $has_network = 0;
   @kept = @kept_to_unpack;
   @refused = ([@{$refused[0]}, @refused_to_unpack]);
   run(@_);
 }
+sub run_as_nobody {
+  ($has_network, $is_nobody, @kept) = (0, 1);
+  run(@_);
+}
 my ($mode, @args) = @ARGV;
-my %modes = (hold => \&hold, attach => \&attach, detach => \&detach, run => \&run, unpack => \&unpack_files);
+my %modes = (hold => \&hold, jail => \&jail, attach => \&attach, detach => \&detach);
+%modes = (%modes, run => \&run, unpack => \&unpack_files, nobody => \&run_as_nobody);
 $modes{$mode}->(@args);
 `;

@@ -36,7 +36,20 @@ export class HeldNamespace implements AsyncDisposable {
 
   /** @throws AppError COMMAND_FAILED; what went wrong is on the console */
   static async open({ script, root }: NamespaceDescription): Promise<HeldNamespace> {
-    const holder = spawn(PERL, planConfineCommand('hold', script, root), {
+    return await HeldNamespace.#start('hold', script, root);
+  }
+
+  /**
+   * One in which image tools find programs, libraries, `/image` and `/disk`, and nothing else.
+   * @param diskPath null where nothing is written
+   * @throws AppError COMMAND_FAILED; what went wrong is on the console
+   */
+  static async openJail(imagePath: string, diskPath: string | null): Promise<HeldNamespace> {
+    return await HeldNamespace.#start('jail', imagePath, diskPath ?? '');
+  }
+
+  static async #start(...mode: [string, ...string[]]): Promise<HeldNamespace> {
+    const holder = spawn(PERL, planConfineCommand(...mode), {
       env: { PATH: COMMAND_PATH, LC_ALL: 'C' },
       stdio: ['pipe', 'pipe', 'inherit'],
     });

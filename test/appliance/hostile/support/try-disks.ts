@@ -40,7 +40,7 @@ async function tryCase(script: string, paths: readonly string[]): Promise<string
     lines.push(`${isAppError(error) ? error.code : 'INTERNAL'}: ${messageOf(error)}`);
   }
   await tryCommand('umount', [TARGET_PATH]);
-  await deactivateVolumeGroups();
+  await deactivateVolumeGroups(REAL_LOCATIONS);
   return lines.join('\n');
 }
 

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
+
+/** What the kernel says of this process, by the numbers of x86-64: prctl 157, capget 125, statfs 137. */
+const LOOK = String.raw`
+use strict;
+sub bits { my $set = pack('L6', (1) x 6); syscall(125, my $header = pack('LL', 0x20080522, 0), $set); return join ' ', unpack('L6', $set) }
+print "users $< $> groups $( $)\n";
+print "capabilities ", bits(), "\n";
+print "to be had ", scalar(grep { syscall(157, 23, $_, 0, 0, 0) == 1 } 0 .. 63), "\n";
+print "no new privileges ", syscall(157, 39, 0, 0, 0, 0), "\n";
+print "filter of calls ", syscall(157, 21, 0, 0, 0, 0), "\n";
+print "environment ", join(' ', map { "$_=$ENV{$_}" } sort keys %ENV), "\n";
+print "process ", ($$ < 10 ? 'in a namespace of its own' : $$), "\n";
+print "network ", scalar(grep { !/^\d+: lo:/ } split /\n/, qx(/usr/sbin/ip -o link 2>&1)), "\n";
+syscall(137, my $path = '/usr', my $statfs = "\0" x 120);
+print "programs are ", ((unpack('Q11', $statfs))[10] & 1 ? 'read-only' : 'writable'), "\n";
+print "writes in $_\n" for grep { open(my $f, '>', "$_/x") } qw(/ /usr /usr/bin /dev);
+print "wrote the image\n" if open(my $image, '+<', '/image');
+`;
+
+test('who reads an image is nobody: no capability, network, environment or file but its two', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
+  try {
+    const [image, disk] = [join(folder, 'image'), join(folder, 'disk')];
+    writeFileSync(image, 'image', { mode: 0o644 });
+    writeFileSync(disk, 'disk', { mode: 0o666 });
+    // So that there is a group to be given up.
+    process.setgroups?.([1]);
+    await using jail = await ImageJail.open(image, disk);
+    const seen = await jail.run('/usr/bin/perl', ['-e', LOOK]);
+    assert.deepEqual(seen.stdout.trimEnd().split('\n'), [
+      'users 65534 65534 groups 65534 65534',
+      'capabilities 0 0 0 0 0 0',
+      'to be had 0',
+      'no new privileges 1',
+      'filter of calls 2',
+      'environment LC_ALL=C PATH=/usr/bin',
+      'process in a namespace of its own',
+      'network 0',
+      'programs are read-only',
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('without a disk there is none in the jail', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
+  try {
+    const image = join(folder, 'image');
+    writeFileSync(image, 'image', { mode: 0o644 });
+    await using jail = await ImageJail.open(image, null);
+    const seen = await jail.run('/bin/ls', ['/']);
+    assert.deepEqual(seen.stdout.trimEnd().split('\n'), [
+      ...['bin', 'dev', 'image', 'lib', 'lib64', 'sbin', 'tmp', 'usr'],
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
