@@ -28,6 +28,7 @@ import { measureRoom } from './host/measure-room.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { readQemuVersion } from './hypervisor/qemu-command.ts';
 import { readProcessor, requireFit } from './hypervisor/machine-nature.ts';
+import { endConnections } from './network/end-connections.ts';
 import { previewBootPlan } from './instances/preview-boot-plan.ts';
 import { listNamedAppliances } from './instances/appliance-users.ts';
 import { failInterruptedJobs } from './jobs/fail-interrupted.ts';
@@ -138,7 +139,7 @@ function newArrivals(
   room: NodeRoom,
 ): Arrivals {
   const { owns, instances, membership, nodes, clusters } = records;
-  const { disks, moving, images, applianceFiles, accelerators } = host;
+  const { disks, moving, images, applianceFiles, accelerators, network } = host;
   const { runner, bootViews, keeper } = guests;
   return createArrivals({
     ...{ nodeName: config.nodeName, owns, instances, membership, nodes, room },
@@ -148,7 +149,10 @@ function newArrivals(
       const processor = await readProcessor(accelerator);
       requireFit(nature, { ...nature, qemu: await readQemuVersion(), accelerator, processor });
     },
-    expectGuest: createExpectGuest({ runner, keeper, instances, onLost: guests.tellLost }),
+    expectGuest: createExpectGuest({
+      ...{ runner, keeper, instances, metad: guests.metad, logger, onLost: guests.tellLost },
+      endConnections: (ended) => endConnections({ ...ended, namespacePath: network.namespacePath }),
+    }),
     checkHere: (instance, signal) =>
       checkArrival(instance, signal, {
         ...{ runner, osRegistry, images, applianceFiles, clusters, bootViews, disks },

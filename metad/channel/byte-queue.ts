@@ -1,3 +1,6 @@
+import type { QueueState } from '#shared/contract/guest-handover.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+
 /** Bytes of a reader, and the offset that follows them. */
 export interface QueueSlice {
   readonly bytes: Buffer;
@@ -20,12 +23,43 @@ export class ByteQueue {
   #end = 0;
   /** Offset of the byte at #start: everything before it is forgotten. */
   #firstOffset: number;
+  #isHeld = false;
   readonly #waiters = new Set<() => void>();
 
   /** @param firstOffset of the first byte that is written */
   constructor(limitBytes: number, firstOffset = 0) {
     this.#limitBytes = limitBytes;
     this.#firstOffset = firstOffset;
+  }
+
+  /** A queue that goes on where another one was held. */
+  static takeOver(limitBytes: number, { firstOffset, bytes }: QueueState): ByteQueue {
+    const queue = new ByteQueue(limitBytes, firstOffset);
+    if (queue.push(Buffer.from(bytes, 'base64'))) return queue;
+    throw new AppError('VALIDATION', `more than ${limitBytes} bytes wait`);
+  }
+
+  /** Nothing comes or goes: it may be another metad's by now. */
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
+  /** @returns what another queue goes on with; who waits is told */
+  hold(): QueueState {
+    this.#isHeld = true;
+    this.#wake();
+    const bytes = this.#copyFrom(this.#start).toString('base64');
+    return { firstOffset: this.#firstOffset, bytes };
+  }
+
+  /** It stayed here. */
+  release(): void {
+    this.#isHeld = false;
+  }
+
+  /** Offset of the first byte that waits, or of the next one. */
+  get firstOffset(): number {
+    return this.#firstOffset;
   }
 
   get waitingBytes(): number {
@@ -37,14 +71,15 @@ export class ByteQueue {
     return this.#firstOffset + this.waitingBytes;
   }
 
-  /** @returns false, and takes nothing, when the bytes do not fit */
+  /** @returns false, and takes nothing, when the bytes do not fit, or it is held */
   push(bytes: Buffer): boolean {
+    if (this.#isHeld) return false;
     if (this.waitingBytes + bytes.length > this.#limitBytes) return false;
     if (bytes.length === 0) return true;
     this.#reserve(bytes.length);
     bytes.copy(this.#buffer, this.#end);
     this.#end += bytes.length;
-    for (const wake of [...this.#waiters]) wake();
+    this.#wake();
     return true;
   }
 
@@ -77,7 +112,7 @@ export class ByteQueue {
     return this.endOffset > Math.max(offset, this.#firstOffset);
   }
 
-  /** Resolves at the next write, or when the signal says so. */
+  /** Resolves at the next write, when it is held, or when the signal says so. */
   async waitForWrite(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     await new Promise<void>((resolve) => {
@@ -89,6 +124,10 @@ export class ByteQueue {
       this.#waiters.add(done);
       signal.addEventListener('abort', done);
     });
+  }
+
+  #wake(): void {
+    for (const wake of [...this.#waiters]) wake();
   }
 
   #copyFrom(position: number): Buffer {

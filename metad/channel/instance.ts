@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
+import type { GuestConnection, GuestHandover } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
 import type { Address } from '../dialects/address.ts';
 import { Site, type SiteState } from '../dialects/site.ts';
@@ -49,6 +51,7 @@ export class Instance {
   #reporting: Set<string> | undefined;
   #lifecycle: GuestLifecycle | undefined;
   #isInherited = false;
+  #isLeaving = false;
   /**
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
@@ -192,8 +195,47 @@ export class Instance {
     return told ?? (this.#agent?.installId === installId ? this.#agent.keyHex : undefined);
   }
 
+  /**
+   * The guest stands still, and may go on elsewhere: what it and its host have here changes no more,
+   * until `stay`.
+   * @returns what the other metad goes on with
+   */
+  leave(): GuestHandover {
+    const connections = [...this.sockets].flatMap(connectionOf);
+    this.#isLeaving = true;
+    this.closeConnections();
+    return {
+      ...{ instanceId: this.#view.instanceId, password: this.#password, connections },
+      ...{ tokens: this.#tokens?.handOver() ?? null },
+      ...{ toGuest: this.toGuest.hold(), toHost: this.toHost.hold() },
+    };
+  }
+
+  /** The guest goes on here. */
+  stay(): void {
+    this.#isLeaving = false;
+    this.#toGuest?.release();
+    this.#toHost?.release();
+  }
+
+  /**
+   * Goes on with what another metad had of the guest that is expected here.
+   * @throws AppError CONFLICT, VALIDATION
+   */
+  arrive({ instanceId, tokens, password, toGuest, toHost }: GuestHandover): void {
+    if (instanceId !== this.#view.instanceId)
+      throw new AppError('CONFLICT', `what is handed over is of the installation ${instanceId}`);
+    const queues = [toGuest, toHost].map((state) => ByteQueue.takeOver(MAX_QUEUE_BYTES, state));
+    this.#tokens = tokens
+      ? createSessionTokens(() => this.#clock.monotonicMs(), tokens)
+      : this.#tokens;
+    [this.#toGuest, this.#toHost] = queues;
+    this.setPassword(password);
+  }
+
   /** Whether the guest gets no new connection now. */
   isKeptOut(): boolean {
+    if (this.#isLeaving) return true;
     return this.#exclusion?.isActive(this.#clock.monotonicMs()) ?? false;
   }
 
@@ -318,6 +360,14 @@ export class Instance {
     this.forgetRendered();
     this.#rendered.delete(this);
   }
+}
+
+/** IPv6 addresses come with their device's name. */
+function connectionOf(socket: Socket): readonly GuestConnection[] {
+  const { localPort, remotePort, remoteAddress = '' } = socket;
+  if (localPort === undefined || remotePort === undefined) return [];
+  const guestIpv6 = remoteAddress.includes(':') ? (remoteAddress.split('%')[0] ?? null) : null;
+  return [{ port: localPort, guestPort: remotePort, guestIpv6 }];
 }
 
 /**

@@ -1,7 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { GuestHandover } from '#shared/contract/guest-handover.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 
 const MIN_TOKEN_TTL_S = 1;
 const MAX_TOKEN_TTL_S = 21_600;
+const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const EXPIRY_BYTES = 8;
 const MAC_BYTES = 32;
@@ -16,16 +19,27 @@ const TOKEN_LENGTH = Math.ceil((TOKEN_BYTES * 4) / 3);
 export interface SessionTokens {
   create(ttlSeconds: number): string;
   isValid(token: string): boolean;
+  /** With it another metad takes the same tokens, for as long. */
+  handOver(): TokenState;
 }
 
-/** @param monotonicMs time that never jumps, in milliseconds */
-export function createSessionTokens(monotonicMs: () => number): SessionTokens {
-  const key = randomBytes(32);
+export type TokenState = NonNullable<GuestHandover['tokens']>;
+
+/**
+ * @param monotonicMs time that never jumps, in milliseconds
+ * @param taken over from another metad, whose clock began at another moment
+ */
+export function createSessionTokens(monotonicMs: () => number, taken?: TokenState): SessionTokens {
+  const key = taken === undefined ? randomBytes(KEY_BYTES) : Buffer.from(taken.key, 'base64');
+  if (key.length !== KEY_BYTES)
+    throw new AppError('VALIDATION', `tokens.key: not ${KEY_BYTES} bytes`);
+  const aheadMs = taken === undefined ? 0 : taken.nowMs - monotonicMs();
+  const nowMs = (): number => monotonicMs() + aheadMs;
   const sign = (data: Buffer): Buffer => createHmac('sha256', key).update(data).digest();
   return {
     create: (ttlSeconds) => {
       const data = Buffer.alloc(EXPIRY_BYTES + NONCE_BYTES);
-      data.writeDoubleBE(monotonicMs() + ttlSeconds * 1000);
+      data.writeDoubleBE(nowMs() + ttlSeconds * 1000);
       randomBytes(NONCE_BYTES).copy(data, EXPIRY_BYTES);
       return Buffer.concat([data, sign(data)]).toString('base64url');
     },
@@ -35,8 +49,9 @@ export function createSessionTokens(monotonicMs: () => number): SessionTokens {
       if (bytes.length !== TOKEN_BYTES) return false;
       const data = bytes.subarray(0, EXPIRY_BYTES + NONCE_BYTES);
       if (!timingSafeEqual(sign(data), bytes.subarray(EXPIRY_BYTES + NONCE_BYTES))) return false;
-      return data.readDoubleBE() > monotonicMs();
+      return data.readDoubleBE() > nowMs();
     },
+    handOver: () => ({ key: key.toString('base64'), nowMs: nowMs() }),
   };
 }
 

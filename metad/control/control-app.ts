@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import Koa from 'koa';
+import { guestHandover } from '#shared/contract/guest-handover.ts';
 import type { MetadStatus } from '#shared/contract/metad-control.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
@@ -111,14 +113,7 @@ function addStatusRoutes(
 
 function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions): void {
   router.put('/v1/instances/:uuid', async (context) => {
-    const body = await readBody(context.req, MAX_VIEW_BYTES);
-    if (body.kind !== 'complete') {
-      throw new AppError('VALIDATION', `malformed view: more than ${MAX_VIEW_BYTES} bytes`);
-    }
-    const value = parseJson(body.bytes);
-    if (value === undefined)
-      throw new AppError('VALIDATION', 'malformed view: (top level): not JSON');
-    const view = parseView(value);
+    const view = parseView(await readJson(context.req, 'view'));
     if (view.uuid !== context.params.uuid) {
       throw new AppError('VALIDATION', 'malformed view: uuid: differs from the path');
     }
@@ -153,9 +148,35 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
       ),
     );
   });
+  router.post('/v1/instances/:uuid/leave', (context) => {
+    const instance = instanceOf(registry, context.params.uuid);
+    context.body = instance.leave();
+    logger.info('guest.leaves', { instance: instance.view.name });
+  });
+  router.delete('/v1/instances/:uuid/leave', (context) => {
+    instanceOf(registry, context.params.uuid).stay();
+    context.status = 204;
+  });
+  router.put('/v1/instances/:uuid/arrive', async (context) => {
+    const instance = instanceOf(registry, context.params.uuid);
+    instance.arrive(guestHandover.parse(await readJson(context.req, 'handover')));
+    logger.info('guest.arrives', { instance: instance.view.name });
+    context.status = 204;
+  });
   router.get(['/v1/instances/:uuid/tree', '/v1/instances/:uuid/tree/{*path}'], (context) => {
     showTree(context, instanceOf(registry, context.params.uuid));
   });
+}
+
+async function readJson(request: IncomingMessage, what: string): Promise<unknown> {
+  const body = await readBody(request, MAX_VIEW_BYTES);
+  if (body.kind !== 'complete') {
+    throw new AppError('VALIDATION', `malformed ${what}: more than ${MAX_VIEW_BYTES} bytes`);
+  }
+  const value = parseJson(body.bytes);
+  if (value === undefined)
+    throw new AppError('VALIDATION', `malformed ${what}: (top level): not JSON`);
+  return value;
 }
 
 function showTree(context: RouterContext, instance: Instance): void {

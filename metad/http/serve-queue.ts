@@ -12,6 +12,7 @@ import { readBody } from './request-body.ts';
 import { sendEmpty, sendText } from './reply.ts';
 
 const OFFSET_HEADER = 'X-Gnt-Offset';
+const NOTHING = Buffer.alloc(0);
 
 /**
  * `GET …/read?wait=S&offset=N`, for the guest and, through the control socket, for the host.
@@ -32,13 +33,16 @@ export async function serveQueueRead(
   if (offset !== undefined && offset > queue.endOffset) return sendBeyondEnd(response, queue);
   if (waitS > 0 && !queue.hasBytesFrom(offset ?? 0)) {
     const waiting = waitingSignal(response, waitS * 1000);
-    while (!waiting.signal.aborted && !queue.hasBytesFrom(offset ?? 0)) {
+    while (!waiting.signal.aborted && !queue.isHeld && !queue.hasBytesFrom(offset ?? 0)) {
       await queue.waitForWrite(waiting.signal);
     }
     waiting.dispose();
     // Nobody is there any more: bytes that are taken now would be lost.
     if (waiting.isGone()) return;
   }
+  // Whoever asks again soon, asks the node that has the guest then.
+  if (queue.isHeld)
+    return sendSlice(response, { bytes: NOTHING, nextOffset: offset ?? queue.firstOffset });
   const slice = takeSlice(queue, offset, response.req.method === 'HEAD');
   if (slice) sendSlice(response, slice);
   else sendBeyondEnd(response, queue);
@@ -99,7 +103,9 @@ export async function serveQueueWrite(
     return 0;
   }
   if (!queue.push(body.bytes)) {
-    const text = `${queue.waitingBytes} of ${MAX_QUEUE_BYTES} bytes are waiting for their reader`;
+    const text = queue.isHeld
+      ? 'the guest is going to another node'
+      : `${queue.waitingBytes} of ${MAX_QUEUE_BYTES} bytes are waiting for their reader`;
     sendText(response, 429, text, ['Retry-After', String(RETRY_AFTER_S)]);
     return 0;
   }

@@ -5,6 +5,7 @@ import {
   arrivalEnded,
   arrivalRequest,
 } from '#shared/contract/move.ts';
+import { guestHandover } from '#shared/contract/guest-handover.ts';
 import { uuid } from '#shared/contract/primitives.ts';
 import { machineArrived, machineExpected, machineQuestion } from '#shared/contract/migration.ts';
 import type { Arrivals } from '../cluster/arrivals.ts';
@@ -52,6 +53,17 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       answers: { 200: done },
       handle: async ({ params, body, from, signal }) => {
         await arrivals.expect({ ...params, uuid: meant(params), from }, body, signal);
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/metadata',
+      summary: 'Between nodes: what a guest that is going to be here has with metad',
+      request: guestHandover,
+      answers: { 200: done },
+      handle: async ({ params, body, from }) => {
+        await arrivals.handOver({ ...params, uuid: meant(params), from }, body);
         return DONE;
       },
     }),

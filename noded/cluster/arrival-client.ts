@@ -9,6 +9,7 @@ import {
   arrivalEnded,
   type MovedFile,
 } from '#shared/contract/move.ts';
+import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import {
   machineArrived,
   type MachineExpected,
@@ -40,6 +41,8 @@ export interface ArrivalClient {
   checkMachine(uuid: string, nature: MachineNature, signal: AbortSignal): Promise<void>;
   expect(at: Session, expected: MachineExpected, signal: AbortSignal): Promise<void>;
   openStream(at: WrittenTo, signal: AbortSignal): Promise<Duplex>;
+  /** What it and its host have with metad; it stands still. */
+  handOver(at: Session, handover: GuestHandover, signal: AbortSignal): Promise<void>;
   /** @returns the serial number with which the record may be given away */
   awaitGuest(at: Session, signal: AbortSignal): Promise<number>;
   end(uuid: string, signal: AbortSignal): Promise<ArrivalEnded>;
@@ -83,6 +86,8 @@ export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
       void (await post(`${uuid}/${session}/expect`, z.unknown(), signal, json(expected))),
     openStream: ({ uuid, session, name }, signal) =>
       upgradePeer(peers, node, { path: `/v1/arrivals/${uuid}/${session}/streams/${name}`, signal }),
+    handOver: async ({ uuid, session }, handover, signal) =>
+      void (await post(`${uuid}/${session}/metadata`, z.unknown(), signal, json(handover))),
     awaitGuest: async ({ uuid, session }, signal) =>
       (await post(`${uuid}/${session}/await`, machineArrived, signal)).serialNo,
     end: (uuid, signal) => patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { localDiskBytes } from '#shared/contract/disk-template.ts';
+import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
 import type { ArrivalBegun, ArrivalEnded, MovedFile } from '#shared/contract/move.ts';
@@ -64,6 +65,8 @@ export interface Arrivals extends AsyncDisposable {
     expected: MachineExpected,
     signal: AbortSignal,
   ): Promise<void>;
+  /** What the guest that is expected has with metad, until it goes on. @throws AppError NOT_FOUND */
+  handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void>;
   /** What the other node's QEMU says to this one's: of a disk, or of memory. @throws AppError NOT_FOUND */
   openStream(at: FileOfArrival): Promise<Duplex>;
   /**
@@ -186,6 +189,14 @@ class Sessions implements Arrivals {
       clearTimeout(session.timer);
       this.#awaitNext(at.uuid, session);
       void guest.gone.then(() => this.#endOf(at.uuid, session));
+    });
+  }
+
+  handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void> {
+    return this.#queue.run(at.uuid, async () => {
+      const { guest } = this.#find(at.uuid, at.session, at.from);
+      if (guest === undefined) throw nothingArrives();
+      await guest.takeMetadata(handover);
     });
   }
 
@@ -374,7 +385,7 @@ export function noArrivals(): Arrivals {
     );
   return {
     ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
-    ...{ expect: refuse, openStream: refuse, awaitGuest: refuse },
+    ...{ expect: refuse, handOver: refuse, openStream: refuse, awaitGuest: refuse },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
 }

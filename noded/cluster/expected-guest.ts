@@ -2,9 +2,11 @@ import { rm, writeFile } from 'node:fs/promises';
 import { connect, Socket } from 'node:net';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
+import type { GuestConnection, GuestHandover } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MachineExpected } from '#shared/contract/migration.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import type { Logger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
 import { closeFd, openSocketPair } from '#shared/sys/libc.ts';
 import type { Arrival } from '../disks/moving-disks.ts';
@@ -13,6 +15,8 @@ import { argumentsOf, differenceOf, natureOf, requireFit } from '../hypervisor/m
 import { noSecrets } from '../instances/job-secrets.ts';
 import type { InstanceRunner } from '../instances/instance-runner.ts';
 import type { KeptMachine, MachineKeeper } from '../instances/machine-keeper.ts';
+import type { MetadCalls } from '../metad-link/metad-client.ts';
+import type { EndedConnections } from '../network/end-connections.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 
 /** A machine that waits here for a guest that runs on another node. */
@@ -25,6 +29,8 @@ export interface ExpectedGuest {
   openStream(name: string): Promise<Duplex>;
   /** @throws AppError MIGRATION_FAILED */
   whenWhole(signal: AbortSignal): Promise<void>;
+  /** What it and its host have with metad. */
+  takeMetadata(handover: GuestHandover): Promise<void>;
   /** It is this node's, and goes on. May be repeated where it failed. */
   welcome(): Promise<'goes-on' | 'lost'>;
   /** It is not: nothing of it stays. */
@@ -41,6 +47,10 @@ export type ExpectGuest = (
 export interface ExpectGuestDependencies {
   readonly runner: Pick<InstanceRunner, 'expect' | 'welcome'>;
   readonly keeper: Pick<MachineKeeper, 'kill' | 'whenGone'>;
+  readonly metad: Pick<MetadCalls, 'arrive'>;
+  /** Of a guest that goes on here, to the host where it was. */
+  readonly endConnections: (ended: Omit<EndedConnections, 'namespacePath'>) => void;
+  readonly logger: Logger;
   readonly instances: { findByUuid(uuid: string): Promise<InstanceRecord | undefined> };
   /** The machine ended before its guest could go on: to be told as the end of any other run. */
   readonly onLost: (uuid: string) => void;
@@ -96,8 +106,9 @@ async function startPaused(
 async function receive(
   { uuid, disks }: InstanceRecord,
   kept: KeptMachine,
-  { runner, keeper, instances, onLost }: ExpectGuestDependencies,
+  dependencies: ExpectGuestDependencies,
 ): Promise<ExpectedGuest> {
+  const { runner, keeper, instances, metad, onLost } = dependencies;
   const { machine } = kept;
   const names = disks.map((_, index) => nodeNameOf(index));
   const [own, theirs] = openSocketPair();
@@ -119,6 +130,7 @@ async function receive(
   };
   const unused = memory;
   let whole: Promise<void> | undefined;
+  let connections: readonly GuestConnection[] = [];
   return {
     gone: keeper.whenGone(uuid),
     isFed: () => streams.size > 0,
@@ -135,10 +147,18 @@ async function receive(
       (whole ??= machine.migration.endReceiving(signal).catch((error: unknown) => {
         throw signal.aborted || machine.isRunning() ? error : endedTooEarly(error);
       })),
+    takeMetadata: async (handover) => {
+      await metad.arrive(uuid, handover);
+      ({ connections } = handover);
+    },
     welcome: async () => {
       unused.destroy();
       const record = await instances.findByUuid(uuid);
-      if (record === undefined || (await runner.welcome(record))) return 'goes-on';
+      if (record === undefined) return 'goes-on';
+      if (await runner.welcome(record)) {
+        endConnections(kept, record, connections, dependencies);
+        return 'goes-on';
+      }
       // Once it was a run, its end was told.
       if (kept.kind === 'moving') onLost(uuid);
       return 'lost';
@@ -148,6 +168,21 @@ async function receive(
       await keeper.kill(uuid);
     },
   };
+}
+
+/** A guest whose connections stay open waits for its own patience to end: no reason to fail. */
+function endConnections(
+  { device }: KeptMachine,
+  { uuid, channel }: InstanceRecord,
+  connections: readonly GuestConnection[],
+  dependencies: ExpectGuestDependencies,
+): void {
+  if (device === null || channel === null) return;
+  try {
+    dependencies.endConnections({ device, guestIp: channel.ip, connections });
+  } catch (error) {
+    dependencies.logger.warn('arrival.connections-stay', { instance: uuid, err: error });
+  }
 }
 
 function endedTooEarly(cause: unknown): AppError {

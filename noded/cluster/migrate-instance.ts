@@ -21,12 +21,13 @@ import type { ArrivalClient } from './arrival-client.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 import { removeHere, withdraw, type MoveDependencies } from './move-instance.ts';
 import { isRepeating, planDowntime, tellRates } from './plan-migration.ts';
+import { tellMetad } from './settle-guests.ts';
 import { decideDeparture } from './settle-moves.ts';
 
 export interface MigrateDependencies extends MoveDependencies {
   readonly moving: MoveDependencies['moving'] & Pick<MovingDisks, 'departRunning'>;
   readonly keeper: Pick<MachineKeeper, 'become' | 'kill'>;
-  readonly metad: Pick<MetadCalls, 'secrets'>;
+  readonly metad: Pick<MetadCalls, 'secrets' | 'leave' | 'stay'>;
   readonly seedPathOf: (instance: InstanceRecord) => string;
 }
 
@@ -86,7 +87,7 @@ export async function migrateInstance(
   } catch (error) {
     if (await hasLeft(uuid, isSwitching, dependencies)) throw error;
     const cause = machine.isRunning() ? error : endedMeanwhile(name, error);
-    await goOnHere(machine, context);
+    await goOnHere(instance, machine, context, dependencies);
     await withdraw(uuid, node, context, target);
     throw cause;
   }
@@ -219,8 +220,8 @@ async function handOver(
   const { migration, halt } = machine;
   if (halt !== null) throw new AppError('MIGRATION_FAILED', 'the guest was halted by a disk');
   const signal = AbortSignal.timeout(SWITCH_TIMEOUT_MS);
-  await migration.endMirrors();
-  await migration.sendRest();
+  // Beside each other: the guest stands still for the longer one alone.
+  await bothOf(sendRest(migration), handOverMetadata(instance, at, dependencies, signal));
   // Before the commit: what a kill leaves is told from the disks of an instance.
   await departure.leave();
   for (let commits = 1; ; commits += 1) {
@@ -229,6 +230,27 @@ async function handOver(
     if (commits === MAX_COMMITS)
       throw new AppError('CONFLICT', `'${instance.name}' is changed again and again`);
   }
+}
+
+async function sendRest(migration: Machine['migration']): Promise<void> {
+  await migration.endMirrors();
+  await migration.sendRest();
+}
+
+/** From here on nothing of it changes here, until the guest goes on. */
+async function handOverMetadata(
+  { uuid, communication }: InstanceRecord,
+  at: Session,
+  { metad, target }: MigrateDependencies,
+  signal: AbortSignal,
+): Promise<void> {
+  if (communication) await target.handOver(at, await metad.leave(uuid), signal);
+}
+
+/** What fails is told when nothing of it is under way any more. */
+async function bothOf(...works: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(works))
+    if (result.status === 'rejected') throw result.reason;
 }
 
 /** @returns false where something else of the record was changed since the other node had read it */
@@ -259,9 +281,15 @@ async function hasLeft(
   return isSwitching && (await decideDeparture(uuid, dependencies)) !== undefined;
 }
 
-async function goOnHere(machine: Machine, { report }: JobContext): Promise<void> {
+async function goOnHere(
+  { uuid, communication }: InstanceRecord,
+  machine: Machine,
+  { report }: JobContext,
+  dependencies: MigrateDependencies,
+): Promise<void> {
   if (!machine.isRunning()) return;
   try {
+    if (communication) await tellMetad(uuid, dependencies);
     await machine.migration.abandon();
   } catch (error) {
     report.log(

@@ -1,11 +1,15 @@
+import { isAppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
+import type { MetadCalls } from '../metad-link/metad-client.ts';
 import { judgeSurvivor, mayBeElsewhere } from './plan-migration.ts';
 import { decideOwner, isOwnForGood, type SettleMovesDependencies } from './settle-moves.ts';
 
-export type SettleGuestDependencies = Pick<
+export interface SettleGuestDependencies extends Pick<
   SettleMovesDependencies,
   'nodeName' | 'owns' | 'instances' | 'logger'
->;
+> {
+  readonly metad: Pick<MetadCalls, 'stay'>;
+}
 
 /**
  * What becomes of a machine that outlived its daemon, of which a migration may have been under way:
@@ -30,8 +34,23 @@ export async function settleGuest(
   if (state === null || !mayBeElsewhere(kind, state)) return true;
   const verdict = judgeSurvivor(state, await isStillOwn(uuid, kind, dependencies));
   logger.warn('migration.settled', { machine: uuid, ...state, verdict });
-  if (verdict === 'goes-on') await migration.abandon();
-  return verdict === 'goes-on';
+  if (verdict === 'ends') return false;
+  await tellMetad(uuid, dependencies);
+  await migration.abandon();
+  return true;
+}
+
+/** That its guest stays, also where it knows of nothing else. */
+export async function tellMetad(
+  uuid: string,
+  { metad, logger }: Pick<SettleGuestDependencies, 'metad' | 'logger'>,
+): Promise<void> {
+  try {
+    await metad.stay(uuid);
+  } catch (error) {
+    if (!isAppError(error, 'INSTANCE_NOT_FOUND'))
+      logger.warn('metad.not-told', { instance: uuid, err: error });
+  }
 }
 
 async function isStillOwn(

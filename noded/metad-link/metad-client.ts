@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream';
 import { z } from 'zod';
+import { guestHandover, type GuestHandover } from '#shared/contract/guest-handover.ts';
 import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -57,6 +58,16 @@ export interface MetadCalls {
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
   secrets(uuid: string): Promise<ReadonlyMap<string, Secret>>;
+  /**
+   * What the guest, which stands still, and its host have there beside the view and its secrets;
+   * nothing of it changes any more.
+   * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
+   */
+  leave(uuid: string): Promise<GuestHandover>;
+  /** It goes on there all the same. @throws AppError as `leave` */
+  stay(uuid: string): Promise<void>;
+  /** A guest that is expected goes on with what another metad had of it. @throws AppError as `leave` */
+  arrive(uuid: string, handover: GuestHandover): Promise<void>;
   /** Prometheus text. */
   metrics(): Promise<string>;
 }
@@ -133,6 +144,24 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       if (answer.status !== 200) throw failed(answer, uuid, 'the secrets');
       const values = z.record(z.string(), z.string()).parse(parseJson(answer.body));
       return new Map(Object.entries(values).map(([name, value]) => [name, new Secret(value)]));
+    },
+    async leave(uuid) {
+      const answer = await channel.ask({ method: 'POST', path: `${instancePath(uuid)}/leave` });
+      if (answer.status !== 200) throw failed(answer, uuid, 'what the guest has there');
+      return guestHandover.parse(parseJson(answer.body));
+    },
+    async stay(uuid) {
+      const answer = await channel.ask({ method: 'DELETE', path: `${instancePath(uuid)}/leave` });
+      if (answer.status !== 204) throw failed(answer, uuid, 'that the guest stays');
+    },
+    async arrive(uuid, handover) {
+      const answer = await channel.ask({
+        method: 'PUT',
+        path: `${instancePath(uuid)}/arrive`,
+        headers: { 'content-type': 'application/json' },
+        body: Buffer.from(JSON.stringify(handover)),
+      });
+      if (answer.status !== 204) throw failed(answer, uuid, 'what the guest had elsewhere');
     },
     async metrics() {
       const answer = await channel.ask({ method: 'GET', path: '/metrics' });

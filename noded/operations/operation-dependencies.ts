@@ -55,7 +55,7 @@ export interface OperationDependencies {
   readonly installer: Installer;
   readonly runner: InstanceRunner;
   readonly keeper: Pick<MachineKeeper, 'get' | 'become' | 'kill'>;
-  readonly metad: Pick<MetadCalls, 'secrets'>;
+  readonly metad: Pick<MetadCalls, 'secrets' | 'leave' | 'stay'>;
   readonly archives: BootArchives;
   readonly bootViews: Pick<BootViews, 'check' | 'state'>;
   readonly orphans: Orphans;

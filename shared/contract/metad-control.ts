@@ -36,6 +36,10 @@ export const MAX_DATAGRAM_FLOWS = 64;
  *   GET    /v1/instances/{uuid}/connect/{port}   Upgrade: tcp → 101 and a raw stream to that TCP port of the guest
  *   DELETE /v1/instances/{uuid}/tokens     → 204: every session token of its ec2 dialect has ended; 404 without a view
  *   GET    /v1/instances/{uuid}/secrets    → {name: value}: secret OS parameters that it still has, for the node that gets the guest
+ *   POST   /v1/instances/{uuid}/leave      → GuestHandover: its guest stands still, and nothing of it changes here any more. Its
+ *                                          connections are closed, who reads or writes its queue gets 204 and 429
+ *   DELETE /v1/instances/{uuid}/leave      → 204: the guest goes on here
+ *   PUT    /v1/instances/{uuid}/arrive     body GuestHandover → 204: the guest that is expected goes on with that; 409 of another installation
  *   GET    /metrics                        → Prometheus text
  *
  * metad → noded, HTTP on `run/gnt/metad/content.sock`:

@@ -17,6 +17,9 @@ const cSetsockopt = libc.func(
 const cBind = libc.func('int bind(int fd, const void *address, uint32_t length)');
 const cListen = libc.func('int listen(int fd, int backlog)');
 const cConnect = libc.func('int connect(int fd, const void *address, uint32_t length)');
+const cSendto = libc.func(
+  'int64_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',
+);
 koffi.struct('gnt_iovec', { base: 'const void *', length: 'size_t' });
 koffi.struct('gnt_msghdr', {
   ...{ name: 'void *', nameLength: 'uint32_t', iov: 'gnt_iovec *', iovCount: 'size_t' },
@@ -73,6 +76,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const SOCK_STREAM = 1;
 const SOCK_DGRAM = 2;
+const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 const SOCK_FLAGS = SOCK_CLOEXEC | 0o4000; // SOCK_NONBLOCK
 const MFD_CLOEXEC = 1;
@@ -80,6 +84,7 @@ const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const SO_BROADCAST = 6;
 const SO_BINDTODEVICE = 25;
+const IPPROTO_TCP = 6;
 const IPPROTO_IPV6 = 41;
 const IPV6_V6ONLY = 26;
 const IPV6_UNICAST_HOPS = 16;
@@ -327,6 +332,42 @@ export function openDeviceClientSocket(device: string): number {
 }
 
 /**
+ * Sends TCP segments as they are, each to an address, from one that the host has, through one device.
+ * @param from IPv4 or link-local IPv6, as all of `to`
+ * @throws Error with `code` EPERM without CAP_NET_RAW, ENODEV, EADDRNOTAVAIL
+ */
+export function sendTcpSegments(
+  device: string,
+  from: string,
+  segments: readonly { readonly to: string; readonly bytes: Buffer }[],
+): void {
+  const isV6 = from.includes(':');
+  const addressOf = (address: string): Buffer =>
+    isV6 ? encodeSockaddrIn6(address, 0, interfaceIndex(device)) : encodeSockaddrIn(address, 0);
+  const fd = checked(
+    'socket',
+    cSocket(isV6 ? AF_INET6 : AF_INET, SOCK_RAW | SOCK_FLAGS, IPPROTO_TCP),
+  );
+  try {
+    const name = Buffer.from(`${device}\0`);
+    checked('setsockopt', cSetsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, name.length));
+    const source = addressOf(from);
+    checked('bind', cBind(fd, source, source.length));
+    for (const { to, bytes } of segments) {
+      const target = addressOf(to);
+      checked('sendto', cSendto(fd, bytes, bytes.length, 0, target, target.length));
+    }
+  } finally {
+    closeFd(fd);
+  }
+}
+
+/** 4 or 16 bytes of an IP address as it is written. */
+export function addressBytes(address: string): Buffer {
+  return address.includes(':') ? expandIpv6(address) : Buffer.from(address.split('.').map(Number));
+}
+
+/**
  * An empty file without a path, for reading and writing; its content is in memory and goes with the
  * last descriptor.
  */
@@ -420,7 +461,7 @@ function encodeSockaddrIn(address: string, port: number): Buffer {
   const bytes = Buffer.alloc(16);
   bytes.writeUInt16LE(AF_INET, 0);
   bytes.writeUInt16BE(port, 2);
-  Buffer.from(address.split('.').map(Number)).copy(bytes, 4);
+  addressBytes(address).copy(bytes, 4);
   return bytes;
 }
 

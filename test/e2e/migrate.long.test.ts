@@ -28,6 +28,7 @@ const MIB = 1024 * 1024;
 const SECTOR_BYTES = 512;
 const SECRET = `canary-${randomBytes(12).toString('hex')}`;
 const LIMIT_MS = 120_000;
+const RECEIVED_LIMIT_MS = 30_000;
 let redis: RedisServer;
 let one: Lab;
 let two: Lab;
@@ -38,12 +39,20 @@ interface Count {
   readonly atMs: number;
 }
 const counts: Count[] = [];
+/** What the guest got out of its channel. */
+const received: string[] = [];
 /** Behind the PROXY header, which tells whose connection it is. */
 const server = createServer((socket) => {
   let text = '';
   socket.on('error', () => undefined);
   socket.on('data', (bytes) => {
     text += bytes.toString('latin1');
+    const [, message] = /GET \/\?read=([\w-]*) /.exec(text) ?? [];
+    if (message !== undefined) {
+      received.push(message);
+      socket.end('HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n');
+      return;
+    }
     const [, n, secret = ''] = /GET \/\?n=(\d+)&secret=([\w-]*) [^]*\r\n\r\n/.exec(text) ?? [];
     if (n === undefined) return;
     counts.push({ n: Number(n), secret, atMs: performance.now() });
@@ -64,6 +73,10 @@ $b ip link set lo up
 $b ip link set eth0 up
 $b ip link set eth1 up
 $b udhcpc -i eth1 -f -q -n -t 60 -T 1 -s /lease
+( while :; do
+  r=$(printf 'GET /ganeti/latest/read?wait=60 HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n' | $b nc -w 70 169.254.169.254 80 | $b grep -o 'message-[0-9]*')
+  [ -z "$r" ] || get 8099 "/?read=$r" >/dev/null
+done ) &
 n=0
 while :; do
   n=$((n+1))
@@ -147,6 +160,18 @@ async function untilCounted(further: number): Promise<void> {
   }
 }
 
+/** A guest that waits for it on the node that it has left would not have it for a minute. */
+async function untilReceived(lab: Lab, message: string): Promise<void> {
+  const path = `/v1/instances/${NAME}/queue`;
+  const sent = await askSocket(lab.paths.nodedSocket, path, { method: 'POST', body: message });
+  assert.equal(sent.status, 204, sent.body);
+  const deadlineMs = performance.now() + RECEIVED_LIMIT_MS;
+  while (!received.includes(message)) {
+    assert.ok(performance.now() < deadlineMs, `the guest does not read ${message}`);
+    await sleep(20);
+  }
+}
+
 /** Never back, and the secret is read anew all the time. */
 function assertCounted(): void {
   for (const [index, { n }] of counts.entries())
@@ -209,6 +234,7 @@ test('a guest goes on counting while it goes to another node and back, with its 
     const { stderr } = await by.run('gnt-instance', ['migrate', '-n', node, 'counter']);
     assert.match(stderr, /instance counter is migrated/, stderr);
     const tookMs = performance.now() - beganMs;
+    await untilReceived(by, `message-${from}`);
     await untilCounted(20);
     assertCounted();
     t.diagnostic(

@@ -12,6 +12,8 @@ import { run } from '#shared/process/run.ts';
 
 /** nobody: metad must need nothing but its directory. */
 export const METAD_UID = 65_534;
+/** The same on every host, so that a guest that moves goes on speaking to it. */
+const HOST_MAC = '02:67:6e:74:00:01';
 const READY_TIMEOUT_MS = 20_000;
 
 export interface Answer {
@@ -179,21 +181,31 @@ export class ChannelLab implements AsyncDisposable {
 
   async connect(namespace: string, link: GuestLink): Promise<void> {
     const { device, mac, ip } = link;
-    const host = this.namespace;
     await run('ip', [
-      ...['-n', host, 'link', 'add', device, 'type', 'veth'],
+      ...['-n', this.namespace, 'link', 'add', device, 'address', HOST_MAC, 'type', 'veth'],
       ...['peer', 'name', 'eth0', 'address', mac, 'netns', namespace],
     ]);
-    await run('ip', ['-n', host, 'addr', 'add', '169.254.169.254/32', 'dev', device]);
-    await run('ip', ['-n', host, 'addr', 'add', 'fe80::a9fe:a9fe/64', 'dev', device, 'nodad']);
-    await run('ip', ['-n', host, 'link', 'set', device, 'up']);
-    await run('ip', ['-n', host, 'route', 'append', `${ip}/32`, 'dev', device]);
+    await this.#configure(link);
     // A guest's link-local address would be tentative for seconds, and unusable for its own
     // requests.
     await this.#inNamespace(namespace, 'sysctl', '-qw', 'net.ipv6.conf.eth0.accept_dad=0');
     await run('ip', ['-n', namespace, 'link', 'set', 'eth0', 'up']);
     if (link.isUnconfigured) return;
     await run('ip', ['-n', namespace, 'addr', 'add', `${ip}/16`, 'dev', 'eth0']);
+  }
+
+  /** A guest of another lab is at this one's end of its wire from now on. */
+  async takeOver(from: ChannelLab, link: GuestLink): Promise<void> {
+    await from.ip('link', 'set', link.device, 'netns', this.namespace);
+    await this.#configure(link);
+  }
+
+  async #configure({ device, ip }: GuestLink): Promise<void> {
+    const host = this.namespace;
+    await run('ip', ['-n', host, 'addr', 'add', '169.254.169.254/32', 'dev', device]);
+    await run('ip', ['-n', host, 'addr', 'add', 'fe80::a9fe:a9fe/64', 'dev', device, 'nodad']);
+    await run('ip', ['-n', host, 'link', 'set', device, 'up']);
+    await run('ip', ['-n', host, 'route', 'append', `${ip}/32`, 'dev', device]);
   }
 
   /** `ip` in the channel's namespace. */

@@ -195,6 +195,7 @@ test(
         isFed: () => false,
         openStream: () => Promise.reject(new Error('nothing is sent')),
         whenWhole: () => Promise.resolve(),
+        takeMetadata: () => Promise.resolve(),
         welcome: () => {
           welcomed.push(welcomed.length < 2 ? 'failed' : 'goes on');
           if (welcomed.length < 3)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { silentLogger } from '#shared/log/log.ts';
 import { createExpectGuest } from '../../../noded/cluster/expected-guest.ts';
 import { argumentsOf, natureOf } from '../../../noded/hypervisor/machine-nature.ts';
 import type { MachineKind } from '../../../noded/instances/machine-parts.ts';
@@ -32,6 +33,9 @@ async function expectOne(kind: MachineKind = 'moving') {
       kill: async () => void (await machine.kill()),
       whenGone: async () => void (await machine.exited),
     },
+    metad: { arrive: () => Promise.resolve() },
+    endConnections: () => undefined,
+    logger: silentLogger,
     instances: { findByUuid: () => Promise.resolve(record) },
     onLost: (uuid) => lost.push(uuid),
   });

@@ -1,4 +1,5 @@
 import { Readable, type Duplex } from 'node:stream';
+import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import type { MetadEvent, MetadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import type { Secret } from '#shared/secret/secret.ts';
@@ -162,6 +163,18 @@ export class FakeMetad implements MetadLink {
 
   connect(): Promise<Duplex> {
     return this.guestPort();
+  }
+
+  leave(): Promise<GuestHandover> {
+    return Promise.reject(new Error('nobody leaves here'));
+  }
+
+  stay(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  arrive(): Promise<void> {
+    return Promise.resolve();
   }
 
   replaceTokens(uuid: string): Promise<void> {

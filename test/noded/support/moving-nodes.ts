@@ -248,6 +248,7 @@ export class MovingNode implements AsyncDisposable {
         await answer((arrivals) => arrivals.verify({ ...at, from }, asked.digests, signal));
       },
       ...{ checkMachine: noGuest, expect: noGuest, openStream: noGuest, awaitGuest: noGuest },
+      handOver: noGuest,
       end: async (uuid) => {
         return arrivalEnded.parse(await answer((arrivals) => arrivals.end({ uuid, from })));
       },

@@ -1,0 +1,32 @@
+import type { GuestConnection } from '#shared/contract/guest-handover.ts';
+import { SERVICE_IPV4, SERVICE_IPV6 } from '#shared/contract/service-address.ts';
+import { addressBytes, inNetworkNamespace, sendTcpSegments } from '#shared/sys/libc.ts';
+import { encodeSyn } from './tcp-segment.ts';
+
+export interface EndedConnections {
+  /** Of the channels. */
+  readonly namespacePath: string;
+  readonly device: string;
+  /** The guest's IPv4 address. */
+  readonly guestIp: string;
+  readonly connections: readonly GuestConnection[];
+}
+
+/**
+ * Ends connections that a guest has to the service's address, and nobody on this host: it came from
+ * another one, and would wait for answers that nobody gives.
+ */
+export function endConnections(ended: EndedConnections): void {
+  const { namespacePath, device, guestIp, connections } = ended;
+  for (const from of [SERVICE_IPV4, SERVICE_IPV6]) {
+    const segments = connections.flatMap(({ port, guestPort, guestIpv6 }) => {
+      if ((guestIpv6 !== null) !== (from === SERVICE_IPV6)) return [];
+      const to = guestIpv6 ?? guestIp;
+      const [own, theirs] = [addressBytes(from), addressBytes(to)];
+      const bytes = encodeSyn({ address: own, port }, { address: theirs, port: guestPort });
+      return [{ to, bytes }];
+    });
+    if (segments.length > 0)
+      inNetworkNamespace(namespacePath, () => sendTcpSegments(device, from, segments));
+  }
+}

@@ -1,0 +1,37 @@
+/** RFC 9293, 3.1. */
+const HEADER_BYTES = 20;
+const PROTOCOL = 6;
+const SYN = 0x02;
+
+export interface TcpEnd {
+  /** 4 or 16 bytes. */
+  readonly address: Buffer;
+  readonly port: number;
+}
+
+/**
+ * A SYN on a connection that the other side has already, and this one not: it answers with where it
+ * is (RFC 5961, 4), which this side's kernel, knowing of no such connection, answers with a reset
+ * that fits.
+ */
+export function encodeSyn(from: TcpEnd, to: TcpEnd): Buffer {
+  const segment = Buffer.alloc(HEADER_BYTES);
+  segment.writeUInt16BE(from.port, 0);
+  segment.writeUInt16BE(to.port, 2);
+  segment.writeUInt8((HEADER_BYTES / 4) << 4, 12);
+  segment.writeUInt8(SYN, 13);
+  const pseudoHeader = Buffer.alloc(4);
+  pseudoHeader.writeUInt8(PROTOCOL, 1);
+  pseudoHeader.writeUInt16BE(HEADER_BYTES, 2);
+  const summed = Buffer.concat([from.address, to.address, pseudoHeader, segment]);
+  segment.writeUInt16BE(checksumOf(summed), 16);
+  return segment;
+}
+
+/** RFC 1071, of an even number of bytes. */
+function checksumOf(bytes: Buffer): number {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { guestHandover, type GuestHandover } from '#shared/contract/guest-handover.ts';
+import { endConnections } from '../../noded/network/end-connections.ts';
+import { type Answer, ChannelLab, type Guest } from './support/channel-lab.ts';
+import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
+import { exampleView } from './support/view-fixture.ts';
+
+/** Two hosts, each with a metad of its own, and a guest whose wire goes from the one to the other. */
+const view = exampleView({ metadataToken: 'required' });
+const PATH = `/v1/instances/${view.uuid}`;
+const LIMIT_MS = 20_000;
+
+let source: ChannelLab;
+let target: ChannelLab;
+let guest: Guest;
+
+before(async () => {
+  source = await ChannelLab.create();
+  target = await ChannelLab.create();
+});
+beforeEach(async () => {
+  guest = await source.addGuest(view.channel);
+  assert.equal((await source.put(view)).status, 204);
+});
+after(async () => {
+  await source[Symbol.asyncDispose]();
+  await target[Symbol.asyncDispose]();
+});
+
+async function leave(): Promise<GuestHandover> {
+  const { status, body } = await source.control('POST', `${PATH}/leave`);
+  assert.equal(status, 200, body.toString());
+  return guestHandover.parse(JSON.parse(body.toString()));
+}
+
+/** The wire is at the other host, and goes away with the test. */
+async function move(t: { after(ended: () => Promise<void>): void }): Promise<GuestHandover> {
+  const handover = await leave();
+  await target.takeOver(source, view.channel);
+  t.after(async () => {
+    await target.control('DELETE', PATH);
+    await target.disconnect(view.channel.device);
+  });
+  await source.control('DELETE', PATH);
+  assert.equal((await target.put(view)).status, 204);
+  const { status, body } = await target.control('PUT', `${PATH}/arrive`, JSON.stringify(handover));
+  assert.equal(status, 204, body.toString());
+  return handover;
+}
+
+async function ask(path: string, token = '', body?: string): Promise<Answer> {
+  return askFromGuest(guest.namespace, path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { 'x-aws-ec2-metadata-token': token },
+    body,
+    signal: AbortSignal.timeout(LIMIT_MS),
+  });
+}
+
+async function newToken(): Promise<string> {
+  const { body } = await askFromGuest(guest.namespace, '/latest/api/token', {
+    method: 'PUT',
+    headers: { 'x-aws-ec2-metadata-token-ttl-seconds': '60' },
+  });
+  return body.toString();
+}
+
+test('a guest that has gone to another host has its token, and what waited in both directions', async (t) => {
+  const token = await newToken();
+  await source.control('POST', `${PATH}/queue`, 'read and gone, ');
+  await ask('/ganeti/latest/read', token);
+  await source.control('POST', `${PATH}/queue`, 'for the guest');
+  await ask('/ganeti/latest/write', token, 'for the host');
+  await move(t);
+  const read = await ask('/ganeti/latest/read', token);
+  assert.deepEqual([read.status, read.body.toString()], [200, 'for the guest']);
+  assert.equal(read.headers['x-gnt-offset'], '28', 'its bytes are numbered on');
+  const written = await target.control('GET', `${PATH}/queue`);
+  assert.equal(written.body.toString(), 'for the host');
+  assert.equal((await ask('/ganeti/latest/read', `${token.slice(0, -2)}AA`)).status, 401);
+  assert.equal((await ask('/ganeti/latest/read', await newToken())).status, 204);
+});
+
+test('who waits on the host that the guest has left is told, and asks the other one', async (t) => {
+  const token = await newToken();
+  const resource = '/ganeti/latest/meta_data.json';
+  const { headers } = await ask(resource, token);
+  const etag = encodeURIComponent(String(headers.etag));
+  const waiting = [
+    `${resource}?wait_for_change=true&timeout_sec=300&last_etag=${etag}`,
+    '/ganeti/latest/read?wait=60',
+  ].map((path) => assert.rejects(ask(path, token), { code: 'ECONNRESET' }));
+  const idle = connectFromGuest(guest.namespace).resume();
+  const idleEnded = new Promise((resolve) => idle.on('error', resolve));
+  await new Promise((resolve) => idle.once('connect', resolve));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  // What the host that is left says to it stays there, as with a guest that stands still.
+  await source.ip('link', 'set', view.channel.device, 'down');
+  const { connections } = await move(t);
+  assert.equal(connections.length, 3);
+  const namespacePath = `/run/netns/${target.namespace}`;
+  const { device, ip: guestIp } = view.channel;
+  endConnections({ namespacePath, device, guestIp, connections });
+  await Promise.all(waiting);
+  await idleEnded;
+  assert.equal((await ask('/ganeti/latest/read', token)).status, 204);
+});
+
+test('what is said while a guest leaves is refused, and counts again when it stays', async () => {
+  const token = await newToken();
+  const waiting = source.control('GET', `${PATH}/queue?wait=60`);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await leave();
+  assert.equal((await waiting).status, 204, 'who waits on the host asks again');
+  const refused = await source.control('POST', `${PATH}/queue`, 'lost?');
+  assert.deepEqual(
+    [refused.status, refused.body.toString()],
+    [429, 'the guest is going to another node\n'],
+  );
+  await assert.rejects(ask('/ganeti/latest/read', token), { code: 'ECONNRESET' });
+  assert.equal((await source.control('DELETE', `${PATH}/leave`)).status, 204);
+  assert.equal((await source.control('POST', `${PATH}/queue`, 'here')).status, 204);
+  assert.equal((await ask('/ganeti/latest/read', token)).body.toString(), 'here');
+  await source.disconnect(view.channel.device);
+});
+
+test('what was of another installation is taken by nobody', async () => {
+  const handover = { ...(await leave()), instanceId: 'another' };
+  const { status } = await source.control('PUT', `${PATH}/arrive`, JSON.stringify(handover));
+  assert.equal(status, 409);
+  await source.disconnect(view.channel.device);
+});
