@@ -10,9 +10,9 @@ const MAX_NAMED = 20;
 const FIELDS = ['name', 'primaryNode', 'running'] as const;
 
 /**
- * `gnt-node evacuate NODE`: each of its stopped instances goes where placement sends it, one after
- * the other. One that cannot go does not keep the others.
- * @throws AppError INSTANCE_STATE where one runs: nothing is moved; CommandFailure
+ * `gnt-node evacuate NODE`: each of its instances goes where placement sends it, one after the other:
+ * those that run migrate, and go on meanwhile. One that cannot go does not keep the others.
+ * @throws AppError NODE_NOT_FOUND; CommandFailure
  */
 export async function runEvacuate(
   context: Context,
@@ -20,12 +20,11 @@ export async function runEvacuate(
   options: ForceOptions,
 ): Promise<void> {
   const there = await listThere(context, node);
-  refuseRunning(node, there);
   if (there.length === 0) {
     context.note(`node ${node} has no instances`);
     return;
   }
-  await sendAll(context, { node, there, opcode: 'INSTANCE_MOVE' }, options);
+  await sendAll(context, { node, there }, options);
   if (!options.submit && !options.dryRun) context.note(`node ${node} has no instances any more`);
 }
 
@@ -40,7 +39,7 @@ export async function runNodeMigrate(
     context.note(`nothing runs on node ${node}`);
     return;
   }
-  await sendAll(context, { node, there, opcode: 'INSTANCE_MIGRATE' }, options);
+  await sendAll(context, { node, there }, options);
   if (!options.submit && !options.dryRun) context.note(`nothing runs on node ${node} any more`);
 }
 
@@ -64,12 +63,11 @@ async function listThere(context: Context, node: string): Promise<readonly There
 interface Sending {
   readonly node: string;
   readonly there: readonly There[];
-  readonly opcode: 'INSTANCE_MOVE' | 'INSTANCE_MIGRATE';
 }
 
 async function sendAll(
   context: Context,
-  { node, there, opcode }: Sending,
+  { node, there }: Sending,
   options: ForceOptions,
 ): Promise<void> {
   await confirmLoss(
@@ -78,7 +76,8 @@ async function sendAll(
     options,
   );
   const failed: string[] = [];
-  for (const { name } of there) {
+  for (const { name, running } of there) {
+    const opcode = running === null ? 'INSTANCE_MOVE' : 'INSTANCE_MIGRATE';
     try {
       await submitAndWatch(context, { opcode, name }, options);
     } catch (error) {
@@ -88,19 +87,6 @@ async function sendAll(
     }
   }
   if (failed.length > 0) throw stayed(node, failed);
-}
-
-function refuseRunning(node: string, there: readonly There[]): void {
-  const names = there.filter(({ running }) => running !== null).map(({ name }) => name);
-  if (names.length === 0) return;
-  throw new AppError(
-    'INSTANCE_STATE',
-    `${names.length} instance(s) of ${node} are running, so nothing is moved: ${listNames(names)}`,
-    {
-      details: { node, instances: names },
-      hint: `gnt-node migrate ${node} sends those that run to other nodes, while their guests go on`,
-    },
-  );
 }
 
 function stayed(node: string, names: readonly string[]): AppError {

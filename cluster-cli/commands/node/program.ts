@@ -75,9 +75,9 @@ export function createNodeProgram(context: Context): Command {
     usage: 'evacuate <name>',
     arguments: { name: 'node that its instances leave' },
     completeArguments: ['node'],
-    summary: 'move the stopped instances of a node to other nodes',
+    summary: 'send all instances of a node to other nodes',
     description:
-      'Each goes where there is room, one after the other, as gnt-instance move does it. While one of them runs, nothing is moved and those that run are named. One that cannot go is told, and does not keep the others. Mark the node as drained first, or it gets new ones meanwhile.',
+      'Each goes where there is room, one after the other: those that run as gnt-instance migrate does it, those that are stopped as gnt-instance move does. One that cannot go is told, and does not keep the others. Mark the node as drained first, or it gets new ones meanwhile.',
     options: [
       option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
         group: 'Job:',
@@ -96,14 +96,14 @@ export function createNodeProgram(context: Context): Command {
     completeArguments: ['node'],
     summary: 'migrate the running instances of a node to other nodes',
     description:
-      'Each goes where there is room, one after the other, as gnt-instance migrate does it. One that cannot go is told, and does not keep the others. Those that are stopped go by evacuate.',
+      'Each goes where there is room, one after the other, as gnt-instance migrate does it. One that cannot go is told, and does not keep the others. Those that are stopped stay: evacuate sends them too.',
     options: [
       option('-f, --force', 'do not ask; off a terminal nothing is moved without it', {
         group: 'Job:',
       }),
       ...jobOptions(),
     ],
-    examples: ['gnt-node migrate -f node2.example.com && gnt-node evacuate -f node2.example.com'],
+    examples: ['gnt-node migrate -f node2.example.com'],
   }).action(async (name: string, options: ForceOptions) => {
     await (await import('./evacuate.ts')).runNodeMigrate(context, name, options);
   });
