@@ -58,6 +58,17 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
     }),
     route({
       method: 'POST',
+      path: '/v1/arrivals/{uuid}/{session}/sync',
+      summary:
+        'Between nodes: syncs what has arrived of the disks of a guest that still runs elsewhere',
+      answers: { 200: done },
+      handle: async ({ params, from }) => {
+        await arrivals.sync({ ...params, uuid: meant(params), from });
+        return DONE;
+      },
+    }),
+    route({
+      method: 'POST',
       path: '/v1/arrivals/{uuid}/{session}/metadata',
       summary: 'Between nodes: what a guest that is going to be here has with metad',
       request: guestHandover,

@@ -41,6 +41,8 @@ export interface ArrivalClient {
   checkMachine(uuid: string, nature: MachineNature, signal: AbortSignal): Promise<void>;
   expect(at: Session, expected: MachineExpected, signal: AbortSignal): Promise<void>;
   openStream(at: WrittenTo, signal: AbortSignal): Promise<Duplex>;
+  /** Of disks that have been copied, while the guest goes on: what is left for the switch is little. */
+  sync(at: Session, signal: AbortSignal): Promise<void>;
   /** What it and its host have with metad; it stands still. */
   handOver(at: Session, handover: GuestHandover, signal: AbortSignal): Promise<void>;
   /** @returns the serial number with which the record may be given away */
@@ -86,6 +88,8 @@ export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
       void (await post(`${uuid}/${session}/expect`, z.unknown(), signal, json(expected))),
     openStream: ({ uuid, session, name }, signal) =>
       upgradePeer(peers, node, { path: `/v1/arrivals/${uuid}/${session}/streams/${name}`, signal }),
+    sync: async ({ uuid, session }, signal) =>
+      void (await post(`${uuid}/${session}/sync`, z.unknown(), signal)),
     handOver: async ({ uuid, session }, handover, signal) =>
       void (await post(`${uuid}/${session}/metadata`, z.unknown(), signal, json(handover))),
     awaitGuest: async ({ uuid, session }, signal) =>

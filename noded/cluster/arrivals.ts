@@ -69,6 +69,8 @@ export interface Arrivals extends AsyncDisposable {
   handOver(at: Omit<FileOfArrival, 'name'>, handover: GuestHandover): Promise<void>;
   /** What the other node's QEMU says to this one's: of a disk, or of memory. @throws AppError NOT_FOUND */
   openStream(at: FileOfArrival): Promise<Duplex>;
+  /** What is here of its disks outlives a power cut: later there is less to wait for. @throws AppError NOT_FOUND */
+  sync(at: Omit<FileOfArrival, 'name'>): Promise<void>;
   /**
    * From now on the guest that was expected goes on as soon as the record names this node.
    * @returns the record's serial number: who began anew since, finds another one
@@ -198,6 +200,10 @@ class Sessions implements Arrivals {
       if (guest === undefined) throw nothingArrives();
       await guest.takeMetadata(handover);
     });
+  }
+
+  sync(at: Omit<FileOfArrival, 'name'>): Promise<void> {
+    return this.#run(at, (arrival) => arrival.sync());
   }
 
   async openStream({ uuid, session: id, name }: FileOfArrival): Promise<Duplex> {
@@ -385,7 +391,7 @@ export function noArrivals(): Arrivals {
     );
   return {
     ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
-    ...{ expect: refuse, handOver: refuse, openStream: refuse, awaitGuest: refuse },
+    ...{ expect: refuse, handOver: refuse, sync: refuse, openStream: refuse, awaitGuest: refuse },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };
 }

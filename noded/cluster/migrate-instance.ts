@@ -72,6 +72,7 @@ export async function migrateInstance(
     for (const [index] of instance.disks.entries())
       await open(nodeNameOf(index), (fd) => migration.mirror(nodeNameOf(index), fd));
     await untilMirrored(machine, context);
+    await target.sync(at, context.signal);
     if (machine.accelerator === 'tcg') {
       // Emulated, a guest may write into its memory without QEMU's noticing that it has to be sent
       // again: on a busy host one was seen to wait for ever, over there, for a lock that was free.
@@ -223,9 +224,9 @@ async function handOver(
   // Beside each other: the guest stands still for the longer one alone.
   await bothOf(sendRest(migration), handOverMetadata(instance, at, dependencies, signal));
   // Before the commit: what a kill leaves is told from the disks of an instance.
-  await departure.leave();
+  const left = departure.leave();
   for (let commits = 1; ; commits += 1) {
-    const serialNo = await dependencies.target.awaitGuest(at, signal);
+    const [serialNo] = await bothOf(dependencies.target.awaitGuest(at, signal), left);
     if (await commit(instance, { node, serialNo }, dependencies)) return;
     if (commits === MAX_COMMITS)
       throw new AppError('CONFLICT', `'${instance.name}' is changed again and again`);
@@ -248,9 +249,9 @@ async function handOverMetadata(
 }
 
 /** What fails is told when nothing of it is under way any more. */
-async function bothOf(...works: readonly Promise<void>[]): Promise<void> {
-  for (const result of await Promise.allSettled(works))
-    if (result.status === 'rejected') throw result.reason;
+async function bothOf<A, B>(one: Promise<A>, other: Promise<B>): Promise<readonly [A, B]> {
+  await Promise.allSettled([one, other]);
+  return Promise.all([one, other]);
 }
 
 /** @returns false where something else of the record was changed since the other node had read it */

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { guestHandover, type GuestHandover } from '#shared/contract/guest-handover.ts';
 import { endConnections } from '../../noded/network/end-connections.ts';
+import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
+import { applyNftCommands } from '../../noded/network/nft.ts';
 import { type Answer, ChannelLab, type Guest } from './support/channel-lab.ts';
 import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
@@ -38,6 +40,11 @@ async function leave(): Promise<GuestHandover> {
 async function move(t: { after(ended: () => Promise<void>): void }): Promise<GuestHandover> {
   const handover = await leave();
   await target.takeOver(source, view.channel);
+  const { device } = view.channel;
+  await applyNftCommands(
+    `/run/netns/${target.namespace}`,
+    `${planBaseRules()}${planTapRules(device, view.channel)}`,
+  );
   t.after(async () => {
     await target.control('DELETE', PATH);
     await target.disconnect(view.channel.device);

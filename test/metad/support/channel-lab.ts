@@ -200,12 +200,15 @@ export class ChannelLab implements AsyncDisposable {
     await this.#configure(link);
   }
 
-  async #configure({ device, ip }: GuestLink): Promise<void> {
+  async #configure({ device, ip, mac }: GuestLink): Promise<void> {
     const host = this.namespace;
     await run('ip', ['-n', host, 'addr', 'add', '169.254.169.254/32', 'dev', device]);
     await run('ip', ['-n', host, 'addr', 'add', 'fe80::a9fe:a9fe/64', 'dev', device, 'nodad']);
     await run('ip', ['-n', host, 'link', 'set', device, 'up']);
     await run('ip', ['-n', host, 'route', 'append', `${ip}/32`, 'dev', device]);
+    await run('ip', [
+      ...['-n', host, 'neigh', 'replace', ip, 'lladdr', mac, 'dev', device, 'nud', 'permanent'],
+    ]);
   }
 
   /** `ip` in the channel's namespace. */

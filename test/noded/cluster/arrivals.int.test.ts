@@ -132,6 +132,8 @@ test('a node gives away its own instances only, and disturbs nothing of others',
   const notFound = { code: 'NOT_FOUND' };
   await assert.rejects(target.arrivals.write({ ...other, name: 'disk0.raw' }, HELLO), notFound);
   await assert.rejects(target.arrivals.verify(other, {}, signal), notFound);
+  await assert.rejects(target.arrivals.sync(other), notFound);
+  await target.arrivals.sync({ ...other, from: SOURCE });
   await assert.rejects(target.arrivals.end(other), { code: 'NOT_ALLOWED' });
   assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`]);
   assert.equal((await target.arrivals.end({ uuid, from: SOURCE })).isTaken, false);

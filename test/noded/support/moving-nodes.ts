@@ -248,7 +248,7 @@ export class MovingNode implements AsyncDisposable {
         await answer((arrivals) => arrivals.verify({ ...at, from }, asked.digests, signal));
       },
       ...{ checkMachine: noGuest, expect: noGuest, openStream: noGuest, awaitGuest: noGuest },
-      handOver: noGuest,
+      ...{ handOver: noGuest, sync: noGuest },
       end: async (uuid) => {
         return arrivalEnded.parse(await answer((arrivals) => arrivals.end({ uuid, from })));
       },
