@@ -197,6 +197,20 @@ test('fails an install whose checksum differs before the disk is touched', async
   assert.equal((await lab.run('gnt-instance', ['remove', '--force', 'sum.example.com'])).status, 0);
 });
 
+test('an archive of other bytes than its BootEnv says is opened by no machine', async () => {
+  const [archive, document] = ['d.iso', 'd.json'].map((name) => join(lab.paths.root, name));
+  assert.ok(archive && document);
+  await writeFile(archive, 'not the one');
+  const amd64 = { IsoFile: 'd.iso', Sha256: '0'.repeat(64), Kernel: 'linux' };
+  const OS = { Name: 'debian-12', SupportedArchitectures: { amd64 } };
+  await writeFile(document, JSON.stringify({ Name: 'other-bytes', OS }));
+  assert.equal((await lab.run('gnt-bootenv', ['create', document])).status, 0);
+  const result = await lab.run('gnt-bootenv', ['uploadiso', 'other-bytes', archive]);
+  assertRefused(result, 1, 'IMAGE_CHECKSUM_MISMATCH', /0{64}/);
+  assert.equal((await lab.run('gnt-bootenv', ['listisos', '--no-headers'])).stdout, '');
+  assert.equal((await lab.run('gnt-bootenv', ['destroy', 'other-bytes'])).status, 0);
+});
+
 test('a reinstallation whose checksum differs leaves the disk as it is', async () => {
   const name = 'again.example.com';
   const image = join(lab.paths.root, 'again.img');

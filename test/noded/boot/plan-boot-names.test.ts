@@ -66,6 +66,7 @@ test('machines, systems and repositories have the names that dr-provision gives 
     rendered(text, { parameters, archive: opened('d/linux', 'd/initrd.gz', 'more.cpio') }, bootEnv);
   const texts: Readonly<Record<string, string>> = {
     '{{.Machine.ShortName}} {{.Machine.HexAddress}} {{.Machine.UUID}}': `web1 A9FE0A14 ${uuid}`,
+    '{{.Machine.OS}}': 'debian-12',
     '{{.Machine.MacAddr "pxelinux"}}': '01-aa-00-00-12-34-56',
     '{{.Env.OS.FamilyName}} {{.Env.OS.FamilyType}} {{.Env.OS.FamilyVersion}}': 'debian debian 12.5',
     '{{.Env.OS.VersionEq "12"}}{{.Env.OS.VersionEq "12.5"}}{{.Env.OS.VersionEq "12.5.1"}}{{.Env.OS.VersionEq "1"}}':
