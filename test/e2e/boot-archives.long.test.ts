@@ -97,3 +97,21 @@ test('a compressed tar archive and an ISO are opened, once for a content', async
   for (const name of ['out', 'round1', 'boot', '../etc/passwd'])
     assert.equal(await fileOf(iso, name), undefined, name);
 });
+
+/** Made by xorriso, and changed: extents of folders and of files lead elsewhere. */
+const HOSTILE = {
+  'folders-in-themselves': /AAA\/BBB: Too many levels|its folders are in themselves/,
+  'folders-of-one-place': /its folders are in themselves/,
+  'files-on-each-other': /its files lie on each other: they have more bytes than it/,
+};
+
+test('an ISO whose folders or files lie on each other is refused in the appliance', async () => {
+  for (const [name, reason] of Object.entries(HOSTILE)) {
+    const packed = `../../fixtures/bootenvs/archives/${name}.iso.gz`;
+    const iso = gunzipSync(await readFile(join(import.meta.dirname, packed)));
+    const refused = await upload(name, await createBootEnv(name, iso));
+    assert.equal(refused.status, 1, name);
+    assert.match(refused.stderr, /IMAGE_INVALID/);
+    assert.match(refused.stderr, reason);
+  }
+});
