@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { dropCached } from '#shared/sys/libc.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
 import { digestFile, writeBatch } from './data-blocks.ts';
 import { holdImages } from './hold-images.ts';
@@ -70,7 +71,7 @@ export interface Arrival extends AsyncDisposable {
   /** @throws AppError VALIDATION, DISK_FULL; NOT_FOUND once they are whole */
   write(name: string, message: Buffer): Promise<void>;
   /**
-   * Reads all again and syncs it; from then on nothing more is written.
+   * Syncs all and reads it again from the disk; from then on nothing more is written.
    * @throws AppError DISK_FULL; CONFLICT when it is not what was sent
    */
   verify(digests: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>;
@@ -222,6 +223,8 @@ async function fillFiles(
     verify: async (digests, signal) => {
       await sync();
       for (const [name, { file }] of opened) {
+        // Read from the disk: what memory holds is what came, whatever became of it there.
+        dropCached(file.fd);
         const digest = verified === undefined ? await digestFile(file, signal) : verified[name];
         if (digest === digests[name]) continue;
         throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {

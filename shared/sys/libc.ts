@@ -32,6 +32,9 @@ const cSocketpair = libc.func(
 );
 const cFcntl = libc.func('int fcntl(int fd, int command, void *argument)');
 const cLseek = libc.func('int64_t lseek(int fd, int64_t offset, int whence)');
+const cPosixFadvise = libc.func(
+  'int posix_fadvise(int fd, int64_t offset, int64_t length, int advice)',
+);
 const cFlock = libc.func('int flock(int fd, int operation)');
 const cRenameat2 = libc.func(
   'int renameat2(int fromDirectory, const char *from, int toDirectory, const char *to, unsigned int flags)',
@@ -49,6 +52,7 @@ const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
 const SEEK_DATA = 3;
 const SEEK_HOLE = 4;
+const POSIX_FADV_DONTNEED = 4;
 const F_SETLK = 6;
 const F_OFD_GETLK = 36;
 const F_OFD_SETLK = 37;
@@ -159,6 +163,16 @@ export function tryLockImage(fd: number): boolean {
   if (code === 'EAGAIN' || code === 'EACCES') return false;
   checked('fcntl F_OFD_SETLK', result);
   return true;
+}
+
+/**
+ * Forgets what memory holds of a file that was synced, so that whoever reads it reads the disk. A
+ * file system without one, as tmpfs is, forgets nothing.
+ */
+export function dropCached(fd: number): void {
+  // The code itself, and no errno.
+  const code = numberOf(cPosixFadvise(fd, 0, 0, POSIX_FADV_DONTNEED));
+  if (code !== 0) throw new Error(`posix_fadvise failed: ${getSystemErrorName(-code)}`);
 }
 
 /**
