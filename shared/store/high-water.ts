@@ -28,6 +28,8 @@ export interface HighWater {
   raiseStamps(newest: number): void;
   /** @param asked the version before the store was asked */
   judge(record: MarkedRecord, asked: number): Judgement;
+  /** Whether it would raise a mark. */
+  isNews(record: MarkedRecord): boolean;
   /** Those of a collection that were there before the store was asked. */
   knownIds(collection: string, asked: number): readonly string[];
   /** Raises marks; never lowers one. */
@@ -142,6 +144,11 @@ class FileHighWater implements HighWater {
     return (this.#goneAt.get(`${collection}/${id}`) ?? 0) > asked ? 'unsure' : 'replayed';
   }
 
+  isNews({ collection, id, stamp }: MarkedRecord): boolean {
+    const known = this.#marks.get(collection)?.get(id)?.stamp;
+    return known === undefined || stamp > known;
+  }
+
   knownIds(collection: string, asked: number): readonly string[] {
     const known: string[] = [];
     for (const [id, { raisedAt }] of this.#marks.get(collection) ?? [])
@@ -150,10 +157,7 @@ class FileHighWater implements HighWater {
   }
 
   note(records: readonly MarkedRecord[]): void {
-    const higher = records.filter(({ collection, id, stamp }) => {
-      const known = this.#marks.get(collection)?.get(id)?.stamp;
-      return known === undefined || stamp > known;
-    });
+    const higher = records.filter((record) => this.isNews(record));
     if (higher.length === 0) return;
     this.#version += 1;
     for (const record of higher) this.#keep(record);

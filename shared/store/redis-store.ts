@@ -17,6 +17,7 @@ import { COMMIT_SCRIPT } from './redis-commit-script.ts';
 import { findRedisRisks, type StoreRisk } from './redis-risks.ts';
 import { ChangeFeed, EMPTY } from './redis-change-feed.ts';
 import { createRedis } from './redis-connection.ts';
+import { RedisWitness } from './redis-witness.ts';
 import { describeStoreUrl, type RedisServer } from './store-url.ts';
 import type { ListedRecord, Store, StoredRecord } from './store.ts';
 
@@ -119,6 +120,8 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
   const changes = new ChangeFeed(options.server, options.logger);
   let connections = 0;
   redis.on('ready', () => void (connections += 1));
+  const { replicas } = options.server;
+  const witness = replicas === undefined ? undefined : new RedisWitness(redis, replicas);
   /**
    * A cursor is good in the process that gave it alone: in a server that was started again, or took
    * over, it leaves records out.
@@ -192,6 +195,7 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
         for (const key of keys) found.add(key.slice(prefix.length));
       return [...found].sort();
     },
+    ...(witness && { witness: () => witness.take() }),
     risks: () => answered(askRisks(redis, options.server.replicas !== undefined)),
     async commit(writes) {
       const encoded = encodeWrites(writes);
@@ -225,7 +229,11 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     async close() {
       changes.close();
       for (const client of new Set([redis, writer]))
-        if (client.status !== 'end') await client.quit().catch(() => client.disconnect());
+        if (client.status !== 'end') {
+          await client.quit().catch(() => undefined);
+          // To Sentinels it has connections of its own.
+          client.disconnect();
+        }
     },
   };
 

@@ -76,16 +76,28 @@ export function createSealedStore(
   const guardOf = (collection: string): HighWater | undefined =>
     UNGUARDED.has(collection) ? undefined : highWater;
 
+  /**
+   * Of what is read, notes what stays: a mark of what a failover takes back would refuse the record
+   * that is there then, on and on.
+   */
+  const takeNotes = (): ((note: () => void) => void) => {
+    const outlasts = store.witness?.();
+    if (outlasts === undefined) return (note) => note();
+    return (note) => void outlasts().then((isKept) => isKept && note());
+  };
+
   const get = async (collection: string, id: string): Promise<StoredRecord | undefined> => {
     const guard = guardOf(collection);
     for (let read = 1; ; read += 1) {
       const asked = guard?.version ?? 0;
+      const note = takeNotes();
       const record = await store.get(collection, id);
       if (record === undefined) return undefined;
       const { value, stamp } = open(collection, record);
       const judgement = guard?.judge({ collection, id, stamp }, asked) ?? 'current';
       if (judgement === 'current') {
-        guard?.note([{ collection, id, stamp }]);
+        const mark = { collection, id, stamp };
+        if (guard?.isNews(mark)) note(() => guard.note([mark]));
         return { ...record, value };
       }
       if (judgement === 'replayed' || read === MAX_READS) throw replayed(collection, id);
@@ -119,9 +131,10 @@ export function createSealedStore(
   ): Promise<readonly ListedRecord[]> => {
     const guard = guardOf(collection);
     const judged = new JudgedList(collection, guard, guard?.version ?? 0);
+    const note = takeNotes();
     const records = await store.getSome(collection, ids);
     const found = await openSlice(collection, records, judged);
-    guard?.note(judged.current);
+    if (judged.hasNews) note(() => guard?.note(judged.current));
     return judged.isUnsure ? readAgain(collection, found) : found;
   };
 
@@ -129,19 +142,18 @@ export function createSealedStore(
     const guard = guardOf(collection);
     for (let read = 1; ; read += 1) {
       const asked = guard?.version ?? 0;
+      const note = takeNotes();
       const records = await store.list(collection);
       const judged = new JudgedList(collection, guard, asked);
       const listed = records.map((record) => openListed(collection, record, judged));
       if (judged.isUnsure && read < MAX_READS) continue;
-      guard?.note(judged.current);
+      if (judged.hasNews) note(() => guard?.note(judged.current));
       // An emptied store is not one from which each record was removed.
       if (guard !== undefined && records.length > 0) {
         const there = new Set(records.map(({ id }) => id));
         const gone = guard.knownIds(collection, asked).filter((id) => !there.has(id));
-        guard.noteGone(
-          gone.map((id) => ({ collection, id })),
-          asked,
-        );
+        const keys = gone.map((id) => ({ collection, id }));
+        if (keys.length > 0) note(() => guard.noteGone(keys, asked));
       }
       return listed;
     }
@@ -150,24 +162,24 @@ export function createSealedStore(
   const scan = async function* (collection: string): AsyncGenerator<readonly ListedRecord[]> {
     const guard = guardOf(collection);
     const begun = guard?.version ?? 0;
+    const noteAll = takeNotes();
     const there = new Set<string>();
     const slices = store.scan(collection)[Symbol.asyncIterator]();
     for (;;) {
       const asked = guard?.version ?? 0;
+      const note = takeNotes();
       const next = await slices.next();
       if (next.done === true) break;
       const judged = new JudgedList(collection, guard, asked);
       for (const { id } of next.value) there.add(id);
       const slice = await openSlice(collection, next.value, judged);
-      guard?.note(judged.current);
+      if (judged.hasNews) note(() => guard?.note(judged.current));
       yield judged.isUnsure ? await readAgain(collection, slice) : slice;
     }
     if (guard === undefined || there.size === 0) return;
     const gone = guard.knownIds(collection, begun).filter((id) => !there.has(id));
-    guard.noteGone(
-      gone.map((id) => ({ collection, id })),
-      begun,
-    );
+    const keys = gone.map((id) => ({ collection, id }));
+    if (keys.length > 0) noteAll(() => guard.noteGone(keys, begun));
   };
 
   /** Those that changed since they were asked for, one by one. */
@@ -288,6 +300,7 @@ export function createSealedStore(
 class JudgedList {
   readonly current: MarkedRecord[] = [];
   isUnsure = false;
+  hasNews = false;
   readonly #collection: string;
   readonly #guard: HighWater | undefined;
   readonly #asked: number;
@@ -305,7 +318,9 @@ class JudgedList {
       const judgement = this.#guard?.judge({ collection, id, stamp }, this.#asked) ?? 'current';
       if (judgement === 'unsure') this.isUnsure = true;
       if (judgement !== 'current') throw replayed(collection, id);
-      if (this.#guard !== undefined) this.current.push({ collection, id, stamp });
+      const mark = { collection, id, stamp };
+      if (this.#guard !== undefined) this.current.push(mark);
+      if (this.#guard?.isNews(mark)) this.hasNews = true;
       return { id, revision, value };
     } catch (error) {
       if (!isAppError(error)) throw error;

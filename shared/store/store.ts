@@ -81,6 +81,11 @@ export interface Store {
    */
   watch(collection: string, onChanges: OnChanges): Watch;
   /**
+   * Taken before something is read, it tells afterwards whether that outlasts whatever the engine is
+   * to outlast. Only engines have it that may take back what was not told to be written.
+   */
+  witness?(): () => Promise<boolean>;
+  /**
    * What in its settings or its state may lose records. Only engines with a server have it.
    * @throws AppError STORE_UNAVAILABLE
    */

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+
+/** Whoever wants to know meanwhile is told by the same question; replicas tell once a second. */
+const ASK_MS = 250;
+/** One that has it no sooner may be one that nobody has. */
+const MAX_ASKED = 40;
+
+/** What a server says of its replication. */
+interface Replication {
+  readonly isMaster: boolean;
+  /** Of what it wrote until now. */
+  readonly offset: number;
+  /** What each replica said that it has. */
+  readonly copies: readonly number[];
+}
+
+/**
+ * Whether what was read of a master outlasts a failover: until replicas have it, too, a failover
+ * takes it back, and whoever has built on it is left with what never was.
+ */
+export class RedisWitness {
+  readonly #redis: Redis;
+  readonly #replicas: number;
+  /** Of connections: another one may be to another server. */
+  #connection = 0;
+  #asking: Promise<Replication> | undefined;
+
+  constructor(redis: Redis, replicas: number) {
+    this.#redis = redis;
+    this.#replicas = replicas;
+    redis.on('ready', () => void (this.#connection += 1));
+  }
+
+  /**
+   * Taken before something is read.
+   * @returns asked after it was: whether as many replicas as it takes have it; false as well when nobody
+   * can tell any more
+   */
+  take(): () => Promise<boolean> {
+    const connection = this.#connection;
+    const isSame = ({ isMaster }: Replication): boolean =>
+      isMaster && connection === this.#connection;
+    return async () => {
+      try {
+        const read = await this.#ask();
+        for (let told = read, asked = 1; isSame(told) && asked < MAX_ASKED; asked += 1) {
+          if (told.copies.filter((copy) => copy >= read.offset).length >= this.#replicas)
+            return true;
+          told = await this.#ask();
+        }
+        return false;
+      } catch {
+        // It does not answer: what it had may be lost with it.
+        return false;
+      }
+    };
+  }
+
+  #ask(): Promise<Replication> {
+    this.#asking ??= sleep(ASK_MS, undefined, { ref: false }).then(async () => {
+      this.#asking = undefined;
+      return parseReplication(await this.#redis.info('replication'));
+    });
+    return this.#asking;
+  }
+}
+
+export function parseReplication(info: string): Replication {
+  return {
+    isMaster: /^role:master\r?$/m.test(info),
+    offset: Number(/^master_repl_offset:(\d+)/m.exec(info)?.[1] ?? Number.NaN),
+    copies: [...info.matchAll(/^slave\d+:.*\bstate=online\b.*\boffset=(\d+)/gm)].map(([, offset]) =>
+      Number(offset),
+    ),
+  };
+}
