@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { AppError } from '#shared/errors/app-error.ts';
+import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import { writeSparse } from '../disks/write-sparse.ts';
 import { readImageBytes } from '../images/image-bytes.ts';
 import type { FetchedImage } from '../images/image-cache.ts';
@@ -60,14 +60,7 @@ function requireImageFits(
   { disks }: Pick<InstanceRecord, 'disks'>,
 ): void {
   const diskBytes = disks[0]?.sizeBytes ?? 0;
-  if (image.sizeBytes <= diskBytes) return;
-  throw new AppError(
-    'IMAGE_TOO_LARGE',
-    `the image has ${image.sizeBytes} bytes, the first disk ${diskBytes}`,
-    {
-      hint: 'give a larger disk: --os-size to gnt-instance add; of an instance that is there, gnt-instance grow-disk',
-    },
-  );
+  if (image.sizeBytes > diskBytes) throw imageTooLarge(image.sizeBytes, diskBytes);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { ContainerFormat, ImageFormatName } from '#shared/contract/image-formats.ts';
 import { AppError } from '#shared/errors/app-error.ts';
+import { imageTooLarge } from '#shared/errors/image-too-large.ts';
 import type { CommandResult } from '../process/command.ts';
 import type { StageReporter } from '../report/stage.ts';
 import { decompress } from './decompress.ts';
@@ -127,15 +128,7 @@ async function readHead(path: string, sizeBytes: number): Promise<Buffer> {
 }
 
 function refuseLarger(imageBytes: number, diskBytes: number): void {
-  if (imageBytes <= diskBytes) return;
-  throw new AppError(
-    'IMAGE_TOO_LARGE',
-    `the image needs ${imageBytes} bytes, the disk has ${diskBytes} bytes`,
-    {
-      hint: `make the disk larger: --os-size ${Math.ceil(imageBytes / (1024 * 1024))}m`,
-      details: { imageBytes, diskBytes },
-    },
-  );
+  if (imageBytes > diskBytes) throw imageTooLarge(imageBytes, diskBytes);
 }
 
 async function examineContainer(

@@ -147,6 +147,7 @@ for (const [name, command] of formats) {
       assert.ok(isAppError(error, 'IMAGE_TOO_LARGE'), String(error));
       assert.match(error.message, new RegExp(String(IMAGE_BYTES)));
       assert.match(error.message, new RegExp(String(8 * MIB)));
+      assert.match(error.hint ?? '', /-s 12m.*--disk 0:size=12m.*grow-disk --absolute NAME 0 12m/);
       return true;
     });
     assert.ok(
