@@ -22,10 +22,26 @@ const PART_ALIGNMENT_BYTES = 64 * 1024 * 1024;
  */
 const PARTS_PER_PROCESSOR = 2;
 
+/** Lines that a message has of what differs. */
+const MAX_REASONS = 4;
+
 interface Part {
   readonly offset: number;
   readonly size: number;
 }
+
+/** The arguments are three for each part: its name, image, disk. Prints what is wrong with which. */
+const COMPARE_PARTS = `
+part() { said=$(qemu-img compare -T none "$2" "$3" 2>&1) || { echo "$1: $said"; return 1; }; }
+jobs=
+while [ $# -gt 0 ]; do
+  part "$1" "$2" "$3" &
+  jobs="$jobs $!"
+  shift 3
+done
+status=0
+for job in $jobs; do wait "$job" || status=1; done
+exit $status`;
 
 /**
  * Reads image and disk again and compares them, on all processors.
@@ -33,7 +49,12 @@ interface Part {
  */
 export async function compareImage(comparison: Comparison): Promise<void> {
   const parts = planParts(comparison.sizeBytes, availableParallelism() * PARTS_PER_PROCESSOR);
-  await Promise.all(parts.map((part) => comparePart(comparison, part)));
+  const args = parts.flatMap((part) => planComparison(comparison, part));
+  // One shell starts them all: to get into the jail takes longer than to start qemu-img.
+  const result = await comparison.jail.run('/bin/sh', ['-c', COMPARE_PARTS, 'sh', ...args]);
+  if (result.status === 0) return;
+  const reason = (result.stdout + result.stderr).trim().split('\n').slice(0, MAX_REASONS);
+  throw new AppError('IMAGE_DUMP', `the disk differs from the image, ${reason.join('; ')}`);
 }
 
 /** At most `count` parts that cover the bytes; a small image is one. Pure. */
@@ -46,16 +67,10 @@ export function planParts(sizeBytes: number, count: number): readonly Part[] {
   return parts;
 }
 
-async function comparePart({ jail, format, driver }: Comparison, part: Part): Promise<void> {
+function planComparison({ format, driver }: Comparison, part: Part): readonly string[] {
   const image = { driver: format, file: { driver, filename: JAILED_IMAGE } };
   const disk = { driver, filename: JAILED_DISK };
   const window = (file: object): string =>
     `json:${JSON.stringify({ driver: 'raw', ...part, file })}`;
-  const result = await jail.run('qemu-img', ['compare', '-T', 'none', window(image), window(disk)]);
-  if (result.status === 0) return;
-  const reason = (result.stdout + result.stderr).trim().split('\n').at(-1);
-  throw new AppError(
-    'IMAGE_DUMP',
-    `the disk differs from the image, in the ${part.size} bytes from ${part.offset}: ${reason}`,
-  );
+  return [`in the ${part.size} bytes from ${part.offset}`, window(image), window(disk)];
 }

@@ -52,7 +52,13 @@ for (const format of ['raw', 'qcow2'] as const) {
       const path = disk(`wrong-${format}-${offset}`);
       await using file = await open(path, 'r+');
       await file.write(Buffer.from([0xee]), 0, 1, offset);
-      await assert.rejects(compare(path, format), (error) => isAppError(error, 'IMAGE_DUMP'));
+      await assert.rejects(compare(path, format), (error) => {
+        assert.ok(isAppError(error, 'IMAGE_DUMP'), String(error));
+        const [, size, start] =
+          / in the (\d+) bytes from (\d+): .*[Cc]ontent mismatch/.exec(error.message) ?? [];
+        assert.ok(Number(start) <= offset && offset < Number(start) + Number(size), error.message);
+        return true;
+      });
     });
   }
 }
