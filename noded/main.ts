@@ -10,6 +10,7 @@ import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';
 import { requireTrustedRoot } from './trust-root.ts';
 import { startNode, VERSION } from './start-node.ts';
+import { tellReady } from './systemd/tell-ready.ts';
 
 async function main(): Promise<number> {
   const program = new Command('gnt-noded')
@@ -73,7 +74,9 @@ async function main(): Promise<number> {
     await requireTrustedRoot(config.paths);
     // Held until this process ends, however it ends.
     claimRoot(config.paths);
-    const node = await startNode(config, logger, process.env);
+    const { NOTIFY_SOCKET: notifySocket, ...environment } = process.env;
+    const node = await startNode(config, logger, environment);
+    tellReady(notifySocket, logger);
     releaseMemoryWhenSettled();
     const signal = await stopping.promise;
     logger.info('node.stopping', { signal });

@@ -411,12 +411,14 @@ export function openUnixListener(path: string): number {
 }
 
 /**
- * A unix socket that is connected to one that listens, for a `Socket` that takes it over.
+ * A unix socket that is connected to one that listens, for a `Socket` that takes it over; of
+ * datagrams, each write to it is one.
  * @returns a non-blocking descriptor
  * @throws Error with `code` ENOENT, ECONNREFUSED, EAGAIN (it does not accept)
  */
-export function openUnixClient(path: string): number {
-  const fd = checked('socket', cSocket(AF_UNIX, SOCK_STREAM | SOCK_FLAGS, 0));
+export function openUnixClient(path: string, kind: 'stream' | 'datagrams' = 'stream'): number {
+  const type = (kind === 'stream' ? SOCK_STREAM : SOCK_DGRAM) | SOCK_FLAGS;
+  const fd = checked('socket', cSocket(AF_UNIX, type, 0));
   try {
     const address = unixAddress(path);
     checked('connect', cConnect(fd, address, address.length));

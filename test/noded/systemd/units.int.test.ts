@@ -58,6 +58,37 @@ test('secrets of the service are kept out of swap, and out of cores in files and
   assert.equal(directive('LimitCORE'), String(NO_CORE_BYTES));
 });
 
+const RECEIVE = `import socket, sys
+service = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+service.bind(sys.argv[1])
+print('bound', end='', flush=True)
+print(service.recv(100).decode(), end='', flush=True)`;
+
+test('who waits for the service to start goes on when it answers, and not before', async () => {
+  assert.equal(directive('Type'), 'notify');
+  const root = await mkdtemp('/tmp/gu');
+  const notify = join(root, 'notify');
+  // Node has no datagram sockets of this kind.
+  const listener = spawn('python3', ['-c', RECEIVE, notify], { stdio: 'pipe' });
+  await once(listener.stdout, 'data');
+  const told = once(listener.stdout, 'data', { signal: AbortSignal.timeout(START_LIMIT_MS) });
+  const noded = spawn(join(top, 'node_modules/.bin/gnt-noded'), ['--node', 'node1'], {
+    env: { ...process.env, GNT_ROOT: root, NOTIFY_SOCKET: notify },
+    stdio: 'ignore',
+  });
+  const ended = once(noded, 'exit');
+  try {
+    assert.equal(String(await Promise.race([told, ended])), 'READY=1');
+    await run(join(top, 'node_modules/.bin/gnt-instance'), ['list'], { env: { GNT_ROOT: root } });
+  } finally {
+    noded.kill('SIGTERM');
+    await ended;
+    const gone = once(listener, 'exit');
+    if (listener.exitCode === null && listener.kill()) await gone;
+    await rm(root, { recursive: true, force: true });
+  }
+});
+
 test('users and folders are made as the daemon expects them, under any root', async () => {
   const root = join(work, 'root');
   await mkdir(join(root, 'etc'), { recursive: true });
