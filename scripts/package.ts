@@ -11,17 +11,23 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { run } from '#shared/process/run.ts';
 import { formatHelpPage } from './debian/man-page.ts';
 
 /**
- * Makes a Debian package: `node scripts/package.ts [FOLDER]`, into dist/ without one. The programs,
- * their npm packages and their own Node are under /usr/lib/gnt; nothing outside of it but links,
- * units, manual pages and completion.
+ * Makes a Debian package: `node scripts/package.ts [--arch amd64|arm64] [FOLDER]`, into dist/ without
+ * one, for this machine without the other. The programs, their npm packages and their own Node are
+ * under /usr/lib/gnt; nothing outside of it but links, units, manual pages and completion.
  */
 const top = join(import.meta.dirname, '..');
-const DEBIAN_ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+/** As Node, Debian and GNU call machines. */
+const ARCHITECTURES = [
+  { arch: 'x64', debian: 'amd64', strip: 'x86_64-linux-gnu-strip' },
+  { arch: 'arm64', debian: 'arm64', strip: 'aarch64-linux-gnu-strip' },
+] as const;
+type Architecture = (typeof ARCHITECTURES)[number];
 const CLIENTS = [
   'gnt-instance',
   'gnt-backup',
@@ -56,7 +62,11 @@ const MODULE_FILES: Readonly<Record<string, readonly string[]>> = {
 };
 const BUILD_TIMEOUT_MS = 600_000;
 
-const outputDir = resolve(process.argv[2] ?? join(top, 'dist'));
+const { values, positionals } = parseArgs({
+  options: { arch: { type: 'string' } },
+  allowPositionals: true,
+});
+const outputDir = resolve(positionals[0] ?? join(top, 'dist'));
 const tell = (text: string): void => void process.stdout.write(`${text}\n`);
 
 interface PackageJson {
@@ -70,25 +80,34 @@ interface PackageJson {
 const stage = await mkdtemp(join(tmpdir(), 'gnt-package-'));
 // Its mode becomes that of / on the machine where the package is installed.
 await chmod(stage, 0o755);
+// Where npm packages for another machine come to, locked as those that are here.
+const foreign = await mkdtemp(join(tmpdir(), 'gnt-package-'));
 try {
-  tell(await build());
+  tell(await build(chooseArchitecture(values.arch)));
 } finally {
-  await rm(stage, { recursive: true, force: true });
+  for (const folder of [stage, foreign]) await rm(folder, { recursive: true, force: true });
 }
 
-async function build(): Promise<string> {
-  const architecture = DEBIAN_ARCHITECTURES[process.arch];
-  if (architecture === undefined) throw new Error(`no Debian name for ${process.arch}`);
+function chooseArchitecture(name: string | undefined): Architecture {
+  const chosen = ARCHITECTURES.find(({ arch, debian }) =>
+    name === undefined ? arch === process.arch : debian === name,
+  );
+  if (chosen === undefined) throw new Error(`no package for ${name ?? process.arch}`);
+  return chosen;
+}
+
+async function build(architecture: Architecture): Promise<string> {
   // Our own file.
   const project = JSON.parse(await readFile(join(top, 'package.json'), 'utf8')) as PackageJson;
   tell('package: programs and their npm packages');
   await copyPrograms(project);
-  await copyModules();
+  const modulesHome = await installModules(architecture);
+  await copyModules(architecture, join(modulesHome, 'node_modules'));
   tell('package: units, manual pages, completion');
   await copyHostFiles();
   await writeDocuments();
-  await writeControl(project, architecture);
-  const file = join(outputDir, `gnt_${project.version}_${architecture}.deb`);
+  await writeControl(project, architecture, modulesHome);
+  const file = join(outputDir, `gnt_${project.version}_${architecture.debian}.deb`);
   tell(`package: ${basename(file)}`);
   await mkdir(outputDir, { recursive: true });
   // Debian's own archive takes no zstd. A sixth smaller than this at level 6 takes six times as long.
@@ -115,26 +134,41 @@ async function copyPrograms(project: PackageJson): Promise<void> {
   }
 }
 
-/** Packages with compiled code, of which only what runs on this machine, and of Node the program. */
-async function copyModules(): Promise<void> {
-  const { arch } = process;
+/** @returns the folder that has the npm packages for that machine */
+async function installModules({ arch }: Architecture): Promise<string> {
+  if (arch === process.arch) return top;
+  tell(`package: npm packages for ${arch}`);
+  for (const name of ['package.json', 'package-lock.json'])
+    await cp(join(top, name), join(foreign, name));
+  // Nothing of it runs here.
+  const machine = ['--ignore-scripts', '--os=linux', `--cpu=${arch}`, '--libc=glibc'];
+  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
+  await run('npm', ['ci', '--omit=dev', ...machine, ...quiet], {
+    cwd: foreign,
+    timeoutMs: BUILD_TIMEOUT_MS,
+  });
+  return foreign;
+}
+
+/** Packages with compiled code, of which only what runs on that machine, and of Node the program. */
+async function copyModules({ arch, strip }: Architecture, modules: string): Promise<void> {
   const koffi = `@koromix/koffi-linux-${arch}`;
   const files = [
     ...Object.entries(MODULE_FILES).flatMap(([name, own]) => own.map((file) => `${name}/${file}`)),
     ...['package.json', 'index.js', `linux_${arch}`].map((file) => `${koffi}/${file}`),
   ];
   for (const path of files) {
-    await cp(join(top, 'node_modules', path), inStage(`usr/lib/gnt/node_modules/${path}`), {
+    await cp(join(modules, path), inStage(`usr/lib/gnt/node_modules/${path}`), {
       recursive: true,
       filter: (file) => !/\.(ts|map)$/.test(file),
     });
   }
   const binding = `netlink/prebuilds/linux-${arch}/node.napi.node`;
-  await copyFile(`node_modules/${binding}`, `usr/lib/gnt/node_modules/${binding}`);
+  await copyFile(join(modules, binding), `usr/lib/gnt/node_modules/${binding}`);
   const node = `node-linux-${arch}/bin/node`;
-  await copyFile(`node_modules/${node}`, `usr/lib/gnt/node_modules/${node}`, 0o755);
+  await copyFile(join(modules, node), `usr/lib/gnt/node_modules/${node}`, 0o755);
   for (const compiled of [node, binding]) {
-    await run('strip', ['--strip-unneeded', inStage(`usr/lib/gnt/node_modules/${compiled}`)]);
+    await run(strip, ['--strip-unneeded', inStage(`usr/lib/gnt/node_modules/${compiled}`)]);
   }
   await mkdir(inStage('usr/lib/gnt/node_modules/.bin'), { recursive: true });
   await symlink(`../${node}`, inStage('usr/lib/gnt/node_modules/.bin/node'));
@@ -176,7 +210,11 @@ function writeManPage(program: string, page: string): Promise<void> {
   return writeStaged(`usr/share/man/man8/${program}.8.gz`, gzipSync(page, { level: 9 }));
 }
 
-async function writeControl(project: PackageJson, architecture: string): Promise<void> {
+async function writeControl(
+  project: PackageJson,
+  architecture: Architecture,
+  modulesHome: string,
+): Promise<void> {
   const changelog = await readFile(join(top, 'scripts/debian/changelog'), 'utf8');
   const [, version, maintainer] = /^gnt \((.+)\)[^]*?^ -- (.+ <.+>) {2}/m.exec(changelog) ?? [];
   if (version !== project.version || maintainer === undefined) {
@@ -188,7 +226,7 @@ async function writeControl(project: PackageJson, architecture: string): Promise
   const control = [
     'Package: gnt',
     `Version: ${project.version}`,
-    `Architecture: ${architecture}`,
+    `Architecture: ${architecture.debian}`,
     'Section: admin',
     'Priority: optional',
     // Who builds it, in the words of Debian's own tools, is whom its users write to.
@@ -203,17 +241,17 @@ async function writeControl(project: PackageJson, architecture: string): Promise
   ];
   await writeStaged('DEBIAN/control', control.join('\n'));
   await writeStaged('DEBIAN/conffiles', '/etc/logrotate.d/gnt\n/etc/default/gnt-noded\n');
-  await writeStaged('usr/share/doc/gnt/copyright', await collectLicences(project));
+  await writeStaged('usr/share/doc/gnt/copyright', await collectLicences(project, modulesHome));
   for (const script of ['postinst', 'prerm', 'postrm']) {
     await copyFile(`scripts/debian/${script}`, `DEBIAN/${script}`, 0o755);
   }
 }
 
 /** Ours, Node's, and those of the npm packages that the bundles hold. */
-async function collectLicences(project: PackageJson): Promise<string> {
-  const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: top });
+async function collectLicences(project: PackageJson, home: string): Promise<string> {
+  const { stdout } = await run('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: home });
   const texts = [`gnt ${project.version}: ${project.license}`];
-  for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== top).sort()) {
+  for (const folder of [...new Set(stdout.split('\n'))].filter((path) => path !== home).sort()) {
     const [file] = (await readdir(folder)).filter((name) => /^licen[cs]e/i.test(name));
     // A package's own file, and one that says what its licence is.
     const { name, version, license } = JSON.parse(
@@ -239,7 +277,7 @@ function inStage(path: string): string {
 }
 
 async function copyFile(from: string, to: string, mode = 0o644): Promise<void> {
-  await writeStaged(to, await readFile(join(top, from)));
+  await writeStaged(to, await readFile(resolve(top, from)));
   await chmod(inStage(to), mode);
 }
 
