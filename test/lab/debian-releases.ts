@@ -3,6 +3,10 @@ import { chooseAptSources } from '../../appliance/image/apt-sources.ts';
 import { makeDebianTree } from '../../appliance/image/debian-tree.ts';
 import { cachedTree } from './cached-tree.ts';
 
+/** Releases that the package is tried on. */
+export const HOST_RELEASES = ['bookworm', 'trixie'] as const;
+export type HostRelease = (typeof HOST_RELEASES)[number];
+
 /** Debian's stable release, and the newest packages that have been tried together. */
 export const NEWER_RELEASES = ['trixie', 'testing'] as const;
 export type NewerRelease = (typeof NEWER_RELEASES)[number];
@@ -18,15 +22,23 @@ const MORE_PACKAGES: Readonly<Record<NewerRelease, readonly string[]>> = {
   testing: ['systemd-imds'],
 };
 const EXCLUDED_PATHS = ['doc', 'info', 'locale', 'man'].map((name) => `/usr/share/${name}/*`);
-/** Makes an initramfs that finds a virtio disk, and the units that a guest of ours runs. */
-const SETUP = [
+/** Makes an initramfs that finds a virtio disk. */
+const INITRAMFS = [
   `--essential-hook=mkdir -p "$1/etc/initramfs-tools/conf.d"`,
   String.raw`--essential-hook=printf 'MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\nFSTYPE=ext4\n' >"$1/etc/initramfs-tools/conf.d/guest"`,
   String.raw`--essential-hook=printf 'virtio_pci\nvirtio_blk\next4\n' >"$1/etc/initramfs-tools/modules"`,
   '--dpkgopt=force-confold',
+];
+const IDLE_UNITS = [
+  ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer'],
+  ...['e2scrub_reap.service', 'fstrim.timer'],
+].join(' ');
+/** And the units that a guest of ours runs. */
+const SETUP = [
+  ...INITRAMFS,
   // Not in Debian's images: here it is one of the DHCP clients, and started for that alone.
   '--customize-hook=systemctl --root "$1" mask NetworkManager.service NetworkManager-wait-online.service',
-  '--customize-hook=systemctl --root "$1" mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer',
+  '--customize-hook=systemctl --root "$1" mask ' + IDLE_UNITS,
   '--customize-hook=systemctl --root "$1" enable systemd-networkd.service',
   `--customize-hook=: >"$1/etc/machine-id"; : >"$1/etc/resolv.conf"; echo localhost >"$1/etc/hostname"`,
 ];
@@ -46,6 +58,45 @@ export function newerDebianTree(release: NewerRelease): Promise<string> {
       excludedPaths: EXCLUDED_PATHS,
       // A mirror that is behind is as good here; what it has is signed all the same.
       options: [...SETUP, '--aptopt=Acquire::Check-Valid-Until "false"'],
+      sources: [`deb ${hostMirror()} ${release} main`],
+      proxyEnvironment: {},
+    }),
+  );
+}
+
+/** A minimal Debian with systemd, a kernel, and nothing but that beside what a package asks for. */
+const HOST_PACKAGES = [
+  'initramfs-tools',
+  'kmod',
+  'linux-image-cloud-amd64',
+  'systemd-sysv',
+  'udev',
+];
+/** Of no use to a machine that lives for minutes; dpkg is not told, so that it keeps its word. */
+const HOST_WASTE = ['doc', 'info', 'locale', 'man']
+  .map((name) => `"$1"/usr/share/${name}/*`)
+  .join(' ');
+const HOST_SETUP = [
+  ...INITRAMFS,
+  `--customize-hook=systemctl --root "$1" mask ${IDLE_UNITS}`,
+  `--customize-hook=: >"$1/etc/machine-id"; echo node1.example.com >"$1/etc/hostname"; echo 127.0.1.1 node1.example.com >>"$1/etc/hosts"`,
+  `--customize-hook=rm -rf ${HOST_WASTE}`,
+];
+
+/**
+ * The root of a host: made once and kept in the build cache.
+ * @param packages beside what makes it boot
+ * @returns its path; nothing may be written below it
+ */
+export function hostTree(release: HostRelease, packages: readonly string[]): Promise<string> {
+  const all = [...HOST_PACKAGES, ...packages];
+  return cachedTree(`host-${release}`, [...all, ...HOST_SETUP], (root) =>
+    makeDebianTree(root, {
+      suite: release,
+      variant: 'minbase',
+      packages: all,
+      excludedPaths: [],
+      options: [...HOST_SETUP, '--aptopt=Acquire::Check-Valid-Until "false"'],
       sources: [`deb ${hostMirror()} ${release} main`],
       proxyEnvironment: {},
     }),

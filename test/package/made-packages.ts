@@ -1,0 +1,65 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { run } from '#shared/process/run.ts';
+import { cachedTree } from '../lab/cached-tree.ts';
+
+const top = join(import.meta.dirname, '../..');
+const BUILD_TIMEOUT_MS = 30 * 60_000;
+
+/** The package of this checkout, made into a folder. @returns its path */
+export async function presentPackage(folder: string): Promise<string> {
+  await makePackage(top, folder);
+  return findPackage(folder);
+}
+
+/**
+ * The package of an earlier commit, made of its own sources with the npm packages that are installed
+ * here, and with a version below the present one's. Made once and kept in the build cache.
+ */
+export async function earlierPackage(commit: string): Promise<string> {
+  const folder = await cachedTree('package', [commit, top], async (root, scratch) => {
+    const tree = join(scratch, 'tree');
+    const made = join(scratch, 'made');
+    await unpackCommit(commit, tree);
+    await makePackage(tree, made);
+    await mkdir(root);
+    await rename(await lowerVersion(await findPackage(made), scratch), join(root, 'earlier.deb'));
+  });
+  return findPackage(folder);
+}
+
+/** npm takes links for packages of others: these are the files themselves. */
+async function unpackCommit(commit: string, tree: string): Promise<void> {
+  await mkdir(tree);
+  await run('sh', ['-c', 'git -C "$1" archive "$2" | tar -x -C "$3"', 'sh', top, commit, tree]);
+  await run('cp', ['-al', join(top, 'node_modules'), join(tree, 'node_modules')]);
+  // The bundle of the present commit, too.
+  await rm(join(tree, 'node_modules/.cache'), { recursive: true, force: true });
+}
+
+function makePackage(from: string, folder: string): Promise<unknown> {
+  return run(process.execPath, [join(from, 'scripts/package.ts'), folder], {
+    timeoutMs: BUILD_TIMEOUT_MS,
+    env: { PATH: process.env['PATH'] ?? '' },
+  });
+}
+
+async function findPackage(folder: string): Promise<string> {
+  const name = (await readdir(folder)).find((each) => each.endsWith('.deb'));
+  if (name === undefined) throw new Error(`no package was made in ${folder}`);
+  return join(folder, name);
+}
+
+/** Commits that were never released have the version of the next release. */
+async function lowerVersion(deb: string, scratch: string): Promise<string> {
+  const tree = join(scratch, 'unpacked');
+  await run('dpkg-deb', ['-R', deb, tree]);
+  const file = join(tree, 'DEBIAN/control');
+  const control = await readFile(file, 'utf8');
+  await writeFile(file, control.replace(/^(Version: .*)$/m, '$1~earlier'));
+  const lowered = join(scratch, 'lowered.deb');
+  await run('dpkg-deb', ['--root-owner-group', '-Znone', '--build', tree, lowered], {
+    timeoutMs: BUILD_TIMEOUT_MS,
+  });
+  return lowered;
+}
