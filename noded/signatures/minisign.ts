@@ -59,6 +59,17 @@ export function parseMinisignSignature(text: string): MinisignSignature {
   return { keyId: block.keyId, signature: block.rest, trustedComment, globalSignature };
 }
 
+/** @throws SignatureProblem when it is of a key that was not named */
+export function requireNamedKey(
+  { keyId }: Pick<MinisignSignature, 'keyId'>,
+  keys: ReadonlyMap<string, MinisignKey>,
+): readonly [name: string, key: MinisignKey] {
+  const named = [...keys].find(([, { id }]) => id === keyId);
+  if (named === undefined)
+    throw new SignatureProblem(`it is of the key ${formatKeyId(keyId)}, which was not named`);
+  return named;
+}
+
 /**
  * @param digest BLAKE2b-512 of the content.
  * @returns the name of the key that it is of
@@ -69,9 +80,7 @@ export function verifyMinisign(
   keys: ReadonlyMap<string, MinisignKey>,
   digest: Buffer,
 ): string {
-  const [name, key] = [...keys].find(([, { id }]) => id === keyId) ?? [];
-  if (name === undefined || key === undefined)
-    throw new SignatureProblem(`it is of the key ${formatKeyId(keyId)}, which was not named`);
+  const [name, key] = requireNamedKey({ keyId }, keys);
   const x = Buffer.from(key.publicKey, 'base64').toString('base64url');
   const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
   if (!verify(null, digest, publicKey, signature))

@@ -13,7 +13,12 @@ import {
   parseOpenpgpSignature,
   startGpgv,
 } from './gpgv.ts';
-import { type MinisignKey, parseMinisignSignature, verifyMinisign } from './minisign.ts';
+import {
+  type MinisignKey,
+  parseMinisignSignature,
+  requireNamedKey,
+  verifyMinisign,
+} from './minisign.ts';
 import { SignatureProblem } from './signature-problem.ts';
 
 /** How the signature of a content is fetched: as the content is. */
@@ -58,12 +63,23 @@ export function createSignatures(options: SignaturesOptions): Signatures {
       const keys = Object.entries(await options.loadKeys());
       if (keys.length === 0) return null;
       const kinds = new Set(keys.map(([, { kind }]) => kind));
-      const found = await findSignature(source, kinds, access, options);
-      try {
-        return explained(found, await createCheck(found, keys, options));
-      } catch (error) {
-        throw explain(found, error);
+      let wrong: AppError | undefined;
+      const reasons: string[] = [];
+      for (const [suffix, kind] of SUFFIXES.filter(([, each]) => kinds.has(each))) {
+        const found = await findSignature(source, [suffix, kind], access, options);
+        if ('missing' in found) {
+          reasons.push(found.missing);
+          continue;
+        }
+        try {
+          return explained(found, await createCheck(found, keys, options));
+        } catch (error) {
+          // A foreign one is no reason to refuse what has a right one beside it.
+          if (!(error instanceof SignatureProblem)) throw error;
+          wrong ??= explain(found, error);
+        }
       }
+      throw wrong ?? unsigned(source, reasons);
     },
   };
 }
@@ -79,33 +95,35 @@ async function createCheck(
   }
   const named = keys.filter((entry): entry is [string, MinisignKey] => entry[1].kind === kind);
   const signature = parseMinisignSignature(bytes.toString('utf8'));
+  requireNamedKey(signature, new Map(named));
   return createDigestCheck('blake2b512', (digest) => {
     verifyMinisign(signature, new Map(named), digest);
   });
 }
 
-/** @throws AppError SIGNATURE_INVALID naming every place that was looked at */
+/** What is beside a source by this name, or why nothing is. */
 async function findSignature(
   source: string,
-  kinds: ReadonlySet<Kind>,
+  [suffix, kind]: readonly [suffix: string, kind: Kind],
   access: SignatureAccess,
   options: SignaturesOptions,
-): Promise<Found> {
+): Promise<Found | { readonly missing: string }> {
   const parsed = parseSource(source);
   if (parsed === undefined) throw new Error('a source that was checked cannot be read any more');
-  const reasons: string[] = [];
-  for (const [suffix, kind] of SUFFIXES.filter(([, each]) => kinds.has(each))) {
-    try {
-      const bytes = await fetchBeside(parsed, suffix, access, options);
-      return { kind, shown: redactSource(source) + suffix, bytes };
-    } catch (error) {
-      access.signal.throwIfAborted();
-      if (!isAppError(error) && !(error instanceof TooLong)) throw error;
-      const { cause } = error;
-      reasons.push(`${suffix}: ${messageOf(cause instanceof Error ? cause : error)}`);
-    }
+  try {
+    const bytes = await fetchBeside(parsed, suffix, access, options);
+    return { kind, shown: redactSource(source) + suffix, bytes };
+  } catch (error) {
+    access.signal.throwIfAborted();
+    if (!isAppError(error) && !(error instanceof TooLong)) throw error;
+    const { cause } = error;
+    return { missing: `${suffix}: ${messageOf(cause instanceof Error ? cause : error)}` };
   }
-  throw new AppError(
+}
+
+/** Names every place that was looked at. */
+function unsigned(source: string, reasons: readonly string[]): AppError {
+  return new AppError(
     'SIGNATURE_INVALID',
     `${redactSource(source)} has no signature beside it (${reasons.join('; ')})`,
     {
@@ -149,14 +167,13 @@ function explained(found: Found, check: ContentCheck): ContentCheck {
       try {
         await check.finish();
       } catch (error) {
-        throw explain(found, error);
+        throw error instanceof SignatureProblem ? explain(found, error) : error;
       }
     },
   };
 }
 
-function explain({ shown }: Found, error: unknown): unknown {
-  if (!(error instanceof SignatureProblem)) return error;
+function explain({ shown }: Found, error: SignatureProblem): AppError {
   return new AppError(
     'SIGNATURE_INVALID',
     `the signature ${shown} does not count: ${error.message}`,

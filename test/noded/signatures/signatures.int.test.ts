@@ -109,6 +109,19 @@ test('a signature of another key or another content does not count, and says whi
   );
 });
 
+test('a foreign signature is no reason to refuse what has one of a named key beside it', async () => {
+  const keys = ['release.pub', 'release.key.asc'];
+  const unsigned = Buffer.from('what is not signed\n');
+  for (const foreign of ['other.minisig', unsigned]) {
+    const both = { '.minisig': foreign, '.asc': 'release.asc' };
+    assert.equal(await judge(keys, both), 'counts');
+    assert.match(await judge(keys, both, unsigned), /\.asc does not count: .*another content/);
+  }
+  // The one of a named key decides: nobody asks for another when it is wrong.
+  const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
+  assert.match(await judge(keys, both, unsigned), /\.minisig does not count: .*another content/);
+});
+
 test('what has expired, is over a weak digest or is no detached signature does not count', async () => {
   assert.match(await judge(['expired.key.asc'], { '.asc': 'expired.asc' }), /expired/);
   assert.match(
