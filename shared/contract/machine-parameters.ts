@@ -71,6 +71,25 @@ export const hvParameters = z.strictObject({
 export const hvParameterChanges = resettable(hvParameters.shape);
 export const beParameterChanges = resettable(beParameters.shape);
 
+/** What is of the guest that was installed, whatever an installation boots. */
+const NOT_OF_INSTALLATIONS = ['decommission_timeout', 'systemd_credentials'] as const;
+
+/** @param parameters of an opcode; those that would change nothing are refused by their names */
+function ofInstallations<Type extends z.ZodType<object>>(parameters: Type): Type {
+  return parameters.superRefine((given, context) => {
+    for (const key of NOT_OF_INSTALLATIONS)
+      if (key in given && given[key as keyof typeof given] != null)
+        context.addIssue({
+          code: 'custom',
+          path: [key],
+          message: 'has no effect on an installation: it belongs to the hypervisor parameters (-H)',
+        });
+  });
+}
+
+export const installParameters = ofInstallations(hvParameters.partial());
+export const installParameterChanges = ofInstallations(hvParameterChanges);
+
 export type HvParameters = z.infer<typeof hvParameters>;
 export type BeParameters = z.infer<typeof beParameters>;
 

@@ -27,6 +27,8 @@ import {
   diskSpec,
   hvParameterChanges,
   hvParameters,
+  installParameterChanges,
+  installParameters,
   nicSpec,
   source,
 } from './machine-parameters.ts';
@@ -91,7 +93,7 @@ const reinstallable = {
   personalizationUser: z.string().max(255).optional(),
   personalizationPassword: z.string().max(4096).optional(),
   safeInstall: z.boolean().optional(),
-  installParameters: hvParameters.partial().optional(),
+  installParameters: installParameters.optional(),
   mediumSuccess: mediumSuccess.optional(),
   /** The appliance of this instance's installations. */
   appliance: applianceName.optional(),
@@ -168,7 +170,7 @@ export const instanceReinstall = z.strictObject({
   keepOld: z.boolean().optional(),
   /** Of this run, whatever is stored. */
   installTimeoutS: installTimeout.optional(),
-  installParameters: hvParameterChanges.optional(),
+  installParameters: installParameterChanges.optional(),
   osParameters: osParameterChanges.default({}),
   osParametersPrivate: osParameterChanges.default({}),
   /** `null`: the secret is not needed any more. */
@@ -204,7 +206,7 @@ export const instanceModify = z.strictObject({
   installTimeoutS: installTimeout.nullable().optional(),
   beparams: beParameterChanges.default({}),
   hvparams: hvParameterChanges.default({}),
-  installParameters: hvParameterChanges.optional(),
+  installParameters: installParameterChanges.optional(),
   mediumSuccess: mediumSuccess.optional(),
   /** Of a running instance they take effect at its next start, and none of its disks is removed. */
   nics: z
