@@ -263,9 +263,11 @@ export function createNodeClient(endpoint: Endpoint): NodeClient {
         signal,
       }),
     async metadata(name, path) {
-      const segments = path.split('/').map(encodeURIComponent).join('/');
+      const leaf = path.replace(/\?partial=true$/, '');
+      const segments = leaf.split('/').map(encodeURIComponent).join('/');
+      const query = leaf === path ? '' : '?partial=1';
       const response = await call(endpoint, {
-        path: `${instancePath(name)}/metadata/${segments}`,
+        path: `${instancePath(name)}/metadata/${segments}${query}`,
         idleTimeoutMs: ANSWER_TIMEOUT_MS,
       });
       const isJson = response.headers['content-type']?.startsWith('application/json') ?? false;

@@ -15,6 +15,7 @@ import type { InstanceDirectory } from '../channel/registry.ts';
 import { resolveAddress } from '../dialects/address.ts';
 import { readBody } from '../http/request-body.ts';
 import { parseRequestTarget } from '../http/request-target.ts';
+import { wholeOrPartial } from '../http/serve-content.ts';
 import { serveQueueRead, serveQueueWrite } from '../http/serve-queue.ts';
 import { MAX_VIEW_BYTES } from '../config/limits.ts';
 import { parseView } from '../view/served-view.ts';
@@ -183,13 +184,14 @@ function showTree(context: RouterContext, instance: Instance): void {
   const raw = context.path.replace(/^\/v1\/instances\/[^/]*\/tree/, '');
   const target = parseRequestTarget(raw === '' ? '/' : raw);
   const address = target && resolveAddress(target.path);
-  const resource = address && instance.findRedacted(address);
-  if (!resource) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
-  if (resource.kind === 'live') {
+  const found = address && instance.findRedacted(address);
+  if (!found) throw new AppError('NOT_FOUND', `${instance.view.name} has nothing at ${raw}`);
+  if (found.kind === 'live') {
     context.type = 'text/plain';
-    context.body = `<${resource.source}: streamed to the guest on request>\n`;
+    context.body = `<${found.source}: streamed to the guest on request>\n`;
     return;
   }
+  const resource = wholeOrPartial(found, context.URL.searchParams);
   context.status = resource.status;
   for (let index = 0; index < resource.headers.length; index += 2) {
     context.set(resource.headers[index] ?? '', resource.headers[index + 1] ?? '');

@@ -6,10 +6,18 @@ import type { Exchange } from './exchange.ts';
 import { matchesEtag } from './request-guard.ts';
 import { refuseAddress, sendText } from './reply.ts';
 
+/** What `?partial=true` asks for, where there is such a thing. */
+export function wholeOrPartial(
+  found: ContentResource,
+  query: URLSearchParams | null,
+): ContentResource {
+  return query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
+}
+
 /** Answers GET and HEAD of something whose bytes are known. */
 export function serveContent(exchange: Exchange, found: ContentResource): void {
   const { request, response, headers, query } = exchange;
-  const resource = query?.get('partial') === 'true' ? (found.whenPartial ?? found) : found;
+  const resource = wholeOrPartial(found, query);
   if (
     headers.ifNoneMatch !== undefined &&
     resource.status === 200 &&

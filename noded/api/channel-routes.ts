@@ -6,7 +6,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import type { KeptMachine, MachineKeeper } from '../instances/machine-keeper.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
 import type { InstanceRepository } from '../records/instance-repository.ts';
-import { route, wholeNumber, type AnyApiRoute, type StreamRoute } from './api-route.ts';
+import { flag, route, wholeNumber, type AnyApiRoute, type StreamRoute } from './api-route.ts';
 
 /** Longest wait for bytes of the channel that one request may ask for, in seconds. */
 const MAX_WAIT_S = 60;
@@ -43,11 +43,14 @@ export function channelRoutes(dependencies: ChannelRoutesDependencies): readonly
       method: 'GET',
       path: '/v1/instances/{name}/metadata/{*path}',
       summary: 'What the guest would get at a path, secrets replaced; folders as listings',
+      query: z.object({ partial: flag('1: with null for secrets that were lost, and no 410') }),
       answers: { 200: { type: '*/*' } },
-      handle: async ({ params }) => {
+      handle: async ({ params, query }) => {
+        const uuid = await find(params.name);
         const { status, contentType, body } = await metad.tree(
-          await find(params.name),
+          uuid,
           params.path,
+          query.partial !== undefined,
         );
         return { status, type: contentType, body };
       },

@@ -28,7 +28,8 @@ export interface MetadCalls {
   deleteView(uuid: string): Promise<void>;
   status(): Promise<MetadStatus>;
   /** What the guest would get at a path, secrets redacted. */
-  tree(uuid: string, path: string): Promise<TreeAnswer>;
+  /** @param isPartial of what lost secrets are in, the rest */
+  tree(uuid: string, path: string, isPartial?: boolean): Promise<TreeAnswer>;
   /** Bytes that the guest wrote; null when there are none within `waitS`. */
   readQueue(
     uuid: string,
@@ -93,8 +94,9 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
       if (answer.status !== 204) throw refused(answer, `the removal of ${uuid}`);
     },
     status: () => askStatus(channel),
-    async tree(uuid, path) {
-      const answer = await channel.ask({ method: 'GET', path: treePath(uuid, path) });
+    async tree(uuid, path, isPartial = false) {
+      const query = isPartial ? '?partial=true' : '';
+      const answer = await channel.ask({ method: 'GET', path: treePath(uuid, path) + query });
       const contentType = answer.headers['content-type'] ?? 'text/plain';
       return { status: answer.status, contentType, body: answer.body };
     },

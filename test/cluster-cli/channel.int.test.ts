@@ -108,6 +108,10 @@ test('metadata prints what the guest would get, and says when there is nothing',
     encoding: 'utf8',
     content: 'content of latest/meta-data/mac',
   });
+  const part = await gnt(['metadata', 'web1', '/ganeti/latest/os/parameters.json?partial=true']);
+  assert.equal(part.stdout, 'content of ganeti/latest/os/parameters.json?partial=1');
+  const odd = await gnt(['metadata', 'web1', '/a?b=c']);
+  assert.equal(odd.stdout, 'content of a%3Fb%3Dc');
   const missing = await gnt(['metadata', 'web1', 'missing']);
   assert.equal(missing.status, 2);
   assert.match(missing.stderr, /^error\[NOT_FOUND\]: web1 has nothing at \/missing$/m);

@@ -195,6 +195,22 @@ test('SIGTERM ends metad with status 0 and removes its socket; a killed one’s 
   assert.equal((await askFromGuest(guest.namespace, '/')).status, 200);
 });
 
+test('of what lost secrets are in, the tree shows the rest when it is asked as the guest may ask', async () => {
+  await lab.stopMetad();
+  await lab.startMetad();
+  const rootpw = { value: null, visibility: 'secret' } as const;
+  const lost = { ...view, osParameters: { ...view.osParameters, rootpw }, revision: 2 };
+  assert.equal((await lab.put(lost)).status, 204);
+  const path = `${BASE}/tree/ganeti/latest/os/parameters.json`;
+  assert.equal((await lab.control('GET', path)).status, 410);
+  const partial = await lab.control('GET', `${path}?partial=true`);
+  assert.deepEqual(JSON.parse(partial.body.toString()), {
+    dhcp: ['yes', 'public'],
+    hostkey: ['<redacted>', 'private'],
+    rootpw: [null, 'secret'],
+  });
+});
+
 test('a second metad refuses to take the socket of a living one', async () => {
   const pid = lab.metadPid;
   await assert.rejects(

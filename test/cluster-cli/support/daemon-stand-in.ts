@@ -268,7 +268,7 @@ function answerInstance(standIn: DaemonStandIn, asked: InstanceRequest): void {
       return;
     }
     response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
-    response.end(path === '' ? 'ganeti/\nlatest/' : `content of ${path}`);
+    response.end(path === '' ? 'ganeti/\nlatest/' : `content of ${path}${asked.url.search}`);
     return;
   }
   if (standIn.closedFor > 0) {
