@@ -75,7 +75,7 @@ $b ip link set eth1 up
 $b udhcpc -i eth1 -f -q -n -t 60 -T 1 -s /lease
 ( while :; do
   r=$(printf 'GET /ganeti/latest/read?wait=60 HTTP/1.0\\r\\nHost: 169.254.169.254\\r\\n\\r\\n' | $b nc -w 70 169.254.169.254 80 | $b grep -o 'message-[0-9]*')
-  [ -z "$r" ] || get 8099 "/?read=$r" >/dev/null
+  [ -z "$r" ] || until get 8099 "/?read=$r" | $b grep -q ' 200 '; do $b sleep 1; done
 done ) &
 n=0
 while :; do
