@@ -21,7 +21,7 @@ export function networkRoutes(dependencies: NetworkRoutesDependencies): readonly
   ];
 }
 
-async function listNetworkInfos({
+export async function listNetworkInfos({
   clusters,
   index,
 }: NetworkRoutesDependencies): Promise<NetworkInfo[]> {

@@ -31,6 +31,15 @@ export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number
   return sizeOf(pool) - [...used].filter((address) => address > first && address < last).length;
 }
 
+/** A character for each address, as Ganeti draws it: `X` for one that nobody else gets, else `.`. */
+export function drawMap(pool: AddressPool, taken: readonly string[]): string {
+  const { first, last } = rangeOf(pool.network);
+  const drawn = Array.from({ length: last - first + 1 }, () => '.');
+  for (const address of [first, last, ...[...heldBack(pool), ...taken].map(encode)])
+    if (address >= first && address <= last) drawn[address - first] = 'X';
+  return drawn.join('');
+}
+
 /** The lowest that is free; undefined when there is none. */
 export function firstFree(pool: AddressPool, taken: ReadonlySet<string>): string | undefined {
   const { first, last } = rangeOf(pool.network);

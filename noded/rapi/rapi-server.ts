@@ -13,6 +13,7 @@ import { clusterRoutes, type RapiClusterDependencies } from './cluster-routes.ts
 import { instanceRoutes } from './instance-routes.ts';
 import { jobRoutes } from './job-routes.ts';
 import { LoginLimit } from './login-limit.ts';
+import { networkRoutes, type RapiNetworkDependencies } from './network-routes.ts';
 import { queryRoutes } from './query-routes.ts';
 import { describeFailure, RapiFailure, toRapiFailure } from './rapi-failure.ts';
 import { addRapiRoutes, createSubmit, type RapiRoute, type RapiState } from './rapi-route.ts';
@@ -34,7 +35,10 @@ export interface RapiServer extends AsyncDisposable {
 }
 
 /** What each group of resources needs. */
-export type RapiDependencies = Omit<RapiClusterDependencies & RapiBootDependencies, 'submit'> & {
+export type RapiDependencies = Omit<
+  RapiClusterDependencies & RapiBootDependencies & RapiNetworkDependencies,
+  'submit'
+> & {
   readonly overview: Overview;
   readonly jobs: JobService;
 };
@@ -47,6 +51,7 @@ export function createRapiRoutes(dependencies: RapiDependencies): readonly RapiR
     ...clusterRoutes(all),
     ...instanceRoutes(all),
     ...bootContentRoutes(all),
+    ...networkRoutes(all),
     ...jobRoutes(all),
     ...queryRoutes(all),
   ];
