@@ -108,7 +108,7 @@ async function endPause(
 }
 
 /** What a job that was cut short has put into it, or taken out, is on record before its guest sees it. */
-async function settlePortsOf(
+export async function settlePortsOf(
   machine: Machine,
   { instances, logger }: Pick<RecoverDependencies, 'instances' | 'logger'>,
 ): Promise<void> {

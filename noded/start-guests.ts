@@ -27,7 +27,7 @@ import { createMetadLink, type MetadLink } from './metad-link/metad-link.ts';
 import type { OsRegistry } from './os/os-registry.ts';
 import { parseOsName } from './os/os-name.ts';
 import { programCommand } from './program-command.ts';
-import { recover } from './recover.ts';
+import { recover, settlePortsOf } from './recover.ts';
 import type { NodeHost } from './start-host.ts';
 import type { NodeRecords } from './start-records.ts';
 
@@ -110,6 +110,7 @@ export async function startGuests(
   };
   const keeper = createMachineKeeper({
     ...{ hypervisor, network, cards, metad, logger, clock },
+    onReleased: (machine) => void settlePortsOf(machine, { instances, logger }),
     onExit: (uuid, kind, exit) => {
       logger.debug('machine.exit', { uuid, kind, exit: exit.reason });
       bootViews.forget(uuid);

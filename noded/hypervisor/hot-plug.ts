@@ -96,12 +96,15 @@ export async function forgetPart(qmp: QmpSpeaker, uuid: string): Promise<void> {
   await forgetNic(qmp, uuid);
 }
 
+/** UUID of the part that a device is; undefined for those that the machine was started with. */
+export function partOf(device: string): string | undefined {
+  return device.startsWith(PREFIX) ? device.slice(PREFIX.length) : undefined;
+}
+
 /** UUIDs of the parts that are in ports. @throws AppError QMP */
 export async function listPlugged(qmp: QmpSpeaker): Promise<ReadonlySet<string>> {
   const names = listed.parse(await qmp.execute('qom-list', { path: '/machine/peripheral' }));
-  return new Set(
-    names.flatMap(({ name }) => (name.startsWith(PREFIX) ? [name.slice(PREFIX.length)] : [])),
-  );
+  return new Set(names.flatMap(({ name }) => partOf(name) ?? []));
 }
 
 async function forgetDisk(qmp: QmpSpeaker, uuid: string): Promise<void> {

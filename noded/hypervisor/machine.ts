@@ -203,6 +203,8 @@ export interface Machine {
    * @throws AppError QMP
    */
   unplug(uuid: string): Promise<boolean>;
+  /** Told of each part that the guest lets go of after that, when it is out of the machine. */
+  onRelease?: ((uuid: string) => void) | undefined;
   /** Presses reset. @throws AppError QMP */
   reset(): Promise<void>;
   /** Ends it, first by SIGTERM so that disks are flushed, then by SIGKILL. Idempotent. */

@@ -8,7 +8,15 @@ import { boundFile, readFileTail } from '../host/bounded-log.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
 import { judgeExit } from './judge-exit.ts';
 import { openDisk } from './guest-files.ts';
-import { deviceId, diskNode, forgetPart, listPlugged, plugDisk, plugNic } from './hot-plug.ts';
+import {
+  deviceId,
+  diskNode,
+  forgetPart,
+  partOf,
+  listPlugged,
+  plugDisk,
+  plugNic,
+} from './hot-plug.ts';
 import { haltReasonOf, readHaltReason } from './guest-halt.ts';
 import type { GuestHalt, Machine, MachineExit, PluggedPart } from './machine.ts';
 import { isAlive, signalProcess } from '../host/process-identity.ts';
@@ -69,6 +77,7 @@ export class QemuMachine implements Machine {
   #guestResets = 0;
   /** Whom to tell that a device is gone. */
   readonly #deletions = new Map<string, () => void>();
+  onRelease: ((uuid: string) => void) | undefined;
   #isKilled = false;
   #hasEnded = false;
 
@@ -247,11 +256,29 @@ export class QemuMachine implements Machine {
     const halted = haltReasonOf(event);
     if (halted !== undefined) this.#noteHalt(halted);
     if (event.name === 'RESUME') this.#noteHalt(null);
-    if (event.name === 'DEVICE_DELETED') this.#deletions.get(String(event.data.device))?.();
+    if (event.name === 'DEVICE_DELETED') this.#noteDeleted(event.data.device);
     if (event.name === 'RESET' && event.data.guest === true) this.#guestResets += 1;
     if (event.name !== 'SHUTDOWN') return;
     // The first one is the cause; a later one would be our own `quit` or signal.
     this.#shutdownReason ??= String(event.data.reason).slice(0, 64);
+  }
+
+  #noteDeleted(device: unknown): void {
+    const waiting = this.#deletions.get(String(device));
+    if (waiting !== undefined) return waiting();
+    const part = typeof device === 'string' ? partOf(device) : undefined;
+    if (part !== undefined) void this.#release(part);
+  }
+
+  /** It was asked for it a while ago, and nobody waits any more. */
+  async #release(part: string): Promise<void> {
+    try {
+      await forgetPart(await this.#connect(QMP_RECONNECT_TIMEOUT_MS), part);
+      this.#parts.logger.info('machine.part-released', { part });
+      this.onRelease?.(part);
+    } catch (error) {
+      this.#parts.logger.warn('machine.part-not-forgotten', { part, message: messageOf(error) });
+    }
   }
 
   #noteHalt(reason: GuestHalt['reason'] | null): void {

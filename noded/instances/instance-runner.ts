@@ -88,6 +88,8 @@ export interface InstanceRunner {
   reset(instance: InstanceRecord): Promise<void>;
   /** Puts a disk or a card into the port that it has on record. @throws AppError QMP */
   plug(instance: InstanceRecord, part: string): Promise<void>;
+  /** Takes it out. @returns false where the guest does not let go of it now. @throws AppError QMP */
+  unplug(uuid: string, part: string): Promise<boolean>;
   /**
    * Makes all of a machine whose guest runs elsewhere, and does not let it run.
    * @throws AppError NOT_SUPPORTED where its QEMU was started otherwise
@@ -290,6 +292,10 @@ class KeeperRunner implements InstanceRunner {
     const disk = this.#planner.makeDisk(instance, index);
     if (disk.part === undefined) throw new Error(`part ${part} has no port`);
     await this.running(instance.uuid)?.machine.plug({ ...disk.part, disk });
+  }
+
+  unplug(uuid: string, part: string): Promise<boolean> {
+    return this.#dependencies.keeper.unplug(uuid, part);
   }
 
   async expect(

@@ -54,6 +54,8 @@ export interface MachineKeeperDependencies {
   readonly metad: MetadLink;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** A guest has let go of a part that it was asked for earlier; nothing of that is left here. */
+  readonly onReleased: (machine: Machine, part: string) => void;
   readonly onExit: (uuid: string, kind: MachineKind, exit: MachineExit) => void;
 }
 
@@ -110,6 +112,11 @@ export interface MachineKeeper {
   republishAll(): Promise<boolean>;
   /** Puts a card into the port that it has on record. @throws AppError QMP */
   plugNic(uuid: string, nic: InstanceRecord['nics'][number]): Promise<void>;
+  /**
+   * Takes a disk or a card out of the machine, and what there was for it on this node.
+   * @returns false where the guest does not let go of it: `onReleased` tells when it does
+   */
+  unplug(uuid: string, part: string): Promise<boolean>;
   /** Ends the machine and waits until nothing of it is left. */
   kill(uuid: string): Promise<void>;
   /** Resolves when nothing of the machine is left; at once when there is none. */
@@ -294,9 +301,21 @@ class KeptMachines implements MachineKeeper {
     const { nic: made, tap } = await openNic(cards, nic, entry.instanceName);
     try {
       await entry.machine.plug({ uuid: nic.uuid, port, nic: made });
+    } catch (error) {
+      tap?.close();
+      await cards.tidy();
+      throw error;
     } finally {
       tap?.close();
     }
+  }
+
+  async unplug(uuid: string, part: string): Promise<boolean> {
+    const entry = this.#running.get(uuid);
+    if (entry === undefined) return true;
+    const isOut = await entry.machine.unplug(part);
+    if (isOut) await this.#dependencies.cards.tidy();
+    return isOut;
   }
 
   async kill(uuid: string): Promise<void> {
@@ -315,6 +334,11 @@ class KeptMachines implements MachineKeeper {
     origin: Omit<KeptMachine, 'machine'>,
     makeView: MachineRequest['makeView'],
   ): KeptMachine {
+    machine.onRelease = (part) => {
+      void this.#dependencies.cards.tidy().then(() => {
+        this.#dependencies.onReleased(machine, part);
+      });
+    };
     const cleanedUp = machine.exited.then((exit) => this.#cleanUp(machine, origin.device, exit));
     const entry: Entry = { machine, ...origin, makeView, cleanedUp };
     this.#running.set(machine.uuid, entry);

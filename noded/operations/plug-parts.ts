@@ -9,7 +9,7 @@ import { type Parts, type PartsOfRun, partsOf } from './change-parts.ts';
 
 interface Dependencies {
   readonly instances: Pick<InstanceRepository, 'update'>;
-  readonly runner: Pick<InstanceRunner, 'running' | 'plug'>;
+  readonly runner: Pick<InstanceRunner, 'running' | 'plug' | 'unplug'>;
 }
 type Part = InstanceRecord['nics' | 'disks'][number];
 
@@ -88,8 +88,12 @@ export async function plugParts(
     }
   for (const { uuid, port, mac } of former.nics) {
     if (has.has(uuid) || port === undefined) continue;
-    if (await kept.machine.unplug(uuid)) report.log(`the NIC ${mac} is out of the machine`);
-    else report.log(`the guest does not let go of the NIC ${mac}`, 'warn');
+    if (await runner.unplug(changed.uuid, uuid)) report.log(`the NIC ${mac} is out of the machine`);
+    else
+      report.log(
+        `the guest does not let go of the NIC ${mac}: it keeps it, and its address, until it does or is started anew`,
+        'warn',
+      );
   }
   return settlePorts(changed, kept.machine, instances);
 }
@@ -104,7 +108,7 @@ export async function unplugDisk(
   dependencies: Dependencies,
 ): Promise<InstanceRecord> {
   const machine = dependencies.runner.running(instance.uuid)?.machine;
-  if (machine === undefined || (await machine.unplug(uuid)))
+  if (machine === undefined || (await dependencies.runner.unplug(instance.uuid, uuid)))
     return settlePorts(instance, machine, dependencies.instances);
   throw new AppError(
     'INSTANCE_STATE',

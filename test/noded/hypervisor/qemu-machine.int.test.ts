@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { silentLogger } from '#shared/log/log.ts';
 import { QemuMachine } from '../../../noded/hypervisor/qemu-machine.ts';
 import { RunDirectory } from '../../../noded/hypervisor/run-directory.ts';
 
@@ -47,4 +48,44 @@ test('a guest stands still and goes on, though a slow disk lets QEMU answer late
     answer();
     await assert.doesNotReject(acting);
   }
+});
+
+test('a card that the guest lets go of late is taken out whole, and told', async (t) => {
+  const top = await mkdtemp(join(tmpdir(), 'gnt-machine-'));
+  t.after(() => rm(top, { recursive: true }));
+  const runDirectory = new RunDirectory(top, randomUUID());
+  await mkdir(runDirectory.path);
+  const part = randomUUID();
+  const commands: string[] = [];
+  let tell = (): unknown => undefined;
+  const server = createServer((socket) => {
+    t.after(() => socket.destroy());
+    socket.write('{"QMP": {}}\r\n');
+    tell = () =>
+      socket.write(
+        `{"event": "DEVICE_DELETED", "data": {"device": "part-${part}", "path": "/x"}, "timestamp": {"seconds": 1, "microseconds": 1}}\r\n`,
+      );
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      for (const line of text.split('\n').filter(Boolean)) {
+        const { execute, id } = JSON.parse(line) as { execute: string; id: number };
+        commands.push(execute);
+        const isList = ['query-block', 'query-fdsets', 'qom-list'].includes(execute);
+        const returned = isList ? '[]' : '{"status": "running"}';
+        socket.write(`{"return": ${returned}, "id": ${id}}\r\n`);
+      }
+    });
+  });
+  t.after(() => server.close());
+  server.listen(runDirectory.qmpSocket);
+  await once(server, 'listening');
+  // Its process is not looked at by this.
+  const parts = { runDirectory, logger: silentLogger } as unknown as ConstructorParameters<
+    typeof QemuMachine
+  >[0];
+  const machine = new QemuMachine(parts);
+  await machine.connect(5_000);
+  const released = new Promise((resolve) => (machine.onRelease = resolve));
+  tell();
+  assert.equal(await released, part);
+  assert.ok(commands.includes('netdev_del'), commands.join(' '));
 });

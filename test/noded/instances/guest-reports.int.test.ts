@@ -57,7 +57,7 @@ async function createLab(t: TestContext) {
     const keeper = createMachineKeeper({
       cards: bridgesOnly,
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
-      ...{ logger: silentLogger, clock, onExit: () => undefined },
+      ...{ logger: silentLogger, clock, onReleased: () => undefined, onExit: () => undefined },
     });
     const reports = createGuestReports({
       instances: { findByUuid, update: (...change) => instances.update(...change) },

@@ -56,6 +56,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
     metad,
     logger: silentLogger,
     clock,
+    onReleased: () => undefined,
     onExit: () => undefined,
   });
   const forRun: Views['forRun'] = (_uuid, device, revision, given) =>

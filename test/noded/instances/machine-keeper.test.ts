@@ -23,16 +23,18 @@ function createKeeper() {
   const network = new FakeNetwork();
   const metad = new FakeMetad();
   const exits: string[] = [];
+  const cards: string[] = [];
   const keeper = createMachineKeeper({
-    cards: bridgesOnly,
+    cards: { ...bridgesOnly, tidy: () => Promise.resolve(void cards.push('tidied')) },
     hypervisor,
     network,
     metad,
     logger: silentLogger,
     clock: new ManualClock(),
+    onReleased: (machine, part) => cards.push(`${part} of ${machine.uuid} released`),
     onExit: (uuid, kind, exit) => exits.push(`${uuid} ${kind} ${exit.reason}`),
   });
-  return { keeper, hypervisor, network, metad, exits };
+  return { keeper, hypervisor, network, metad, exits, cards };
 }
 
 const record = instanceRecord({
@@ -269,4 +271,14 @@ test('no record is kept beside an appliance', async () => {
   await keeper.start(request({ kind: 'appliance' }));
   await keeper.keepRecord(record);
   assert.equal(hypervisor.machines[0]?.note, undefined);
+});
+
+test('what there was on the node for a card goes when it is out of the machine, at once or late', async () => {
+  const { keeper, cards } = createKeeper();
+  const machine = await keeper.start(request());
+  assert.equal(await keeper.unplug(record.uuid, 'nobody'), false);
+  assert.deepEqual(cards, []);
+  machine.onRelease?.('late');
+  await turn();
+  assert.deepEqual(cards, ['tidied', `late of ${record.uuid} released`]);
 });

@@ -55,6 +55,7 @@ async function createNode(t: TestContext) {
   const keeper = createMachineKeeper({
     cards: bridgesOnly,
     ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
+    onReleased: () => undefined,
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(dir);

@@ -51,6 +51,7 @@ async function createNode(t: TestContext) {
   const keeper = createMachineKeeper({
     cards: bridgesOnly,
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
+    onReleased: () => undefined,
     onExit: () => undefined,
   });
   const disks = createInstanceDisks(join(dir, 'disks'));

@@ -38,6 +38,7 @@ export function createFakeGuests({
     metad,
     logger,
     clock,
+    onReleased: () => undefined,
     onExit: () => undefined,
   });
   const guestEvents = createGuestEvents();
