@@ -9,6 +9,7 @@ const layers = {
   metad: ['config', 'view', 'dialects', 'channel', 'http', 'services', 'dhcp', 'control', 'ganeti'],
   noded: [
     ...[
+      'systemd',
       'host',
       'jobs',
       'disks',
