@@ -7,7 +7,8 @@ import { jobRecord } from '#shared/contract/job.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 
 const row = z.object({ collection: z.string(), id: z.string(), value: z.string() });
-type Row = z.infer<typeof row>;
+/** A record of a store; its value is JSON. */
+export type Row = z.infer<typeof row>;
 
 /**
  * What must hold on a node with an embedded store whenever nothing is being done, whatever was
@@ -47,7 +48,8 @@ function findUnended(rows: readonly Row[]): readonly string[] {
     .map(({ id, summary, status }) => `job ${id}, ${summary}, is ${status} for ever`);
 }
 
-function findWrongClaims(
+/** Names, addresses and MACs without an owner, with two, or with one who has another. */
+export function findWrongClaims(
   rows: readonly Row[],
   instances: readonly InstanceRecord[],
 ): readonly string[] {
@@ -57,6 +59,9 @@ function findWrongClaims(
     wanted.set(`claim-ip ${channel.ip}`, uuid);
     for (const { mac } of [channel, ...nics, ...(partsOfRun?.nics ?? [])])
       wanted.set(`claim-mac ${mac}`, uuid);
+    for (const { networkName, ip } of nics)
+      if (networkName !== undefined && ip != null)
+        wanted.set(`claim-network-ip ${networkName}/${ip}`, uuid);
   }
   const found = new Map(
     rows

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { runClusterChaos } from './cluster/run-cluster.ts';
 import { runChaos } from './run-chaos.ts';
 import { runMetadPoints } from './metad-points.ts';
 import { runPoints } from './run-points.ts';
@@ -8,6 +9,8 @@ import { runPoints } from './run-points.ts';
  * 7`. With `--points` noded is killed at each call that changes something, in each operation that
  * needs no machine: `npm run chaos -- --points --only rename`; with `--power` at each sync, and what
  * was not synced is taken away; with `--full` its disk is full there.
+ * With `--cluster` it is three nodes, their store and the wire between them, under a hundred jobs at
+ * once: `npm run chaos -- --cluster --rounds 20 --faults 6 --seed 7`.
  * With `--metad` it is metad that is killed, while a machine is started, changed and stopped.
  */
 const { values } = parseArgs({
@@ -18,13 +21,27 @@ const { values } = parseArgs({
     power: { type: 'boolean', default: false },
     full: { type: 'boolean', default: false },
     metad: { type: 'boolean', default: false },
+    cluster: { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '5' },
+    faults: { type: 'string', default: '4' },
+    guests: { type: 'string', default: '3' },
     only: { type: 'string', multiple: true },
   },
 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 let isWell: boolean;
 const hazard = values.power ? 'power-cut' : values.full ? 'full-disk' : 'kill';
-if (values.points || values.metad || hazard !== 'kill') {
+const seed = values.seed === undefined ? Date.now() % 1_000_000 : Number(values.seed);
+if (values.cluster) {
+  say(`seed ${seed}`);
+  const report = await runClusterChaos({
+    ...{ seed, say, rounds: Number(values.rounds) },
+    ...{ faults: Number(values.faults), guests: Number(values.guests) },
+  });
+  for (const problem of report.problems) say(problem);
+  say(`${report.asked.length} jobs asked for, ${report.succeeded} succeeded`);
+  isWell = report.problems.length === 0;
+} else if (values.points || values.metad || hazard !== 'kill') {
   const report = await (values.metad ? runMetadPoints : runPoints)({
     say,
     hazard,
@@ -35,7 +52,7 @@ if (values.points || values.metad || hazard !== 'kill') {
 } else {
   const report = await runChaos({
     installs: Number(values.installs),
-    seed: values.seed === undefined ? Date.now() % 1_000_000 : Number(values.seed),
+    seed,
     say,
   });
   say(

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import type { Lab } from '../../../scripts/demo/lab.ts';
+import { askSocket } from '../../lab/ask-socket.ts';
+import type { SeededRandom } from '../../lab/seeded-random.ts';
+
+/** Its host scripts write down what they did. */
+export const OS = 'logged';
+export const NETWORK = 'lan';
+const ANSWER_MS = 120_000;
+
+/** A job that was asked for, and what became of the asking. */
+export interface Asked {
+  readonly opcode: OpcodeInput & { readonly name: string };
+  readonly answer:
+    | { readonly kind: 'accepted'; readonly id: number }
+    | { readonly kind: 'refused'; readonly code: string }
+    /** Nobody answered: it may have been accepted. */
+    | { readonly kind: 'unanswered' };
+}
+
+const answered = z.union([
+  z.object({ id: z.number().int() }),
+  z.object({ code: z.string() }),
+  z.object({ error: z.object({ code: z.string() }) }),
+]);
+
+export async function askFor(lab: Lab, opcode: Asked['opcode']): Promise<Asked> {
+  const asking = askSocket(lab.paths.nodedSocket, '/v1/jobs', { method: 'POST', body: opcode });
+  const answer = await Promise.race([
+    asking.catch(() => undefined),
+    sleep(ANSWER_MS, undefined, { ref: false }),
+  ]);
+  const said = answered.safeParse(parse(answer?.body ?? '')).data;
+  if (said === undefined) return { opcode, answer: { kind: 'unanswered' } };
+  if ('id' in said) return { opcode, answer: { kind: 'accepted', id: said.id } };
+  const code = 'code' in said ? said.code : said.error.code;
+  return { opcode, answer: { kind: 'refused', code } };
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A daemon that died amid its answer.
+    return undefined;
+  }
+}
+
+export interface Population {
+  /** Names of instances that are stopped, and of those that run, if any. */
+  readonly stopped: readonly string[];
+  readonly running: readonly string[];
+  readonly nodes: readonly string[];
+}
+
+export function createOf(name: string, node: string, secret: string): Asked['opcode'] {
+  return {
+    ...{ opcode: 'INSTANCE_CREATE', name, node, osType: OS, start: false },
+    ...{ disks: [{ sizeBytes: 4 * MIB }], nics: [{ networkName: NETWORK, ip: 'pool' }] },
+    ...{ beparams: { memoryMiB: 64, vcpus: 1 }, osParametersSecret: { key: secret } },
+    communication: true,
+  };
+}
+
+/** Each kind of job of a cluster, about one instance or another, more of some than of others. */
+export function drawJobs(
+  random: SeededRandom,
+  count: number,
+  { stopped, running, nodes }: Population,
+  { round, secret }: { readonly round: number; readonly secret: string },
+): readonly Asked['opcode'][] {
+  const some = (): string => random.pick(stopped);
+  const guest = (): string => random.pick(running.length > 0 ? running : stopped);
+  const node = (): string => random.pick(nodes);
+  const kinds: readonly ((index: number) => Asked['opcode'])[] = [
+    ...Array.from({ length: 8 }, () => (index: number) =>
+      createOf(`r${round}n${index}.example.com`, node(), secret),
+    ),
+    (index) => ({ opcode: 'INSTANCE_SET_PARAMS', name: some(), tags: [`r${round}n${index}`] }),
+    (index) => ({ opcode: 'INSTANCE_SET_PARAMS', name: guest(), tags: [`r${round}n${index}`] }),
+    () => ({ opcode: 'INSTANCE_MOVE', name: some(), node: node() }),
+    () => ({ opcode: 'INSTANCE_MOVE', name: some(), node: node() }),
+    () => ({ opcode: 'INSTANCE_REINSTALL', name: some(), osParametersSecret: { key: secret } }),
+    (index) => ({ opcode: 'INSTANCE_RENAME', name: some(), newName: `r${round}m${index}.example.com` }),
+    () => ({ opcode: 'INSTANCE_REMOVE', name: some() }),
+    () => ({ opcode: 'INSTANCE_MIGRATE', name: guest(), node: node() }),
+    () => ({ opcode: 'INSTANCE_STARTUP', name: guest(), osParametersSecret: { key: secret } }),
+    () => ({ opcode: 'INSTANCE_SHUTDOWN', name: guest(), timeoutS: 0 }),
+  ]; // prettier-ignore
+  return Array.from({ length: count }, (_, index) => random.pick(kinds)(index));
+}

@@ -1,0 +1,285 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MIB } from '#shared/units/bytes.ts';
+import { encodeCpio } from '../../../appliance/image/cpio.ts';
+import { findSecret, tells } from '../../../scripts/demo/find-secret.ts';
+import { createLab, type Lab } from '../../../scripts/demo/lab.ts';
+import { openClusterRecords } from '../../bench/support/cluster-records.ts';
+import { statusOf, succeed } from '../../e2e/support/ask-nodes.ts';
+import { addHostOs } from '../../e2e/support/host-os.ts';
+import { createSeededRandom, type SeededRandom } from '../../lab/seeded-random.ts';
+import { askFor, createOf, drawJobs, NETWORK, OS, type Asked } from './cluster-jobs.ts';
+import { judgeCluster, readInstances, readJobs, SCRIPT_LOG } from './judge-cluster.ts';
+import { StoreServers, type StoreServer } from './store-servers.ts';
+import { FAULTS, strike, type Place } from './strike.ts';
+import { Wire } from './wire.ts';
+
+export interface ClusterChaos {
+  readonly seed: number;
+  /** Each of `JOBS` jobs at once. */
+  readonly rounds: number;
+  readonly faults: number;
+  /** That run, one on a node. */
+  readonly guests: number;
+  readonly say: (line: string) => void;
+}
+
+export interface ClusterReport {
+  readonly asked: readonly Asked[];
+  readonly succeeded: number;
+  readonly problems: readonly string[];
+}
+
+const HOSTS = 3;
+const JOBS = 100;
+const STOPPED = 12;
+const ENDED_MS = 90_000;
+/** For who listens to a server that is away. */
+const AGAIN_MS = 20;
+/** A guest that does nothing, for ever. */
+const IDLE = '#!/bin/busybox sh\nexec /bin/busybox sleep 1000000\n';
+
+/**
+ * Three hosts on one wire, each with a Redis and a Sentinel, a node and guests, that get a hundred
+ * jobs at once while one of them after the other, or the wire, fails.
+ */
+export async function runClusterChaos(options: ClusterChaos): Promise<ClusterReport> {
+  const folder = await mkdtemp('/tmp/gnt-cluster-');
+  const capture = join(folder, 'capture');
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  const wire = undo.use(await Wire.start(HOSTS, folder, capture));
+  const stores = undo.use(await StoreServers.start(wire.hosts, folder));
+  const places: Place[] = [];
+  for (const [index, host] of wire.hosts.entries()) {
+    const lab = await createLab(`gnt-cc${index + 1}`, () => host.programs);
+    undo.defer(() => lab.dispose());
+    places.push({ name: `node${index + 1}.example.com`, lab, host });
+  }
+  // Awaited here, or its hosts were gone before it begins.
+  return await new ClusterRun(options, places, stores, capture).run();
+}
+
+class ClusterRun {
+  readonly #options: ClusterChaos;
+  readonly #random: SeededRandom;
+  readonly #places: readonly Place[];
+  readonly #stores: StoreServers;
+  readonly #capture: string;
+  readonly #secret = randomBytes(20).toString('hex');
+  readonly #asked: Asked[] = [];
+  readonly #problems: string[] = [];
+  #stopped: string[] = [];
+  #running: string[] = [];
+
+  constructor(
+    options: ClusterChaos,
+    places: readonly Place[],
+    stores: StoreServers,
+    capture: string,
+  ) {
+    this.#options = options;
+    this.#random = createSeededRandom(options.seed);
+    this.#places = places;
+    this.#stores = stores;
+    this.#capture = capture;
+  }
+
+  async run(): Promise<ClusterReport> {
+    const heard = this.#stores.servers.map((server) => new Listener(server));
+    try {
+      await this.#found();
+      await this.#populate();
+      for (let round = 0; round < this.#options.rounds; round += 1) await this.#runRound(round);
+      await this.#judgeSecrecy(heard);
+      const jobs = await readJobs(this.#first);
+      const succeeded = jobs.filter(({ status }) => status === 'success').length;
+      return { asked: this.#asked, succeeded, problems: this.#problems };
+    } finally {
+      for (const listener of heard) listener.end();
+    }
+  }
+
+  get #first(): Lab {
+    const [first] = this.#places;
+    if (first === undefined) throw new Error('there are no nodes');
+    return first.lab;
+  }
+
+  /** The cluster, with what instances need. */
+  async #found(): Promise<void> {
+    const first = this.#first;
+    await succeed(first, 'gnt-cluster', 'init', '--store', this.#stores.url, 'gnt.example.com');
+    const { clusterKeyFile } = first.paths;
+    const join = ['init', '--store', this.#stores.url, '--cluster-key', clusterKeyFile];
+    for (const { lab } of this.#places)
+      if (lab !== first) await succeed(lab, 'gnt-cluster', ...join);
+    const built = await first.run('gnt-appliance', ['build']);
+    if (built.status !== 0) throw new Error(built.stderr);
+    const create = `test -n "$OSP_KEY" && echo "$INSTANCE_NAME" >>${SCRIPT_LOG}`;
+    for (const { lab } of this.#places) await addHostOs(lab, OS, { create });
+    await Promise.all(this.#places.map(({ lab, name }) => lab.startNode('--node', name)));
+    await this.#must({ opcode: 'OS_SET_PARAMS', name: OS, trusted: true });
+    await this.#must({ opcode: 'NETWORK_ADD', name: NETWORK, network: '10.99.0.0/16' });
+    const connection = { mode: 'bridged', link: 'br0' };
+    await this.#must({ opcode: 'NETWORK_CONNECT', name: NETWORK, connection });
+  }
+
+  async #must(opcode: object, lab = this.#first): Promise<void> {
+    const status = await statusOf(lab, opcode);
+    if (status !== 'success') throw new Error(`${JSON.stringify(opcode)}: ${status}`);
+  }
+
+  /** Some instances that are stopped, and one guest on each node. */
+  async #populate(): Promise<void> {
+    const { applianceDir, root } = this.#first.paths;
+    const initrd = await readFile(join(applianceDir, 'initrd.img'));
+    const padding = Buffer.alloc((4 - (initrd.length % 4)) % 4);
+    const idle = encodeCpio([], [{ path: 'init', mode: 0o755, data: Buffer.from(IDLE) }]);
+    const initrdPath = join(root, 'idle.img');
+    await writeFile(initrdPath, Buffer.concat([initrd, padding, idle]), { mode: 0o644 });
+    const making: Promise<void>[] = [];
+    for (let index = 0; index < STOPPED; index += 1) {
+      const name = `stopped${index}.example.com`;
+      const { name: node, lab } = this.#random.pick(this.#places);
+      making.push(this.#must(createOf(name, node, this.#secret), lab));
+      this.#stopped.push(name);
+    }
+    for (const [index, place] of this.#places.slice(0, this.#options.guests).entries()) {
+      const name = `guest${index}.example.com`;
+      making.push(this.#startGuest(name, place, initrdPath));
+      this.#running.push(name);
+    }
+    await Promise.all(making);
+  }
+
+  async #startGuest(name: string, { name: node, lab }: Place, initrdPath: string): Promise<void> {
+    const made = {
+      ...{ opcode: 'INSTANCE_CREATE', name, node, install: false, start: false, osType: OS },
+      ...{ nics: [{ networkName: NETWORK, ip: 'pool' }], communication: true },
+      ...{ disks: [{ sizeBytes: 4 * MIB }], beparams: { memoryMiB: 96, vcpus: 1 } },
+      hvparams: {
+        accel: 'tcg',
+        kernel_path: join(this.#first.paths.applianceDir, 'vmlinuz'),
+        initrd_path: initrdPath,
+        kernel_args: 'console=ttyS0 quiet',
+      },
+    };
+    await this.#must(made, lab);
+    const osParametersSecret = { key: this.#secret };
+    await this.#must({ opcode: 'INSTANCE_STARTUP', name, osParametersSecret }, lab);
+  }
+
+  async #runRound(round: number): Promise<void> {
+    const { say, faults } = this.#options;
+    const population = {
+      ...{ stopped: this.#stopped, running: this.#running },
+      nodes: this.#places.map(({ name }) => name),
+    };
+    const secret = this.#secret;
+    const jobs = drawJobs(this.#random, JOBS, population, { round, secret });
+    const asking = jobs.map((opcode) => askFor(this.#random.pick(this.#places).lab, opcode));
+    for (let count = 0; count < faults; count += 1) {
+      await sleep(this.#random.below(1500));
+      const fault = this.#random.pick(FAULTS);
+      say(await strike(fault, { places: this.#places, stores: this.#stores }, this.#random));
+      await this.#stores.settled();
+    }
+    this.#asked.push(...(await Promise.all(asking)));
+    await this.#untilEnded();
+    await this.#judge(round);
+    const kinds = this.#asked.map(({ answer }) => answer.kind === 'refused' ? answer.code : answer.kind); // prettier-ignore
+    say(Object.entries(Object.groupBy(kinds, (kind) => kind)).map(([kind, all]) => `${kind} ${all?.length}`).join(', ')); // prettier-ignore
+  }
+
+  async #untilEnded(): Promise<void> {
+    const deadlineMs = Date.now() + ENDED_MS;
+    while (Date.now() < deadlineMs) {
+      const jobs = await readJobs(this.#first).catch(() => undefined);
+      if (jobs?.every(({ endedAtMs }) => endedAtMs !== null)) return;
+      await sleep(500);
+    }
+  }
+
+  /** What is not settled yet, may be in a while; what is wrong then, stays so. */
+  async #judge(round: number): Promise<void> {
+    const master = await this.#stores.master();
+    const url = `unix:${master?.socket ?? ''}`;
+    const { store } = await openClusterRecords(url, this.#first.paths.clusterKeyFile);
+    try {
+      const deadlineMs = Date.now() + ENDED_MS;
+      for (;;) {
+        const found = await judgeCluster(this.#places, store, this.#asked);
+        if (found.length > 0 && Date.now() < deadlineMs) {
+          await sleep(1000);
+          continue;
+        }
+        this.#problems.push(...found.map((problem) => `round ${round}: ${problem}`));
+        const names = (await readInstances(store)).map(({ name }) => name);
+        this.#stopped = names.filter((name) => !this.#running.includes(name));
+        return;
+      }
+    } finally {
+      await store.close();
+    }
+  }
+
+  /** In no file of a store or of a node, in no command that a store got, and not on the wire. */
+  async #judgeSecrecy(heard: readonly Listener[]): Promise<void> {
+    for (const { socket, ask } of this.#stores.servers.map((server) => ({
+      socket: server.socket,
+      ask: server.ask.bind(server),
+    }))) {
+      // prettier-ignore
+      await ask(socket, 'SAVE');
+      await ask(socket, 'BGREWRITEAOF');
+    }
+    await sleep(1000);
+    const folders = [
+      ...this.#stores.servers.map(({ folder }) => folder),
+      ...this.#places.map(({ lab }) => lab.paths.root),
+    ];
+    for (const folder of folders)
+      for (const path of await findSecret(this.#secret, folder, () => false))
+        this.#problems.push(`the secret is in ${path}`);
+    const wire = await readFile(this.#capture);
+    // What has to be there: who hears nothing finds nothing.
+    if (!wire.includes('{gnt}')) this.#problems.push('nothing was captured');
+    if (wire.includes(this.#secret)) this.#problems.push('the secret went over the wire');
+    const texts = heard.map(({ text }) => text);
+    if (!texts.some((text) => text.includes('{gnt}'))) this.#problems.push('nothing was heard');
+    for (const text of texts)
+      if (tells(text, this.#secret)) this.#problems.push('a store was told the secret');
+    this.#options.say(`captured ${Math.round(wire.length / MIB)} MiB, heard ${Math.round(texts.join('').length / MIB)} MiB`); // prettier-ignore
+  }
+}
+
+/** All that a Redis is told, whenever it runs. */
+class Listener {
+  text = '';
+  readonly #path: string;
+  #socket: Socket | undefined;
+  #isOver = false;
+
+  constructor({ socket }: StoreServer) {
+    this.#path = socket;
+    this.#listen();
+  }
+
+  #listen(): void {
+    if (this.#isOver) return;
+    const socket = connect(this.#path, () => socket.write('MONITOR\r\n'));
+    this.#socket = socket;
+    socket.setEncoding('latin1').on('data', (text: string) => (this.text += text));
+    socket.on('error', () => undefined);
+    socket.on('close', () => setTimeout(() => this.#listen(), AGAIN_MS));
+  }
+
+  end(): void {
+    this.#isOver = true;
+    this.#socket?.destroy();
+  }
+}

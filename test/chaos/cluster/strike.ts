@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lab } from '../../../scripts/demo/lab.ts';
+import type { SeededRandom } from '../../lab/seeded-random.ts';
+import type { StoreServers } from './store-servers.ts';
+import type { WiredHost } from './wire.ts';
+
+export const FAULTS = [
+  'kill-noded',
+  'kill-host',
+  'kill-master',
+  'kill-replica',
+  'kill-sentinel',
+  'pause-master',
+  'cut-link',
+  'slow-link',
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+const SHORTEST_MS = 1000;
+const LONGEST_MS = 8000;
+/** Both ways: more than any answer takes, less than any of the cluster's limits. */
+const SLOW_MS = 300;
+
+export interface Place {
+  readonly name: string;
+  readonly lab: Lab;
+  readonly host: WiredHost;
+}
+
+export interface Battlefield {
+  readonly places: readonly Place[];
+  readonly stores: StoreServers;
+}
+
+/** One fault, for a while, and all that it hurt runs again. @returns in words, what it was */
+export async function strike(
+  fault: Fault,
+  { places, stores }: Battlefield,
+  random: SeededRandom,
+): Promise<string> {
+  const { name, lab, host } = random.pick(places);
+  const at = random.pick(stores.servers);
+  const forMs = SHORTEST_MS + random.below(LONGEST_MS - SHORTEST_MS);
+  const master = await stores.master();
+  const replica = stores.servers.find((server) => server !== master) ?? at;
+  const told = (what: string): string => `${fault} ${what} for ${forMs} ms`;
+  switch (fault) {
+    case 'kill-noded':
+    case 'kill-host':
+      await kill(lab, fault === 'kill-host');
+      await sleep(forMs);
+      await lab.startNode('--node', name);
+      return told(name);
+    case 'kill-master':
+    case 'kill-replica': {
+      const server = fault === 'kill-master' ? (master ?? at) : replica;
+      await server.kill();
+      await sleep(forMs);
+      server.start();
+      return told(server.host.address);
+    }
+    case 'kill-sentinel':
+      await at.killSentinel();
+      await sleep(forMs);
+      at.start();
+      return told(at.host.address);
+    case 'pause-master':
+      (master ?? at).pause();
+      await sleep(forMs);
+      (master ?? at).resume();
+      return told((master ?? at).host.address);
+    case 'cut-link':
+    case 'slow-link':
+      host.setWire(fault === 'cut-link' ? { isCut: true } : { delayMs: SLOW_MS });
+      await sleep(forMs);
+      host.setWire({});
+      return told(name);
+  }
+}
+
+/** Its daemon, or all that runs there: a host whose power was cut, but for its files. */
+async function kill(lab: Lab, isWhole: boolean): Promise<void> {
+  const node = lab.node();
+  const gone = once(node, 'exit');
+  node.kill('SIGKILL');
+  await gone;
+  if (!isWhole) return;
+  for (const { pid } of await lab.processes()) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
