@@ -4,6 +4,12 @@ import type { Logger } from '#shared/log/log.ts';
 import { createRedis } from '#shared/store/redis-connection.ts';
 import type { RedisServer } from '#shared/store/store-url.ts';
 
+/**
+ * As long as the store's own: a server whose host lost its power says nothing, and the kernel sends
+ * for a quarter of an hour what nobody confirms.
+ */
+const SEND_TIMEOUT_MS = 10_000;
+
 export interface MailboxOptions {
   readonly server: RedisServer;
   /** The node whose messages are taken. */
@@ -27,7 +33,8 @@ export class Mailbox implements AsyncDisposable {
     this.#options = options;
     // What cannot be sent now, must not be sent later.
     const now = { enableOfflineQueue: false, maxRetriesPerRequest: 0 };
-    this.#publisher = createRedis(options.server, now);
+    const inTime = { commandTimeout: SEND_TIMEOUT_MS };
+    this.#publisher = createRedis(options.server, { ...now, ...inTime });
     this.#subscriber = createRedis(options.server, { autoResubscribe: false });
   }
 
