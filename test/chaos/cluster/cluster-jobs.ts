@@ -10,6 +10,7 @@ import type { SeededRandom } from '../../lab/seeded-random.ts';
 export const OS = 'logged';
 export const NETWORK = 'lan';
 const ANSWER_MS = 120_000;
+const UNANSWERED = { kind: 'unanswered' } as const;
 
 /** A job that was asked for, and what became of the asking. */
 export interface Asked {
@@ -17,8 +18,11 @@ export interface Asked {
   readonly answer:
     | { readonly kind: 'accepted'; readonly id: number }
     | { readonly kind: 'refused'; readonly code: string }
-    /** Nobody answered: it may have been accepted. */
-    | { readonly kind: 'unanswered' };
+    /** The node broke off: it may have been accepted. */
+    | { readonly kind: 'unanswered' }
+    /** Nobody said anything, for so long that who asked has given up. */
+    | { readonly kind: 'ignored' };
+  readonly tookMs: number;
 }
 
 const answered = z.union([
@@ -28,16 +32,20 @@ const answered = z.union([
 ]);
 
 export async function askFor(lab: Lab, opcode: Asked['opcode']): Promise<Asked> {
+  const startMs = performance.now();
   const asking = askSocket(lab.paths.nodedSocket, '/v1/jobs', { method: 'POST', body: opcode });
   const answer = await Promise.race([
-    asking.catch(() => undefined),
-    sleep(ANSWER_MS, undefined, { ref: false }),
+    asking.then(({ body }) => readAnswer(body)).catch((): Asked['answer'] => UNANSWERED),
+    sleep<Asked['answer']>(ANSWER_MS, { kind: 'ignored' }, { ref: false }),
   ]);
-  const said = answered.safeParse(parse(answer?.body ?? '')).data;
-  if (said === undefined) return { opcode, answer: { kind: 'unanswered' } };
-  if ('id' in said) return { opcode, answer: { kind: 'accepted', id: said.id } };
-  const code = 'code' in said ? said.code : said.error.code;
-  return { opcode, answer: { kind: 'refused', code } };
+  return { opcode, answer, tookMs: Math.round(performance.now() - startMs) };
+}
+
+function readAnswer(body: string): Asked['answer'] {
+  const said = answered.safeParse(parse(body)).data;
+  if (said === undefined) return UNANSWERED;
+  if ('id' in said) return { kind: 'accepted', id: said.id };
+  return { kind: 'refused', code: 'code' in said ? said.code : said.error.code };
 }
 
 function parse(text: string): unknown {

@@ -45,10 +45,18 @@ export async function judgeCluster(
   return [
     ...findWrongClaims(rows, instances),
     ...findTwice(instances),
+    ...findIgnored(asked),
     ...judgeOutcomes(asked, jobs),
     ...judgeCreations(asked, jobs[0] ?? [], instances, ran),
     ...(await judgeNodes(places, instances)),
   ];
+}
+
+/** Whatever fails, who asks is told something, or loses the connection. */
+function findIgnored(asked: readonly Asked[]): readonly string[] {
+  return asked.flatMap(({ opcode, answer, tookMs }) =>
+    answer.kind === 'ignored' ? [`${opcode.opcode} ${opcode.name}: no answer in ${tookMs} ms`] : [],
+  );
 }
 
 /** Claims apart: what instances themselves say that they have. */

@@ -193,6 +193,7 @@ class ClusterRun {
     await this.#judge(round);
     const kinds = this.#asked.map(({ answer }) => answer.kind === 'refused' ? answer.code : answer.kind); // prettier-ignore
     say(Object.entries(Object.groupBy(kinds, (kind) => kind)).map(([kind, all]) => `${kind} ${all?.length}`).join(', ')); // prettier-ignore
+    say(`the longest asking took ${Math.max(...this.#asked.map(({ tookMs }) => tookMs))} ms`);
   }
 
   async #untilEnded(): Promise<void> {
