@@ -23,8 +23,10 @@ export const nicSpec = z.strictObject({
   /** A network of the cluster, in place of `link`; `ip` is an address of it, or `pool`. */
   networkName: networkName.optional(),
 });
+/** In whole sectors: a guest gets no others, and would see a larger disk than the record has. */
+export const diskSizeBytes = z.number().int().positive().multipleOf(512);
 export const diskSpec = z.strictObject({
-  sizeBytes: z.number().int().positive(),
+  sizeBytes: diskSizeBytes,
   name: z.string().max(255).optional(),
 });
 

@@ -24,6 +24,7 @@ import { inputName, MAX_INPUTS, runLists } from './lifecycle.ts';
 import {
   beParameterChanges,
   beParameters,
+  diskSizeBytes,
   diskSpec,
   hvParameterChanges,
   hvParameters,
@@ -317,7 +318,7 @@ export const instanceGrowDisk = z.strictObject({
     .int()
     .min(0)
     .max(MAX_DISKS - 1),
-  amountBytes: z.number().int().positive().multipleOf(512),
+  amountBytes: diskSizeBytes,
   /** The amount is the new size, not what is added. */
   absolute: z.boolean().default(false),
 });

@@ -27,7 +27,20 @@ test('a disk of a few MiB that was not said to be is taken for a mistake', () =>
 });
 
 test('what is no size is refused by name', () => {
-  for (const text of ['', '0', '0M', '-1G', '10X', '1e3', 'G', '1.2.3G', '99999999999T', '١G']) {
+  for (const text of [
+    '',
+    '0',
+    '0M',
+    '-1G',
+    '10X',
+    '1e3',
+    'G',
+    '1.2.3G',
+    '1000B',
+    '1000iB',
+    '99999999999T',
+    '١G',
+  ]) {
     assert.throws(() => parseSizeMiB('--os-size', text), {
       code: 'USAGE',
       message: `option --os-size: '${text}' is not a size`,
