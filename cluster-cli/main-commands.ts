@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { installDir } from '#shared/paths/install-dir.ts';
+import { readVersion } from '#shared/paths/read-version.ts';
 import { createRootPaths } from '#shared/paths/root-paths.ts';
 import { startCommandOf } from './client/start-command.ts';
 import { createCommand } from './create-command.ts';
@@ -98,12 +97,6 @@ async function createCommands(name: ProgramName): Promise<Command> {
     });
   const made = await create(wantedCommands(given));
   return made.commands.length > 0 ? made : create(null);
-}
-
-function readVersion(): string {
-  const file = join(installDir, 'package.json');
-  const { version } = JSON.parse(readFileSync(file, 'utf8')) as { version: string }; // our own file
-  return version;
 }
 
 function createContext(only: readonly string[] | null): Context {

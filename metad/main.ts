@@ -3,6 +3,7 @@ import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { USAGE, parseConfig } from './config/config.ts';
@@ -12,8 +13,8 @@ import { startGanetiDaemon } from './ganeti-daemon.ts';
 
 async function main(): Promise<void> {
   const config = parseConfig(process.argv.slice(2), process.env.GNT_ROOT ?? '/');
-  if (!config) {
-    process.stdout.write(USAGE);
+  if (config === 'help' || config === 'version') {
+    process.stdout.write(config === 'help' ? USAGE : `${readVersion()}\n`);
     return;
   }
   forbidCores();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { systemClock } from '#shared/clock/clock.ts';
 import { makeDirectoryDurably, removeHalves } from '#shared/files/durable.ts';
 import type { Logger } from '#shared/log/log.ts';
+import { readVersion } from '#shared/paths/read-version.ts';
 import type { RootPaths } from '#shared/paths/root-paths.ts';
 import { startAutostart } from './autostart.ts';
 import type { NodedConfig } from './config.ts';
@@ -23,8 +24,6 @@ import { startHost } from './start-host.ts';
 import { startInterfaces } from './start-interfaces.ts';
 import { startJobs } from './start-jobs.ts';
 import { startRecords } from './start-records.ts';
-
-export const VERSION = '0.1.0';
 
 /**
  * Everything of one node, wired: each part is made of those before it and has its own undo.
@@ -115,7 +114,7 @@ export async function startNode(
   undo.use(
     await startInterfaces({
       ...{
-        version: VERSION,
+        version: readVersion(),
         startedAtMs,
         config,
         records,

@@ -43,18 +43,23 @@ The second one takes the place of Ganeti's own metadata daemon and needs no node
   --control-socket PATH     metrics, queues and connections for programs on the host (default none)
 
   --log-level debug|info|warn|error
+  -V, --version
 `;
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error'];
 
 /**
  * @param root `GNT_ROOT`: the defaults are below it
- * @returns null when help was asked for
+ * @returns a word when that was asked for instead
  * @throws AppError USAGE
  */
-export function parseConfig(args: readonly string[], root: string): MetadConfig | null {
+export function parseConfig(
+  args: readonly string[],
+  root: string,
+): MetadConfig | 'help' | 'version' {
   const values = parse(args);
-  if (values.help) return null;
+  if (values.help) return 'help';
+  if (values.version) return 'version';
   const logLevel = LEVELS.find((level) => level === values['log-level']);
   if (!logLevel) {
     const text = values['log-level'];
@@ -119,6 +124,7 @@ function parse(args: readonly string[]) {
         'package-directory': { type: 'string', multiple: true },
         'log-level': { type: 'string', default: 'info' },
         help: { type: 'boolean', short: 'h', default: false },
+        version: { type: 'boolean', short: 'V', default: false },
       },
     }).values;
   } catch (error) {

@@ -93,7 +93,7 @@ test('on a clean Debian it installs, its programs run, and what it ships is acce
   await inRoot('dpkg', '--force-depends', '--install', `/${deb.slice(root.length + 1)}`);
   assert.equal((await stat(root)).mode & 0o777, 0o755, 'the mode of / is none of its business');
   assert.match((await inRoot('gnt-instance', '--help')).stdout, /^Usage: gnt-instance/);
-  for (const program of ['gnt-noded', 'gnt-instance', 'gnt-os', 'gnt-cluster', 'gnt-job']) {
+  for (const program of ['gnt-noded', 'gnt-metad', 'gnt-instance', 'gnt-os', 'gnt-job']) {
     assert.match((await inRoot(program, '--version')).stdout, /^\d+\.\d+\.\d+$/, program);
   }
   await assert.rejects(inRoot('gnt-instance', 'list'), (error: Error) => {
