@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
+import { readVersion } from '#shared/paths/read-version.ts';
 import { forbidCores } from '#shared/sys/forbid-cores.ts';
 import { releaseMemoryWhenSettled } from '#shared/sys/release-memory.ts';
 import { claimRoot } from './claim-root.ts';
@@ -9,7 +10,7 @@ import { parseConfig, type NodedConfig, type NodedOptions } from './config.ts';
 import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';
 import { requireTrustedRoot } from './trust-root.ts';
-import { startNode, VERSION } from './start-node.ts';
+import { startNode } from './start-node.ts';
 import { tellReady } from './systemd/tell-ready.ts';
 
 async function main(): Promise<number> {
@@ -45,7 +46,7 @@ async function main(): Promise<number> {
       "let guests with a NIC of mode=user reach this host's addresses and its cloud's metadata service",
     )
     .option('--log-level <level>', 'debug, info, warn or error', 'info')
-    .version(VERSION)
+    .version(readVersion())
     .exitOverride()
     .configureOutput({ outputError: () => undefined })
     .addHelpText(
@@ -57,6 +58,12 @@ async function main(): Promise<number> {
   try {
     program.parse();
     config = parseConfig(program.opts<NodedOptions>(), process.env['GNT_ROOT'] || '/');
+    if (process.arch !== 'x64') {
+      const message = `gnt-noded runs on x86-64 alone, as its machines and its appliance do: this host is ${process.arch}`;
+      throw new AppError('HOST_PREREQUISITE', message, {
+        hint: 'gnt-metad --ganeti runs on other hosts too, without gnt-noded',
+      });
+    }
     if (process.getuid?.() !== 0) {
       throw new AppError('NOT_ROOT', 'gnt-noded must run as root', {
         hint: 'it drops what it can for its children',

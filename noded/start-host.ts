@@ -95,7 +95,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     listPathsInUse: () => listPathsInUse(records),
     fetchSmall: createFetchSmall({ limits, netrcFile: paths.netrcFile }),
     gpgv: { users: machineUsers, dir: paths.runDir },
-    machine: process.arch === 'arm64' ? 'arm64' : 'amd64',
+    machine: 'amd64',
   });
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
