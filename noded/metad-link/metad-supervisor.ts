@@ -34,13 +34,18 @@ export interface SupervisorOptions {
   /** A new metad answers; its views are gone. */
   readonly onRestarted: () => void;
   /**
-   * How long a metad that lives may take to answer at the start, one minute unless told otherwise.
+   * How long a metad that lives may take to answer at the start, two minutes unless told
+   * otherwise.
    */
   readonly adoptTimeoutMs?: number | undefined;
 }
 
-/** A machine that builds and boots VMs may need long for a node process to come up. */
-const START_TIMEOUT_MS = 60_000;
+/**
+ * For a new metad to answer. One that ends is noticed at once: only one that stands still reaches
+ * this, or one on a machine that is emulated and busy, where a minute was too short. With
+ * `ADOPT_TIMEOUT_MS` it stays below the time that systemd gives noded to start.
+ */
+const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 10_000;
 const POLL_MS = 100;
 const WATCH_MS = 500;
@@ -48,7 +53,7 @@ const WATCH_MS = 500;
  * For a metad that lives to answer a new noded. What it holds cannot be had again, so it is given
  * as long as a new one.
  */
-const ADOPT_TIMEOUT_MS = 60_000;
+const ADOPT_TIMEOUT_MS = 120_000;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
 /**
@@ -204,7 +209,7 @@ export class MetadSupervisor {
     let reason = 'it does not answer';
     while (started && exitReason() === undefined && clock.monotonicMs() < deadline) {
       try {
-        const { pid } = await askStatus(channel, START_TIMEOUT_MS);
+        const { pid } = await askStatus(channel, deadline - clock.monotonicMs());
         if (pid === started.pid) {
           logger.info('metad.started', { metadPid: pid });
           return started;
