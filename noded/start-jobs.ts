@@ -10,6 +10,7 @@ import { createInstallRoom } from './install/install-room.ts';
 import { createInstaller, type Installer } from './install/installer.ts';
 import { createOpenInstallPackage } from './install/open-install-package.ts';
 import { createJobEngine, type JobEngine } from './jobs/job-engine.ts';
+import { listConnections } from './network/list-connections.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { createAuthorize } from './operations/authorize.ts';
 import { presenceOf } from './peers/ask-peer.ts';
@@ -75,6 +76,8 @@ export function startJobs(parts: JobsParts): JobEngine {
       presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),
       findElsewhere: createFindElsewhere(peers, records.nodes, nodeName),
       ...{ keeper, metad },
+      listConnections: (at) =>
+        listConnections({ ...at, namespacePath: host.network.namespacePath }),
       ...{ applianceFiles, hookChecker, bootViews, archives, logDir: paths.logDir, logger, clock },
     }),
   });

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { ViewBoot } from '#shared/contract/boot-view.ts';
-import type { GuestConnection, GuestHandover } from '#shared/contract/guest-handover.ts';
+import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { InstallReport } from '#shared/contract/install-event.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { isPathSigned, readIntroduction } from '#shared/secret/event-signature.ts';
@@ -200,12 +200,11 @@ export class Instance {
    * until `stay`.
    * @returns what the other metad goes on with
    */
-  leave(): GuestHandover {
-    const connections = [...this.sockets].flatMap(connectionOf);
+  leave(): GuestState {
     this.#isLeaving = true;
     this.closeConnections();
     return {
-      ...{ instanceId: this.#view.instanceId, password: this.#password, connections },
+      ...{ instanceId: this.#view.instanceId, password: this.#password },
       ...{ tokens: this.#tokens?.handOver() ?? null },
       ...{ toGuest: this.toGuest.hold(), toHost: this.toHost.hold() },
     };
@@ -222,7 +221,7 @@ export class Instance {
    * Goes on with what another metad had of the guest that is expected here.
    * @throws AppError CONFLICT, VALIDATION
    */
-  arrive({ instanceId, tokens, password, toGuest, toHost }: GuestHandover): void {
+  arrive({ instanceId, tokens, password, toGuest, toHost }: GuestState): void {
     if (instanceId !== this.#view.instanceId)
       throw new AppError('CONFLICT', `what is handed over is of the installation ${instanceId}`);
     const queues = [toGuest, toHost].map((state) => ByteQueue.takeOver(MAX_QUEUE_BYTES, state));
@@ -363,13 +362,6 @@ export class Instance {
 }
 
 /** IPv6 addresses come with their device's name. */
-function connectionOf(socket: Socket): readonly GuestConnection[] {
-  const { localPort, remotePort, remoteAddress = '' } = socket;
-  if (localPort === undefined || remotePort === undefined) return [];
-  const guestIpv6 = remoteAddress.includes(':') ? (remoteAddress.split('%')[0] ?? null) : null;
-  return [{ port: localPort, guestPort: remotePort, guestIpv6 }];
-}
-
 /**
  * noded forgets secrets with the job that had them: a later view of the same installation does not
  * take them from the guest.

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import Router from '@koa/router';
 import type { RouterContext } from '@koa/router';
 import Koa from 'koa';
-import { guestHandover } from '#shared/contract/guest-handover.ts';
+import { guestState } from '#shared/contract/guest-handover.ts';
 import type { MetadStatus } from '#shared/contract/metad-control.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { ErrorCode } from '#shared/errors/codes.ts';
@@ -160,7 +160,7 @@ function addInstanceRoutes(router: Router, { registry, logger }: ControlOptions)
   });
   router.put('/v1/instances/:uuid/arrive', async (context) => {
     const instance = instanceOf(registry, context.params.uuid);
-    instance.arrive(guestHandover.parse(await readJson(context.req, 'handover')));
+    instance.arrive(guestState.parse(await readJson(context.req, 'handover')));
     logger.info('guest.arrives', { instance: instance.view.name });
     context.status = 204;
   });

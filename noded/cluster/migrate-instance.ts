@@ -4,6 +4,7 @@ import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { abortReason } from '#shared/abort/abortable.ts';
+import type { GuestConnection } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { reveal } from '#shared/secret/secret.ts';
@@ -17,6 +18,7 @@ import { hasSeedDisk } from '../instances/machine-planner.ts';
 import type { MachineKeeper } from '../instances/machine-keeper.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
+import type { ListedChannel } from '../network/list-connections.ts';
 import type { ArrivalClient } from './arrival-client.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 import { removeHere, withdraw, type MoveDependencies } from './move-instance.ts';
@@ -26,8 +28,12 @@ import { decideDeparture } from './settle-moves.ts';
 
 export interface MigrateDependencies extends MoveDependencies {
   readonly moving: MoveDependencies['moving'] & Pick<MovingDisks, 'departRunning'>;
-  readonly keeper: Pick<MachineKeeper, 'become' | 'kill'>;
+  readonly keeper: Pick<MachineKeeper, 'become' | 'get' | 'kill'>;
   readonly metad: Pick<MetadCalls, 'secrets' | 'leave' | 'stay'>;
+  /** Those that the kernel has to a guest over its channel. */
+  readonly listConnections: (
+    channel: Omit<ListedChannel, 'namespacePath'>,
+  ) => Promise<readonly GuestConnection[]>;
   readonly seedPathOf: (instance: InstanceRecord) => string;
 }
 
@@ -240,12 +246,31 @@ async function sendRest(migration: Machine['migration']): Promise<void> {
 
 /** From here on nothing of it changes here, until the guest goes on. */
 async function handOverMetadata(
-  { uuid, communication }: InstanceRecord,
+  instance: InstanceRecord,
   at: Session,
-  { metad, target }: MigrateDependencies,
+  dependencies: MigrateDependencies,
   signal: AbortSignal,
 ): Promise<void> {
-  if (communication) await target.handOver(at, await metad.leave(uuid), signal);
+  if (!instance.communication) return;
+  const { metad, target } = dependencies;
+  // Before metad closes them: of some of those nothing is left then.
+  const connections = await connectionsOf(instance, dependencies);
+  await target.handOver(at, { ...(await metad.leave(instance.uuid)), connections }, signal);
+}
+
+/** A guest whose connections stay open waits for its own patience to end: no reason to fail. */
+async function connectionsOf(
+  { uuid, channel }: InstanceRecord,
+  { keeper, listConnections, logger }: MigrateDependencies,
+): Promise<readonly GuestConnection[]> {
+  const device = keeper.get(uuid)?.device ?? null;
+  if (device === null || channel === null) return [];
+  try {
+    return await listConnections({ device, guestIp: channel.ip });
+  } catch (error) {
+    logger.warn('departure.connections-stay', { instance: uuid, err: error });
+    return [];
+  }
 }
 
 /** What fails is told when nothing of it is under way any more. */

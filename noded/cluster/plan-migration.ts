@@ -30,6 +30,8 @@ export function tellRates({ dirtyRate, sentRate }: SendingProgress, downtimeMs: 
 
 /** In which a migration may be under way. */
 const UNDER_WAY = ['setup', 'active', 'pre-switchover', 'device', 'cancelling'];
+/** In which one has ended. */
+const OVER = ['completed', 'failed', 'cancelled'];
 /** In which a guest stands still for one. */
 const STANDING = ['inmigrate', 'finish-migrate', 'postmigrate'];
 
@@ -44,8 +46,8 @@ export function mayBeElsewhere(
 ): boolean {
   if (kind === 'moving' || isMirrored) return true;
   if (STANDING.includes(run) || UNDER_WAY.includes(migration)) return true;
-  // It has arrived, and was about to go on.
-  return run === 'paused' && migration === 'completed';
+  // It has arrived, and was about to go on; or it was stopped to be sent, and that has failed.
+  return run === 'paused' && OVER.includes(migration);
 }
 
 /** What becomes of such a machine. Pure. */

@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream';
 import { z } from 'zod';
-import { guestHandover, type GuestHandover } from '#shared/contract/guest-handover.ts';
+import { guestState, type GuestState } from '#shared/contract/guest-handover.ts';
 import { type MetadStatus, metadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -64,11 +64,11 @@ export interface MetadCalls {
    * nothing of it changes any more.
    * @throws AppError INSTANCE_NOT_FOUND when metad has no view of it
    */
-  leave(uuid: string): Promise<GuestHandover>;
+  leave(uuid: string): Promise<GuestState>;
   /** It goes on there all the same. @throws AppError as `leave` */
   stay(uuid: string): Promise<void>;
   /** A guest that is expected goes on with what another metad had of it. @throws AppError as `leave` */
-  arrive(uuid: string, handover: GuestHandover): Promise<void>;
+  arrive(uuid: string, state: GuestState): Promise<void>;
   /** Prometheus text. */
   metrics(): Promise<string>;
 }
@@ -150,18 +150,18 @@ export function createMetadCalls(channel: ControlChannel): MetadCalls {
     async leave(uuid) {
       const answer = await channel.ask({ method: 'POST', path: `${instancePath(uuid)}/leave` });
       if (answer.status !== 200) throw failed(answer, uuid, 'what the guest has there');
-      return guestHandover.parse(parseJson(answer.body));
+      return guestState.parse(parseJson(answer.body));
     },
     async stay(uuid) {
       const answer = await channel.ask({ method: 'DELETE', path: `${instancePath(uuid)}/leave` });
       if (answer.status !== 204) throw failed(answer, uuid, 'that the guest stays');
     },
-    async arrive(uuid, handover) {
+    async arrive(uuid, state) {
       const answer = await channel.ask({
         method: 'PUT',
         path: `${instancePath(uuid)}/arrive`,
         headers: { 'content-type': 'application/json' },
-        body: Buffer.from(JSON.stringify(handover)),
+        body: Buffer.from(JSON.stringify(state)),
       });
       if (answer.status !== 204) throw failed(answer, uuid, 'what the guest had elsewhere');
     },

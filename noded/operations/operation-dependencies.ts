@@ -23,6 +23,7 @@ import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
+import type { MigrateDependencies } from '../cluster/migrate-instance.ts';
 import type { Presence } from '../peers/ask-peer.ts';
 import type { HookChecker } from '../os/check-hooks.ts';
 import type { HostCopies } from '../os/host-copies.ts';
@@ -56,6 +57,7 @@ export interface OperationDependencies {
   readonly runner: InstanceRunner;
   readonly keeper: Pick<MachineKeeper, 'get' | 'become' | 'kill'>;
   readonly metad: Pick<MetadCalls, 'secrets' | 'leave' | 'stay'>;
+  readonly listConnections: MigrateDependencies['listConnections'];
   readonly archives: BootArchives;
   readonly bootViews: Pick<BootViews, 'check' | 'state'>;
   readonly orphans: Orphans;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** More than a queue of 1 MiB has, in base64. */
 const MAX_QUEUE_CHARACTERS = 2 * 1024 * 1024;
-/** More than a view allows one guest. */
+/** More than a host tells. */
 const MAX_CONNECTIONS = 65_536;
 const port = z.number().int().min(1).max(65_535);
 
@@ -27,7 +27,7 @@ export type GuestConnection = z.infer<typeof guestConnection>;
  * What a guest and its host have with metad beside the view and its secrets. It goes from one
  * metad's memory into another's, sealed on its way, and is written down nowhere.
  */
-export const guestHandover = z.object({
+export const guestState = z.object({
   /** Of whom it is: what is of another installation counts for nothing. */
   instanceId: z.string().max(256),
   /** Session tokens: their key, base64, and what the clock is that they count by. */
@@ -36,6 +36,13 @@ export const guestHandover = z.object({
   password: z.string().max(65_536),
   toGuest: queueState,
   toHost: queueState,
+});
+export type GuestState = z.infer<typeof guestState>;
+
+/** What goes to the other node: with the connections that end there. */
+export const guestHandover = guestState.extend({
   connections: z.array(guestConnection).max(MAX_CONNECTIONS),
 });
-export type GuestHandover = z.infer<typeof guestHandover>;
+export type GuestHandover = GuestState & {
+  readonly connections: readonly GuestConnection[];
+};

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
-import { guestHandover, type GuestHandover } from '#shared/contract/guest-handover.ts';
+import {
+  type GuestConnection,
+  guestState,
+  type GuestState,
+} from '#shared/contract/guest-handover.ts';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { run } from '#shared/process/run.ts';
 import { endConnections } from '../../noded/network/end-connections.ts';
+import { listConnections, type ListedChannel } from '../../noded/network/list-connections.ts';
 import { planBaseRules, planTapRules } from '../../noded/network/nft-rules.ts';
 import { applyNftCommands } from '../../noded/network/nft.ts';
 import { type Answer, ChannelLab, type Guest } from './support/channel-lab.ts';
@@ -30,15 +37,18 @@ after(async () => {
   await target[Symbol.asyncDispose]();
 });
 
-async function leave(): Promise<GuestHandover> {
+async function leave(): Promise<GuestState> {
   const { status, body } = await source.control('POST', `${PATH}/leave`);
   assert.equal(status, 200, body.toString());
-  return guestHandover.parse(JSON.parse(body.toString()));
+  return guestState.parse(JSON.parse(body.toString()));
 }
 
 /** The wire is at the other host, and goes away with the test. */
-async function move(t: { after(ended: () => Promise<void>): void }): Promise<GuestHandover> {
-  const handover = await leave();
+async function move(t: {
+  after(ended: () => Promise<void>): void;
+}): Promise<{ readonly connections: readonly GuestConnection[] }> {
+  const connections = await listConnections(channelAt(source));
+  const state = await leave();
   await target.takeOver(source, view.channel);
   const { device } = view.channel;
   await applyNftCommands(
@@ -51,9 +61,30 @@ async function move(t: { after(ended: () => Promise<void>): void }): Promise<Gue
   });
   await source.control('DELETE', PATH);
   assert.equal((await target.put(view)).status, 204);
-  const { status, body } = await target.control('PUT', `${PATH}/arrive`, JSON.stringify(handover));
+  const { status, body } = await target.control('PUT', `${PATH}/arrive`, JSON.stringify(state));
   assert.equal(status, 204, body.toString());
-  return handover;
+  return { connections };
+}
+
+function channelAt(lab: ChannelLab): ListedChannel {
+  const { device, ip: guestIp } = view.channel;
+  return { namespacePath: `/run/netns/${lab.namespace}`, device, guestIp };
+}
+
+/** What a noded does that lets a guest go on. */
+function endMoved(connections: readonly GuestConnection[]): void {
+  endConnections({ ...channelAt(target), connections });
+}
+
+/** metad has answered, and closed its side: it knows of no connection any more. */
+async function untilAnswered(): Promise<void> {
+  const { namespacePath, device } = channelAt(source);
+  const args = [`--net=${namespacePath}`, 'ss', '-Htn', `dev = ${device}`];
+  const deadlineMs = performance.now() + LIMIT_MS;
+  for (let text = ''; !/FIN-WAIT-1|CLOSING|LAST-ACK/.test(text);) {
+    assert.ok(performance.now() < deadlineMs, text);
+    ({ stdout: text } = await run('nsenter', args));
+  }
 }
 
 async function ask(path: string, token = '', body?: string): Promise<Answer> {
@@ -106,12 +137,29 @@ test('who waits on the host that the guest has left is told, and asks the other 
   await source.ip('link', 'set', view.channel.device, 'down');
   const { connections } = await move(t);
   assert.equal(connections.length, 3);
-  const namespacePath = `/run/netns/${target.namespace}`;
-  const { device, ip: guestIp } = view.channel;
-  endConnections({ namespacePath, device, guestIp, connections });
+  endMoved(connections);
   await Promise.all(waiting);
   await idleEnded;
   assert.equal((await ask('/ganeti/latest/read', token)).status, 204);
+});
+
+test('who did not get the whole answer on the host that the guest has left is told on the other one', async (t) => {
+  const socket = connectFromGuest(guest.namespace).resume();
+  const ended = new Promise<Error>((resolve) => socket.on('error', resolve));
+  await new Promise((resolve) => socket.once('connect', resolve));
+  // As with a guest that stands still: its question has been taken, and no byte of the answer comes.
+  const table =
+    'table ip still { chain in { type filter hook input priority 0; ip length > 60 drop; }; }';
+  await applyNftCommands(`/run/netns/${guest.namespace}`, table);
+  socket.end('GET / HTTP/1.0\r\nHost: 169.254.169.254\r\n\r\n');
+  await untilAnswered();
+  await source.ip('link', 'set', view.channel.device, 'down');
+  const { connections } = await move(t);
+  endMoved(connections);
+  const late = new Promise((resolve) => setTimeout(resolve, 5000, 'nothing came').unref());
+  const told = await Promise.race([ended, late]);
+  socket.destroy();
+  assert.equal(systemCodeOf(told), 'ECONNRESET');
 });
 
 test('what is said while a guest leaves is refused, and counts again when it stays', async () => {

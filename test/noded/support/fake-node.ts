@@ -1,5 +1,5 @@
 import { Readable, type Duplex } from 'node:stream';
-import type { GuestHandover } from '#shared/contract/guest-handover.ts';
+import type { GuestState } from '#shared/contract/guest-handover.ts';
 import type { MetadEvent, MetadStatus } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import type { Secret } from '#shared/secret/secret.ts';
@@ -165,7 +165,7 @@ export class FakeMetad implements MetadLink {
     return this.guestPort();
   }
 
-  leave(): Promise<GuestHandover> {
+  leave(): Promise<GuestState> {
     return Promise.reject(new Error('nobody leaves here'));
   }
 
