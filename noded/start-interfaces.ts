@@ -239,13 +239,17 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         appliances: () => listNamedAppliances({ clusters, instances: { list: listOwn } }),
         diskFacts: async () => {
           const own = await listOwn();
+          const shared = await examineShared(parts);
+          const reached = own.filter(
+            ({ diskTemplate }) => diskTemplate !== 'sharedfile' || shared?.problem === null,
+          );
           return {
             instances: own,
             totalBytes: await disks.totalBytes(),
-            ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(own, parts))],
+            ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(reached, parts))],
             left: await listLeft(parts),
             abandoned: await listAbandoned(parts),
-            shared: await examineShared(parts),
+            shared,
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },

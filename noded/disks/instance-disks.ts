@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { chmod, mkdir, open, readdir, realpath, rm, stat, statfs } from 'node:fs/promises';
+import { chmod, lstat, mkdir, open, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ActiveDisk } from '#shared/contract/api.ts';
@@ -52,6 +52,9 @@ export interface RoomBeside {
 
 type NewPlace = Pick<InstanceRecord, 'uuid' | 'diskTemplate'>;
 
+/** Without a template it is one without a record. */
+type Known = Pick<InstanceRecord, 'uuid'> & Partial<Pick<InstanceRecord, 'diskTemplate'>>;
+
 /** What makes disks those of a new instance. */
 interface NewDisks<Result> {
   /** Puts its record into the store: from then on they are its own. */
@@ -91,10 +94,16 @@ export interface InstanceDisks {
     instance: Pick<InstanceRecord, 'diskTemplate'>,
   ): Promise<void>;
   /**
+   * Before anything is asked for by a path through its folder, which may be a link: who asks a file
+   * server that is away, hangs.
+   * @throws AppError HOST_PREREQUISITE, NOT_SUPPORTED
+   */
+  reach(instance: Known): Promise<void>;
+  /**
    * Whether nobody has them open, a machine that this daemon knows nothing of included.
    * @throws AppError DISK_IN_USE
    */
-  checkUnused(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
+  checkUnused(instance: Known): Promise<void>;
   /**
    * Makes what is missing and empties what is there: an installation starts from zeros.
    * @throws AppError DISK_IN_USE, DISK_FULL
@@ -185,7 +194,7 @@ export interface InstanceDisks {
    * Takes the name from the seed disk, which holds the user's data: who opened it, has it. It is no
    * error when there is none.
    */
-  removeSeed(instance: Pick<InstanceRecord, 'uuid'>): Promise<void>;
+  removeSeed(instance: Known): Promise<void>;
   /** UUIDs of the instances that have disks here. */
   list(): Promise<readonly string[]>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
@@ -195,10 +204,7 @@ export interface InstanceDisks {
    * @param beforeIt done when nobody has them, nor can get them, and they are all still there
    * @throws AppError DISK_IN_USE
    */
-  remove(
-    instance: Pick<InstanceRecord, 'uuid'> & Partial<Pick<InstanceRecord, 'diskTemplate'>>,
-    beforeIt?: () => Promise<void>,
-  ): Promise<void>;
+  remove(instance: Known, beforeIt?: () => Promise<void>): Promise<void>;
 }
 
 /**
@@ -242,6 +248,13 @@ export function createInstanceDisks(
     if (diskTemplate !== 'sharedfile') return;
     await attachShared(await requireShared(), uuid, dirOf({ uuid }));
   };
+  const reach: InstanceDisks['reach'] = async ({ uuid, diskTemplate }) => {
+    const isShared =
+      diskTemplate === undefined
+        ? (await sharedTarget(dirOf({ uuid }))) !== undefined
+        : diskTemplate === 'sharedfile';
+    if (isShared) await requireShared();
+  };
   const makeDir = async (instance: NewPlace): Promise<void> => {
     const dir = dirOf(instance);
     if (instance.diskTemplate === 'sharedfile')
@@ -257,16 +270,19 @@ export function createInstanceDisks(
       hint: 'remove instances or images that are not needed, or make the file system larger',
     });
   };
-  const activate: InstanceDisks['activate'] = (instance) =>
-    Promise.all(
+  const activate: InstanceDisks['activate'] = async (instance) => {
+    await reach(instance);
+    return await Promise.all(
       instance.disks.map(async ({ name, sizeBytes }, index) => {
         const path = pathOf(instance, index);
         await requireFile(instance, index, path);
         return { index, name, sizeBytes, path };
       }),
     );
+  };
   const bringBackMissing = async (uuid: string): Promise<void> => {
-    const isThere = await stat(join(disksDir, uuid)).then(
+    // A link is there, wherever it leads.
+    const isThere = await lstat(join(disksDir, uuid)).then(
       () => true,
       (error: unknown) => systemCodeOf(error) !== 'ENOENT',
     );
@@ -333,6 +349,7 @@ export function createInstanceDisks(
   };
   return {
     pathOf,
+    reach,
     hold,
     requireRoom,
     freeBytes,
@@ -362,7 +379,10 @@ export function createInstanceDisks(
       const folder = await folderOf(instance);
       for (const { sizeBytes } of disks) await checkSize(folder, sizeBytes);
     },
-    checkUnused: async (instance) => (await holdImages(dirOf(instance)))[Symbol.asyncDispose](),
+    checkUnused: async (instance) => {
+      await reach(instance);
+      await (await holdImages(dirOf(instance)))[Symbol.asyncDispose]();
+    },
     createEmpty: async (instance) => {
       using files = openForInstall(instance, { kind: 'in-place' });
       await files.create();
@@ -389,7 +409,10 @@ export function createInstanceDisks(
     },
     variablesPathOf: (instance) => variablesPath(dirOf(instance), instance.instanceId),
     seedPathOf,
-    removeSeed: (instance) => rm(seedPathOf(instance), { force: true }),
+    removeSeed: async (instance) => {
+      await reach(instance);
+      await rm(seedPathOf(instance), { force: true });
+    },
     change: async (instance, after, commit) => {
       await settle(instance);
       await activate(instance);
@@ -424,10 +447,11 @@ export function createInstanceDisks(
       await bringBackMissing(instance.uuid);
       const { uuid, diskTemplate } = instance;
       if (diskTemplate !== undefined) await attach({ uuid, diskTemplate });
+      // The link of one with disks on this node is an operator's own.
+      const target = diskTemplate === 'file' ? undefined : await sharedTarget(dirOf(instance));
+      const folder = target === undefined ? undefined : await requireShared();
       await using held = new AsyncDisposableStack();
       held.use(await holdImages(dirOf(instance)));
-      const target = await sharedTarget(dirOf(instance));
-      const folder = target === undefined ? undefined : await requireShared();
       await beforeIt?.();
       if (folder !== undefined && target === join(folder, instance.uuid))
         await removeShared(folder, instance.uuid);
@@ -439,6 +463,8 @@ export function createInstanceDisks(
 }
 
 async function ownBytes(dir: string): Promise<number> {
+  // What a link leads to is on another file system, and may hang.
+  if ((await sharedTarget(dir)) !== undefined) return 0;
   const names = await readdir(dir).catch((error: unknown) => {
     if (systemCodeOf(error) === 'ENOENT') return [];
     throw error;

@@ -5,6 +5,7 @@ import { AppError, isAppError, messageOf, systemCodeOf } from '#shared/errors/ap
 import { syncPath, writeDurably } from '#shared/files/durable.ts';
 import { readBounded } from '#shared/files/read-bounded.ts';
 import { requireTrustedPath } from '../host/trusted-path.ts';
+import { requireAnswer } from './folder-answers.ts';
 
 /** Says whose folder it is: the UUID of a cluster. A folder that is not mounted has none. */
 const MARKER = 'gnt-cluster-uuid';
@@ -120,6 +121,7 @@ export async function removeShared(folder: string, uuid: string): Promise<void> 
 }
 
 async function requireSafe(path: string): Promise<void> {
+  await requireAnswer(path);
   try {
     await requireTrustedPath(path, 'the shared folder');
     if (!(await lstat(`${path}/.`)).isDirectory()) throw new Error('it is no folder');

@@ -81,7 +81,7 @@ export interface SnapshotDisks {
 
 export function createSnapshotDisks(
   disksDir: string,
-  disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSpace'>,
+  disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSpace' | 'reach'>,
 ): SnapshotDisks {
   const dirOf = ({ uuid }: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, uuid);
   return {
@@ -159,15 +159,19 @@ export function createSnapshotDisks(
       await commit();
       await rm(unfinished, { recursive: true, force: true });
     },
-    listForgotten: async ({ uuid, snapshots }) =>
-      (await listNames(dirOf({ uuid })))
+    listForgotten: async ({ uuid, snapshots }) => {
+      await disks.reach({ uuid });
+      return (await listNames(dirOf({ uuid })))
         .filter((name) => {
           const [, found] = FINISHED.exec(name) ?? [];
           return found !== undefined && snapshots.every((one) => one.uuid !== found);
         })
-        .map((name) => `${uuid}/${name}`),
-    isUnfinished: async (uuid) =>
-      (await listNames(dirOf({ uuid }))).some((name) => UNFINISHED.test(name)),
+        .map((name) => `${uuid}/${name}`);
+    },
+    isUnfinished: async (uuid) => {
+      await disks.reach({ uuid });
+      return (await listNames(dirOf({ uuid }))).some((name) => UNFINISHED.test(name));
+    },
   };
 }
 

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmod,
   chown,
@@ -46,7 +49,8 @@ async function node(
 }
 
 function newInstance(): InstanceRecord {
-  return instanceRecord({ diskTemplate: 'sharedfile', disks: [{ sizeBytes: 4 * MIB }] });
+  const disks = [{ sizeBytes: 4 * MIB }];
+  return { ...instanceRecord({ diskTemplate: 'sharedfile', disks }), uuid: randomUUID() };
 }
 
 async function place(): Promise<{
@@ -164,4 +168,74 @@ test('whether there can be snapshots is asked of the folder, and leaves nothing 
     assert.match(String(error), new RegExp(instance.uuid));
   });
   assert.deepEqual(await readdir(join(folder, instance.uuid)), ['disk0.raw']);
+});
+
+test('what is in the folder takes no room of the node', async () => {
+  const { instance, one, disk } = await place();
+  await writeFile(disk, Buffer.alloc(MIB, 1), { flag: 'r+' });
+  assert.equal(await one.disks.ownBytes(instance), 0);
+});
+
+test("a folder of a local instance that is an operator's link is no reason not to remove it", async () => {
+  const { dir, disks } = await node('one');
+  const instance = instanceRecord({ diskTemplate: 'file', disks: [{ sizeBytes: MIB }] });
+  await mkdir(join(root, 'elsewhere'));
+  await symlink(join(root, 'elsewhere'), join(dir, instance.uuid));
+  await disks.remove(instance);
+  assert.deepEqual(await readdir(dir), []);
+});
+
+/** A FUSE file system of which nobody answers, as of a file server that is away. */
+const MOUNT_HANGING = String.raw`
+use strict;
+my ($dir) = @ARGV;
+open(my $fuse, '+<', '/dev/fuse') or die "/dev/fuse: $!\n";
+my $options = 'fd=' . fileno($fuse) . ',rootmode=40000,user_id=0,group_id=0';
+my ($mount, $umount) = $ARGV[1] eq 'x64' ? (165, 166) : (40, 39);
+syscall($mount, my $name = 'gone', $dir, my $type = 'fuse', 6, $options) == 0 or die "mount: $!\n";
+syswrite(STDOUT, "ready\n");
+sysread(STDIN, my $byte, 1);
+syscall($umount, $dir, 2);
+`;
+
+async function hang(dir: string): Promise<AsyncDisposable> {
+  const child = spawn('/usr/bin/perl', ['-e', MOUNT_HANGING, dir, process.arch], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  return {
+    [Symbol.asyncDispose]: async () => {
+      const ended = once(child, 'exit');
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+test('a folder that does not answer is refused, and nothing of the node waits for it', async () => {
+  const { one } = await place();
+  const instances = Array.from({ length: 6 }, newInstance);
+  for (const instance of instances) await one.disks.createEmpty(instance);
+  await using hanging = await hang(folder);
+  void hanging;
+  const refused = { code: 'HOST_PREREQUISITE', message: /does not answer/ };
+  const snapshots = createSnapshotDisks(one.dir, one.disks);
+  // More than there are threads for files; each as the first that asks.
+  const asking = instances.flatMap((instance) => [
+    assert.rejects(one.disks.settle(instance), refused),
+    assert.rejects(one.disks.removeSeed(instance), refused),
+    assert.rejects(one.disks.activate(instance), refused),
+    assert.rejects(one.disks.checkUnused(instance), refused),
+    assert.rejects(one.disks.remove(instance), refused),
+    assert.rejects(one.disks.remove({ uuid: instance.uuid }), refused),
+    assert.rejects(one.disks.checkSpace(instance), refused),
+    assert.rejects(snapshots.listForgotten(instance), refused),
+    assert.rejects(snapshots.isUnfinished(instance.uuid), refused),
+    one.disks.ownBytes(instance),
+  ]);
+  const began = Date.now();
+  await one.disks.list();
+  assert.ok(Date.now() - began < 5_000, 'files of the node were waited for');
+  await Promise.all(asking);
+  assert.equal((await one.disks.list()).length, instances.length + 1);
 });
