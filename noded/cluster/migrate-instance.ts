@@ -313,9 +313,10 @@ async function goOnHere(
   { report }: JobContext,
   dependencies: MigrateDependencies,
 ): Promise<void> {
+  // Also of one that has ended: its next guest is served where this one was.
+  if (communication) await tellMetad(uuid, dependencies);
   if (!machine.isRunning()) return;
   try {
-    if (communication) await tellMetad(uuid, dependencies);
     await machine.migration.abandon();
   } catch (error) {
     report.log(

@@ -35,6 +35,11 @@ const OVER = ['completed', 'failed', 'cancelled'];
 /** In which a guest stands still for one. */
 const STANDING = ['inmigrate', 'finish-migrate', 'postmigrate'];
 
+/** Whether one was ever begun: metad may have been told that the guest leaves, and nothing since. Pure. */
+export function hasBegun({ migration }: Pick<MigrationState, 'migration'>): boolean {
+  return migration !== 'none';
+}
+
 /**
  * Whether a machine that outlived its daemon may run elsewhere by now, so that the record has to say
  * whose it is. One that was paused for anything else is none of these. Pure.

@@ -1,7 +1,7 @@
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
-import { judgeSurvivor, mayBeElsewhere } from './plan-migration.ts';
+import { hasBegun, judgeSurvivor, mayBeElsewhere } from './plan-migration.ts';
 import { decideOwner, isOwnForGood, type SettleMovesDependencies } from './settle-moves.ts';
 
 export interface SettleGuestDependencies extends Pick<
@@ -31,7 +31,12 @@ export async function settleGuest(
     logger.warn('machine.state-unknown', { machine: uuid, err: error });
     return null;
   });
-  if (state === null || !mayBeElsewhere(kind, state)) return true;
+  if (state === null) return true;
+  if (!mayBeElsewhere(kind, state)) {
+    // QEMU itself let the guest go on where the link was cut: to metad it is leaving still.
+    if (hasBegun(state)) await tellMetad(uuid, dependencies);
+    return true;
+  }
   const verdict = judgeSurvivor(state, await isStillOwn(uuid, kind, dependencies));
   logger.warn('migration.settled', { machine: uuid, ...state, verdict });
   if (verdict === 'ends') return false;
