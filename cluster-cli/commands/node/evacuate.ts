@@ -25,7 +25,9 @@ export async function runEvacuate(
     return;
   }
   await sendAll(context, { node, there }, options);
-  if (!options.submit && !options.dryRun) context.note(`node ${node} has no instances any more`);
+  if (options.submit || options.dryRun) return;
+  refuseLeft(node, await listThere(context, node));
+  context.note(`node ${node} has no instances any more`);
 }
 
 /** `gnt-node migrate NODE`: the same of those that run, which go on meanwhile. */
@@ -34,13 +36,17 @@ export async function runNodeMigrate(
   node: string,
   options: ForceOptions,
 ): Promise<void> {
-  const there = (await listThere(context, node)).filter(({ running }) => running !== null);
+  const listRunning = async (): Promise<readonly There[]> =>
+    (await listThere(context, node)).filter(({ running }) => running !== null);
+  const there = await listRunning();
   if (there.length === 0) {
     context.note(`nothing runs on node ${node}`);
     return;
   }
   await sendAll(context, { node, there }, options);
-  if (!options.submit && !options.dryRun) context.note(`nothing runs on node ${node} any more`);
+  if (options.submit || options.dryRun) return;
+  refuseLeft(node, await listRunning());
+  context.note(`nothing runs on node ${node} any more`);
 }
 
 type There = Pick<InstanceSummary, 'name' | 'running'>;
@@ -75,27 +81,35 @@ async function sendAll(
     `This moves ${there.length} instance(s) from ${node} to other nodes.`,
     options,
   );
-  const failed: string[] = [];
-  for (const { name, running } of there) {
+  const failed: There[] = [];
+  for (const one of there) {
+    const { name, running } = one;
     const opcode = running === null ? 'INSTANCE_MOVE' : 'INSTANCE_MIGRATE';
     try {
       await submitAndWatch(context, { opcode, name }, options);
     } catch (error) {
       if (!(error instanceof CommandFailure) || error.code === 'INTERRUPTED') throw error;
       context.warn(`${name}: ${error.message}`);
-      failed.push(name);
+      failed.push(one);
     }
   }
-  if (failed.length > 0) throw stayed(node, failed);
+  // Where their ends are waited for, it is asked afterwards which of them are there still.
+  if (options.submit || options.dryRun) refuseLeft(node, failed);
 }
 
-function stayed(node: string, names: readonly string[]): AppError {
-  return new AppError(
+/**
+ * To send many takes hours: others may have come meanwhile, and what was refused may be gone.
+ * @throws AppError COMMAND_FAILED
+ */
+function refuseLeft(node: string, left: readonly There[]): void {
+  if (left.length === 0) return;
+  const names = left.map(({ name }) => name);
+  throw new AppError(
     'COMMAND_FAILED',
     `${names.length} instance(s) stay on ${node}: ${listNames(names)}`,
     {
-      details: { node, instances: [...names] },
-      hint: 'see the reason of each above, and repeat it',
+      details: { node, instances: names },
+      hint: `see the reasons above, and repeat it; gnt-node modify --drained yes ${node} keeps others from coming`,
     },
   );
 }
