@@ -34,10 +34,10 @@ export function countFree(pool: AddressPool, taken: ReadonlySet<string>): number
 /** A character for each address, as Ganeti draws it: `X` for one that nobody else gets, else `.`. */
 export function drawMap(pool: AddressPool, taken: readonly string[]): string {
   const { first, last } = rangeOf(pool.network);
-  const drawn = Array.from({ length: last - first + 1 }, () => '.');
+  const drawn = Buffer.alloc(last - first + 1, '.');
   for (const address of [first, last, ...[...heldBack(pool), ...taken].map(encode)])
-    if (address >= first && address <= last) drawn[address - first] = 'X';
-  return drawn.join('');
+    if (address >= first && address <= last) drawn.write('X', address - first);
+  return drawn.toString('latin1');
 }
 
 /** The lowest that is free; undefined when there is none. */
@@ -65,6 +65,14 @@ export function requireUsable(pool: AddressPool, ip: string): void {
 export function requireHost(pool: Pick<AddressPool, 'name' | 'network'>, ip: string): void {
   const fault = faultOf({ ...pool, gateway: null, reserved: [] }, ip);
   if (fault !== null) throw new AppError('VALIDATION', `${ip} ${fault}`);
+}
+
+/** @throws AppError VALIDATION: no node can be the gateway that it has not */
+export function requireGateway({ name, gateway }: Pick<AddressPool, 'name' | 'gateway'>): void {
+  if (gateway !== null) return;
+  throw new AppError('VALIDATION', `network '${name}' has no gateway, which its nodes are to be`, {
+    hint: `gnt-network modify --gateway ADDRESS ${name}`,
+  });
 }
 
 /** Whether two networks have an address in common. */

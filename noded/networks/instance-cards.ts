@@ -1,7 +1,9 @@
 import type { InstanceNic } from '#shared/contract/instance.ts';
 import type { NetworkConnection, NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import { assertBridge, openBridgedTap } from '../network/bridged-tap.ts';
 import type { ChannelTap } from '../network/channel-network.ts';
+import { isNatBridge } from './nat-names.ts';
 import { requireConnected } from './place-nics.ts';
 
 /** The cards of instances on this node that are not QEMU's own: TAPs on bridges. */
@@ -44,18 +46,38 @@ export function createInstanceCards(options: InstanceCardsOptions): InstanceCard
   return {
     check: async ({ mode, link, networkName }) => {
       if (mode !== 'bridged') return;
-      if (networkName === undefined) return assertBridge(link ?? DEFAULT_LINK);
+      if (networkName === undefined) return requireLink(link ?? DEFAULT_LINK);
       const { connection } = await find(networkName);
-      if (connection.mode === 'bridged') assertBridge(connection.link);
+      if (connection.mode === 'bridged') requireLink(connection.link);
       else nat.requireSound(networkName);
     },
     open: async ({ mac, ip, link, networkName }, name) => {
-      if (networkName === undefined) return openBridgedTap({ link: link ?? DEFAULT_LINK });
+      if (networkName === undefined) return openLinked(link ?? DEFAULT_LINK);
       const { network, connection } = await find(networkName);
-      if (connection.mode === 'bridged') return openBridgedTap({ link: connection.link });
+      if (connection.mode === 'bridged') return openLinked(connection.link);
       if (ip === null) throw new Error(`a card of ${name} has no address`);
       return nat.openCard(network, { mac, ip, name, network: networkName });
     },
     tidy: () => nat.tidy(),
   };
+}
+
+/**
+ * A bridge that a card may name. One of a NAT network is for cards of that network alone: any other
+ * would be a port without rules, whose guest could be every one of its neighbours.
+ * @throws AppError HOST_PREREQUISITE, CONFLICT
+ */
+export function requireLink(link: string): void {
+  if (isNatBridge(link)) {
+    throw new AppError('CONFLICT', `${link} is the bridge of a NAT network`, {
+      details: { link },
+      hint: 'network=NAME puts a card into it; gnt-network list shows the names',
+    });
+  }
+  assertBridge(link);
+}
+
+async function openLinked(link: string): Promise<ChannelTap> {
+  requireLink(link);
+  return openBridgedTap({ link });
 }

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 const TAG_LENGTH = 4;
 const BRIDGE_LENGTH = 8;
 const TAP_LENGTH = 9;
+const NAT_BRIDGE = new RegExp(`^gb[0-9a-f]{${TAG_LENGTH + BRIDGE_LENGTH}}$`);
 
 export interface NatNames {
   /** nft's tables, of the families inet and bridge. */
@@ -32,6 +33,11 @@ export function natNamesOf(root: string): NatNames {
 
 export function bridgeOf({ bridgePrefix }: NatNames, network: { readonly uuid: string }): string {
   return bridgePrefix + hash(network.uuid, BRIDGE_LENGTH);
+}
+
+/** Whether a device is called as a bridge of a node of this host is, be it another node than this. */
+export function isNatBridge(device: string): boolean {
+  return NAT_BRIDGE.test(device);
 }
 
 /** A card's, whichever machine has it: its MAC is its own in the whole cluster. */

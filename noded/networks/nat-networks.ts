@@ -107,18 +107,9 @@ class HostNatNetworks implements NatNetworks {
     ).unref();
   }
 
-  async check({ name, network, gateway, uuid }: NetworkRecord): Promise<void> {
+  async check({ network, uuid }: NetworkRecord): Promise<void> {
     requireDnsmasq();
     requireMachineUsers(this.#options.users);
-    if (gateway === null) {
-      throw new AppError(
-        'VALIDATION',
-        `network '${name}' has no gateway, which this host is to be`,
-        {
-          hint: `gnt-network modify --gateway ADDRESS ${name}`,
-        },
-      );
-    }
     const other = (await this.#wanted()).find(
       (one) => one.uuid !== uuid && overlap(one.network, network),
     );

@@ -4,8 +4,8 @@ import { MAX_NETWORKS, MAX_RESERVED, type NetworkRecord } from '#shared/contract
 import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { JobHandler } from '../jobs/job-handler.ts';
-import { assertBridge } from '../network/bridged-tap.ts';
-import { compareAddresses, requireHost } from '../networks/address-pool.ts';
+import { compareAddresses, requireGateway, requireHost } from '../networks/address-pool.ts';
+import { requireLink } from '../networks/instance-cards.ts';
 import { networksOf } from '../records/named-records.ts';
 import { networkExists } from '../records/network-repository.ts';
 import { noNode } from '../records/node-registry.ts';
@@ -76,6 +76,8 @@ export function connectNetworkHandler(
       const chosen = await chooseNodes(given, nodes);
       const change = (current: NetworkRecord): NetworkRecord => {
         refuseOtherMode(current, connection.mode);
+        // The other nodes find out too late: there nobody waits for it.
+        if (connection.mode === 'nat') requireGateway(current);
         const added = chosen.map((node) => [node, connection] as const);
         return {
           ...current,
@@ -84,7 +86,7 @@ export function connectNetworkHandler(
       };
       change(network);
       if (chosen.includes(nodeName)) {
-        if (connection.mode === 'bridged') assertBridge(connection.link);
+        if (connection.mode === 'bridged') requireLink(connection.link);
         else await nat.check(network);
       }
       return async () => {

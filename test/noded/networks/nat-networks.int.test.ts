@@ -402,7 +402,6 @@ ${send}`;
     writeFileSync('/etc/resolv.conf', 'nameserver 10.9.0.53\n');
     await assert.rejects(nat.check(lab.LAN), /overlaps with 10\.9\.0\.53, which this host asks/);
     writeFileSync('/etc/resolv.conf', `nameserver ${lab.OUTSIDE}\n`);
-    await assert.rejects(nat.check({ ...lab.LAN, gateway: null }), /has no gateway/);
   });
 
   test('takes no addresses that this node reaches, whoever connected it, and makes the others', async () => {
