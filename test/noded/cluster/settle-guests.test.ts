@@ -19,7 +19,10 @@ async function settle(state: MigrationState): Promise<readonly string[]> {
   };
   const isKept = await settleGuest({ uuid: UUID, migration }, 'run', {
     ...{ nodeName: NODE, owns: (node: string) => node === NODE, logger: silentLogger },
-    instances: { findByUuid: refuse, update: () => Promise.resolve({ primaryNode: NODE } as never) },
+    instances: {
+      findByUuid: refuse,
+      update: () => Promise.resolve({ primaryNode: NODE } as never),
+    },
     metad: { stay: tell('is served') },
   });
   assert.ok(isKept);
