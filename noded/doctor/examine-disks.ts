@@ -74,7 +74,7 @@ export function examineDisks({
       hint:
         ofNobody.length === 0
           ? null
-          : 'the store has lost what it knew of them: restore it from a backup; or else move away or remove their folders',
+          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders',
     },
     ...(left.length === 0 ? [] : [describeLeft(left)]),
     ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
