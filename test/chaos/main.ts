@@ -9,8 +9,8 @@ import { runPoints } from './run-points.ts';
  * 7`. With `--points` noded is killed at each call that changes something, in each operation that
  * needs no machine: `npm run chaos -- --points --only rename`; with `--power` at each sync, and what
  * was not synced is taken away; with `--full` its disk is full there.
- * With `--cluster` it is three nodes, their store and the wire between them, under a hundred jobs at
- * once: `npm run chaos -- --cluster --rounds 20 --faults 6 --seed 7`.
+ * With `--cluster` it is three nodes, their store and the wire between them, under a hundred
+ * jobs: `npm run chaos -- --cluster --rounds 20 --faults 6 --seed 7`.
  * With `--metad` it is metad that is killed, while a machine is started, changed and stopped.
  */
 const { values } = parseArgs({

@@ -21,7 +21,8 @@ const CLAIMS = ['claim-name', 'claim-ip', 'claim-mac', 'claim-network-ip'];
 export const SCRIPT_LOG = '/run/scripts-ran';
 
 export async function readJobs(lab: Lab): Promise<readonly JobRecord[]> {
-  const { body } = await askSocket(lab.paths.nodedSocket, '/v1/jobs');
+  const { status, body } = await askSocket(lab.paths.nodedSocket, '/v1/jobs');
+  if (status !== 200) throw new Error(`a node does not tell its jobs: ${body}`);
   return jobRecord.array().parse(JSON.parse(body));
 }
 
@@ -133,7 +134,9 @@ async function judgeNodes(
     const { paths } = lab;
     const { body } = await askSocket(paths.metadControlSocket, '/v1/status');
     const here = {
-      disks: (await readdir(paths.disksDir)).filter((entry) => !entry.startsWith('.')),
+      disks: (await readdir(paths.disksDir)).filter(
+        (entry) => !entry.startsWith('.') && !isOnItsWay(entry, name, instances),
+      ),
       machine: await readdir(paths.vmDir).catch((): string[] => []),
       view: metadStatus.parse(JSON.parse(body)).instances.map(({ uuid }) => uuid),
     };
@@ -154,6 +157,16 @@ async function judgeNodes(
         problems.push(`the disks of ${whose} are not on ${name}`);
   }
   return problems;
+}
+
+/**
+ * What a move that failed has left, for ten minutes: disks that have left wait until the node of
+ * their instance says that it has its own, and those that came wait for the rest.
+ */
+function isOnItsWay(entry: string, node: string, instances: readonly InstanceRecord[]): boolean {
+  const [, what, uuid] = /^(leaving|copying)-(.+)$/.exec(entry) ?? [];
+  if (what === 'copying') return true;
+  return instances.some((instance) => instance.uuid === uuid && instance.primaryNode !== node);
 }
 
 async function countScripts(places: readonly Place[]): Promise<ReadonlyMap<string, number>> {

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { encodeCpio } from '../../../appliance/image/cpio.ts';
 import { findSecret, tells } from '../../../scripts/demo/find-secret.ts';
@@ -19,7 +20,7 @@ import { Wire } from './wire.ts';
 
 export interface ClusterChaos {
   readonly seed: number;
-  /** Each of `JOBS` jobs at once. */
+  /** Each of `JOBS` jobs, half of them at once. */
   readonly rounds: number;
   readonly faults: number;
   /** That run, one on a node. */
@@ -37,6 +38,7 @@ const HOSTS = 3;
 const JOBS = 100;
 const STOPPED = 12;
 const ENDED_MS = 90_000;
+const ASKED_WITHIN_MS = 30_000;
 /** For who listens to a server that is away. */
 const AGAIN_MS = 20;
 /** A guest that does nothing, for ever. */
@@ -44,7 +46,7 @@ const IDLE = '#!/bin/busybox sh\nexec /bin/busybox sleep 1000000\n';
 
 /**
  * Three hosts on one wire, each with a Redis and a Sentinel, a node and guests, that get a hundred
- * jobs at once while one of them after the other, or the wire, fails.
+ * jobs, half of them at once, while one of them after the other, or the wire, fails.
  */
 export async function runClusterChaos(options: ClusterChaos): Promise<ClusterReport> {
   const folder = await mkdtemp('/tmp/gnt-cluster-');
@@ -181,7 +183,12 @@ class ClusterRun {
     };
     const secret = this.#secret;
     const jobs = drawJobs(this.#random, JOBS, population, { round, secret });
-    const asking = jobs.map((opcode) => askFor(this.#random.pick(this.#places).lab, opcode));
+    // Half of them at once, the others amid faults: who finds no store is refused within seconds.
+    const asking = jobs.map(async (opcode, index) => {
+      const { lab } = this.#random.pick(this.#places);
+      if (index % 2 === 1) await sleep(this.#random.below(ASKED_WITHIN_MS));
+      return askFor(lab, opcode);
+    });
     for (let count = 0; count < faults; count += 1) {
       await sleep(this.#random.below(1500));
       const fault = this.#random.pick(FAULTS);
@@ -213,7 +220,10 @@ class ClusterRun {
     try {
       const deadlineMs = Date.now() + ENDED_MS;
       for (;;) {
-        const found = await judgeCluster(this.#places, store, this.#asked);
+        // A node that is not over it yet refuses to answer.
+        const found = await judgeCluster(this.#places, store, this.#asked).catch(
+          (error: unknown) => [messageOf(error)],
+        );
         if (found.length > 0 && Date.now() < deadlineMs) {
           await sleep(1000);
           continue;

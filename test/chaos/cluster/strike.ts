@@ -42,7 +42,7 @@ export async function strike(
   const { name, lab, host } = random.pick(places);
   const at = random.pick(stores.servers);
   const forMs = SHORTEST_MS + random.below(LONGEST_MS - SHORTEST_MS);
-  const master = await stores.master();
+  const master = (await stores.master()) ?? at;
   const replica = stores.servers.find((server) => server !== master) ?? at;
   const told = (what: string): string => `${fault} ${what} for ${forMs} ms`;
   switch (fault) {
@@ -54,7 +54,7 @@ export async function strike(
       return told(name);
     case 'kill-master':
     case 'kill-replica': {
-      const server = fault === 'kill-master' ? (master ?? at) : replica;
+      const server = fault === 'kill-master' ? master : replica;
       await server.kill();
       await sleep(forMs);
       server.start();
@@ -66,10 +66,10 @@ export async function strike(
       at.start();
       return told(at.host.address);
     case 'pause-master':
-      (master ?? at).pause();
+      master.pause();
       await sleep(forMs);
-      (master ?? at).resume();
-      return told((master ?? at).host.address);
+      master.resume();
+      return told(master.host.address);
     case 'cut-link':
     case 'slow-link':
       host.setWire(fault === 'cut-link' ? { isCut: true } : { delayMs: SLOW_MS });
