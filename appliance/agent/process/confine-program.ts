@@ -36,7 +36,7 @@ my ($OPEN_TREE, $MOVE_MOUNT, $AT_FDCWD) = (428, 429, -100);
 my ($NEWNS, $NEWCGROUP, $NEWIPC, $NEWPID, $NEWNET) = (0x20000, 0x2000000, 0x8000000, 0x20000000, 0x40000000);
 my ($BIND, $REC, $PRIVATE, $SHARED) = (0x1000, 0x4000, 0x40000, 0x100000);
 my ($READ_ONLY, $NOSUID, $REMOUNT) = (1, 2, 0x20);
-my $NOBODY = 65534;
+my ($NOBODY, $EINVAL) = (65534, 22);
 
 # Capabilities that scripts keep, by number: files, owners, modes, nodes, mounts, chroot, priorities. Left out: anything
 # that reaches the kernel, other processes, the network's set-up, the clock.
@@ -160,7 +160,10 @@ sub become {
   my %keep = map { $_ => 1 } @kept;
   for my $capability (0 .. 63) {
     next if $keep{$capability};
-    last if syscall($number->{prctl}, 24, $capability, 0, 0, 0) == -1;
+    next if syscall($number->{prctl}, 24, $capability, 0, 0, 0) != -1;
+    # The kernel has no more of them; whatever else it says, the program would keep this one.
+    last if $! == $EINVAL;
+    die "confine: capability $capability: $!\n";
   }
   become_nobody() if $is_nobody;
   refuse_calls();

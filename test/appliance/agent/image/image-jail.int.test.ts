@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { spawnSync } from 'node:child_process';
 import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
+import { PERL, planConfineCommand } from '../../../../appliance/agent/process/held-namespace.ts';
 
 /** What the kernel says of this process, by the numbers of x86-64: prctl 157, capget 125, statfs 137. */
 const LOOK = String.raw`
@@ -62,4 +64,28 @@ test('without a disk there is none in the jail', async () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+/** As the agent starts a tool, without a jail, by who already has these rights. */
+function startedBy(who: readonly string[], mode: string) {
+  const program = planConfineCommand(mode, '0', '', '/', '', '', '', PERL, '-e', LOOK);
+  const [command = '', ...args] = [...who, PERL, ...program];
+  return spawnSync(command, args, { encoding: 'utf8' });
+}
+
+test('capabilities that the agent would hand on are not handed on', () => {
+  const rights = ['/usr/bin/setpriv', '--inh-caps=+chown,+sys_admin'];
+  const ambient = [...rights, '--ambient-caps=+chown,+sys_admin'];
+  for (const who of [rights, ambient]) {
+    const { stdout, stderr } = startedBy(who, 'nobody');
+    assert.match(stdout, /^capabilities 0 0 0 0 0 0$/m, stderr);
+  }
+});
+
+test('a program whose capabilities cannot be bounded is not started', () => {
+  const who = ['/usr/bin/setpriv', '--bounding-set=-setpcap'];
+  const { stdout, stderr, status } = startedBy(who, 'nobody');
+  assert.equal(stdout, '');
+  assert.match(stderr, /confine: capability 0: Operation not permitted/);
+  assert.notEqual(status, 0);
 });
