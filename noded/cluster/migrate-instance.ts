@@ -23,7 +23,7 @@ import type { ArrivalClient } from './arrival-client.ts';
 import { memoryName, nodeNameOf } from './guest-streams.ts';
 import { removeHere, withdraw, type MoveDependencies } from './move-instance.ts';
 import { isRepeating, planDowntime, tellRates } from './plan-migration.ts';
-import { tellMetad } from './settle-guests.ts';
+import { goOn, tellMetad } from './settle-guests.ts';
 import { decideDeparture } from './settle-moves.ts';
 
 export interface MigrateDependencies extends MoveDependencies {
@@ -313,11 +313,11 @@ async function goOnHere(
   { report }: JobContext,
   dependencies: MigrateDependencies,
 ): Promise<void> {
+  const { migration } = machine;
   // Also of one that has ended: its next guest is served where this one was.
-  if (communication) await tellMetad(uuid, dependencies);
-  if (!machine.isRunning()) return;
+  if (!machine.isRunning()) return communication ? tellMetad(uuid, dependencies) : undefined;
   try {
-    await machine.migration.abandon();
+    await (communication ? goOn(uuid, migration, dependencies) : migration.abandon());
   } catch (error) {
     report.log(
       `QEMU does not end the migration (${messageOf(error)}): a restart of gnt-noded lets the guest go on`,

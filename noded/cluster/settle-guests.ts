@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { Machine } from '../hypervisor/machine.ts';
 import type { MetadCalls } from '../metad-link/metad-client.ts';
@@ -10,6 +11,13 @@ export interface SettleGuestDependencies extends Pick<
 > {
   readonly metad: Pick<MetadCalls, 'stay'>;
 }
+
+/**
+ * Longer than a metad that hangs is left alone: one that was started anew keeps no guest out. After a
+ * predecessor's metad has been waited for, a start of noded has this time still.
+ */
+const TOLD_WITHIN_MS = 150_000;
+const TELL_AGAIN_MS = 500;
 
 /**
  * What becomes of a machine that outlived its daemon, of which a migration may have been under way:
@@ -40,21 +48,43 @@ export async function settleGuest(
   const verdict = judgeSurvivor(state, await isStillOwn(uuid, kind, dependencies));
   logger.warn('migration.settled', { machine: uuid, ...state, verdict });
   if (verdict === 'ends') return false;
-  await tellMetad(uuid, dependencies);
-  await migration.abandon();
+  await goOn(uuid, migration, dependencies);
   return true;
 }
 
-/** That its guest stays, also where it knows of nothing else. */
+/**
+ * A guest goes on here after all, and metad serves it again. It does not stand still for a metad that
+ * is slow; who would let it migrate once more waits for both.
+ */
+export async function goOn(
+  uuid: string,
+  migration: Pick<Machine['migration'], 'abandon'>,
+  dependencies: Pick<SettleGuestDependencies, 'metad' | 'logger'>,
+): Promise<void> {
+  const told = tellMetad(uuid, dependencies);
+  try {
+    await migration.abandon();
+  } finally {
+    await told;
+  }
+}
+
+/** That its guest stays, also where it knows of nothing else. One that is not told refuses the guest. */
 export async function tellMetad(
   uuid: string,
   { metad, logger }: Pick<SettleGuestDependencies, 'metad' | 'logger'>,
 ): Promise<void> {
-  try {
-    await metad.stay(uuid);
-  } catch (error) {
-    if (!isAppError(error, 'INSTANCE_NOT_FOUND'))
-      logger.warn('metad.not-told', { instance: uuid, err: error });
+  const deadlineMs = performance.now() + TOLD_WITHIN_MS;
+  for (;;) {
+    try {
+      return await metad.stay(uuid);
+    } catch (error) {
+      // Also of one that was started anew, or is older and keeps nobody out.
+      if (isAppError(error, 'INSTANCE_NOT_FOUND')) return;
+      if (!isAppError(error, 'METAD_UNAVAILABLE') || performance.now() > deadlineMs)
+        return logger.error('metad.not-told', { instance: uuid, err: error });
+      await sleep(TELL_AGAIN_MS);
+    }
   }
 }
 

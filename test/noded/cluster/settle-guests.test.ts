@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
-import { settleGuest } from '../../../noded/cluster/settle-guests.ts';
+import { goOn, settleGuest } from '../../../noded/cluster/settle-guests.ts';
 import type { MigrationState } from '../../../noded/hypervisor/machine-migration.ts';
 
 const UUID = '11111111-1111-4111-8111-111111111111';
@@ -42,4 +43,19 @@ test('a guest that stood still for its memory, when its daemon was killed, goes 
 test('a guest of which no migration was begun is left alone', async () => {
   for (const run of ['running', 'paused', 'io-error'])
     assert.deepEqual(await settle({ run, migration: 'none', isMirrored: false }), [], run);
+});
+
+test('a guest that stays does not stand still for a slow metad, which is told until it answers', async () => {
+  const order: string[] = [];
+  let asked = 0;
+  const stay = async (): Promise<void> => {
+    asked += 1;
+    order.push(`told ${asked}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    if (asked < 3) throw new AppError('METAD_UNAVAILABLE', 'it does not answer');
+    order.push('serves');
+  };
+  const abandon = (): Promise<void> => Promise.resolve(void order.push('goes on'));
+  await goOn(UUID, { abandon }, { metad: { stay }, logger: silentLogger });
+  assert.deepEqual(order, ['told 1', 'goes on', 'told 2', 'told 3', 'serves']);
 });
