@@ -223,9 +223,7 @@ async function fillFiles(
     verify: async (digests, signal) => {
       await sync();
       for (const [name, { file }] of opened) {
-        // Read from the disk: what memory holds is what came, whatever became of it there.
-        dropCached(file.fd);
-        const digest = verified === undefined ? await digestFile(file, signal) : verified[name];
+        const digest = verified === undefined ? await digestStored(file, signal) : verified[name];
         if (digest === digests[name]) continue;
         throw new AppError('CONFLICT', `${name} did not arrive as it was sent`, {
           details: { name },
@@ -237,6 +235,12 @@ async function fillFiles(
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+/** Read from the disk: what memory holds is what came, whatever became of it there. */
+function digestStored(file: FileHandle, signal: AbortSignal): Promise<string> {
+  dropCached(file.fd);
+  return digestFile(file, signal);
 }
 
 /** An instance without disks has no folder. */
