@@ -141,9 +141,10 @@ export class Instance {
     this.#isInherited = true;
   }
 
-  /** Another guest starts: it has what it is served here. */
+  /** Another guest starts: it has what it is served here, wherever the last one was to go. */
   beginAnew(): void {
     this.#isInherited = false;
+    this.stay();
   }
 
   /** Open connections of the guest, of both address families. */
@@ -361,7 +362,6 @@ export class Instance {
   }
 }
 
-/** IPv6 addresses come with their device's name. */
 /**
  * noded forgets secrets with the job that had them: a later view of the same installation does not
  * take them from the guest.

@@ -186,3 +186,13 @@ test('what was of another installation is taken by nobody', async () => {
   assert.equal(status, 409);
   await source.disconnect(view.channel.device);
 });
+
+test('the next guest of an instance is served, though nobody said that the last one stayed', async () => {
+  await leave();
+  await assert.rejects(newToken(), { code: 'ECONNRESET' });
+  assert.equal((await source.control('PUT', `${PATH}?guest=up`, JSON.stringify(view))).status, 204);
+  await assert.rejects(newToken(), { code: 'ECONNRESET' }, 'the same guest goes nowhere by a view');
+  assert.equal((await source.put(view)).status, 204);
+  assert.equal((await ask('/ganeti/latest/read', await newToken())).status, 204);
+  await source.disconnect(view.channel.device);
+});
