@@ -139,7 +139,7 @@ async function examineContainer(
   // Each takes longer to start than to read: all at once, and judged in this order.
   const [described, checked, head] = await Promise.all([
     jail.run('qemu-img', ['info', '--output=json', '-f', format, JAILED_IMAGE]),
-    jail.run('qemu-img', ['check', '-q', '-f', format, JAILED_IMAGE]),
+    jail.run('qemu-img', ['check', '-q', '--image-opts', alone(format)]),
     readHeadInside(jail, format),
   ]);
   const sizeBytes = virtualSize(described, format);
@@ -171,9 +171,17 @@ function virtualSize(result: CommandResult, format: ContainerFormat): number {
   return size;
 }
 
+/**
+ * Without its backing file, which `qemu-img info` does not open either: who is about to be refused
+ * for it must not make another tool wait for a server that is not there.
+ */
+function alone(format: ContainerFormat): string {
+  return `driver=${format},file.filename=${JAILED_IMAGE},backing=`;
+}
+
 /** The first bytes of the disk that a container holds. */
 async function readHeadInside(jail: ImageJail, format: ContainerFormat): Promise<CommandResult> {
-  const args = ['-f', format, '-O', 'raw', `if=${JAILED_IMAGE}`, 'of=/tmp/head'];
+  const args = ['--image-opts', '-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';
   return await jail.run('/bin/sh', [
     ...['-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'],
