@@ -20,6 +20,7 @@ const layers = {
       'network',
       'networks',
       'records',
+      'fencing',
       'hypervisor',
       'boot',
     ],

@@ -21,6 +21,7 @@ export interface NodedOptions extends RapiOptions {
   readonly installReserveMib: string;
   readonly maxStarts: string;
   readonly applianceBootTimeout: string;
+  readonly sharedLease: string;
   readonly machineUids: string;
   readonly userNicsReachHost?: boolean | undefined;
 }
@@ -39,6 +40,8 @@ export interface NodedConfig {
   readonly installReserveMiB: number;
   /** From power-on of an appliance to its agent's first word. */
   readonly applianceBootTimeoutMs: number;
+  /** How long this node may be silent before others take its instances with shared disks. */
+  readonly sharedLeaseMs: number;
   readonly machineUsers: MachineUsers;
   /** Guests with a user-mode NIC may reach this host and its cloud's metadata service. */
   readonly userNicsReachHost: boolean;
@@ -88,6 +91,7 @@ export function parseConfig(options: NodedOptions, root: string): NodedConfig {
     installReserveMiB: parseCount('--install-reserve-mib', options.installReserveMib, 0),
     applianceBootTimeoutMs:
       parseCount('--appliance-boot-timeout', options.applianceBootTimeout, 1) * 1000,
+    sharedLeaseMs: parseCount('--shared-lease', options.sharedLease, 9) * 1000,
     machineUsers: parseMachineUsers(options.machineUids),
     userNicsReachHost: options.userNicsReachHost === true,
     rapi: parseRapiOptions(options, paths),

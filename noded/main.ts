@@ -37,6 +37,11 @@ async function main(): Promise<number> {
       '120',
     )
     .option(
+      '--shared-lease <seconds>',
+      'so long after its last word to the store others may take the instances of this node whose disks are shared; they are paused after two thirds of it, and end after twice as long',
+      '60',
+    )
+    .option(
       '--machine-uids <first>',
       'first of 4194304 numbers of users and groups that nobody else has; each machine runs as one of them',
       String(DEFAULT_FIRST_MACHINE_UID),

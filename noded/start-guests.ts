@@ -6,6 +6,7 @@ import { createPromisedTrees } from './boot/promised-trees.ts';
 import { followCluster } from './cluster/follow-cluster.ts';
 import type { Membership } from './cluster/membership.ts';
 import type { NodedConfig } from './config.ts';
+import { createEnterShared } from './fencing/enter-shared.ts';
 import type { MachineExit } from './hypervisor/machine.ts';
 import { createGuestContent } from './install/guest-content.ts';
 import type { ActiveInstall } from './install/install-request.ts';
@@ -109,6 +110,7 @@ export async function startGuests(
     for (const tell of endListeners) tell(...ended);
   };
   const keeper = createMachineKeeper({
+    enterShared: createEnterShared({ lease: host.lease, instances, owns: records.owns }),
     ...{ hypervisor, network, cards, metad, logger, clock },
     onReleased: (machine) => void settlePortsOf(machine, { instances, logger }),
     onExit: (uuid, kind, exit) => {

@@ -19,6 +19,7 @@ import {
 } from './hypervisor/accelerator-chooser.ts';
 import { listCardsOfMachines } from './instances/cards-of-machines.ts';
 import { createHypervisor, type Hypervisor } from './hypervisor/hypervisor.ts';
+import { lonelyLease, type OwnLease, startOwnLease } from './fencing/node-lease.ts';
 import { createFetchSmall } from './catalogue/fetch-small.ts';
 import { listPathsInUse } from './catalogue/paths-in-use.ts';
 import { createImageCatalogue, type ImageCatalogue } from './catalogue/image-catalogue.ts';
@@ -33,6 +34,7 @@ import type { NodeRecords } from './start-records.ts';
 
 /** What this host gives to instances, whichever there are. */
 export interface NodeHost extends AsyncDisposable {
+  readonly lease: OwnLease;
   readonly network: ChannelNetwork;
   readonly nat: NatNetworks;
   readonly cards: InstanceCards;
@@ -51,7 +53,10 @@ export interface NodeHost extends AsyncDisposable {
 
 export interface HostParts {
   readonly config: NodedConfig;
-  readonly records: Pick<NodeRecords, 'store' | 'clusters' | 'instances' | 'jobs' | 'owns'>;
+  readonly records: Pick<
+    NodeRecords,
+    'store' | 'clusters' | 'instances' | 'jobs' | 'owns' | 'common'
+  >;
   /** How programs are started that write for the node. */
   readonly launch: LaunchProgram;
   readonly clock: Clock;
@@ -111,6 +116,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
   undo.use(wall);
   const hypervisor = createHypervisor({
     ...{ vmDir: paths.vmDir, users: machineUsers, wall, logger, clock },
+    leaseFile: records.common === null ? null : paths.leaseFile,
   });
   const [command, ...args] = programCommand('appliance');
   const applianceFiles = createApplianceFiles({
@@ -132,8 +138,22 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     shared,
   );
   const moving = createMovingDisks(paths.disksDir, disks);
+  const lease = undo.use(
+    records.common === null
+      ? lonelyLease
+      : await startOwnLease({
+          ...{ store: records.store, nodeName: config.nodeName, file: paths.leaseFile, logger },
+          ttlMs: config.sharedLeaseMs,
+          isNeeded: async () => (await records.clusters.load()).sharedFileStorageDir !== undefined,
+          giveUp: async (uuid) => {
+            await hypervisor.cut(uuid);
+            await disks.detach(uuid);
+          },
+        }),
+  );
   const all = undo.move();
   return {
+    lease,
     network,
     nat,
     cards: createInstanceCards({

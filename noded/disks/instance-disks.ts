@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { chmod, lstat, mkdir, open, readdir, realpath, rm, statfs } from 'node:fs/promises';
+import { chmod, lstat, mkdir, open, readdir, realpath, rm, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { ActiveDisk } from '#shared/contract/api.ts';
@@ -195,6 +195,13 @@ export interface InstanceDisks {
    * error when there is none.
    */
   removeSeed(instance: Known): Promise<void>;
+  /**
+   * Whether shared disks are there, and nobody has them.
+   * @throws AppError DISK_MISSING, DISK_IN_USE, HOST_PREREQUISITE
+   */
+  checkShared(instance: InstanceRecord): Promise<void>;
+  /** Forgets the shared disks of an instance that another node has. No error where there are none. */
+  detach(uuid: string): Promise<void>;
   /** UUIDs of the instances that have disks here. */
   list(): Promise<readonly string[]>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */
@@ -357,6 +364,17 @@ export function createInstanceDisks(
     totalBytes: async () => {
       const { blocks, bsize } = await statfs(disksDir);
       return blocks * bsize;
+    },
+    checkShared: async (instance) => {
+      const dir = join(await requireShared(), instance.uuid);
+      for (const index of instance.disks.keys())
+        await requireOwnFile(instance, index, diskPath(dir, index));
+      await (await holdImages(dir))[Symbol.asyncDispose]();
+    },
+    detach: async (uuid) => {
+      if ((await sharedTarget(dirOf({ uuid }))) === undefined) return;
+      await unlink(dirOf({ uuid }));
+      await syncPath(disksDir);
     },
     list: async () => {
       const names = await readdir(disksDir);

@@ -56,7 +56,7 @@ export async function claimSharedFolder(path: string, cluster: string): Promise<
 }
 
 /** @throws AppError HOST_PREREQUISITE */
-export async function proveSharedFolder(path: string, cluster: string): Promise<void> {
+async function proveSharedFolder(path: string, cluster: string): Promise<void> {
   await requireSafe(path);
   const marker = join(path, MARKER);
   const owner = await readBounded(marker, MAX_MARKER_BYTES, { followLinks: false }).catch(

@@ -33,6 +33,14 @@ export function readProcessIdentity(pid: number): ProcessIdentity | undefined {
   return parseProcessStat(readProcFile(pid, 'stat') ?? '');
 }
 
+/** Of the process that started a living one, or has inherited it. */
+export function readParentIdentity(pid: number): ProcessIdentity | undefined {
+  const line = readProcFile(pid, 'stat') ?? '';
+  // State and parent follow the name.
+  const parent = /^ \w (\d+) /.exec(line.slice(line.lastIndexOf(')') + 1))?.[1];
+  return parent === undefined ? undefined : readProcessIdentity(Number(parent));
+}
+
 export function isAlive(identity: ProcessIdentity): boolean {
   return readProcessIdentity(identity.pid)?.startTicks === identity.startTicks;
 }

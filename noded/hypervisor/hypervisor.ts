@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#shared/clock/clock.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -9,7 +10,13 @@ import { launchQemu } from './launch-qemu.ts';
 import type { LaunchedProcess } from './launch-qemu.ts';
 import { type AcceleratorChoice, hasUserNic, type Machine, type MachineSpec } from './machine.ts';
 import { readProcFile, userOf } from '../host/process-facts.ts';
-import { isAlive, readBootId, readProcessIdentity } from '../host/process-identity.ts';
+import {
+  isAlive,
+  readBootId,
+  readParentIdentity,
+  readProcessIdentity,
+  signalProcess,
+} from '../host/process-identity.ts';
 import type { ProcessIdentity } from '../host/process-identity.ts';
 import { QemuMachine } from './qemu-machine.ts';
 import { isMachineUser, type MachineUsers, requireMachineUsers } from '../host/machine-users.ts';
@@ -22,6 +29,8 @@ import type { MachineRecord } from './run-directory.ts';
 const START_TIMEOUT_MS = 60_000;
 const ADOPT_TIMEOUT_MS = 10_000;
 const STDERR_TAIL_BYTES = 4 * 1024;
+const IDENTIFIED_INTERVAL_MS = 20;
+const ENDED_INTERVAL_MS = 50;
 /** The user that all machines of earlier releases have in common. */
 const FORMER_USER = 'gnt-qemu';
 
@@ -54,6 +63,11 @@ export interface Hypervisor {
    */
   adopt(): Promise<readonly AdoptedMachine[]>;
   /**
+   * Ends a machine that may write nothing more, whoever started it: at once, without a word to it.
+   * Resolves when it has ended; at once where there is none.
+   */
+  cut(uuid: string): Promise<void>;
+  /**
    * Boots something tiny with KVM, with a deadline. The answer does not change while the host runs:
    * keep it.
    */
@@ -65,6 +79,8 @@ export interface HypervisorOptions {
   readonly vmDir: string;
   readonly users: MachineUsers;
   readonly wall: MachineWall;
+  /** Until when this node may write shared disks; null: nobody else ever does. */
+  readonly leaseFile: string | null;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -78,6 +94,7 @@ class QemuHypervisor implements Hypervisor {
   readonly #vmDir: string;
   readonly #users: MachineUsers;
   readonly #wall: MachineWall;
+  readonly #leaseFile: string | null;
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #consoles = new ConsoleLogs();
@@ -87,6 +104,7 @@ class QemuHypervisor implements Hypervisor {
     this.#vmDir = options.vmDir;
     this.#users = options.users;
     this.#wall = options.wall;
+    this.#leaseFile = options.leaseFile;
     this.#logger = options.logger;
     this.#clock = options.clock;
   }
@@ -128,6 +146,14 @@ class QemuHypervisor implements Hypervisor {
     return adopted;
   }
 
+  async cut(uuid: string): Promise<void> {
+    const runDirectory = new RunDirectory(this.#vmDir, uuid);
+    const identity = (await this.#findSurvivor(runDirectory, uuid))?.identity;
+    if (identity === undefined) return;
+    signalProcess(identity, 'SIGKILL');
+    while (isAlive(identity)) await sleep(ENDED_INTERVAL_MS);
+  }
+
   async probeAccelerator(): Promise<AcceleratorChoice> {
     requireMachineUsers(this.#users);
     return probeKvm(this.#users);
@@ -152,6 +178,7 @@ class QemuHypervisor implements Hypervisor {
       accelerator: spec.accelerator,
       tap: channelNic?.kind === 'tap' ? channelNic.device : null,
       userNic: hasUserNic(spec),
+      ...(spec.isFenced === true && this.#leaseFile !== null && { isFenced: true }),
       startedAtMs,
       bootId: readBootId(),
       meta,
@@ -163,7 +190,9 @@ class QemuHypervisor implements Hypervisor {
       if (note !== undefined) await runDirectory.writeNote(note);
       if (record.userNic) await this.#wall.raiseFor(spec.uuid);
       signal?.throwIfAborted();
-      launched = launchQemu(spec, runDirectory, files, this.#users, consoleLog);
+      const leaseFile = spec.isFenced === true ? this.#leaseFile : null;
+      launched = launchQemu(spec, runDirectory, files, this.#users, consoleLog, leaseFile);
+      if (leaseFile !== null) await untilIdentified(runDirectory, launched, signal);
       return await this.#meet(record, runDirectory, launched, consoleLog, signal);
     } catch (error) {
       consoleLog.close();
@@ -182,7 +211,9 @@ class QemuHypervisor implements Hypervisor {
     consoleLog: ConsoleLog,
     signal: AbortSignal | undefined,
   ): Promise<Machine> {
-    const identity = readProcessIdentity(launched.pid);
+    // One that is fenced is a child of the process that was launched, and has written who it is.
+    const isChild = record.isFenced ? await runDirectory.readIdentity() : undefined;
+    const identity = isChild ?? readProcessIdentity(launched.pid);
     if (!identity) throw new Error('QEMU ended at once');
     const logger = this.#logger.child({ instance: record.name, machine: record.uuid });
     const machine = new QemuMachine({
@@ -228,6 +259,7 @@ class QemuHypervisor implements Hypervisor {
       runDirectory,
       identity,
       childEnd: undefined,
+      fence: record.isFenced ? readParentIdentity(identity.pid) : undefined,
       consoleLog: this.#consoles.ofProcess(identity.pid),
       clock: this.#clock,
       logger,
@@ -315,6 +347,22 @@ function causeIn(stderr: string): string | undefined {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '');
   const complaint = lines.find((line) => /^qemu-system-\S+: (?!warning:)/.test(line));
   return complaint?.replace(/^qemu-system-\S+: /, '') ?? lines.at(-1);
+}
+
+/** The shell that becomes QEMU says so before anything else. */
+async function untilIdentified(
+  runDirectory: RunDirectory,
+  launched: LaunchedProcess,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let hasEnded = false;
+  const late = AbortSignal.timeout(START_TIMEOUT_MS);
+  void launched.end.then(() => (hasEnded = true));
+  while ((await runDirectory.readIdentity()) === undefined) {
+    if (hasEnded || late.aborted) throw new Error('QEMU was not started');
+    signal?.throwIfAborted();
+    await sleep(IDENTIFIED_INTERVAL_MS);
+  }
 }
 
 async function killChild(launched: LaunchedProcess): Promise<void> {

@@ -2,7 +2,9 @@ import { spawn } from 'node:child_process';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { closeFd, createMemoryFile, openUnixListener } from '#shared/sys/libc.ts';
 import type { ConsoleLog } from '../host/console-log.ts';
+import { readBootId } from '../host/process-identity.ts';
 import type { GuestFiles } from './guest-files.ts';
+import { planFenced } from './fence-script.ts';
 import { hasUserNic, type MachineSpec } from './machine.ts';
 import { planQemuArguments } from './qemu-arguments.ts';
 import { QEMU_ENVIRONMENT, findQemu, planLaunch } from './qemu-command.ts';
@@ -23,6 +25,7 @@ const STANDARD_DESCRIPTORS = 3;
  * Starts QEMU in a session of its own. It holds copies of all descriptors; those of its sockets and
  * logs are closed here. Everything before the spawn is synchronous, so that nothing can fail in
  * between.
+ * @param leaseFile by which a parent of its own pauses and ends it; the process is that parent then
  */
 export function launchQemu(
   spec: MachineSpec,
@@ -30,6 +33,7 @@ export function launchQemu(
   files: GuestFiles,
   users: MachineUsers,
   consoleLog: ConsoleLog,
+  leaseFile: string | null,
 ): LaunchedProcess {
   const own: (() => void)[] = [];
   const inherited: number[] = [];
@@ -70,8 +74,10 @@ export function launchQemu(
       group: spec.accelerator === 'kvm' ? findKvmGroup() : null,
       hasHostNetwork: hasUserNic(spec),
       identityFile: runDirectory.identityFile,
+      diesWithParent: leaseFile !== null,
     });
-    return spawnDetached(command, ['ignore', stderr, stderr, ...inherited]);
+    const kept = leaseFile === null ? command : planFenced(leaseFile, readBootId(), command);
+    return spawnDetached(kept, ['ignore', stderr, stderr, ...inherited]);
   } finally {
     for (const close of own) close();
   }

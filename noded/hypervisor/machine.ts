@@ -103,6 +103,8 @@ export interface MachineSpec {
     | undefined;
   /** The machine ends when the guest reboots. */
   readonly noReboot: boolean;
+  /** Its disks are shared: it runs only while its node may write them. */
+  readonly isFenced?: boolean;
   /** There are ports for what comes while it runs. */
   readonly hasPorts?: boolean;
   /** It does not run before it has the state of another one, and is let go on. */

@@ -55,6 +55,8 @@ export interface QemuMachineParts {
   readonly identity: ProcessIdentity;
   /** Of our own child; undefined for an adopted machine. */
   readonly childEnd: Promise<ProcessEnd> | undefined;
+  /** The parent of an adopted machine that is fenced: it has QEMU's descriptors too. */
+  readonly fence?: ProcessIdentity | undefined;
   /** Closed when the machine has ended. */
   readonly consoleLog: ConsoleLog | undefined;
   readonly clock: Clock;
@@ -290,8 +292,8 @@ export class QemuMachine implements Machine {
   }
 
   async #waitForStranger(): Promise<ProcessEnd> {
-    const { identity } = this.#parts;
-    while (isAlive(identity)) {
+    const { identity, fence } = this.#parts;
+    while (isAlive(identity) || (fence !== undefined && isAlive(fence))) {
       const isEnding = this.#qmp !== undefined && !this.#qmp.isOpen;
       const wait = sleep(isEnding ? ENDING_INTERVAL_MS : WATCH_INTERVAL_MS, undefined, {
         ref: false,

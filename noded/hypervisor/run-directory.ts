@@ -18,6 +18,8 @@ const machineRecord = z.strictObject({
   tap: z.string().nullable(),
   /** Not in the records of earlier releases, whose machines the wall is not for. */
   userNic: z.boolean().default(false),
+  /** Its node pauses it when it may not write; absent of all others. */
+  isFenced: z.literal(true).optional(),
   startedAtMs: z.number(),
   bootId: z.string(),
   meta: z.record(z.string(), z.string()),

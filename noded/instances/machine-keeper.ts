@@ -1,6 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { Logger } from '#shared/log/log.ts';
+import type { EnterShared } from '../fencing/enter-shared.ts';
 import type { Hypervisor } from '../hypervisor/hypervisor.ts';
 import type { Machine, MachineExit, MachineNic, MachineSpec } from '../hypervisor/machine.ts';
 import type { MetadLink } from '../metad-link/metad-link.ts';
@@ -52,6 +53,7 @@ export interface MachineKeeperDependencies {
   readonly network: ChannelNetwork;
   readonly cards: Pick<InstanceCards, 'open' | 'tidy'>;
   readonly metad: MetadLink;
+  readonly enterShared: EnterShared;
   readonly logger: Logger;
   readonly clock: Clock;
   /** A guest has let go of a part that it was asked for earlier; nothing of that is left here. */
@@ -162,6 +164,9 @@ class KeptMachines implements MachineKeeper {
     if (former?.machine.isRunning() === false) await former.cleanedUp;
     if (this.#running.has(instance.uuid))
       throw new Error(`instance ${instance.uuid} has a machine already`);
+    using entry = await this.#dependencies.enterShared(instance, request.kind);
+    const signals = [request.signal, entry?.signal].filter((one) => one !== undefined);
+    const signal = AbortSignal.any(signals);
     const taps: ChannelTap[] = [];
     let channel: ChannelTap | null = null;
     try {
@@ -187,10 +192,11 @@ class KeptMachines implements MachineKeeper {
         await this.#views.publish(channel.device, request.makeView, request.kind === 'moving');
       }
       const spec = await request.makeSpec(nics);
-      request.signal?.throwIfAborted();
-      const machine = await hypervisor.start(spec, {
+      signal.throwIfAborted();
+      const fenced = entry === null ? spec : { ...spec, isFenced: true };
+      const machine = await hypervisor.start(fenced, {
         ...describeMachine(request, channel?.device ?? ''),
-        signal: request.signal,
+        signal,
         startedAtMs: request.startedAtMs,
       });
       const device = channel?.device ?? null;

@@ -48,6 +48,8 @@ export interface RootPaths {
   readonly metadRecordFile: string;
   readonly contentSocket: string;
   readonly vmDir: string;
+  /** Until when this node may write shared disks; for root only. */
+  readonly leaseFile: string;
   /** What machines load from, a file each; for root only. */
   readonly bootSourcesDir: string;
   /** Networks that the daemon makes, a folder each. */
@@ -107,6 +109,7 @@ export function createRootPaths(root: string): RootPaths {
     metadRecordFile: join(runDir, 'metad.json'),
     contentSocket: join(metadDir, 'content.sock'),
     vmDir: join(runDir, 'vm'),
+    leaseFile: join(runDir, 'lease'),
     bootSourcesDir: join(runDir, 'boot'),
     networksDir: join(runDir, 'networks'),
     channelCommandsDir: join(runDir, 'channel'),

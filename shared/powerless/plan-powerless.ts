@@ -16,6 +16,8 @@ export interface PowerlessLaunch {
   readonly group: number | null;
   /** Its sockets are the host's own; otherwise it has a network of its own, with nothing in it. */
   readonly hasHostNetwork: boolean;
+  /** It is killed when its parent ends, whose number is GNT_PARENT of its environment. */
+  readonly diesWithParent?: boolean;
   /** Gets the process' line of /proc/<pid>/stat. */
   readonly identityFile?: string;
 }
@@ -30,11 +32,14 @@ export function planPowerless(launch: PowerlessLaunch): readonly [string, ...str
   const limits = `prlimit --core=${NO_CORE_BYTES}:${NO_CORE_BYTES} -- `;
   const isolate = `unshare ${hasHostNetwork ? '' : '--net '}--ipc -- `;
   const groups = group === null ? '--clear-groups' : `--groups=${group}`;
+  // A parent that ended before the signal was set sends none.
+  const dying = `--pdeathsig KILL -- /bin/sh -c '[ "$PPID" = "$GNT_PARENT" ] || exit 1; unset GNT_PARENT; exec "$@"' sh "$@"`;
+  const become = launch.diesWithParent === true ? dying : '-- "$@"';
   const script = [
     'umask 077',
     'read -r stat <"/proc/$$/stat"; echo "$stat" >"$1"; shift',
     `id=$((${firstUid} + $$)); unset PWD`,
-    `exec ${limits}${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs -- "$@"`,
+    `exec ${limits}${isolate}setpriv --reuid=$id --regid=$id ${groups} --inh-caps=-all --bounding-set=-all --no-new-privs ${become}`,
   ];
   return ['/bin/sh', '-c', script.join('\n'), 'sh', identityFile, ...launch.command];
 }

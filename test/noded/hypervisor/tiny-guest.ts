@@ -56,7 +56,8 @@ export function tinyHost(vmDir: string): HypervisorOptions {
   const wall = {
     ...{ raiseFor: nothing, lowerFor: nothing, tidy: nothing, [Symbol.asyncDispose]: nothing },
   };
-  return { vmDir, users: machineUsers, wall, logger: silentLogger, clock: systemClock };
+  const quiet = { logger: silentLogger, clock: systemClock };
+  return { vmDir, users: machineUsers, wall, leaseFile: null, ...quiet };
 }
 
 export function tinySpec(diskPath: string, changes: Partial<MachineSpec> = {}): MachineSpec {

@@ -55,6 +55,7 @@ async function createLab(t: TestContext) {
   ) => {
     const guestEvents = createGuestEvents();
     const keeper = createMachineKeeper({
+      enterShared: () => Promise.resolve(null),
       cards: bridgesOnly,
       ...{ hypervisor: new FakeHypervisor(), network: new FakeNetwork(), metad: new FakeMetad() },
       ...{ logger: silentLogger, clock, onReleased: () => undefined, onExit: () => undefined },

@@ -50,6 +50,7 @@ function createRunner(disksDir = '/nonexistent', lifecycles = createLabLifecycle
   const followed: string[] = [];
   const clock = new ManualClock();
   const keeper = createMachineKeeper({
+    enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     hypervisor,
     network: new FakeNetwork(),

@@ -25,6 +25,7 @@ function createKeeper() {
   const exits: string[] = [];
   const cards: string[] = [];
   const keeper = createMachineKeeper({
+    enterShared: () => Promise.resolve(null),
     cards: { ...bridgesOnly, tidy: () => Promise.resolve(void cards.push('tidied')) },
     hypervisor,
     network,

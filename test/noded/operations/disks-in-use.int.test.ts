@@ -53,6 +53,7 @@ async function createNode(t: TestContext) {
   const metad = new FakeMetad();
   const hypervisor = new FakeHypervisor();
   const keeper = createMachineKeeper({
+    enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     ...{ hypervisor, network: new FakeNetwork(), metad, logger: silentLogger, clock },
     onReleased: () => undefined,

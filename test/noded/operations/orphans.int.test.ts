@@ -49,6 +49,7 @@ async function createNode(t: TestContext) {
     createLabBootViews(clusters),
   );
   const keeper = createMachineKeeper({
+    enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     ...{ hypervisor: new FakeHypervisor(), network, metad, logger, clock },
     onReleased: () => undefined,

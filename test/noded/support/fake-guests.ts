@@ -32,6 +32,7 @@ export function createFakeGuests({
   const lifecycles = createLabLifecycles();
   const views = createViews(instances, clusters, lifecycles, createLabBootViews(clusters));
   const keeper = createMachineKeeper({
+    enterShared: () => Promise.resolve(null),
     cards: bridgesOnly,
     hypervisor,
     network,

@@ -38,6 +38,10 @@ export class FakeHypervisor implements Hypervisor {
     return Promise.resolve(this.survivors);
   }
 
+  async cut(uuid: string): Promise<void> {
+    for (const machine of this.machines) if (machine.uuid === uuid) await machine.kill();
+  }
+
   probeAccelerator(): Promise<AcceleratorChoice> {
     return Promise.resolve({ accelerator: 'tcg', reason: 'KVM does not answer' });
   }

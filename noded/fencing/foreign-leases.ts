@@ -1,0 +1,75 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '#shared/clock/clock.ts';
+import { nodeLease } from '#shared/contract/node-lease.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import { parseRecord } from '#shared/store/readable-records.ts';
+import type { Store, Write } from '#shared/store/store.ts';
+import { NODE_LEASES } from './node-lease.ts';
+import { leftMs, observe, type Observation } from './plan-lease.ts';
+
+/** The leases of other nodes, as this one sees them. */
+export interface ForeignLeases {
+  /**
+   * Waits until a node has surely paused its machines with shared disks.
+   * @throws AppError INSTANCE_STATE: it lives, and renews its lease
+   */
+  untilOver(
+    node: string,
+    how: { readonly signal: AbortSignal; readonly onWait: (leftMs: number) => void },
+  ): Promise<void>;
+  /**
+   * What takes an instance from a node whose lease is over: for the commit that changes its record,
+   * which fails where the node has renewed it meanwhile.
+   * @throws AppError INSTANCE_STATE: it lives again
+   */
+  planTaking(node: string, uuid: string): Promise<Write>;
+}
+
+export interface ForeignLeasesDependencies {
+  readonly store: Pick<Store, 'get'>;
+  /** Of a node that never had one. */
+  readonly ttlMs: number;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+}
+
+const LOOK_MS = 500;
+
+export function createForeignLeases(dependencies: ForeignLeasesDependencies): ForeignLeases {
+  const { store, ttlMs, clock } = dependencies;
+  const observed = new Map<string, Observation>();
+  const look = async (node: string) => {
+    const stored = await store.get(NODE_LEASES, node);
+    const record = stored && parseRecord(nodeLease, NODE_LEASES, stored);
+    // The moment after the answer: what was seen may have been renewed before that.
+    const now = clock.monotonicMs();
+    const observation = observe(observed.get(node), record?.renewals ?? null, now);
+    observed.set(node, observation);
+    return { stored, record, left: leftMs(observation, record?.ttlMs ?? ttlMs, now) };
+  };
+  return {
+    untilOver: async (node, { signal, onWait }) => {
+      const first = await look(node);
+      for (let seen = first; seen.left > 0; seen = await look(node)) {
+        if (seen.record?.renewals !== first.record?.renewals) throw itLives(node);
+        onWait(seen.left);
+        await sleep(LOOK_MS, undefined, { signal });
+      }
+    },
+    planTaking: async (node, uuid) => {
+      const { stored, record, left } = await look(node);
+      if (left > 0) throw itLives(node);
+      const before = record ?? { schema: 1, ttlMs, renewals: 0, taken: [] };
+      const value = { ...before, taken: [...new Set([...before.taken, uuid])] };
+      const expected = stored?.revision ?? 'absent';
+      return { collection: NODE_LEASES, id: node, expected, value };
+    },
+  };
+}
+
+export function itLives(node: string, cause?: unknown): AppError {
+  return new AppError('INSTANCE_STATE', `node ${node} lives: it renews its lease`, {
+    details: { node },
+    hint: 'a failover is for nodes that are down: see gnt-node info, and gnt-node doctor there',
+    cause,
+  });
+}

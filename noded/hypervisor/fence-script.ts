@@ -1,0 +1,60 @@
+/**
+ * The parent of a QEMU with shared disks, for as long as that runs. It reads until when this node may
+ * write them, by the clock that counts while the host is suspended: QEMU is stopped when that is
+ * over, goes on when there is a new time, and is ended when there was none for long. It needs no
+ * daemon, and QEMU does not outlive it (`setpriv --pdeathsig`).
+ */
+const SCRIPT = `
+lease=$1 boot=$2; shift 2
+# 0: the node may write; 1: it may not, or what is there is no lease; 2: it could not for so long
+# that QEMU is to end.
+look() {
+  read -r now rest </proc/uptime && read -r of pause end <"$lease" || return 1
+  now=\${now%.*}
+  for one in "$now" "$pause" "$end"; do
+    case "$one" in '' | *[!0-9]* | ?????????????*) return 1 ;; esac
+  done
+  [ "$of" = "$boot" ] || return 1
+  [ "$now" -lt "$pause" ] && return 0
+  [ "$now" -ge "$end" ] && return 2
+  return 1
+}
+if ! look 2>/dev/null; then
+  echo 'this node may not write shared disks: its lease has run out' >&2
+  exit 1
+fi
+read -r score </proc/self/oom_score_adj
+echo -1000 >/proc/self/oom_score_adj
+(echo "$score" >/proc/self/oom_score_adj; export GNT_PARENT=$$; exec "$@") &
+child=$!
+exec 2>/dev/null
+trap : CHLD HUP INT TERM
+paused=
+while kill -0 "$child"; do
+  sleep 1 &
+  tick=$!
+  # Who was waited for to the end is gone, and its number may be somebody else's.
+  wait "$tick" || kill "$tick"
+  kill -0 "$child" || break
+  look
+  case $? in
+    0) [ -z "$paused" ] || { kill -CONT "$child"; paused=; } ;;
+    1) kill -STOP "$child"; paused=1 ;;
+    *) kill -KILL "$child" ;;
+  esac
+done
+wait "$child"
+status=$?
+# Each child had QEMU's descriptors, and its disks are free when nobody has them any more.
+wait
+exit "$status"
+`;
+
+/** @param command what becomes QEMU, and dies with its parent */
+export function planFenced(
+  leaseFile: string,
+  bootId: string,
+  command: readonly string[],
+): readonly string[] {
+  return ['/bin/sh', '-c', SCRIPT, 'gnt-fence', leaseFile, bootId, ...command];
+}
