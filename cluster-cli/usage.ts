@@ -58,14 +58,6 @@ export function isHelpShown(error: unknown): boolean {
   return error instanceof CommanderError && error.exitCode === 0;
 }
 
-/** What Ganeti has and this has not, and what is done in its place. */
-const INSTEAD: Readonly<Record<string, string>> = {
-  'gnt-instance failover':
-    'the disks of an instance are on its node alone: start that node again, or import an export of it elsewhere (gnt-backup import)',
-  'gnt-node failover':
-    'the disks of its instances are on that node alone: start it again, or import their exports elsewhere (gnt-backup import)',
-};
-
 /** What commander refused, in the house's words. Null for anything that is not commander's. */
 export function errorOfUsage(
   error: unknown,
@@ -82,9 +74,8 @@ export function errorOfUsage(
   const message = withoutValues(first, argv);
   const near = suggestFor(message, root, argv);
   if (error.code === 'commander.unknownCommand') {
-    const instead = INSTEAD[`${program} ${argv[0] ?? ''}`];
     const help = near ? `did you mean ${near}?` : `see: ${program} --help`;
-    return new AppError('USAGE', message, { hint: instead ?? help });
+    return new AppError('USAGE', message, { hint: help });
   }
   return new AppError('USAGE', message, { hint: near ? `did you mean ${near}?` : helpHint });
 }

@@ -5,6 +5,7 @@ import type { Logger } from '#shared/log/log.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createFindElsewhere } from './cluster/find-elsewhere.ts';
 import type { NodedConfig } from './config.ts';
+import { createForeignLeases } from './fencing/foreign-leases.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { createInstallRoom } from './install/install-room.ts';
 import { createInstaller, type Installer } from './install/installer.ts';
@@ -68,6 +69,7 @@ export function startJobs(parts: JobsParts): JobEngine {
       nodes,
       snapshots,
       moving,
+      leases: createForeignLeases({ store: records.store, ttlMs: config.sharedLeaseMs, clock }),
       cards,
       nat,
       peers: records.peers,

@@ -131,6 +131,8 @@ async function onItsNode<T>(
       make(node, lines, opcode);
     return placeInstance(opcode, { isBound }, makeOn, placement);
   }
+  if (opcode.opcode === 'INSTANCE_FAILOVER' && isMember)
+    return placeFailover(opcode, isBound, make, dependencies);
   const owner = await nodeFor(opcode, dependencies);
   const goes = opcode.opcode === 'INSTANCE_MOVE' || opcode.opcode === 'INSTANCE_MIGRATE';
   if (goes && opcode.node === undefined && isMember)
@@ -157,6 +159,29 @@ async function placeMove<T>(
   };
   const except = new Map([[owner, 'it is there']]);
   return placeWhereFits(wantedOf(instance), { isBound, except }, moveTo, placement);
+}
+
+/** By the node that takes it, which is asked before, as that of a move. */
+async function placeFailover<T>(
+  opcode: OpcodeOf<'INSTANCE_FAILOVER'>,
+  isBound: boolean,
+  make: Make<T>,
+  { nodeName, peers, nodes, instances, arrivals, placement }: ClusterJobsDependencies,
+): Promise<T> {
+  const instance = await instances.findByName(opcode.name);
+  const takeOn = async (node: string, lines?: readonly string[]): Promise<T> => {
+    const signal = AbortSignal.timeout(CHECK_TIMEOUT_MS);
+    const target = node === nodeName ? arrivals : createArrivalClient(peers, node);
+    await target.check(instance.uuid, signal);
+    return make(node, lines, { ...opcode, node });
+  };
+  if (opcode.node !== undefined) {
+    const names = await nodes.names();
+    if (!names.includes(opcode.node)) throw noNode(opcode.node, names);
+    return takeOn(opcode.node);
+  }
+  const except = new Map([[instance.primaryNode, 'it was there']]);
+  return placeWhereFits(wantedOf(instance), { isBound, except }, takeOn, placement);
 }
 
 /** What may be said of a machine without a record. */

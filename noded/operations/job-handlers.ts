@@ -13,6 +13,7 @@ import { modifyNodeHandler } from './change-node.ts';
 import { copyInstanceHandler } from './copy-instance.ts';
 import { removeBootObjectHandler, setBootContentHandler } from './boot-content.ts';
 import { createInstanceHandler } from './create-instance.ts';
+import { failoverInstanceHandler } from './failover-instance.ts';
 import { growDiskHandler } from './grow-disk.ts';
 import { moveInstanceHandler } from './move-instance.ts';
 import { migrateInstanceHandler } from './migrate-instance.ts';
@@ -58,6 +59,7 @@ export function createJobHandlers(dependencies: OperationDependencies): JobHandl
     INSTANCE_COPY: here(copyInstanceHandler(dependencies)),
     INSTANCE_MOVE: here(moveInstanceHandler(dependencies)),
     INSTANCE_MIGRATE: here(migrateInstanceHandler(dependencies)),
+    INSTANCE_FAILOVER: asMember(failoverInstanceHandler(dependencies)),
     INSTANCE_STARTUP: here(startInstanceHandler(dependencies)),
     INSTANCE_SHUTDOWN: here(stopInstanceHandler(dependencies)),
     INSTANCE_REBOOT: here(rebootInstanceHandler(dependencies)),

@@ -22,6 +22,7 @@ import type { MetadCalls } from '../metad-link/metad-client.ts';
 import type { Lifecycles } from '../lifecycle/lifecycles-contract.ts';
 import type { Orphans } from '../instances/orphans.ts';
 import type { Membership } from '../cluster/membership.ts';
+import type { ForeignLeases } from '../fencing/foreign-leases.ts';
 import type { FindElsewhere } from '../cluster/find-elsewhere.ts';
 import type { MigrateDependencies } from '../cluster/migrate-instance.ts';
 import type { Presence } from '../peers/ask-peer.ts';
@@ -44,6 +45,7 @@ export interface OperationDependencies {
   readonly disks: InstanceDisks;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
+  readonly leases: ForeignLeases;
   readonly cards: InstanceCards;
   readonly nat: Pick<NatNetworks, 'check' | 'settle' | 'follow'>;
   /** Null of a node that is a cluster by itself. */

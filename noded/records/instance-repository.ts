@@ -70,12 +70,14 @@ export interface InstanceRepository {
   /**
    * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
    * had, and gives up, is claimed and given up in the same commit.
-   * @throws AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and
+   * @param also what else has to be written in it, asked anew for each
+   * @throws StoreConflict of one of those; AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and
    * BOOTENV_NOT_FOUND (what it comes to name is gone)
    */
   update(
     uuid: string,
     change: (instance: InstanceRecord) => InstanceRecord,
+    also?: () => Promise<readonly Write[]>,
   ): Promise<InstanceRecord>;
   /** @throws AppError INSTANCE_EXISTS */
   rename(uuid: string, newName: string): Promise<InstanceRecord>;
@@ -141,6 +143,7 @@ export function createInstanceRepository(
   const commitChange = async (
     uuid: string,
     change: (instance: InstanceRecord) => InstanceRecord,
+    also: () => Promise<readonly Write[]> = () => Promise.resolve([]),
   ): Promise<InstanceRecord> => {
     for (;;) {
       const stored = await store.get(INSTANCES, uuid);
@@ -157,6 +160,7 @@ export function createInstanceRepository(
       const extra = [
         ...(await claims.planChange(before, after)),
         ...(await planNamed(store, after, before)),
+        ...(await also()),
       ];
       try {
         await store.commit([
@@ -264,7 +268,7 @@ export function createInstanceRepository(
         },
       );
     },
-    update: (uuid, change) => commitChange(uuid, change),
+    update: (uuid, change, also) => commitChange(uuid, change, also),
     rename: (uuid, newName) => commitChange(uuid, (instance) => ({ ...instance, name: newName })),
     remove: async (uuid) => {
       for (;;) {

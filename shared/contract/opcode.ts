@@ -273,6 +273,13 @@ export const instanceMigrate = z.strictObject({
   /** Seconds in which it has to be over, or the guest stays where it is. */
   timeoutS: z.number().int().min(10).max(604_800).default(3600),
 });
+/** An instance of a node that is down to another one, which has its disks too. */
+export const instanceFailover = z.strictObject({
+  opcode: z.literal('INSTANCE_FAILOVER'),
+  name: instanceName,
+  /** Absent: where there is room. */
+  node: instanceName.optional(),
+});
 export const instanceStartup = z.strictObject({
   opcode: z.literal('INSTANCE_STARTUP'),
   name: instanceName,
@@ -516,6 +523,7 @@ export const opcode = z
     instanceCopy,
     instanceMove,
     instanceMigrate,
+    instanceFailover,
     instanceStartup,
     instanceShutdown,
     instanceReboot,

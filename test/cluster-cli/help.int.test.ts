@@ -65,10 +65,4 @@ test('help for a command that does not exist is an error that names the nearest'
   const far = await runProgram('gnt-instance', ['xyzzy', '--help'], { root: '/nonexistent' });
   assert.equal(far.status, 2);
   assert.match(far.stderr, /unknown command 'xyzzy'\nhint: see: gnt-instance --help/);
-  const absent = await runProgram('gnt-instance', ['failover', '--help'], { root: '/nonexistent' });
-  assert.equal(absent.status, 2);
-  assert.match(
-    absent.stderr,
-    /unknown command 'failover'\nhint: the disks of an instance are on its node alone: /,
-  );
 });

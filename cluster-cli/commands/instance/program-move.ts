@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
+import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
 
 type MigrateOptions = SubmitOptions & { readonly node?: string; readonly timeout?: number };
 
-/** move and migrate: a failover, which Ganeti has beside them, there is not (usage.ts). */
+/** move, migrate and failover. */
 export function addMove(program: Command, context: Context): void {
   addCommand(program, {
     usage: 'move <name>',
@@ -13,7 +14,7 @@ export function addMove(program: Command, context: Context): void {
     completeArguments: ['instance'],
     summary: 'move a stopped instance to another node, with its disks',
     description:
-      'Everything that the cluster knows of it stays: UUID, instance id, addresses, run lists, parameters. The disks go over the sealed link between the nodes, without their holes; the other node reads them again before it gets the instance, and only then they are removed here. It is refused where the other node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots. A link that is cut for less than five minutes is waited for. Logs of installations and scripts, and the audit log of its lifecycle, stay on the node that it leaves. What runs goes by migrate. There is no failover: an instance of a node that is down waits for that node.',
+      'Everything that the cluster knows of it stays: UUID, instance id, addresses, run lists, parameters. The disks go over the sealed link between the nodes, without their holes; the other node reads them again before it gets the instance, and only then they are removed here. It is refused where the other node has no room, is drained, or lacks the OS definition, the image or another file that the instance names, and while the instance has snapshots. A link that is cut for less than five minutes is waited for. Logs of installations and scripts, and the audit log of its lifecycle, stay on the node that it leaves. What runs goes by migrate, and what a node that is down has on shared disks by failover.',
     options: [
       option('-n, --node <node>', 'where to; without it, where there is room', {
         complete: 'node',
@@ -46,5 +47,25 @@ export function addMove(program: Command, context: Context): void {
     examples: ['gnt-instance migrate -n node2.example.com web1'],
   }).action(async (name: string, options: MigrateOptions) => {
     await (await import('./move.ts')).runMigrate(context, name, options);
+  });
+  addCommand(program, {
+    usage: 'failover <name>',
+    arguments: { name: 'name of the instance' },
+    completeArguments: ['instance'],
+    summary: 'start an instance of a node that is down on another one',
+    description:
+      'For instances with the disk template sharedfile alone, and while their node does not answer. A node renews a lease in the store; when it could not for two thirds of a minute, its machines with shared disks are paused, by processes that need no daemon. The job waits until a minute has passed without a renewal, by the clock of the node that takes the instance, and until nobody has the disks; then one commit gives it the instance, and fails if the other node has renewed its lease. The instance is started if it was to run: from its disks, as after a power cut, without the secrets that were in the memory of its node. A node that comes back ends the machine, which does not write any more.',
+    options: [
+      option('-n, --node <node>', 'where to; without it, where there is room', {
+        complete: 'node',
+      }),
+      option('-f, --force', 'do not ask; off a terminal nothing is done without it', {
+        group: 'Job:',
+      }),
+      ...jobOptions(),
+    ],
+    examples: ['gnt-instance failover -f -n node2.example.com web1'],
+  }).action(async (name: string, options: ForceOptions & { readonly node?: string }) => {
+    await (await import('./move.ts')).runFailover(context, name, options);
   });
 }

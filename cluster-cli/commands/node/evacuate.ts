@@ -7,7 +7,7 @@ import { submitAndWatch } from '../submit.ts';
 
 /** Named in one message; a node may have thousands. */
 const MAX_NAMED = 20;
-const FIELDS = ['name', 'primaryNode', 'running'] as const;
+const FIELDS = ['name', 'primaryNode', 'running', 'diskTemplate'] as const;
 
 /**
  * `gnt-node evacuate NODE`: each of its instances goes where placement sends it, one after the other:
@@ -49,7 +49,26 @@ export async function runNodeMigrate(
   context.note(`nothing runs on node ${node} any more`);
 }
 
-type There = Pick<InstanceSummary, 'name' | 'running'>;
+/** `gnt-node failover NODE`: those with shared disks, of a node that is down. */
+export async function runNodeFailover(
+  context: Context,
+  node: string,
+  options: ForceOptions,
+): Promise<void> {
+  const listShared = async (): Promise<readonly There[]> =>
+    (await listThere(context, node)).filter(({ diskTemplate }) => diskTemplate === 'sharedfile');
+  const there = await listShared();
+  if (there.length === 0) {
+    context.note(`node ${node} has no instances with shared disks`);
+    return;
+  }
+  await sendAll(context, { node, there, opcode: 'INSTANCE_FAILOVER' }, options);
+  if (options.submit || options.dryRun) return;
+  refuseLeft(node, await listShared());
+  context.note(`node ${node} has no instances with shared disks any more`);
+}
+
+type There = Pick<InstanceSummary, 'name' | 'running' | 'diskTemplate'>;
 
 /** @throws AppError NODE_NOT_FOUND */
 async function listThere(context: Context, node: string): Promise<readonly There[]> {
@@ -69,11 +88,13 @@ async function listThere(context: Context, node: string): Promise<readonly There
 interface Sending {
   readonly node: string;
   readonly there: readonly There[];
+  /** For all of them; absent: as each runs or not. */
+  readonly opcode?: 'INSTANCE_FAILOVER';
 }
 
 async function sendAll(
   context: Context,
-  { node, there }: Sending,
+  { node, there, opcode: given }: Sending,
   options: ForceOptions,
 ): Promise<void> {
   await confirmLoss(
@@ -84,7 +105,7 @@ async function sendAll(
   const failed: There[] = [];
   for (const one of there) {
     const { name, running } = one;
-    const opcode = running === null ? 'INSTANCE_MOVE' : 'INSTANCE_MIGRATE';
+    const opcode = given ?? (running === null ? 'INSTANCE_MOVE' : 'INSTANCE_MIGRATE');
     try {
       await submitAndWatch(context, { opcode, name }, options);
     } catch (error) {

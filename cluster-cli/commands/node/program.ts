@@ -108,6 +108,23 @@ export function createNodeProgram(context: Context): Command {
     await (await import('./evacuate.ts')).runNodeMigrate(context, name, options);
   });
   addCommand(program, {
+    usage: 'failover <name>',
+    arguments: { name: 'node that is down' },
+    completeArguments: ['node'],
+    summary: 'start the instances of a node that is down on other nodes, if their disks are shared',
+    description:
+      'Each goes where there is room, one after the other, as gnt-instance failover does it. One that cannot go is told, and does not keep the others.',
+    options: [
+      option('-f, --force', 'do not ask; off a terminal nothing is done without it', {
+        group: 'Job:',
+      }),
+      ...jobOptions(),
+    ],
+    examples: ['gnt-node failover -f node2.example.com'],
+  }).action(async (name: string, options: ForceOptions) => {
+    await (await import('./evacuate.ts')).runNodeFailover(context, name, options);
+  });
+  addCommand(program, {
     usage: 'remove <name>',
     arguments: { name: 'node that is gone for good' },
     completeArguments: ['node'],

@@ -1,0 +1,153 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { requireTakesNew } from '#shared/contract/node-flags.ts';
+import type { OpcodeOf } from '#shared/contract/opcode.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { StoreConflict } from '#shared/store/store-conflict.ts';
+import { itLives } from '../fencing/foreign-leases.ts';
+import { noSecrets } from '../instances/job-secrets.ts';
+import type { JobContext, JobHandler } from '../jobs/job-handler.ts';
+import { checkArrival } from './check-arrival.ts';
+import { refuseInstalling } from './move-instance.ts';
+import { instanceLock, type OperationDependencies } from './operation-dependencies.ts';
+
+/** A machine of the other node that is paused ends after as long again; a server of files forgets it. */
+const LOCK_TIMEOUT_MS = 600_000;
+const LOOK_MS = 1000;
+const TELL_MS = 10_000;
+
+/**
+ * Takes an instance with shared disks from a node that is down. Its lease has to be over, by the
+ * clock of this node, and nobody may have the disks; one commit then names this node in the record
+ * and tells the other one, and fails where that has renewed its lease.
+ */
+export function failoverInstanceHandler(
+  dependencies: OperationDependencies,
+): JobHandler<OpcodeOf<'INSTANCE_FAILOVER'>> {
+  const { instances, nodes, nodeName, disks, runner } = dependencies;
+  return {
+    locks: ({ name }) => [instanceLock(name)],
+    prepare: async ({ name }, signal) => {
+      const instance = await instances.findByName(name);
+      await refuseNotDown(instance, dependencies);
+      requireTakesNew(nodeName, await nodes.flagsOf(nodeName));
+      await checkArrival(instance, signal, dependencies);
+      await disks.checkShared(instance).catch((error: unknown) => {
+        // By the machine that is to be paused.
+        if (!isAppError(error, 'DISK_IN_USE')) throw error;
+      });
+      return async (context) => {
+        const { primaryNode } = instance;
+        await untilPaused(primaryNode, dependencies, context);
+        await untilFree(instance, dependencies, context);
+        const { taken, isUp } = await take(instance, dependencies);
+        context.report.log(`${name} is on ${nodeName}: ${primaryNode} has lost it`);
+        await disks.settle(taken);
+        if (isUp) {
+          tellLost(taken, context);
+          await runner.start(taken, noSecrets, context);
+        }
+        return { name, uuid: taken.uuid, node: nodeName };
+      };
+    },
+  };
+}
+
+/** @throws AppError NOT_SUPPORTED, INSTANCE_STATE */
+async function refuseNotDown(
+  instance: InstanceRecord,
+  { owns, nodeName, presenceOf }: OperationDependencies,
+): Promise<void> {
+  const { name, primaryNode: node, diskTemplate } = instance;
+  if (diskTemplate !== 'sharedfile') {
+    throw new AppError('NOT_SUPPORTED', `the disks of '${name}' are on ${node} alone`, {
+      details: { name, node },
+      hint: 'start that node again, or import an export of it elsewhere (gnt-backup import)',
+    });
+  }
+  refuseInstalling(instance);
+  if (owns(node)) {
+    throw new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${nodeName}`, {
+      details: { name, node },
+    });
+  }
+  // One that hangs is there, and does not answer: its lease tells.
+  if ((await presenceOf(node)) === 'answers') throw itAnswers(name, node);
+}
+
+async function untilPaused(
+  node: string,
+  { leases }: OperationDependencies,
+  { signal, report }: JobContext,
+): Promise<void> {
+  let toldMs = Number.POSITIVE_INFINITY;
+  const onWait = (leftMs: number): void => {
+    if (toldMs - leftMs < TELL_MS) return;
+    toldMs = leftMs;
+    const seconds = Math.ceil(leftMs / 1000);
+    report.log(`${node} may still write: its lease is over in ${seconds} s`);
+  };
+  await leases.untilOver(node, { signal, onWait });
+}
+
+async function untilFree(
+  instance: InstanceRecord,
+  { disks, clock }: OperationDependencies,
+  { signal, report }: JobContext,
+): Promise<void> {
+  const untilMs = clock.monotonicMs() + LOCK_TIMEOUT_MS;
+  for (let isTold = false; ; isTold = true) {
+    try {
+      return await disks.checkShared(instance);
+    } catch (error) {
+      if (!isAppError(error, 'DISK_IN_USE') || clock.monotonicMs() >= untilMs) throw error;
+      if (!isTold)
+        report.log(
+          `a machine that is paused has its disks: it ends soon (${error.message})`,
+          'warn',
+        );
+    }
+    await sleep(LOOK_MS, undefined, { signal });
+  }
+}
+
+async function take(
+  { uuid, name, primaryNode }: InstanceRecord,
+  { instances, leases, nodeName }: OperationDependencies,
+): Promise<{ readonly taken: InstanceRecord; readonly isUp: boolean }> {
+  let isUp = false;
+  try {
+    const taken = await instances.update(
+      uuid,
+      (current) => {
+        if (![primaryNode, nodeName].includes(current.primaryNode))
+          throw new AppError('CONFLICT', `'${name}' is on ${current.primaryNode} by now`);
+        refuseInstalling(current);
+        isUp = current.adminState === 'up' || current.stoppedByJob !== null;
+        // The numbers of what a guest says are those of the node on which it says it.
+        const guestReport = current.guestReport && { ...current.guestReport, afterSequence: 0 };
+        return { ...current, primaryNode: nodeName, stoppedByJob: null, guestReport };
+      },
+      async () => [await leases.planTaking(primaryNode, uuid)],
+    );
+    return { taken, isUp };
+  } catch (error) {
+    if (error instanceof StoreConflict) throw itLives(primaryNode, error);
+    throw error;
+  }
+}
+
+function tellLost({ secretNames, name }: InstanceRecord, { report }: JobContext): void {
+  if (secretNames.length === 0) return;
+  report.log(
+    `secrets were in the memory of its node alone, and are lost: gnt-instance shutdown, then startup ${name} --os-parameters-secret gives it ${secretNames.join(', ')}`,
+    'warn',
+  );
+}
+
+function itAnswers(name: string, node: string): AppError {
+  return new AppError('INSTANCE_STATE', `node ${node}, which has '${name}', answers`, {
+    details: { name, node },
+    hint: `a failover is for nodes that are down: shut ${name} down there`,
+  });
+}
