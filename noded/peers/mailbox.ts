@@ -87,7 +87,8 @@ export class Mailbox implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscriber.disconnect();
     // Messages that were sent before go out first.
-    await this.#publisher.quit().catch(() => this.#publisher.disconnect());
+    await this.#publisher.quit().catch(() => undefined);
+    this.#publisher.disconnect();
   }
 }
 

@@ -4,6 +4,9 @@ import { type RedisServer, socketPathOf } from './store-url.ts';
 const CONNECT_TIMEOUT_MS = 5000;
 const MAX_RETRY_DELAY_MS = 500;
 
+/** Until one that was given up begins anew. */
+const REVIVE_MS = 100;
+
 type Options = Pick<
   RedisOptions,
   | 'lazyConnect'
@@ -39,7 +42,7 @@ export function createRedis(server: RedisServer, options: Options): Redis {
       ? new Redis({ ...common, ...login, path: socketPathOf(server.url) })
       : new Redis(server.url, common);
   }
-  return new Redis({
+  return new LastingRedis({
     ...common,
     sentinels: server.sentinels.map(({ host, port }) => ({ host, port })),
     name: server.name,
@@ -47,4 +50,27 @@ export function createRedis(server: RedisServer, options: Options): Redis {
     // Without it a client goes on writing to a deposed master for seconds.
     failoverDetector: true,
   });
+}
+
+/**
+ * A client that is told of a new master while it asks Sentinels for one gives up for good, whatever
+ * its `retryStrategy` says: this one ends when it is told to, by `disconnect`.
+ */
+class LastingRedis extends Redis {
+  #isOver = false;
+
+  constructor(options: RedisOptions & { replyMapping?: 'legacy' }) {
+    super(options);
+    this.on('end', () => {
+      setTimeout(() => {
+        // What it fails with is told as an error, and the next end begins anew.
+        if (!this.#isOver && this.status === 'end') this.connect().catch(() => undefined);
+      }, REVIVE_MS).unref();
+    });
+  }
+
+  override disconnect(reconnect = false): void {
+    this.#isOver ||= !reconnect;
+    super.disconnect(reconnect);
+  }
 }

@@ -64,7 +64,8 @@ export async function openJoins(url: string): Promise<Joins> {
       return taken === 1;
     },
     [Symbol.asyncDispose]: async () => {
-      if (redis.status !== 'end') await redis.quit().catch(() => redis.disconnect());
+      if (redis.status !== 'end') await redis.quit().catch(() => undefined);
+      redis.disconnect();
     },
   };
 }

@@ -228,12 +228,11 @@ function createStore(redis: Redis, writer: Redis, options: RedisStoreOptions): S
     },
     async close() {
       changes.close();
-      for (const client of new Set([redis, writer]))
-        if (client.status !== 'end') {
-          await client.quit().catch(() => undefined);
-          // To Sentinels it has connections of its own.
-          client.disconnect();
-        }
+      for (const client of new Set([redis, writer])) {
+        if (client.status !== 'end') await client.quit().catch(() => undefined);
+        // To Sentinels it has connections of its own.
+        client.disconnect();
+      }
     },
   };
 
