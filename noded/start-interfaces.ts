@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/clock/clock.ts';
 import type { NodeInfo } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
-import { messageOf } from '#shared/errors/app-error.ts';
+import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
@@ -277,7 +277,12 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
 }
 
 async function examineShared({ records, host }: InterfacesParts): Promise<DiskFacts['shared']> {
-  const { sharedFileStorageDir: folder } = await records.clusters.load();
+  // A cluster's record that is gone is a finding of its own, and hides none of the others.
+  const cluster = await records.clusters.load().catch((error: unknown) => {
+    if (isAppError(error)) return undefined;
+    throw error;
+  });
+  const folder = cluster?.sharedFileStorageDir;
   if (folder === undefined) return null;
   const problem = await host.shared.require().then(() => null, messageOf);
   return { folder, problem };
