@@ -36,7 +36,7 @@ export async function eventsUntil(
       },
     );
     let seen = '';
-    outgoing.setTimeout(10_000, () => outgoing.destroy(new Error(`too few events: ${seen}`)));
+    outgoing.setTimeout(60_000, () => outgoing.destroy(new Error(`too few events: ${seen}`)));
     outgoing.on('error', reject);
     outgoing.end();
   });
