@@ -23,6 +23,9 @@ export interface ParsedDocument {
 
 /** Steps of one stage of a document. */
 const MAX_STEPS = 1000;
+/** Of what is wrong in one document, and of a key's letters; more of it is noise. */
+const MAX_TOLD = 3;
+const MAX_TOLD_LENGTH = 64;
 
 const STAGES_HINT = 'the stages are listed in appliance/DESIGN.md';
 
@@ -73,7 +76,11 @@ export function parseHookDocument(document: HookDocument): ParsedDocument {
 function unknownStage(file: string, word: string, index: number, nearest: string | null): AppError {
   return nearest === null
     ? invalid(file, `there is no such stage: number ${index + 1} of "stages"`, STAGES_HINT)
-    : invalid(file, `there is no stage ${word.slice(0, 64)}`, `did you mean ${nearest}?`);
+    : invalid(
+        file,
+        `there is no stage ${word.slice(0, MAX_TOLD_LENGTH)}`,
+        `did you mean ${nearest}?`,
+      );
 }
 
 function parseSteps(steps: unknown, stage: HookStage, file: string): StepFields[] {
@@ -141,10 +148,13 @@ function dropEmpty(map: Record<string, unknown>): Record<string, unknown> {
 /** Names of fields, and what is wrong with them; a value is never in it. */
 function describeIssues(issues: readonly z.core.$ZodIssue[]): string {
   return issues
-    .slice(0, 3)
+    .slice(0, MAX_TOLD)
     .map((issue) => {
-      const at = issue.path.map((part) => (typeof part === 'number' ? part + 1 : String(part)));
-      const unknown = issue.code === 'unrecognized_keys' ? issue.keys.filter(isPlainKey) : [];
+      const at = issue.path.map((part) =>
+        typeof part === 'number' ? part + 1 : String(part).slice(0, MAX_TOLD_LENGTH),
+      );
+      const unknown =
+        issue.code === 'unrecognized_keys' ? issue.keys.filter(isPlainKey).slice(0, MAX_TOLD) : [];
       const what =
         issue.code === 'unrecognized_keys'
           ? `unknown field ${unknown.map((key) => `"${key}"`).join(', ')}`
