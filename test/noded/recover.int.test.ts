@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { JobRecord } from '#shared/contract/job.ts';
-import { createInstanceDisks } from '../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../noded/disks/create-instance-disks.ts';
 import { noSecrets } from '../../noded/instances/job-secrets.ts';
 import { isWantedUp, planStarts } from '../../noded/instances/plan-starts.ts';
 import { beginInstall, beginReinstall } from '../../noded/records/install-states.ts';

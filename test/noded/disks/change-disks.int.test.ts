@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdImage } from '../../../noded/disks/hold-images.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { planParts } from '../../../noded/operations/change-parts.ts';
 import { modifyOpcode } from '../support/opcodes.ts';
 import { instanceRecord } from '../support/records.ts';

@@ -16,7 +16,8 @@ import { basename, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
-import { createInstanceDisks, type InstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
+import type { InstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { instanceRecord } from '../support/records.ts';
 
 let top = '';

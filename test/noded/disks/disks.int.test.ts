@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { run } from '#shared/process/run.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { SEED_FILES, writeSeedDisk, type SeedDocuments } from '../../../noded/disks/seed-disk.ts';
 import { instanceRecord } from '../support/records.ts';
 

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { createExportStore } from '../../../noded/backup/export-store.ts';
 import { holdImages } from '../../../noded/disks/hold-images.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { makeExportOf } from '../backup/make-export.ts';
 import { instanceRecord } from '../support/records.ts';
 

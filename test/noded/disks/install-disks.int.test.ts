@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { chooseDisks, type FormerDisks } from '../../../noded/install/choose-disks.ts';
 import { instanceRecord } from '../support/records.ts';
 

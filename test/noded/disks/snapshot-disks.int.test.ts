@@ -22,7 +22,7 @@ import { after, before, describe, test, type TestContext } from 'node:test';
 import type { InstanceRecord, InstanceSnapshot } from '#shared/contract/instance.ts';
 import { run } from '#shared/process/run.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createSnapshotDisks } from '../../../noded/disks/snapshot-disks.ts';
 import { planRestore } from '../../../noded/operations/snapshots.ts';
 import { FakeMachine } from '../support/fake-machine.ts';

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { Secret } from '#shared/secret/secret.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import type { InstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';

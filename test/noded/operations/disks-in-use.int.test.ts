@@ -9,7 +9,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { holdImages } from '../../../noded/disks/hold-images.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createInstanceRunner } from '../../../noded/instances/instance-runner.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import type { Orphans } from '../../../noded/instances/orphans.ts';

@@ -13,7 +13,7 @@ import { AppError } from '#shared/errors/app-error.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createImageCache } from '../../../noded/images/image-cache.ts';
 import type { InstallerDependencies } from '../../../noded/install/install-request.ts';
 import { createInstallRoom } from '../../../noded/install/install-room.ts';

@@ -9,7 +9,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createMachineKeeper } from '../../../noded/instances/machine-keeper.ts';
 import { createOrphans } from '../../../noded/instances/orphans.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';

@@ -23,7 +23,7 @@ import { startInstanceIndex } from '../../../noded/records/instance-index.ts';
 import { previewBootPlan } from '../../../noded/instances/preview-boot-plan.ts';
 import { createOwnOverview } from '../../../noded/cluster/overview.ts';
 import { createNodeRegistry } from '../../../noded/records/node-registry.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createInstanceRepository } from '../../../noded/records/instance-repository.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import { createOrphans } from '../../../noded/instances/orphans.ts';

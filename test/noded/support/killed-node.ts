@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
 import { createRecordProblems } from '#shared/store/readable-records.ts';
 import { createSqliteStore } from '#shared/store/sqlite-store.ts';
-import { createInstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
 import { createMovingDisks } from '../../../noded/disks/moving-disks.ts';
 import { createSnapshotDisks } from '../../../noded/disks/snapshot-disks.ts';
 import { createOrphans } from '../../../noded/instances/orphans.ts';

@@ -28,7 +28,8 @@ import {
   returnDepartures,
   settleDepartures,
 } from '../../../noded/cluster/settle-moves.ts';
-import { createInstanceDisks, type InstanceDisks } from '../../../noded/disks/instance-disks.ts';
+import { createInstanceDisks } from '../../../noded/disks/create-instance-disks.ts';
+import type { InstanceDisks } from '../../../noded/disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from '../../../noded/disks/moving-disks.ts';
 import { planNewInstance } from '../../../noded/instances/plan-record.ts';
 import type { JobContext } from '../../../noded/jobs/job-handler.ts';
