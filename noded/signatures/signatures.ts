@@ -63,23 +63,49 @@ export function createSignatures(options: SignaturesOptions): Signatures {
       const keys = Object.entries(await options.loadKeys());
       if (keys.length === 0) return null;
       const kinds = new Set(keys.map(([, { kind }]) => kind));
+      const checks: ContentCheck[] = [];
       let wrong: AppError | undefined;
       const reasons: string[] = [];
-      for (const [suffix, kind] of SUFFIXES.filter(([, each]) => kinds.has(each))) {
-        const found = await findSignature(source, [suffix, kind], access, options);
-        if ('missing' in found) {
-          reasons.push(found.missing);
-          continue;
+      try {
+        for (const [suffix, kind] of SUFFIXES.filter(([, each]) => kinds.has(each))) {
+          const found = await findSignature(source, [suffix, kind], access, options);
+          if ('missing' in found) {
+            reasons.push(found.missing);
+            continue;
+          }
+          try {
+            checks.push(explained(found, await createCheck(found, keys, options)));
+          } catch (error) {
+            if (!(error instanceof SignatureProblem)) throw error;
+            wrong ??= explain(found, error);
+          }
         }
-        try {
-          return explained(found, await createCheck(found, keys, options));
-        } catch (error) {
-          // A foreign one is no reason to refuse what has a right one beside it.
-          if (!(error instanceof SignatureProblem)) throw error;
-          wrong ??= explain(found, error);
-        }
+      } catch (error) {
+        for (const check of checks) check.close();
+        throw error;
       }
+      if (checks.length > 0) return anyOf(checks);
       throw wrong ?? unsigned(source, reasons);
+    },
+  };
+}
+
+/**
+ * Holds where one of them does: a foreign signature is no reason to refuse what has a right one
+ * beside it. Fails as the first one does.
+ */
+function anyOf(checks: readonly ContentCheck[]): ContentCheck {
+  return {
+    write: async (chunk) => {
+      for (const check of checks) await check.write(chunk);
+    },
+    close: () => {
+      for (const check of checks) check.close();
+    },
+    finish: async () => {
+      const ends = await Promise.allSettled(checks.map((check) => check.finish()));
+      if (ends.some(({ status }) => status === 'fulfilled')) return;
+      for (const end of ends) if (end.status === 'rejected') throw end.reason;
     },
   };
 }

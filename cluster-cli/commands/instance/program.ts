@@ -297,7 +297,7 @@ function addReading(program: Command, context: Context): void {
     usage: 'metadata <name> [path]',
     arguments: {
       ...NAME,
-      path: 'path as the guest asks for it, such as /ganeti/latest/meta_data.json',
+      path: 'path as the guest asks for it, such as /ganeti/latest/meta_data.json; with ?partial=true lost secrets are null',
     },
     summary: 'show what the guest would get, secrets redacted',
     options: [jsonOption()],

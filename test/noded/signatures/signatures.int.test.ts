@@ -117,7 +117,14 @@ test('a foreign signature is no reason to refuse what has one of a named key bes
     assert.equal(await judge(keys, both), 'counts');
     assert.match(await judge(keys, both, unsigned), /\.asc does not count: .*another content/);
   }
-  // The one of a named key decides: nobody asks for another when it is wrong.
+  // Of one kind too, in whichever order they are looked for.
+  const twice = { '.asc': 'expired.asc', '.gpg': 'release.sig' };
+  assert.equal(await judge(['release.key.asc'], twice), 'counts');
+  assert.match(
+    await judge(['release.key.asc'], twice, unsigned),
+    /\.asc does not count: .*not named/,
+  );
+  // Where none counts, the first one's reason is told.
   const both = { '.minisig': 'release.minisig', '.asc': 'release.asc' };
   assert.match(await judge(keys, both, unsigned), /\.minisig does not count: .*another content/);
 });
