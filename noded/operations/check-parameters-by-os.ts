@@ -11,7 +11,11 @@ import {
 } from '../instances/os-parameters.ts';
 import { checkOsParameters, type OsSelection } from '../os/os-registry.ts';
 import { runHostScript, ScriptFailed } from '../os/run-host-script.ts';
-import { planCoreEnvironment, planOspVariables } from '../os/script-environment.ts';
+import {
+  planCoreEnvironment,
+  planOspVariables,
+  refuseSharedVariables,
+} from '../os/script-environment.ts';
 import type { OsPolicy } from './os-policy.ts';
 
 /** It judges words; one that hangs must not hold the instance's lock. */
@@ -26,7 +30,7 @@ export interface VerifyLimits {
 }
 
 /**
- * Names by `parameters.list`, then values by the definition's own `verify`, as Ganeti does. That
+ * Names by `parameters.list` and by the variables they become, then values by the definition's own `verify`, as Ganeti does. That
  * one runs on the host, so only a trusted definition's does.
  * @param instance whose own parameters have to be of the definition's list
  * @param parameters in force, as far as they are known
@@ -46,6 +50,7 @@ export async function checkParametersByOs(
     ...Object.keys(instance.osParametersPrivate),
     ...instance.secretNames,
   ]);
+  refuseSharedVariables(parameters);
   const path = definition.hostScripts.verify;
   const digest = digestForHost(policy);
   if (path === undefined || digest === null) return;

@@ -1,6 +1,6 @@
 import { ospVariable } from '#shared/contract/os-parameters.ts';
 import { type CORE_VARIABLES, planDumpVariables } from '#shared/contract/script-environment.ts';
-import { assertNever } from '#shared/errors/app-error.ts';
+import { AppError, assertNever } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 export interface ScriptDisk {
@@ -114,6 +114,29 @@ export function planOspVariables(
   return Object.fromEntries(
     Object.entries(parameters).map(([name, value]) => [ospVariable(name), value]),
   );
+}
+
+/**
+ * Which of two a script would get would be a matter of their order.
+ * @param parameters in force, by name
+ * @throws AppError OS_PARAMETER naming both, never their values
+ */
+export function refuseSharedVariables(
+  parameters: ReadonlyMap<string, { readonly source: string }>,
+): void {
+  const names = new Map<string, string>();
+  for (const [name, { source }] of parameters) {
+    const variable = ospVariable(name);
+    const other = names.get(variable);
+    const shown = `'${name}' (of ${source})`;
+    if (other !== undefined)
+      throw new AppError(
+        'OS_PARAMETER',
+        `OS parameters ${other} and ${shown} are the same variable to a script, ${variable}`,
+        { hint: 'remove one of them (-O -NAME), or give it another name' },
+      );
+    names.set(variable, shown);
+  }
 }
 
 type Values = Readonly<Record<string, string | number | boolean | null>>;

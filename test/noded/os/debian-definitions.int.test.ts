@@ -126,6 +126,16 @@ test("Debian's debootstrap refuses a parameter in its own words, before anything
   assert.equal(modified.error?.code, 'OS_PARAMETER');
 });
 
+test('two parameters that a script could not tell apart are refused by their names', async () => {
+  await addOs('two', { verify: 'exit 0' });
+  const osParameters = { color: 'blue', Color: 'red' };
+  await runJob({ opcode: 'OS_SET_PARAMS', name: 'two', osParameters });
+  await trust('two');
+  const refused = await add('two1.example.com', 'two', { install: false });
+  assert.equal(refused.error?.code, 'OS_PARAMETER');
+  assert.match(refused.error.message, /'color' \(of os two\) and 'Color' .* variable .* OSP_COLOR/);
+});
+
 test('verify gets all the parameters and nothing of an instance; what it prints is masked', async () => {
   await addOs('own', {
     verify: 'echo "$0 $*"; env | sort | grep -v -e ^PWD= -e ^_=; exit 3',

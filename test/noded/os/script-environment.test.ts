@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import {
   planOspVariables,
   planScriptEnvironment,
+  refuseSharedVariables,
   type ScriptEnvironmentInput,
 } from '../../../noded/os/script-environment.ts';
 
@@ -139,4 +140,13 @@ test('OSP names are upper case with underscores, values untouched', () => {
       'OSP_A.B': 'c',
     },
   );
+});
+
+test('two parameters that are one variable to a script are refused, wherever each comes from', () => {
+  const of = (source: string): { readonly source: string } => ({ source });
+  assert.throws(
+    () => refuseSharedVariables(new Map([['a-b', of('profile web')], ['A/b', of('instance')]])), // prettier-ignore
+    /'a-b' \(of profile web\) and 'A\/b' \(of instance\) are the same variable to a script, OSP_A_B/,
+  );
+  refuseSharedVariables(new Map([['a-b', of('os x')], ['a-c', of('os x')]])); // prettier-ignore
 });
