@@ -56,6 +56,8 @@ export class Instance {
    * Requests that wait for the end of their answers; counted by their connections (http/peer.ts).
    */
   unanswered = 0;
+  /** Requests beyond the rate whose bodies are dropped, and that are not answered yet. */
+  refusedBodies = 0;
   /** A body of unknown length is on its way. */
   isReadingChunks = false;
   readonly #clock: Clock;

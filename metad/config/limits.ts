@@ -128,6 +128,11 @@ export const REFUSAL_DELAY_MS = 50;
 /** Then so many leave before others have their turn. */
 export const REFUSALS_AT_ONCE = 16;
 /**
+ * Bodies of an instance that are dropped at a time, since the guest is at its limit: each is as many
+ * bytes to read as one that is taken. Who goes beyond it is cut off as for unanswered requests.
+ */
+export const MAX_REFUSED_BODIES = 8;
+/**
  * Instances whose rendered answers are kept, some tens of kilobytes each: more than ever boot at
  * the same time.
  */

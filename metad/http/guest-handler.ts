@@ -131,13 +131,7 @@ export class GuestHandler {
     const cost = costOf(request);
     // What was parked has been paid for.
     const delayMs = revival === undefined ? instance.takeRequest(nowMs, cost) : 0;
-    if (delayMs > 0) {
-      metrics.refused('rate');
-      if (cost === 1) return this.#refusals.hold(response, delayMs);
-      // To hold it would be to hold all its lines, and to have the next one of them at once.
-      instance.keepOut();
-      return refuseForRate(response, delayMs, ['Connection', 'close']);
-    }
+    if (delayMs > 0) return this.#refuse(peer, response, delayMs, cost);
     if (!isGenuine) {
       metrics.refused('source');
       return sendText(response, 403, 'this source address is not the instance’s');
@@ -168,6 +162,19 @@ export class GuestHandler {
     }
     if (!address) return refuseAddress(response, address, 404, 'not found');
     return this.#dispatch(exchange, address);
+  }
+
+  #refuse(peer: Peer, response: ServerResponse, delayMs: number, cost: number): void {
+    const { metrics } = this.#options;
+    metrics.refused('rate');
+    if (cost > 1) {
+      // To hold it would be to hold all its lines, and to have the next one of them at once.
+      peer.instance.keepOut();
+      refuseForRate(response, delayMs, ['Connection', 'close']);
+    } else if (!this.#refusals.hold(peer.instance, response, delayMs)) {
+      metrics.refused('unanswered');
+      peer.cutOff();
+    }
   }
 
   #dispatch(exchange: Exchange, address: Address): Promise<void> | void {

@@ -158,18 +158,13 @@ export class GuestServer implements Disposable {
       if (isChunked(request)) watchChunks(peer, request, response);
       this.#handler.handle(peer, request, response);
     } else {
-      this.#cut(peer, request.socket);
+      this.#cut(peer);
     }
   }
 
-  /**
-   * Ends a connection that goes beyond what a guest may have under way, and keeps the guest out for
-   * a while.
-   */
-  #cut({ instance }: Peer, socket: Socket): void {
+  #cut(peer: Peer): void {
     this.#metrics.refused('unanswered');
-    instance.keepOut();
-    socket.resetAndDestroy();
+    peer.cutOff();
   }
 
   /**
@@ -192,7 +187,7 @@ export class GuestServer implements Disposable {
     const peer = this.#peers.get(socket);
     if (peer?.mayAsk === false) {
       this.#note(socket, null, 'too many unanswered requests');
-      this.#cut(peer, socket);
+      this.#cut(peer);
       return;
     }
     this.#metrics.refused('malformed');

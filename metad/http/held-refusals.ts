@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock/clock.ts';
-import { REFUSALS_AT_ONCE, REFUSAL_DELAY_MS } from '../config/limits.ts';
+import type { Instance } from '../channel/instance.ts';
+import { MAX_REFUSED_BODIES, REFUSALS_AT_ONCE, REFUSAL_DELAY_MS } from '../config/limits.ts';
 import { hasUnreadBody, sendText } from './reply.ts';
 
 interface Held {
@@ -23,12 +24,26 @@ export class HeldRefusals {
     this.#clock = clock;
   }
 
-  /** @param delayMs until the guest may ask again */
-  hold(response: ServerResponse, delayMs: number): void {
-    // A body that comes meanwhile would have to be held, too.
-    if (hasUnreadBody(response.req)) return refuseForRate(response, delayMs);
+  /**
+   * @param delayMs until the guest may ask again
+   * @returns false when so many bodies are refused already that there is no answer to this one
+   */
+  hold(instance: Instance, response: ServerResponse, delayMs: number): boolean {
+    if (hasUnreadBody(response.req)) {
+      // One that does not say its length is dropped in few pieces, and its connection with it.
+      if (response.req.headers['transfer-encoding'] !== undefined) {
+        refuseForRate(response, delayMs);
+        return true;
+      }
+      if (instance.refusedBodies >= MAX_REFUSED_BODIES) return false;
+      instance.refusedBodies++;
+      response.on('close', () => instance.refusedBodies--);
+      // It is dropped as it comes, not held.
+      response.req.resume();
+    }
     const dueAtMs = this.#clock.monotonicMs() + REFUSAL_DELAY_MS;
     if (this.#held.push({ response, delayMs, dueAtMs }) === 1) this.#schedule(REFUSAL_DELAY_MS);
+    return true;
   }
 
   #schedule(delayMs: number): void {

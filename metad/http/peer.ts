@@ -14,12 +14,14 @@ export class Peer {
   readonly instance: Instance;
   /** Whether the source address is one that this guest may have. */
   readonly isGenuine: boolean;
+  readonly #socket: Socket;
   #unanswered = 0;
   #isClosed = false;
 
   constructor(instance: Instance, isGenuine: boolean, socket: Socket) {
     this.instance = instance;
     this.isGenuine = isGenuine;
+    this.#socket = socket;
     socket.on('close', () => {
       this.#isClosed = true;
       instance.unanswered -= this.#unanswered;
@@ -46,6 +48,15 @@ export class Peer {
       this.#unanswered < MAX_UNANSWERED_PER_CONNECTION &&
       this.instance.unanswered < this.instance.maxUnanswered
     );
+  }
+
+  /**
+   * Ends the connection, since its guest goes beyond what it may have under way, and keeps the guest
+   * out for a while.
+   */
+  cutOff(): void {
+    this.instance.keepOut();
+    this.#socket.resetAndDestroy();
   }
 
   asked(): void {

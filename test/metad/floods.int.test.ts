@@ -164,6 +164,45 @@ test('refusals of requests beyond the rate are few, however many are asked for',
   assert.ok(count > 32 && count <= 32 * 11, `${count} refusals`);
 });
 
+/** Posts that are refused with their bodies, of a guest that reads each answer before it goes on. */
+const POST = `POST /ganeti/latest/ready HTTP/1.1\r\n${HOST}Content-Length: 16000\r\n\r\n`;
+const POSTED = `${POST}${'a'.repeat(16_000)}`;
+
+test('refusals of bodies beyond the rate are few, and leave the connections open', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const before = [await refusals('rate'), await refusals('unanswered')];
+  const sockets = await Promise.all(Array.from({ length: 8 }, connected));
+  const until = performance.now() + 500;
+  let answers = 0;
+  await Promise.all(
+    sockets.map(async (socket) => {
+      while (performance.now() < until) {
+        socket.write(POSTED);
+        const heard = await Promise.race([once(socket, 'data'), closed(socket)]);
+        assert.match(String(heard), /^HTTP\/1\.1 (204|429) (?![^]*Connection: close)/);
+        answers++;
+      }
+      socket.destroy();
+    }),
+  );
+  assert.ok(answers > 16 && answers <= 8 * 11, `${answers} answers`);
+  const after = [await refusals('rate'), await refusals('unanswered')];
+  assert.deepEqual(after, [(before[0] ?? 0) + answers - 1, before[1]]);
+});
+
+test('who goes on posting while eight bodies are refused is cut off', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 0.01, burst: 1, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const before = await refusals('unanswered');
+  const sockets = await Promise.all(Array.from({ length: 32 }, connected));
+  for (const socket of sockets) socket.resume().write(POSTED);
+  const until = performance.now() + 5000;
+  await waitUntil(async () => (await refusals('unanswered')) > before || performance.now() > until);
+  assert.ok(performance.now() < until);
+  for (const socket of sockets) socket.destroy();
+});
+
 test('a body in crumbs ends its connection', async () => {
   const crumbs = '1\r\na\r\n'.repeat(60_000);
   const text = await sendRaw(
