@@ -1,5 +1,5 @@
 import type { InstanceDisk, InstanceNic, InstanceRecord } from '#shared/contract/instance.ts';
-import type { nicSpec } from '#shared/contract/machine-parameters.ts';
+import { DEFAULT_LINK, type nicSpec } from '#shared/contract/machine-parameters.ts';
 import { ANY_ADDRESS } from '#shared/contract/network.ts';
 import {
   type DiskChange,
@@ -199,7 +199,7 @@ function changeNetwork(
 }
 
 function defaultLink(mode: InstanceNic['mode']): string | null {
-  return mode === 'bridged' ? 'br0' : null;
+  return mode === 'bridged' ? DEFAULT_LINK : null;
 }
 
 function indexOf(

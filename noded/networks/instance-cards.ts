@@ -1,3 +1,4 @@
+import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import type { InstanceNic } from '#shared/contract/instance.ts';
 import type { NetworkConnection, NetworkGuest, NetworkRecord } from '#shared/contract/network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
@@ -30,8 +31,6 @@ export interface NatCards {
   /** @throws what was wrong with it at the last look */
   requireSound(network: string): void;
 }
-
-const DEFAULT_LINK = 'br0';
 
 export function createInstanceCards(options: InstanceCardsOptions): InstanceCards {
   const { nodeName, loadNetwork, nat } = options;

@@ -1,6 +1,13 @@
 import { CUSTOMIZE_PARAM } from '#shared/contract/boot-env.ts';
+import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import type { Opcode } from '#shared/contract/opcode.ts';
-import { fitsName, isWithin, type Scope, type Submitter } from '#shared/contract/submitter.ts';
+import {
+  fitsLink,
+  fitsName,
+  isWithin,
+  type Scope,
+  type Submitter,
+} from '#shared/contract/submitter.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { noInstance, type InstanceRepository } from '../records/instance-repository.ts';
 
@@ -22,6 +29,7 @@ export function createAuthorize(instances: Pick<InstanceRepository, 'findByName'
     if (scope === null) return;
     refuseForeignArchives(opcode, user);
     refuseForeignValues(opcode, user);
+    refuseForeignLinks(opcode, user, scope);
     if (opcode.opcode === 'INSTANCE_CREATE') {
       authorizeCreate(opcode, user, scope);
       return;
@@ -73,6 +81,26 @@ function refuseForeignArchives(opcode: Opcode, user: string): void {
 function refuseForeignValues(opcode: Opcode, user: string): void {
   if ('profiles' in opcode && opcode.profiles !== undefined && opcode.profiles.length > 0)
     throw notAllowed(user, 'only users that are bound to no instances give instances profiles');
+}
+
+/** A bridge leads to whatever else is at it: a management network, another tenant's. */
+function refuseForeignLinks(opcode: Opcode, user: string, scope: Scope): void {
+  const plugs = listPlugs(opcode);
+  const bridges = plugs.map(({ link }) => link).filter((link) => link !== DEFAULT_LINK);
+  for (const name of [...bridges, ...plugs.map(({ networkName }) => networkName)])
+    if (name != null && !fitsLink(scope, name))
+      throw notAllowed(user, `a card at '${name}' is for users with the option link:${name}`);
+}
+
+type Plug = Partial<Record<'link' | 'networkName', string | null | undefined>>;
+
+function listPlugs(opcode: Opcode): readonly Plug[] {
+  if (opcode.opcode === 'INSTANCE_CREATE') return opcode.nics;
+  if (opcode.opcode !== 'INSTANCE_SET_PARAMS') return [];
+  return (opcode.nics ?? []).flatMap((change) => {
+    if (change.action === 'remove') return [];
+    return change.action === 'add' ? [change.nic] : [change.changes];
+  });
 }
 
 function authorizeCreate(

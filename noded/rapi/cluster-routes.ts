@@ -1,3 +1,4 @@
+import { DEFAULT_LINK } from '#shared/contract/machine-parameters.ts';
 import { arch } from 'node:os';
 import { diskTemplate } from '#shared/contract/disk-template.ts';
 import { isOffered, listVariants } from '#shared/contract/os-variants.ts';
@@ -117,7 +118,7 @@ async function describeCluster(
     shared_file_storage_dir: scope === null ? (cluster.sharedFileStorageDir ?? null) : null,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },
     hvparams: { kvm: {} },
-    nicparams: { default: { mode: 'bridged', link: 'br0' } },
+    nicparams: { default: { mode: 'bridged', link: DEFAULT_LINK } },
     ndparams: {},
     os_hvp: {},
     osparams: {},

@@ -36,8 +36,8 @@ const MAX_BOUNDS = 100;
 /**
  * Ganeti's format, `name {HA1}digest [options]`, but no password that can be read. Options are
  * separated by commas: `read`, `write`, and beyond Ganeti `tag:TAG` and `instance:PATTERN`, each of
- * which binds the user to instances. A line that is not understood makes no user: a binding that is
- * spelt wrong must not be none. Pure.
+ * which binds the user to instances, and `link:PATTERN`, what cards of those may be plugged into. A
+ * line that is not understood makes no user: a binding that is spelt wrong must not be none. Pure.
  */
 export function parseUsers(text: string): ParsedUsers {
   const users = new Map<string, StoredUser>();
@@ -48,13 +48,18 @@ export function parseUsers(text: string): ParsedUsers {
     const given = options.join(',').split(',').filter(Boolean);
     const tags = given.flatMap((option) => /^tag:(.+)$/.exec(option)?.[1] ?? []);
     const names = given.flatMap((option) => /^instance:(.+)$/.exec(option)?.[1] ?? []);
-    const roles = given.filter((option) => !/^(tag|instance):./.test(option));
+    const links = given.flatMap((option) => /^link:(.+)$/.exec(option)?.[1] ?? []);
+    const roles = given.filter((option) => !/^(tag|instance|link):./.test(option));
     const digest = /^\{ha1\}([0-9a-f]{32})$/i.exec(password)?.[1];
+    const isBound = tags.length + names.length > 0;
     const unknown =
-      roles.some((role) => role !== 'read' && role !== 'write') || given.length > MAX_BOUNDS;
+      roles.some((role) => role !== 'read' && role !== 'write') ||
+      given.length > MAX_BOUNDS ||
+      // Who is bound by nothing else would be bound by nothing.
+      (links.length > 0 && !isBound);
     if (digest === undefined || unknown) {
       const reason = unknown
-        ? 'options are read, write, tag:TAG and instance:PATTERN'
+        ? 'options are read, write, tag:TAG, instance:PATTERN and link:PATTERN'
         : 'the password is no {HA1} digest';
       refused.push({ line: index + 1, reason });
       continue;
@@ -62,7 +67,7 @@ export function parseUsers(text: string): ParsedUsers {
     users.set(name, {
       name,
       role: roles.includes('write') ? 'write' : 'read',
-      scope: tags.length + names.length === 0 ? null : { tags, names },
+      scope: isBound ? { tags, names, ...(links.length > 0 && { links }) } : null,
       digest: Buffer.from(digest, 'hex'),
     });
   }

@@ -11,6 +11,9 @@ import { nicNetwork } from './static-network.ts';
 export const MAX_SOURCE_LENGTH = 4096;
 export const source = z.string().min(1).max(MAX_SOURCE_LENGTH);
 
+/** The bridge of a NIC that names none. */
+export const DEFAULT_LINK = 'br0';
+
 export const nicSpec = z.strictObject({
   mac: z.union([macAddress, z.literal('auto')]).default('auto'),
   mode: z.enum(['bridged', 'user']).default('bridged'),

@@ -2,11 +2,13 @@ import { z } from 'zod';
 
 /**
  * Instances that somebody is bound to: those with one of the tags, and those whose name fits a
- * pattern (`*` is any text).
+ * pattern (`*` is any text); and what their cards may be plugged into.
  */
 export const scope = z.strictObject({
   tags: z.array(z.string().max(128)).max(100),
   names: z.array(z.string().max(255)).max(100),
+  /** Bridges of nodes and networks of the cluster that their cards may be at, as patterns. */
+  links: z.array(z.string().max(255)).max(100).optional(),
 });
 export type Scope = z.infer<typeof scope>;
 
@@ -30,6 +32,10 @@ export function isWithin(bound: Scope | null, { name, tags }: Scoped): boolean {
 
 export function fitsName({ names }: Scope, name: string): boolean {
   return names.some((pattern) => fits(pattern, name));
+}
+
+export function fitsLink({ links = [] }: Scope, name: string): boolean {
+  return links.some((pattern) => fits(pattern, name));
 }
 
 /** In time that grows with the product of the lengths at worst, whatever the pattern is. */

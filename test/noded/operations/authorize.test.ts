@@ -14,7 +14,7 @@ const authorize = createAuthorize({
   findByName: (name) =>
     Promise.resolve({ name, tags: INSTANCES[name] ?? [] } as unknown as InstanceRecord),
 });
-const bound: Scope = { tags: ['team-a'], names: ['a-*'] };
+const bound: Scope = { tags: ['team-a'], names: ['a-*'], links: ['br-a', 'nat-*'] };
 const ask = (asked: object, scope: Scope | null = bound) =>
   authorize(opcode.parse(asked), { user: 'alice', scope });
 
@@ -69,6 +69,35 @@ test('who is bound names no archive for a BootEnv but its own', async () => {
       await ask({ ...asked, [field]: { color: 'blue' } });
     }
   }
+});
+
+test('who is bound plugs cards into what was named for them, and into what is for everyone', async () => {
+  const create = { opcode: 'INSTANCE_CREATE', osType: 'debian', name: 'a-new' };
+  const change = { opcode: 'INSTANCE_SET_PARAMS', name: 'a-web' };
+  const withCard = (nic: object): readonly object[] => [
+    { ...create, nics: [{}, nic] },
+    { ...change, nics: [{ action: 'add', nic }] },
+    { ...change, nics: [{ action: 'modify', which: 0, changes: nic }] },
+  ];
+  for (const nic of [
+    { link: 'br-management' },
+    { networkName: 'br0' },
+    { networkName: 'management' },
+    { mode: 'user', link: 'br-b' },
+  ])
+    for (const asked of withCard(nic)) {
+      await assert.rejects(ask(asked), { code: 'NOT_ALLOWED' }, JSON.stringify(asked));
+      await ask(asked, null);
+    }
+  for (const nic of [
+    {},
+    { mode: 'user' },
+    { link: 'br0' },
+    { link: 'br-a' },
+    { networkName: 'nat-1' },
+  ])
+    for (const asked of withCard(nic)) await ask(asked);
+  await ask({ ...change, nics: [{ action: 'remove', which: 0 }] });
 });
 
 test('a pattern fits whole names only, and costs no time however it is made', () => {

@@ -45,7 +45,10 @@ test('a password that can be read makes no user, and is not told', () => {
 test('an option that is misspelled makes no user with fewer rights than meant', () => {
   const { users, refused } = parseUsers(`jessica {HA1}${DIGEST} writ`);
   assert.equal(users.size, 0);
-  assert.equal(refused[0]?.reason, 'options are read, write, tag:TAG and instance:PATTERN');
+  assert.equal(
+    refused[0]?.reason,
+    'options are read, write, tag:TAG, instance:PATTERN and link:PATTERN',
+  );
 });
 
 test('ten wrong passwords of an address are looked at in a minute, those of others too', () => {
@@ -88,7 +91,12 @@ test('a user is bound by tags and names, and a binding that is spelt wrong makes
   const line = (options: string): string => `ann {HA1}${DIGEST} ${options}`;
   const scopeOf = (options: string) => parseUsers(line(options)).users.get('ann')?.scope;
   assert.equal(scopeOf('write'), null);
-  assert.deepEqual(scopeOf('write,tag:team-a,instance:a-*'), { tags: ['team-a'], names: ['a-*'] });
+  assert.deepEqual(scopeOf('write,tag:team-a,instance:a-*,link:br-a'), {
+    tags: ['team-a'],
+    names: ['a-*'],
+    links: ['br-a'],
+  });
+  assert.equal(scopeOf('write,link:br-a'), undefined);
   for (const options of ['write,tags:team-a', 'write,tag:', 'write,instance=a-*', 'tag']) {
     assert.equal(parseUsers(line(options)).users.size, 0, options);
   }
