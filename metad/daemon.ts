@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Clock } from '#shared/clock/clock.ts';
+import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { programData } from '#shared/paths/program-file.ts';
 import { interfaceIndex } from '#shared/sys/libc.ts';
@@ -13,6 +15,7 @@ import { createMetrics } from './control/metrics.ts';
 import { createDhcpHandler } from './dhcp/serve-dhcp.ts';
 import { createAudit } from './http/audit.ts';
 import { createContentProxy } from './http/content-proxy.ts';
+import { HandedFiles } from './http/handed-files.ts';
 import { GuestHandler } from './http/guest-handler.ts';
 import { GuestServer } from './http/guest-server.ts';
 import { DatagramRelay } from './services/datagram-relay.ts';
@@ -38,7 +41,8 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
     () => datagrams.count,
   );
   const audit = createAudit(logger, clock);
-  const serveStream = createContentProxy(options.contentSocket);
+  const handed = new HandedFiles(join(dirname(options.contentSocket), METAD_FILE_SOCKET));
+  const serveStream = createContentProxy(options.contentSocket, handed);
   const handler = new GuestHandler({ events, serveStream, metrics, audit, clock });
   const guests = new GuestServer(handler, metrics);
   const services = { socketPath: options.contentSocket, metrics, audit, clock };
@@ -84,6 +88,7 @@ export async function startDaemon(options: DaemonOptions): Promise<AsyncDisposab
       await control[Symbol.asyncDispose]();
       await registry.removeAll();
       guests[Symbol.dispose]();
+      handed[Symbol.dispose]();
     },
   };
 }

@@ -1,4 +1,6 @@
+import { closeSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { HANDED_FILE_HEADER, TAKES_FILE_HEADER } from '#shared/contract/metad-control.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import {
   FILE_ANSWER_HEADERS,
@@ -9,10 +11,12 @@ import { parseJson } from '#shared/json/parse-json.ts';
 import { requestOverSocket } from '#shared/socket/http-request.ts';
 import { limitSilence } from '#shared/stream/limit-silence.ts';
 import { pour } from '#shared/stream/pour.ts';
+import { sendFilePart } from '#shared/stream/send-file-part.ts';
 import { spendBuffer } from '#shared/stream/spend-buffer.ts';
 import { isFolderName, type FolderName, type StreamName } from '../view/leaf.ts';
 import { RETRY_AFTER_S } from '../config/limits.ts';
 import type { Exchange } from './exchange.ts';
+import type { ExpectedFile, HandedFiles } from './handed-files.ts';
 import { sendText } from './reply.ts';
 
 /**
@@ -32,22 +36,33 @@ const MAX_REASON_BYTES = 4096;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /** @param socketPath the node daemon's content socket */
-export function createContentProxy(socketPath: string): ServeStream {
+export function createContentProxy(socketPath: string, handed: HandedFiles): ServeStream {
   return (exchange, name, path = name) => {
     const { request, response, instance } = exchange;
     const gone = new AbortController();
     response.on('close', () => gone.abort());
+    const file = request.method === 'GET' && mayBeFile(name) ? handed.expect() : undefined;
     const asked = requestOverSocket({
       on: socketPath,
       path: `/v1/instances/${instance.view.uuid}/${path}`,
       method: request.method,
-      headers: pickHeaders(request.headers, FILE_REQUEST_HEADERS),
+      headers: {
+        ...pickHeaders(request.headers, FILE_REQUEST_HEADERS),
+        ...(file && { [TAKES_FILE_HEADER]: file.name }),
+      },
       idleTimeoutMs: IDLE_TIMEOUT_MS,
       signal: gone.signal,
     });
     asked.then(
-      (incoming) => pass(exchange, name, incoming),
+      (incoming) => {
+        try {
+          pass(exchange, name, incoming, file);
+        } finally {
+          file?.[Symbol.dispose]();
+        }
+      },
       (error: unknown) => {
+        file?.[Symbol.dispose]();
         if (gone.signal.aborted) return;
         const status = name === 'boot' ? 503 : 502;
         refuse(exchange, status, `cannot fetch the ${name} from the node: ${messageOf(error)}`);
@@ -56,7 +71,12 @@ export function createContentProxy(socketPath: string): ServeStream {
   };
 }
 
-function pass(exchange: Exchange, name: ContentName, incoming: IncomingMessage): void {
+function pass(
+  exchange: Exchange,
+  name: ContentName,
+  incoming: IncomingMessage,
+  file: ExpectedFile | undefined,
+): void {
   const { response, instance } = exchange;
   const status = incoming.statusCode ?? 502;
   if (!PASSED_STATUSES.includes(status)) {
@@ -66,11 +86,18 @@ function pass(exchange: Exchange, name: ContentName, incoming: IncomingMessage):
     void sendReason(exchange, name, incoming, isRefusal ? status : 502);
     return;
   }
-  const headers = Object.entries(pickHeaders(incoming.headers, FILE_ANSWER_HEADERS)).flat();
+  const { [HANDED_FILE_HEADER]: part, ...answered } = incoming.headers;
+  // Of an answer whose body was handed over it is the answer's own.
+  if (part !== undefined) delete answered['content-length'];
+  const headers = Object.entries(pickHeaders(answered, FILE_ANSWER_HEADERS)).flat();
   if (!isFolderName(name) && incoming.headers.etag === undefined && status !== 416) {
     headers.push('ETag', `"${instance.view.instanceId}-${name}"`);
   }
   if (name !== 'image' && !isFolderName(name)) headers.push('Cache-Control', 'no-store');
+  if (part !== undefined) {
+    incoming.resume();
+    return passFile(exchange, status, headers, String(part), file?.take() ?? null);
+  }
   response.writeHead(status, headers);
   // From here on the silence of the body counts, not that of a guest that reads slowly.
   incoming.socket.setTimeout(0);
@@ -78,6 +105,29 @@ function pass(exchange: Exchange, name: ContentName, incoming: IncomingMessage):
   incoming.socket.on('data', spendBuffer);
   // A transfer that ends early must not look complete: the response is destroyed with it.
   void pour(limitSilence(incoming, IDLE_TIMEOUT_MS), response);
+}
+
+/** What the node daemon may have as a file of its own. */
+function mayBeFile(name: ContentName): boolean {
+  return name === 'image' || name === 'boot';
+}
+
+/** @param part first byte and length of what the guest is to have of the file */
+function passFile(
+  exchange: Exchange,
+  status: number,
+  headers: readonly string[],
+  part: string,
+  fd: number | null,
+): void {
+  const { response } = exchange;
+  if (fd === null) return refuse(exchange, 502, 'the node handed over no file');
+  const [first = 0, length = 0] = part.split(' ').map(Number);
+  response.writeHead(status, [...headers, 'Content-Length', String(length)]);
+  sendFilePart(fd, [first, first + length - 1], response)
+    // A transfer that ends early must not look complete.
+    .catch(() => response.destroy())
+    .finally(() => closeSync(fd));
 }
 
 async function sendReason(

@@ -4,7 +4,8 @@ import { orAborted } from '#shared/abort/abortable.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError, messageOf } from '#shared/errors/app-error.ts';
 import { LineSplitter } from '#shared/stream/lines.ts';
-import { openUnixClient, sendDescriptor } from '#shared/sys/libc.ts';
+import { sendDescriptor } from '#shared/sys/descriptors.ts';
+import { openUnixClient } from '#shared/sys/libc.ts';
 import { MIB } from '#shared/units/bytes.ts';
 
 /**

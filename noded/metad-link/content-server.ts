@@ -1,23 +1,24 @@
 import { rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { dirname, join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { InstanceSlots } from '#shared/bounds/instance-slots.ts';
-import { MAX_BULK_STREAMS } from '#shared/contract/metad-control.ts';
+import { MAX_BULK_STREAMS, METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import { uuid as uuidType } from '#shared/contract/primitives.ts';
 import { DEFAULT_LIMITS } from '#shared/contract/view.ts';
 import { messageOf } from '#shared/errors/app-error.ts';
 import type { Clock } from '#shared/clock/clock.ts';
-import { parseRange } from '#shared/http/parse-range.ts';
 import type { Logger } from '#shared/log/log.ts';
 import { listenOnUnixSocket } from '#shared/socket/listen-unix.ts';
 import { DatagramRelay } from './datagram-relay.ts';
 import { GuestFailures } from './guest-failures.ts';
+import type { MetadFileSocket } from './hand-over-file.ts';
 import { refuse } from './refuse.ts';
 import { BootSender, type FindBootTree } from './send-boot.ts';
 import { MirrorSender, type OpenMirror } from './send-mirror.ts';
-import { sendBytes } from './send-bytes.ts';
+import { sendFile } from './send-file.ts';
 import { type FindService, ServiceRelay } from './service-relay.ts';
 
 /**
@@ -57,9 +58,14 @@ const SOCKET_MODE = 0o660;
 /** Serves images, packages, what machines boot, and exposed services to metad (shared/contract/metad-control.ts). */
 export async function startContentServer(options: ContentServerOptions): Promise<ContentServer> {
   const failures = new GuestFailures(options.logger, options.clock);
+  const metad: MetadFileSocket = {
+    path: join(dirname(options.socketPath), METAD_FILE_SOCKET),
+    gid: options.gid,
+  };
   const senders: Senders = {
+    metad,
     mirrors: new MirrorSender(options.content.openMirror),
-    boots: new BootSender(options.content.findBootTree),
+    boots: new BootSender(options.content.findBootTree, metad),
     bulk: new InstanceSlots(MAX_BULK_STREAMS),
   };
   const server = createServer({ requestTimeout: 30_000 }, (request, response) => {
@@ -96,6 +102,7 @@ export async function startContentServer(options: ContentServerOptions): Promise
 }
 
 interface Senders {
+  readonly metad: MetadFileSocket;
   readonly mirrors: MirrorSender;
   readonly boots: BootSender;
   /**
@@ -109,7 +116,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
-  { mirrors, boots, bulk }: Senders,
+  { metad, mirrors, boots, bulk }: Senders,
 ): Promise<void> {
   const [, uuid = '', kind, mirrorPath, bootPath] =
     /^\/v1\/instances\/([^/]+)\/(?:(image|package)|mirror\/(.*)|boot\/(.*))$/.exec(
@@ -127,8 +134,8 @@ async function answer(
   const giveBack = bulk.take(uuid);
   if (!giveBack) return refuse(response, 503, 'too many transfers at a time');
   response.on('close', giveBack);
-  const send = kind === 'image' ? sendImage : sendPackage;
-  return send(uuid, request, response, content);
+  if (kind !== 'image') return sendPackage(uuid, request, response, content);
+  return sendImage(uuid, request, response, content, metad);
 }
 
 async function sendImage(
@@ -136,27 +143,12 @@ async function sendImage(
   request: IncomingMessage,
   response: ServerResponse,
   content: ContentProvider,
+  metad: MetadFileSocket,
 ): Promise<void> {
   const image = await content.openImage(uuid);
   if (!image) return refuse(response, 404, 'this instance is not being installed from an image');
-  const range = parseRange(request.headers.range, image.sizeBytes);
-  response.setHeader('accept-ranges', 'bytes');
-  if (range === 'unsatisfiable') {
-    response.setHeader('content-range', `bytes */${image.sizeBytes}`);
-    return refuse(response, 416, `the image has ${image.sizeBytes} bytes`);
-  }
-  const [first, last] = range ?? [0, image.sizeBytes - 1];
-  response.writeHead(range ? 206 : 200, {
-    'content-type': 'application/octet-stream',
-    'content-length': last - first + 1,
-    ...(range && { 'content-range': `bytes ${first}-${last}/${image.sizeBytes}` }),
-  });
-  if (request.method === 'HEAD' || last < first) {
-    response.end();
-    return;
-  }
-  await using file = await open(image.path);
-  await sendBytes(file, { first, last }, response);
+  await using handle = await open(image.path);
+  await sendFile({ handle, offset: 0, sizeBytes: image.sizeBytes }, request, response, metad);
 }
 
 async function sendPackage(

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { parseRange } from '#shared/http/parse-range.ts';
-import type { BootSlice, BootTree } from '../boot/boot-tree.ts';
+import type { BootTree } from '../boot/boot-tree.ts';
 import { AnswerSlots } from './answer-slots.ts';
 import { refuse } from './refuse.ts';
-import { sendBytes } from './send-bytes.ts';
+import type { MetadFileSocket } from './hand-over-file.ts';
+import { sendFile } from './send-file.ts';
 import { sendMirrorAnswer } from './send-mirror.ts';
 
 /**
@@ -15,10 +15,12 @@ export type FindBootTree = (uuid: string) => BootTree | undefined;
 /** Answers metad's requests for files of boot environments. */
 export class BootSender {
   readonly #findTree: FindBootTree;
+  readonly #metad: MetadFileSocket;
   readonly #slots = new AnswerSlots();
 
-  constructor(findTree: FindBootTree) {
+  constructor(findTree: FindBootTree, metad: MetadFileSocket) {
     this.#findTree = findTree;
+    this.#metad = metad;
   }
 
   /** @param path in the tree, percent-encoded */
@@ -38,41 +40,8 @@ export class BootSender {
       headers: request.headers,
       signal,
     });
-    if (answer.kind === 'slice') return sendSlice(answer, request, response);
-    return sendMirrorAnswer(answer, request, response);
+    if (answer.kind !== 'slice') return sendMirrorAnswer(answer, request, response);
+    await using handle = answer.handle;
+    await sendFile({ ...answer, handle }, request, response, this.#metad);
   }
-}
-
-async function sendSlice(
-  slice: BootSlice,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  await using handle = slice.handle;
-  const { headers, method } = request;
-  const { offset, sizeBytes, etag } = slice;
-  response.setHeader('accept-ranges', 'bytes');
-  response.setHeader('etag', etag);
-  if (headers['if-none-match']?.split(',').some((tag) => tag.trim() === etag)) {
-    response.writeHead(304);
-    response.end();
-    return;
-  }
-  const isSame = headers['if-range'] === undefined || headers['if-range'] === etag;
-  const range = isSame ? parseRange(headers.range, sizeBytes) : undefined;
-  if (range === 'unsatisfiable') {
-    response.setHeader('content-range', `bytes */${sizeBytes}`);
-    return refuse(response, 416, `the file has ${sizeBytes} bytes`);
-  }
-  const [first, last] = range ?? [0, sizeBytes - 1];
-  response.writeHead(range ? 206 : 200, {
-    'content-type': 'application/octet-stream',
-    'content-length': last - first + 1,
-    ...(range && { 'content-range': `bytes ${first}-${last}/${sizeBytes}` }),
-  });
-  if (method === 'HEAD' || last < first) {
-    response.end();
-    return;
-  }
-  await sendBytes(handle, { first: offset + first, last: offset + last }, response);
 }

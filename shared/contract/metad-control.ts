@@ -24,6 +24,19 @@ export const MAX_DATAGRAM_BYTES = 4096;
 export const MAX_DATAGRAM_FLOWS = 64;
 
 /**
+ * In metad's folder beside the content socket: metad's, for datagrams. On it noded hands over open
+ * files (SCM_RIGHTS), each with the name as its text that metad asked for it by.
+ */
+export const METAD_FILE_SOCKET = 'files.sock';
+/** metad → noded, of a GET: the name (a UUID) of an open file that it would take in place of a body. */
+export const TAKES_FILE_HEADER = 'x-gnt-takes-file';
+/**
+ * noded → metad: the file was handed over, and the answer has no body; `FIRST LENGTH` in bytes of the
+ * file is what its body would be.
+ */
+export const HANDED_FILE_HEADER = 'x-gnt-file';
+
+/**
  * noded → metad, HTTP on `run/gnt/metad/control.sock`:
  *   PUT    /v1/instances/{uuid}[?guest=up] body InstanceView → 204; 400 {code,message} names the field, the old view stays.
  *                                          up: its guest was started before, and may have been served by another metad
@@ -53,6 +66,7 @@ export const MAX_DATAGRAM_FLOWS = 64;
  *   GET /v1/instances/{uuid}/datagrams/{name}  Upgrade: tcp → 101 and a stream of datagrams (shared/stream/datagram-frames.ts) to and from
  *     the exposed UDP service, for one of the guest's source ports; noded ends it when the guest is silent; 404 and 502 as above
  *   503 for any of these: the instance has too many open
+ *   An image, or a file of an archive, is handed over open where metad asks for that (TAKES_FILE_HEADER)
  */
 export const metadStatus = z.object({
   pid: z.number().int(),

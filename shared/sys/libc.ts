@@ -20,12 +20,6 @@ const cConnect = libc.func('int connect(int fd, const void *address, uint32_t le
 const cSendto = libc.func(
   'int64_t sendto(int fd, const void *bytes, size_t length, int flags, const void *to, uint32_t toLength)',
 );
-koffi.struct('gnt_iovec', { base: 'const void *', length: 'size_t' });
-koffi.struct('gnt_msghdr', {
-  ...{ name: 'void *', nameLength: 'uint32_t', iov: 'gnt_iovec *', iovCount: 'size_t' },
-  ...{ control: 'const void *', controlLength: 'size_t', flags: 'int' },
-});
-const cSendmsg = libc.func('int64_t sendmsg(int fd, const gnt_msghdr *message, int flags)');
 const cMemfdCreate = libc.func('int memfd_create(const char *name, unsigned int flags)');
 const cSocketpair = libc.func(
   'int socketpair(int domain, int type, int protocol, _Out_ int *descriptors)',
@@ -74,8 +68,6 @@ const IFREQ_BYTES = 40;
 /** linux/if.h: names have at most 15 bytes and a NUL. */
 export const MAX_INTERFACE_NAME_BYTES = 15;
 const AF_UNIX = 1;
-const SCM_RIGHTS = 1;
-const MSG_NOSIGNAL = 0x4000;
 const AF_INET = 2;
 const AF_INET6 = 10;
 const SOCK_STREAM = 1;
@@ -84,7 +76,7 @@ const SOCK_RAW = 3;
 const SOCK_CLOEXEC = 0o2000000;
 const SOCK_FLAGS = SOCK_CLOEXEC | 0o4000; // SOCK_NONBLOCK
 const MFD_CLOEXEC = 1;
-const SOL_SOCKET = 1;
+export const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const SO_BROADCAST = 6;
 const SO_BINDTODEVICE = 25;
@@ -98,7 +90,8 @@ const IP_FREEBIND = 15;
 const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 
-function checked(call: string, returned: unknown): number {
+/** @throws Error of `errno`, with `code` */
+export function checked(call: string, returned: unknown): number {
   const result = numberOf(returned);
   if (result >= 0) return result;
   const code = getSystemErrorName(-koffi.errno());
@@ -411,6 +404,24 @@ export function openUnixListener(path: string): number {
 }
 
 /**
+ * An unconnected unix socket for datagrams.
+ * @param path where it can be sent to; null for one that only sends
+ * @returns a non-blocking descriptor
+ */
+export function openUnixDatagrams(path: string | null): number {
+  const fd = checked('socket', cSocket(AF_UNIX, SOCK_DGRAM | SOCK_FLAGS, 0));
+  if (path === null) return fd;
+  try {
+    const address = unixAddress(path);
+    checked('bind', cBind(fd, address, address.length));
+    return fd;
+  } catch (error) {
+    closeFd(fd);
+    throw error;
+  }
+}
+
+/**
  * A unix socket that is connected to one that listens, for a `Socket` that takes it over; of
  * datagrams, each write to it is one.
  * @returns a non-blocking descriptor
@@ -437,26 +448,6 @@ export function openSocketPair(): readonly [number, number] {
   return [left, right];
 }
 
-/**
- * Sends a text through a unix socket, and a copy of a descriptor with it (unix(7), SCM_RIGHTS).
- * @throws Error with `code` EAGAIN while the other one does not read
- */
-export function sendDescriptor(socket: number, text: string, fd: number): void {
-  const base = Buffer.from(text);
-  // struct cmsghdr: its length, level and type, and the descriptor.
-  const control = Buffer.alloc(24);
-  control.writeBigUInt64LE(20n, 0);
-  control.writeInt32LE(SOL_SOCKET, 8);
-  control.writeInt32LE(SCM_RIGHTS, 12);
-  control.writeInt32LE(fd, 16);
-  const message = {
-    ...{ name: null, nameLength: 0, iov: [{ base, length: base.length }], iovCount: 1 },
-    ...{ control, controlLength: control.length, flags: 0 },
-  };
-  const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
-  if (sent < base.length) throw new Error('a message was sent in part');
-}
-
 /** @throws Error with `code` ENODEV */
 export function interfaceIndex(device: string): number {
   const index = numberOf(cIfNametoindex(device));
@@ -464,7 +455,8 @@ export function interfaceIndex(device: string): number {
   return index;
 }
 
-function unixAddress(path: string): Buffer {
+/** A `struct sockaddr_un`. */
+export function unixAddress(path: string): Buffer {
   if (Buffer.byteLength(path) > MAX_UNIX_PATH_BYTES)
     throw new RangeError(`unix socket path too long: ${path}`);
   const address = Buffer.alloc(2 + MAX_UNIX_PATH_BYTES + 1);

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { chmod, mkdtemp, open, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '#shared/clock/clock.ts';
+import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
+import { sendDescriptor } from '#shared/sys/descriptors.ts';
+import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
 import { BootTrees } from '../../noded/boot/boot-tree.ts';
 import { startContentServer, type ContentServer } from '../../noded/metad-link/content-server.ts';
 import { bootOf, folderTree } from '../lab/netboot-lab.ts';
@@ -20,6 +24,8 @@ const SIZE = 40 * 1024 * 1024;
 const PATH = `/ganeti/latest/boot/machines/${exampleView().uuid}/boot`;
 const OTHER = '6aa7b544-1f3d-49e9-b2b7-000000000000';
 const contents = [randomBytes(SIZE), randomBytes(SIZE)] as const;
+/** fcntl.h; reading alone is 0. */
+const O_ACCMODE = 3;
 const digest = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 const trees = new BootTrees();
@@ -112,11 +118,55 @@ test('who reads 40 MB while all of it is replaced gets the old file whole, the n
   assert.match(script.body.toString(), /# 1/);
 });
 
-test('a daemon that ends in a transfer leaves one that looks cut, and who comes then is asked to come again', async () => {
+/** What metad has open of a folder: the path and how it was opened. */
+async function openFiles(folder: string): Promise<readonly string[]> {
+  const root = `/proc/${lab.metadPid}`;
+  const found = (await readdir(`${root}/fd`)).map(async (fd) => {
+    const path = await readlink(`${root}/fd/${fd}`).catch(() => '');
+    const info = await readFile(`${root}/fdinfo/${fd}`, 'utf8').catch(() => '');
+    const mode = Number.parseInt(/flags:\s+([0-7]+)/.exec(info)?.[1] ?? '', 8) & O_ACCMODE;
+    return path.startsWith(folder) ? [`${basename(path)} ${mode}`] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+test('a file that the node has is read by metad itself, which can do nothing but read it, and is closed', async () => {
   await use(0);
-  const cut = await begin(`${PATH}/initrd`);
+  const slow = await begin(`${PATH}/initrd`);
+  assert.deepEqual(await openFiles(folders[0]), ['initrd 0']);
+  slow.destroy();
+  while ((await openFiles(folders[0])).length > 0) await sleep(5);
+  assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
+  while ((await openFiles(folders[0])).length > 0) await sleep(5);
+});
+
+test('one that others could write is read by the node alone', async () => {
+  await use(0);
+  await chmod(join(folders[0], 'initrd'), 0o666);
+  const slow = await begin(`${PATH}/initrd`);
+  assert.deepEqual(await openFiles(folders[0]), []);
+  assert.equal(digest(await buffer(slow)), digest(contents[0]));
+  await chmod(join(folders[0], 'initrd'), 0o644);
+});
+
+test('what nobody has asked for is not kept open', async () => {
+  await use(0);
+  await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
+  const socket = openUnixDatagrams(null);
+  await using handle = await open(join(folders[1], 'initrd'));
+  const to = join(lab.directory, METAD_FILE_SOCKET);
+  for (const name of [randomUUID(), '', 'x'.repeat(500)])
+    sendDescriptor(socket, name, handle.fd, to);
+  closeFd(socket);
+  await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
+  assert.deepEqual(await openFiles(folders[1]), []);
+});
+
+test('a transfer outlives the daemon that gave the file, and who comes then is asked to come again', async () => {
+  await use(0);
+  const slow = await begin(`${PATH}/initrd`);
   await content.close();
-  await assert.rejects(buffer(cut), /aborted|reset/);
+  assert.equal(digest(await buffer(slow)), digest(contents[0]));
   const away = await ask(`${PATH}/initrd`);
   assert.deepEqual([away.status, away.headers['retry-after']], [503, '1']);
   await startContent();

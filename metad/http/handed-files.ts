@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, rmSync } from 'node:fs';
+import { receiveDescriptor } from '#shared/sys/descriptors.ts';
+import { openUnixDatagrams } from '#shared/sys/libc.ts';
+
+/** rw------- */
+const SOCKET_MASK = 0o177;
+/** A name, and what shows that one is too long. */
+const MAX_NAME_BYTES = 64;
+
+/** A file that the node daemon was asked for. Who asked disposes of it when it is answered. */
+export interface ExpectedFile extends Disposable {
+  /** What the node daemon sends it by. */
+  readonly name: string;
+  /**
+   * Its descriptor, once the node daemon says that it has sent it, which the caller closes; null
+   * when it has not come.
+   */
+  take(): number | null;
+}
+
+/**
+ * Open files that the node daemon hands over, for this process to read: on a socket beside the
+ * control socket, which is looked at when an answer says that there is something. What nobody waits
+ * for is closed.
+ */
+export class HandedFiles implements Disposable {
+  readonly #socketPath: string;
+  /** Of those that were asked for, by name; null: it has not come. */
+  readonly #expected = new Map<string, number | null>();
+  #socket: number | undefined;
+
+  /** @param socketPath is made with the first file that is asked for */
+  constructor(socketPath: string) {
+    this.#socketPath = socketPath;
+  }
+
+  expect(): ExpectedFile {
+    this.#socket ??= listen(this.#socketPath);
+    const name = randomUUID();
+    this.#expected.set(name, null);
+    const take = (): number | null => {
+      this.#receive();
+      const fd = this.#expected.get(name) ?? null;
+      this.#expected.delete(name);
+      return fd;
+    };
+    return {
+      name,
+      take,
+      [Symbol.dispose]: () => {
+        const fd = take();
+        if (fd !== null) closeSync(fd);
+      },
+    };
+  }
+
+  #receive(): void {
+    if (this.#socket === undefined) return;
+    for (;;) {
+      const message = receiveDescriptor(this.#socket, MAX_NAME_BYTES);
+      if (message === null) return;
+      const { text, fd } = message;
+      if (fd === null) continue;
+      if (this.#expected.get(text) === null) this.#expected.set(text, fd);
+      else closeSync(fd);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#socket === undefined) return;
+    this.#receive();
+    for (const fd of this.#expected.values()) if (fd !== null) closeSync(fd);
+    this.#expected.clear();
+    closeSync(this.#socket);
+    rmSync(this.#socketPath, { force: true });
+    this.#socket = undefined;
+  }
+}
+
+/** One that is left there is of a process before this one: whoever answers next to it is alone. */
+function listen(path: string): number {
+  rmSync(path, { force: true });
+  const mask = process.umask(SOCKET_MASK);
+  try {
+    return openUnixDatagrams(path);
+  } finally {
+    process.umask(mask);
+  }
+}

@@ -1,0 +1,53 @@
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { uuid } from '#shared/contract/primitives.ts';
+import { systemCodeOf } from '#shared/errors/app-error.ts';
+import { sendDescriptor } from '#shared/sys/descriptors.ts';
+import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
+
+/** fcntl.h: a descriptor of the socket itself, which a link at its path does not lead away. */
+const O_PATH = 0o10000000;
+const OTHERS_WRITE = 0o022;
+/** It has none, has gone away, or has not read those before. */
+const NOT_TAKEN = ['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'ETOOMANYREFS'];
+
+export interface MetadFileSocket {
+  readonly path: string;
+  /** Group of metad's user. */
+  readonly gid: number;
+}
+
+/**
+ * Gives metad an open file to read for itself.
+ * @param fd open for reading only; stays the caller's
+ * @param name that metad waits for it by
+ * @returns false when metad gets the bytes in another way
+ */
+export function handOverFile(fd: number, name: string, socket: MetadFileSocket): boolean {
+  // Whoever holds a file can open it anew through /proc, with the rights that it gives to all.
+  const { mode } = fstatSync(fd);
+  if ((mode & OTHERS_WRITE) !== 0 || !uuid.safeParse(name).success) return false;
+  try {
+    send(fd, name, socket);
+    return true;
+  } catch (error) {
+    if (NOT_TAKEN.includes(systemCodeOf(error) ?? '')) return false;
+    throw error;
+  }
+}
+
+/** The folder is metad's: what lies there under the name may be anything. */
+function send(fd: number, name: string, { path, gid }: MetadFileSocket): void {
+  const place = openSync(path, O_PATH | constants.O_NOFOLLOW);
+  try {
+    const found = fstatSync(place);
+    if (!found.isSocket() || found.gid !== gid) throw new Error(`${path} is no socket of metad's`);
+    const from = openUnixDatagrams(null);
+    try {
+      sendDescriptor(from, name, fd, `/proc/self/fd/${place}`);
+    } finally {
+      closeFd(from);
+    }
+  } finally {
+    closeSync(place);
+  }
+}

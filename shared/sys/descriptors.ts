@@ -1,0 +1,72 @@
+import koffi from 'koffi';
+import { systemCodeOf } from '../errors/app-error.ts';
+import { checked, SOL_SOCKET, unixAddress } from './libc.ts';
+
+/** Descriptors of open files that go from process to process (unix(7), SCM_RIGHTS). */
+const libc = koffi.load('libc.so.6');
+koffi.struct('gnt_iovec', { base: 'void *', length: 'size_t' });
+koffi.struct('gnt_msghdr', {
+  ...{ name: 'const void *', nameLength: 'uint32_t', iov: 'gnt_iovec *', iovCount: 'size_t' },
+  ...{ control: 'void *', controlLength: 'size_t', flags: 'int' },
+});
+const cSendmsg = libc.func('int64_t sendmsg(int fd, const gnt_msghdr *message, int flags)');
+const cRecvmsg = libc.func('int64_t recvmsg(int fd, const gnt_msghdr *message, int flags)');
+
+const SCM_RIGHTS = 1;
+const MSG_NOSIGNAL = 0x4000;
+const MSG_CMSG_CLOEXEC = 0x40000000;
+/** struct cmsghdr with one descriptor: its length, level and type, the descriptor, padding. */
+const CONTROL_BYTES = 24;
+const CONTROL_LENGTH = 20n;
+
+/**
+ * Sends a text through a unix socket, and a copy of a descriptor with it.
+ * @param to path of the socket that is to have it; for one that is connected, none
+ * @throws Error with `code` EAGAIN while the other one does not read, ECONNREFUSED
+ */
+export function sendDescriptor(socket: number, text: string, fd: number, to?: string): void {
+  const control = Buffer.alloc(CONTROL_BYTES);
+  control.writeBigUInt64LE(CONTROL_LENGTH, 0);
+  control.writeInt32LE(SOL_SOCKET, 8);
+  control.writeInt32LE(SCM_RIGHTS, 12);
+  control.writeInt32LE(fd, 16);
+  const base = Buffer.from(text);
+  const message = { ...messageOf(base, control), ...(to !== undefined && nameOf(to)) };
+  const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
+  if (sent < base.length) throw new Error('a message was sent in part');
+}
+
+/**
+ * The next text that came through a non-blocking unix socket for datagrams, and what came with it.
+ * @returns null when there is none; `fd`, which the caller closes, is null when none came with it
+ */
+export function receiveDescriptor(
+  socket: number,
+  maxBytes: number,
+): { readonly text: string; readonly fd: number | null } | null {
+  const base = Buffer.alloc(maxBytes);
+  const control = Buffer.alloc(CONTROL_BYTES);
+  let length: number;
+  try {
+    length = checked('recvmsg', cRecvmsg(socket, messageOf(base, control), MSG_CMSG_CLOEXEC));
+  } catch (error) {
+    if (systemCodeOf(error) === 'EAGAIN') return null;
+    throw error;
+  }
+  // There is room for one alone: the kernel closes others itself.
+  const hasOne =
+    control.readBigUInt64LE(0) === CONTROL_LENGTH && control.readInt32LE(12) === SCM_RIGHTS;
+  return { text: base.toString('utf8', 0, length), fd: hasOne ? control.readInt32LE(16) : null };
+}
+
+function messageOf(base: Buffer, control: Buffer): object {
+  return {
+    ...{ name: null, nameLength: 0, iov: [{ base, length: base.length }], iovCount: 1 },
+    ...{ control, controlLength: control.length, flags: 0 },
+  };
+}
+
+function nameOf(path: string): object {
+  const name = unixAddress(path);
+  return { name, nameLength: name.length };
+}
