@@ -103,6 +103,9 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     gpgv: { users: machineUsers, dir: paths.runDir },
     machine: 'amd64',
   });
+  await catalogue.settle().catch((error: unknown) => {
+    logger.error('catalogue.not-settled', { err: error });
+  });
   const exports = createExportStore(paths.exportDir);
   await exports.sweep();
   const bootArchives = await openBootArchives(paths.bootArchivesDir, () =>

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
-import { syncPath, writeDurably } from '#shared/files/durable.ts';
+import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
@@ -28,6 +28,7 @@ const namesFile = z.record(fileName, sha256Hex);
 /** Indexes that are held in memory: each may have some megabytes. */
 const MAX_HELD = 4;
 const UNFINISHED = /^new-/;
+const NAMES = 'names.json';
 
 /** A file that an appliance is to fill, which is nobody's before `keep`. */
 export interface UnfinishedArchive extends AsyncDisposable {
@@ -81,7 +82,9 @@ export async function openBootArchives(
 ): Promise<BootArchives> {
   for (const file of await list(dir))
     if (UNFINISHED.test(file)) await rm(join(dir, file), { force: true });
-  const archives = new FolderArchives(dir, await readNames(join(dir, 'names.json')), inUse);
+  const namesPath = join(dir, NAMES);
+  await removeHalves([namesPath]);
+  const archives = new FolderArchives(dir, await readNames(namesPath), inUse);
   await archives.dropUnnamed();
   return archives;
 }
@@ -159,7 +162,7 @@ class FolderArchives implements BootArchives {
   }
 
   async #writeNames(names: Readonly<Record<string, string>>): Promise<void> {
-    await writeDurably(join(this.#dir, 'names.json'), JSON.stringify(names), { mode: 0o600 });
+    await writeDurably(join(this.#dir, NAMES), JSON.stringify(names), { mode: 0o600 });
     this.#names = names;
     await this.#drop();
   }

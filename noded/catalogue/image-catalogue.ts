@@ -30,6 +30,8 @@ import { type CatalogueContent, readCatalogue } from './read-source.ts';
 
 /** Images by name, as this node knows them. Changes wait for each other. */
 export interface ImageCatalogue {
+  /** Removes what a daemon before this one did not finish. @throws AppError RECORD_UNREADABLE */
+  settle(): Promise<void>;
   list(): Promise<ImageInfo[]>;
   catalogues(): Promise<CatalogueInfo[]>;
   /**
@@ -85,7 +87,7 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   };
   const sweep = async ({ imported: kept, spared }: Catalogues): Promise<void> => {
     const wanted = new Set([...kept.map(({ sha256 }) => sha256), ...spared]);
-    await imported.keepOnly(wanted, await options.listPathsInUse());
+    await imported.keepOnly(wanted, options.listPathsInUse);
   };
   /** One after the other; what is written is what counts. */
   const change = (make: (now: Catalogues) => Catalogues | Promise<Catalogues>): Promise<void> =>
@@ -118,6 +120,9 @@ export function createImageCatalogue(options: ImageCatalogueOptions): ImageCatal
   ];
 
   return {
+    async settle() {
+      await load();
+    },
     async list() {
       const now = await load();
       const named = all(now);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { copyFile, mkdir, readdir, rename, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError } from '#shared/errors/app-error.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import { type Checksum, checksumMismatch, digestFile } from '../images/digest.ts';
@@ -20,8 +20,14 @@ export interface ImportedImages {
    */
   take(path: string, checksum: Checksum | null, signal: AbortSignal): Promise<TakenCopy>;
   readonly pathOf: (sha256: string) => string;
-  /** Removes all but these: what is not wanted any more, and what a killed daemon left. */
-  keepOnly(sha256s: ReadonlySet<string>, paths: ReadonlySet<string>): Promise<void>;
+  /**
+   * Removes all but these: what is not wanted any more, and what a killed daemon left.
+   * @param listPaths others that stay; asked where there is something else
+   */
+  keepOnly(
+    sha256s: ReadonlySet<string>,
+    listPaths: () => Promise<ReadonlySet<string>>,
+  ): Promise<void>;
   /** The SHA-256 of each that is there. */
   list(): Promise<string[]>;
 }
@@ -37,9 +43,14 @@ export function createImportedImages(dir: string): ImportedImages {
   const pathOf = (sha256: string): string => join(dir, `sha256-${sha256}`);
   /** Copies that are being taken: nobody wants them yet, and they are not left over. */
   const halves = new Set<string>();
+  /** The folder is made with its first image. */
   const names = async (): Promise<string[]> => {
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    return readdir(dir);
+    try {
+      return await readdir(dir);
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
   };
   return {
     pathOf,
@@ -75,13 +86,15 @@ export function createImportedImages(dir: string): ImportedImages {
         image.release();
       }
     },
-    async keepOnly(sha256s, paths) {
+    async keepOnly(sha256s, listPaths) {
       const wanted = new Set([...sha256s].map(pathOf));
-      for (const name of await names()) {
-        const path = join(dir, name);
-        if (wanted.has(path) || paths.has(path) || halves.has(name)) continue;
-        await rm(path, { force: true });
-      }
+      const found = (await names()).filter((name) => !wanted.has(join(dir, name)));
+      if (found.length === 0) return;
+      const paths = await listPaths();
+      for (const name of found)
+        // Asked now: others may have begun a copy.
+        if (!paths.has(join(dir, name)) && !halves.has(name))
+          await rm(join(dir, name), { force: true });
     },
     list: async () =>
       (await names()).flatMap((name) => /^sha256-([0-9a-f]{64})$/.exec(name)?.[1] ?? []),

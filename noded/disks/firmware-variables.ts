@@ -2,13 +2,13 @@ import { constants, copyFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { systemCodeOf } from '#shared/errors/app-error.ts';
-import { syncPath } from '#shared/files/durable.ts';
+import { isHalf, syncPath } from '#shared/files/durable.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { listNames } from './install-disks.ts';
 
 /** QEMU gives all of a machine's flash no more than this. OVMF's variables have half a MiB. */
 export const MAX_VARIABLES_BYTES = 8 * MIB;
-const VARIABLES = /^efi-variables-(.+)\.fd$/;
+const VARIABLES = /^efi-variables-(.+)\.fd/;
 /** As they are called where no reinstallation told them apart yet. */
 const UNDIVIDED = 'efi-variables.fd';
 
@@ -43,7 +43,7 @@ export async function copyVariables(from: Installation, to: Installation): Promi
 
 /**
  * Takes away the variables of installations that are no more: neither the record's nor those that a
- * snapshot goes back to. Undivided ones become the record's, unless it has its own. Idempotent.
+ * snapshot goes back to; and what a start did not finish that was killed. Undivided ones become the record's, unless it has its own. Idempotent.
  * @returns names of the files that are gone
  */
 export async function settleVariables(
@@ -63,7 +63,7 @@ export async function settleVariables(
     await rename(join(dir, UNDIVIDED), own);
   const gone = names.filter((name) => {
     const id = VARIABLES.exec(name)?.[1];
-    return name === UNDIVIDED || (id !== undefined && !kept.has(id));
+    return name === UNDIVIDED || (id !== undefined && (!kept.has(id) || isHalf(name)));
   });
   for (const name of gone) await rm(join(dir, name), { force: true });
   return gone;

@@ -33,6 +33,11 @@ export async function writeDurably(
   await syncPath(dirname(path));
 }
 
+/** Whether a file is called as one that {@link writeDurably} did not finish. */
+export function isHalf(name: string): boolean {
+  return name.includes(HALF);
+}
+
 /**
  * Removes what processes that were killed while they wrote these files have left. For who starts,
  * and is the only one that writes them.

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -151,4 +151,19 @@ test('what has no such name is refused with the nearest, before anything is made
   }
   const { stdout } = await lab.run('gnt-instance', ['list', '--no-headers', '-o', 'name']);
   assert.doesNotMatch(stdout, /^no\./m);
+});
+
+test('what a killed daemon was writing of images and archives goes with the start of the next', async () => {
+  const { importedImagesDir, bootArchivesDir } = lab.paths;
+  await mkdir(bootArchivesDir, { recursive: true, mode: 0o700 });
+  await mkdir(importedImagesDir, { recursive: true, mode: 0o700 });
+  const before = [await readdir(importedImagesDir), await readdir(bootArchivesDir)];
+  await lab.stopNode();
+  // A copy that was cut off, one that no record came to know, and half a list of names.
+  await writeFile(join(importedImagesDir, 'half-1'), 'a di');
+  await writeFile(join(importedImagesDir, `sha256-${'0'.repeat(64)}`), 'a disk');
+  await writeFile(join(bootArchivesDir, 'names.json.half-1'), '{');
+  await lab.startNode();
+  const after = [await readdir(importedImagesDir), await readdir(bootArchivesDir)];
+  assert.deepEqual(after, before);
 });

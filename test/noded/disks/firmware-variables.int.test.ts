@@ -61,3 +61,12 @@ test('EFI variables that were not told apart yet become those of the installatio
   assert.equal(await readFile(disks.variablesPathOf(next), 'utf8'), next.instanceId);
   await assert.rejects(readFile(undivided), { code: 'ENOENT' });
 });
+
+test('EFI variables that a killed start did not finish go, and those that are whole stay', async (t) => {
+  const { disks, old, next } = await createLab(t);
+  const halves = [old, next].map((each) => `${disks.variablesPathOf(each)}.half-${randomUUID()}`);
+  for (const half of halves) await writeFile(half, 'ha');
+  await disks.settle(next);
+  for (const half of halves) await assert.rejects(readFile(half), { code: 'ENOENT' });
+  assert.equal(await readFile(disks.variablesPathOf(next), 'utf8'), next.instanceId);
+});
