@@ -97,6 +97,9 @@ const EXPLAINED = [
   /^var\/lib\/gnt\/images\/(sha256-[0-9a-f]+|index\.json|partial-[^/]+|[^/]+\.json|UUID)$/,
   /^var\/lib\/gnt\/(disks|images|outcomes|host-copies|appliance)(\/UUID)?$/,
   /^var\/lib\/gnt\/disks\/\.[^/]+$/,
+  /^var\/lib\/gnt\/disks\/UUID\/snapshot-UUID\/disk\d+\.raw$/,
+  /^var\/lib\/gnt\/(catalogues\.json|imported-images(\/sha256-[0-9a-f]+)?)$/,
+  /^var\/lib\/gnt\/boot-archives\/(names\.json|[0-9a-f]{64}\.(data|index))$/,
   // Whole, or its manifest would not fit: it is verified before each boot.
   /^var\/lib\/gnt\/appliance\/(manifest\.json|vmlinuz|initrd\.img|root\.squashfs)$/,
   /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,

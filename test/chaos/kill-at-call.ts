@@ -14,6 +14,12 @@ export interface KillPoint {
   readonly when: number;
 }
 
+/** All points of these calls. */
+export const callsOf = (
+  thread: Thread,
+  ...calls: readonly string[]
+): readonly Pick<KillPoint, 'thread' | 'call'>[] => calls.map((call) => ({ thread, call }));
+
 /** What happens at the call. */
 export type Blow = 'killed' | 'full-once' | 'full-from-then-on';
 

@@ -12,7 +12,7 @@ import { askSocket } from '../lab/ask-socket.ts';
 import { createSeededRandom } from '../lab/seeded-random.ts';
 import { findViolations } from './find-violations.ts';
 import { armTrap, type KillPoint } from './kill-at-call.ts';
-import { settled } from './point-operations.ts';
+import { settled } from './point-scene.ts';
 import type { PointsReport } from './run-points.ts';
 
 export interface MetadPointsOptions {

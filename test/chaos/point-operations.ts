@@ -1,57 +1,17 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lab } from '../../scripts/demo/lab.ts';
+import { infoOf } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
-import { infoOf, submit } from '../e2e/support/ask-nodes.ts';
 import type { MortalImageServer } from './mortal-image-server.ts';
+import { ONE, type PointOperation, type PointScene, TWO } from './point-scene.ts';
 
-/** One that needs no virtual machine, and can be done again and again. */
-export interface PointOperation {
-  readonly name: string;
-  /** Brings about what it needs, whatever the last one left. */
-  prepare(): Promise<void>;
-  readonly opcode: () => object;
-  /** What to do when a stage of it has ended, after which it is not looked at any more. */
-  readonly cancelAfter?: string;
-  /** What is wrong with what it left. @param isDone it was told as done */
-  judge(isDone: boolean): Promise<readonly string[]>;
-  /** Cut off, it is done again, and has to come through. */
-  readonly isRepeated?: true;
-}
-
-/** By the operating system that is installed, at the beginning of its disk. */
-export const WRITTEN = 'system';
-const OS = 'quick';
-const ONE = 'one.example.com';
-const TWO = 'two.example.com';
 /** Without an OS definition: its disks are exported as they are. */
 const BARE = 'bare.example.com';
 
+/** Instances that need no machine, and their exports. */
 export function createPointOperations(
-  lab: Lab,
+  scene: PointScene,
   server: MortalImageServer,
 ): readonly PointOperation[] {
-  const path = (name: string): string => `/v1/instances/${name}`;
-  const isThere = async (name: string): Promise<boolean> =>
-    (await askSocket(lab.paths.nodedSocket, path(name))).status === 200;
-  const must = async (opcode: object): Promise<void> => {
-    const { error, summary } = await submit(lab, opcode);
-    if (error !== null) throw new Error(`${summary} before the point: ${error.message}`);
-  };
-  const create = (name: string, more: object = {}): object => ({
-    opcode: 'INSTANCE_CREATE', name, osType: OS, disks: [{ sizeBytes: 16 * 1024 * 1024 }],
-    nics: [], start: false, ...more,
-  }); // prettier-ignore
-  const absent = async (name: string): Promise<void> => {
-    if (await isThere(name)) await must({ opcode: 'INSTANCE_REMOVE', name });
-  };
-  const installed = async (name: string): Promise<void> => {
-    const { body, status } = await askSocket(lab.paths.nodedSocket, path(name));
-    if (status === 200 && body.includes('"installState":"installed"')) return;
-    await absent(name);
-    await must(create(name));
-  };
+  const { lab, must, isThere, create, absent, installed } = scene;
   const exported = async (): Promise<readonly string[]> => {
     const { body } = await askSocket(lab.paths.nodedSocket, '/v1/exports');
     const found = JSON.parse(body) as { name: string; problem: string | null }[];
@@ -66,15 +26,8 @@ export function createPointOperations(
       await must({ opcode: 'BACKUP_EXPORT', name: BARE });
   };
   const fine = (): Promise<readonly string[]> => Promise.resolve([]);
-  /** What an installation was told to have written is there. */
-  const written = async (isDone: boolean): Promise<readonly string[]> => {
-    if (!isDone) return [];
-    const { uuid } = await infoOf(lab, ONE);
-    const disk = await readFile(join(lab.paths.disksDir, uuid, 'disk0.raw')).catch(() =>
-      Buffer.alloc(0),
-    );
-    return disk.subarray(0, WRITTEN.length).toString() === WRITTEN ? [] : ['its disk is empty'];
-  };
+  const written = async (isDone: boolean): Promise<readonly string[]> =>
+    isDone ? scene.isWritten(ONE) : [];
   const isThereOnce = async (isDone: boolean): Promise<readonly string[]> =>
     isDone && !(await isThere(ONE)) ? ['it is gone'] : [];
   let round = 0;
@@ -164,10 +117,8 @@ export function createPointOperations(
       },
       opcode: () => ({ opcode: 'INSTANCE_CREATE', name: TWO, importFrom: BARE, start: false }),
       judge: async (isDone) => {
-        if (!(await isThere(TWO))) return isDone ? ['it is gone'] : [];
-        const { uuid } = await infoOf(lab, TWO);
-        const disk = await readFile(join(lab.paths.disksDir, uuid, 'disk0.raw'));
-        return disk.subarray(0, WRITTEN.length).toString() === WRITTEN ? [] : ['its disk is empty'];
+        if (await isThere(TWO)) return scene.isWritten(TWO);
+        return isDone ? ['it is gone'] : [];
       },
     },
     {
@@ -187,17 +138,4 @@ export function createPointOperations(
       judge: async (isDone) => (isDone && (await isThere(ONE)) ? ['it is back'] : []),
     },
   ];
-}
-
-/** Until it holds, or the time is over: what is being cleaned up may take a moment. */
-export async function settled(
-  find: () => Promise<readonly string[]>,
-  limitMs: number,
-): Promise<readonly string[]> {
-  const deadlineMs = performance.now() + limitMs;
-  for (;;) {
-    const found = await find();
-    if (found.length === 0 || performance.now() > deadlineMs) return found;
-    await sleep(100);
-  }
 }

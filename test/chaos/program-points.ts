@@ -8,8 +8,9 @@ import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { ask, leaveBehind, listed, succeed } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
-import { findThread, armTrap, type KillPoint } from './kill-at-call.ts';
+import { armTrap, callsOf, findThread, type KillPoint } from './kill-at-call.ts';
 import { runUntilCall, type Program } from './kill-program.ts';
+import { machineOperations } from './program-machines.ts';
 
 /**
  * What is done by programs that are not asked by a job: a cluster is made and joined, a node of it
@@ -27,11 +28,6 @@ export interface ProgramOperation {
 const ONE = 'node1.example.com';
 const GONE = 'node3.example.com';
 const KEPT = ['fsync', 'rename', 'link', 'unlink', 'mkdir', 'write'];
-const callsOf = (
-  thread: KillPoint['thread'],
-  calls: readonly string[],
-): readonly Pick<KillPoint, 'thread' | 'call'>[] => calls.map((call) => ({ thread, call }));
-
 export interface ProgramScene extends AsyncDisposable {
   readonly operations: readonly ProgramOperation[];
 }
@@ -42,15 +38,15 @@ export async function createProgramScene(): Promise<ProgramScene> {
   const redis = await startRedis({ appendOnly: true });
   undo.defer(() => redis.stop());
   const labs: Lab[] = [];
-  for (const name of ['gnt-pp1', 'gnt-pp2', 'gnt-pp3']) {
+  for (const name of ['gnt-pp1', 'gnt-pp2', 'gnt-pp3', 'gnt-pp4']) {
     const lab = await createLab(name);
     undo.defer(() => lab.dispose());
     labs.push(lab);
   }
   const client = new Redis({ path: redis.socket });
   undo.defer(() => client.disconnect());
-  const [one, two, three] = labs;
-  assert.ok(one && two && three);
+  const [one, two, three, four] = labs;
+  assert.ok(one && two && three && four);
   const all = undo.move();
   return {
     operations: [
@@ -59,6 +55,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
       nodeStart(redis, client, one),
       nodeRemove(redis, client, one),
       applianceBuild(three),
+      ...machineOperations(four),
     ],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -96,7 +93,7 @@ function clusterInit(redis: RedisServer, client: Redis, lab: Lab): ProgramOperat
   const args = ['init', '--store', urlOf(redis), 'gnt.example.com'];
   return {
     name: 'cluster init',
-    calls: callsOf('loop', KEPT),
+    calls: callsOf('loop', ...KEPT),
     strike: async (point) => {
       await forget(lab);
       await client.flushall();
@@ -124,7 +121,7 @@ function clusterJoin(redis: RedisServer, client: Redis, one: Lab, two: Lab): Pro
   const args = ['init', '--store', urlOf(redis), '--cluster-key', one.paths.clusterKeyFile];
   return {
     name: 'cluster join',
-    calls: callsOf('loop', KEPT),
+    calls: callsOf('loop', ...KEPT),
     strike: async (point) => {
       await forget(two);
       await made(redis, client, one);
@@ -149,8 +146,8 @@ function nodeStart(redis: RedisServer, client: Redis, lab: Lab): ProgramOperatio
   return {
     name: 'first start of a node',
     calls: [
-      ...callsOf('loop', ['fsync', 'pwrite64', 'write', 'rename', 'unlink', 'mkdir', 'clone']),
-      ...callsOf('files', ['fsync', 'rename', 'link', 'unlink', 'mkdir']),
+      ...callsOf('loop', 'fsync', 'pwrite64', 'write', 'rename', 'unlink', 'mkdir', 'clone'),
+      ...callsOf('files', 'fsync', 'rename', 'link', 'unlink', 'mkdir'),
     ],
     strike: async (point) => {
       await made(redis, client, lab);
@@ -189,7 +186,7 @@ function nodeRemove(redis: RedisServer, client: Redis, lab: Lab): ProgramOperati
   let isMade = false;
   return {
     name: 'node remove',
-    calls: callsOf('loop', ['write', 'writev', 'pwrite64']),
+    calls: callsOf('loop', 'write', 'writev', 'pwrite64'),
     strike: async (point) => {
       if (!isMade) {
         await made(redis, client, lab);
@@ -238,7 +235,7 @@ async function gone(node: {
 function applianceBuild(lab: Lab): ProgramOperation {
   return {
     name: 'appliance build',
-    calls: callsOf('files', ['rename', 'link', 'unlink', 'mkdir', 'rmdir', 'fsync', 'fchmodat']),
+    calls: callsOf('files', 'rename', 'link', 'unlink', 'mkdir', 'rmdir', 'fsync', 'fchmodat'),
     strike: async (point) => {
       // One that is damaged is there, so that another takes its place.
       const program: Program = {

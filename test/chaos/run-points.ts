@@ -1,27 +1,24 @@
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
-import { apiError } from '#shared/contract/api.ts';
-import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
+import { jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
-import { addOs, ask, submit, succeed } from '../e2e/support/ask-nodes.ts';
+import { addOs, submit, succeed } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { createSeededRandom, type SeededRandom } from '../lab/seeded-random.ts';
+import { isOfMachine, listMachines } from './find-machines.ts';
 import { findRemains } from './find-remains.ts';
 import { findViolations } from './find-violations.ts';
-import { armTrap, type KillPoint } from './kill-at-call.ts';
+import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
 import { MortalImageServer } from './mortal-image-server.ts';
 import { armPowerCut, describeUnsynced } from './power-cut.ts';
 import { createProgramScene } from './program-points.ts';
-import {
-  createPointOperations,
-  type PointOperation,
-  settled,
-  WRITTEN,
-} from './point-operations.ts';
+import { askAtPoint, hasExited, type Note, type Told } from './ask-at-point.ts';
+import { createDiskOperations } from './point-disks.ts';
+import { createMachineScene } from './point-machines.ts';
+import { createPointOperations } from './point-operations.ts';
+import { createRecordOperations, writeContents } from './point-records.ts';
+import { createPointScene, OS, type PointOperation, settled, WRITTEN } from './point-scene.ts';
 
 /**
  * What happens to noded at a point: it is killed; the power is cut, and what was not synced is gone,
@@ -45,8 +42,6 @@ export interface PointsReport {
 }
 
 type ThreadCall = Pick<KillPoint, 'thread' | 'call'>;
-const callsOf = (thread: ThreadCall['thread'], ...calls: string[]): readonly ThreadCall[] =>
-  calls.map((call) => ({ thread, call }));
 
 /** What a thread of noded calls to change something, or to say that it has. */
 const CALLS: Readonly<Record<Hazard, readonly ThreadCall[]>> = {
@@ -72,8 +67,6 @@ const SHARE_OF_ENDS = 0.3;
 /** Of the daemon's log, in characters. */
 const LOG_TAIL = 3000;
 const SETTLE_MS = 10_000;
-/** No operation here takes as long; one that does hangs. */
-const OPERATION_LIMIT_MS = 60_000;
 /** More of one kind are made by no operation: one that hurts each time has another reason. */
 const MAX_CALLS = 500;
 /** Of a sample: the so-manieth call is drawn from this many. */
@@ -86,24 +79,47 @@ const USUAL_CALLS = 6;
 export async function runPoints(options: PointsOptions): Promise<PointsReport> {
   // One thread for file system calls: with more of them nobody could count.
   process.env['UV_THREADPOOL_SIZE'] = '1';
+  const report = await runHostPoints(options);
+  if (options.sample !== undefined || options.hazard !== 'kill') return report;
+  const reports = [report, await runMachinePoints(options), await runProgramPoints(options)];
+  return {
+    points: reports.reduce((sum, { points }) => sum + points, 0),
+    violations: reports.flatMap(({ violations }) => violations),
+  };
+}
+
+/** What needs no machine. */
+async function runHostPoints(options: PointsOptions): Promise<PointsReport> {
   const lab = await createLab('gnt-points');
   const server = new MortalImageServer(Buffer.alloc(1024 * 1024, 7));
   try {
     await server.start();
-    await lab.startNode();
-    await addOs(lab, 'quick', [`echo ${WRITTEN} | dd of="$DISK_0_PATH" conv=notrunc`]);
-    await succeed(lab, 'gnt-os', 'trust', 'quick');
-    const report = await new Points(lab, server, options).run();
-    if (options.sample !== undefined || options.hazard !== 'kill') return report;
-    const more = await runProgramPoints(options);
-    return {
-      points: report.points + more.points,
-      violations: [...report.violations, ...more.violations],
-    };
+    const files = await writeContents(lab);
+    await startWithOs(lab);
+    const scene = createPointScene(lab);
+    const operations = [
+      ...createPointOperations(scene, server),
+      ...createDiskOperations(scene),
+      ...createRecordOperations(scene, files),
+    ];
+    return await new Points(lab, operations, options).run();
   } finally {
     await server.kill();
     await lab.dispose();
   }
+}
+
+/** What needs machines, or a file system that shares blocks. */
+async function runMachinePoints(options: PointsOptions): Promise<PointsReport> {
+  await using machines = await createMachineScene();
+  await startWithOs(machines.lab);
+  return await new Points(machines.lab, machines.operations, options).run();
+}
+
+async function startWithOs(lab: Lab): Promise<void> {
+  await lab.startNode();
+  await addOs(lab, OS, [`echo ${WRITTEN} | dd of="$DISK_0_PATH" conv=notrunc`]);
+  await succeed(lab, 'gnt-os', 'trust', OS);
 }
 
 /** The same of what is not done by jobs. */
@@ -130,15 +146,6 @@ async function runProgramPoints({ say, only = [] }: PointsOptions): Promise<Poin
   return { points, violations };
 }
 
-type Note = (text: string) => void;
-
-interface Told {
-  /** Accepted: the job that was promised. */
-  readonly id: number | null;
-  /** The end that was told, if it was. */
-  readonly end: JobRecord | null;
-}
-
 class Points {
   readonly #lab: Lab;
   readonly #options: PointsOptions;
@@ -147,14 +154,12 @@ class Points {
   readonly #calls: readonly ThreadCall[];
   #points = 0;
 
-  constructor(lab: Lab, server: MortalImageServer, options: PointsOptions) {
+  constructor(lab: Lab, operations: readonly PointOperation[], options: PointsOptions) {
     this.#lab = lab;
     this.#options = options;
     const { only = [] } = options;
     this.#calls = CALLS[options.hazard];
-    this.#operations = createPointOperations(lab, server).filter(
-      ({ name }) => only.length === 0 || only.includes(name),
-    );
+    this.#operations = operations.filter(({ name }) => only.length === 0 || only.includes(name));
   }
 
   async run(): Promise<PointsReport> {
@@ -163,7 +168,9 @@ class Points {
     else await this.#some(createSeededRandom(sample.seed), performance.now() + sample.limitMs);
     const status = await this.#lab.stopNode();
     if (status !== 0) this.#note(`gnt-noded ended with status ${status}`);
-    for (const leftover of await this.#lab.findLeftovers()) this.#note(leftover);
+    const { disksDir } = this.#lab.paths;
+    for (const leftover of await this.#lab.findLeftovers())
+      if (!leftover.includes(` ${disksDir} `)) this.#note(leftover);
     return { points: this.#points, violations: this.#violations };
   }
 
@@ -171,7 +178,7 @@ class Points {
     for (const operation of this.#operations) {
       const before = this.#points;
       if (this.#options.hazard === 'power-cut') await this.#strike(operation, null);
-      for (const call of this.#calls) {
+      for (const call of operation.calls ?? this.#calls) {
         let when = 1;
         while (await this.#strike(operation, { ...call, when })) when += 1;
       }
@@ -267,64 +274,18 @@ class Points {
     return isHurt;
   }
 
-  /** @param onBroken when the daemon seems to be gone */
-  async #ask(
-    operation: PointOperation,
-    note: Note,
-    onBroken: () => Promise<void> = () => Promise.resolve(),
-  ): Promise<Told> {
-    const node = this.#lab.node();
-    const gone = new AbortController();
-    const limit = sleep(OPERATION_LIMIT_MS, 'late', { signal: gone.signal }).catch(() => 'gone');
-    let id: number | null = null;
-    const asking = async (): Promise<JobRecord | null> => {
-      const { nodedSocket } = this.#lab.paths;
-      const body = operation.opcode();
-      const answer = await askSocket(nodedSocket, '/v1/jobs', { method: 'POST', body });
-      if (answer.status !== 202) {
-        if (!this.#isNamed(apiError.safeParse(JSON.parse(answer.body)).data?.code))
-          note(answer.body);
-        return null;
-      }
-      id = z.object({ id: z.number() }).parse(JSON.parse(answer.body)).id;
-      if (operation.cancelAfter !== undefined) await this.#cancelAfter(id, operation.cancelAfter);
-      const events = await askSocket(nodedSocket, `/v1/jobs/${id}/events`);
-      const last = jobEvent.parse(JSON.parse(events.body.trim().split('\n').at(-1) ?? ''));
-      return last.type === 'end' ? last.job : null;
-    };
-    const asked = asking().catch((error: unknown) => {
-      if (!/ECONNRESET|EPIPE|ECONNREFUSED|socket hang up|aborted/.test(String(error)))
-        note(String(error));
-      return null;
+  #ask(operation: PointOperation, note: Note, onBroken?: () => Promise<void>): Promise<Told> {
+    const { hazard } = this.#options;
+    return askAtPoint(this.#lab, operation, {
+      note,
+      isNamed: (code) => this.#isNamed(code),
+      isDaemonToEnd: hazard !== 'full-disk',
+      ...(onBroken && { onBroken }),
     });
-    const end = await Promise.race([asked, limit]);
-    gone.abort();
-    if (end === 'late') note('it hangs');
-    // A connection that broke is the first sign of the daemon's end.
-    const isLost = end === null && this.#options.hazard !== 'full-disk';
-    if (isLost) await onBroken();
-    if (isLost && !hasExited(node)) await Promise.race([once(node, 'exit'), sleep(5000)]);
-    return { id, end: typeof end === 'string' ? null : end };
   }
 
   #isNamed(code: string | undefined): boolean {
     return this.#options.hazard === 'full-disk' && NAMED_FULL.has(code ?? '');
-  }
-
-  /** The install log's stages are in the record, and need no stream. */
-  async #cancelAfter(id: number, stage: string): Promise<void> {
-    const { nodedSocket } = this.#lab.paths;
-    for (;;) {
-      const { body } = await askSocket(nodedSocket, '/v1/instances');
-      if (body.includes(`"stage":"${stage}"`) && body.includes(`"jobId":${id}`)) {
-        const isDone = new RegExp(`"stages":\\[[^\\]]*"stage":"${stage}"`).test(body);
-        if (isDone) break;
-      }
-      const job = await ask(this.#lab, `/v1/jobs/${id}`, jobRecord);
-      if (job.endedAtMs !== null) return;
-      await sleep(10);
-    }
-    await askSocket(nodedSocket, `/v1/jobs/${id}`, { method: 'DELETE' });
   }
 
   async #judgeJob(id: number, end: JobRecord | null, note: Note): Promise<void> {
@@ -340,26 +301,24 @@ class Points {
 
   async #judge(operation: PointOperation, told: Told, note: Note): Promise<void> {
     await this.#look(operation, told, note);
-    if (!operation.isRepeated || told.end?.status === 'success') return;
+    if (!operation.isRepeated || told.isDone) return;
     const end = await submit(this.#lab, operation.opcode());
     if (end.error !== null) note(`repeated: ${end.error.message}`);
-    await this.#look(operation, { id: end.id, end }, (text) => note(`repeated: ${text}`));
+    const isDone = end.error === null;
+    await this.#look(operation, { id: end.id, end, isDone }, (text) => note(`repeated: ${text}`));
   }
 
-  async #look(operation: PointOperation, { id, end }: Told, note: Note): Promise<void> {
+  async #look(operation: PointOperation, { id, end, isDone }: Told, note: Note): Promise<void> {
     if (id !== null) await this.#judgeJob(id, end, note);
-    const wrong = await settled(
-      async () => [
-        ...(await findViolations(this.#lab.paths)),
-        ...(await findRemains(this.#lab)),
-        ...(await operation.judge(end?.status === 'success')),
-      ],
-      SETTLE_MS,
-    );
+    const wrong = await settled(async () => {
+      const machines = await listMachines(this.#lab);
+      const found = await findViolations(this.#lab.paths);
+      return [
+        ...found.filter((text) => !isOfMachine(text, machines)),
+        ...(await findRemains(this.#lab, machines)),
+        ...(await operation.judge(isDone)),
+      ];
+    }, operation.settleMs ?? SETTLE_MS);
     for (const text of wrong) note(text);
   }
-}
-
-function hasExited({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode !== null || signalCode !== null;
 }

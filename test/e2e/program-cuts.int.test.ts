@@ -12,7 +12,7 @@ import { readClusterKey } from '#shared/store/store-choice.ts';
 import { issueJoinToken } from '../../noded/cluster/join-tokens.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { armPowerCut, cutPowerOfProgram, describeUnsynced } from '../chaos/power-cut.ts';
-import { settled } from '../chaos/point-operations.ts';
+import { settled } from '../chaos/point-scene.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { succeed } from './support/ask-nodes.ts';
 

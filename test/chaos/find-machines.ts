@@ -1,0 +1,52 @@
+import { listedOrphan } from '#shared/contract/api.ts';
+import { instanceInfo } from '#shared/contract/instance.ts';
+import { metadStatus } from '#shared/contract/metad-control.ts';
+import type { Lab } from '../../scripts/demo/lab.ts';
+import { ask } from '../e2e/support/ask-nodes.ts';
+import { askSocket } from '../lab/ask-socket.ts';
+
+/** A machine that its node says it has. */
+export interface ToldMachine {
+  readonly uuid: string;
+  readonly pid: number;
+  readonly tap: string | null;
+}
+
+export async function listMachines(lab: Lab): Promise<readonly ToldMachine[]> {
+  const instances = await ask(lab, '/v1/instances', instanceInfo.array());
+  return [
+    ...instances.flatMap(({ uuid, running }) =>
+      running === null ? [] : [{ uuid, pid: running.pid, tap: running.tap }],
+    ),
+    ...(await ask(lab, '/v1/orphans', listedOrphan.array())),
+  ];
+}
+
+/** Machines that are told, and are none, and views without their machines. */
+export async function findWrongMachines(
+  { paths }: Lab,
+  machines: readonly ToldMachine[],
+  processes: readonly { readonly pid: number }[],
+): Promise<readonly string[]> {
+  const { body } = await askSocket(paths.metadControlSocket, '/v1/status');
+  const views = metadStatus.parse(JSON.parse(body)).instances;
+  return [
+    ...machines
+      .filter(({ pid }) => processes.every((one) => one.pid !== pid))
+      .map(({ uuid, pid }) => `${uuid} is told to run as process ${pid}, which is none`),
+    ...machines
+      .filter(({ uuid, tap }) => tap !== null && !views.some((view) => view.uuid === uuid))
+      .map(({ uuid }) => `${uuid} runs without its view`),
+    ...views
+      .filter(({ uuid }) => !machines.some((machine) => machine.uuid === uuid))
+      .map(({ uuid }) => `a view of ${uuid}, which does not run`),
+  ];
+}
+
+/** What explains itself by a machine that is told: its files, and the disks of one without a record. */
+export function isOfMachine(text: string, machines: readonly ToldMachine[]): boolean {
+  return machines.some(
+    ({ uuid }) =>
+      text.startsWith(`file run/gnt/vm/${uuid}/`) || text === `disks of nobody: ${uuid}`,
+  );
+}
