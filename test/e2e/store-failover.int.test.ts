@@ -15,6 +15,10 @@ import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
  * A node whose records are in a real Redis with a replica, below real Sentinels, that fails over
  * while the replica lacks what the master has.
  */
+
+/** The store waits for a replica for less. */
+const REFUSED_AFTER_MS = 8000;
+
 let group: SentinelGroup;
 let lab: Lab;
 let jobs: GatedJobs;
@@ -95,4 +99,25 @@ test('each kind of job goes on over a failover', async () => {
   while ((await jobsOf(lab)).some(({ endedAtMs }) => endedAtMs === null)) await sleep(100);
   const names = (await ask(lab, '/v1/instances', instanceInfo.array())).map((one) => one.name);
   assert.deepEqual(names, ['else.example.com', 'late.example.com', name]);
+});
+
+test('a command waits out a failover, says so once, and is one job', async () => {
+  const name = 'some0.example.com';
+  const [master, replica] = [await group.master(), await group.replica()];
+  const isChange = (job: { summary: string }): boolean => /SET_PARAMS.*some0/.test(job.summary);
+  const before = (await jobsOf(lab)).filter(isChange).map(({ id }) => id);
+  // What is refused now has reached the master, and its replica when it goes on.
+  replica.pause();
+  const modifying = lab.run('gnt-instance', ['modify', '--tags', 'waited', name]);
+  await sleep(REFUSED_AFTER_MS);
+  await failOver(master, replica);
+  const { status, stderr } = await modifying;
+  assert.equal(status, 0, stderr);
+  assert.equal(stderr.match(/waiting for it/g)?.length, 1, stderr);
+  assert.deepEqual((await infoOf(lab, name)).tags, ['waited']);
+  // What was refused, and came to the store all the same, is nobody's: it ends without a beginning.
+  while ((await jobsOf(lab)).some(({ endedAtMs }) => endedAtMs === null)) await sleep(100);
+  const made = (await jobsOf(lab)).filter((job) => isChange(job) && !before.includes(job.id));
+  const begun = made.filter(({ startedAtMs }) => startedAtMs !== null);
+  assert.deepEqual(begun.map(({ status }) => status), ['success']); // prettier-ignore
 });
