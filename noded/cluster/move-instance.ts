@@ -5,7 +5,12 @@ import { readBatches, finishDigest } from '../disks/data-blocks.ts';
 import type { DepartingFile, Departure } from '../disks/moving-disks.ts';
 import type { JobContext } from '../jobs/job-handler.ts';
 import type { ArrivalClient } from './arrival-client.ts';
-import { decideDeparture, notTaken, type SettleMovesDependencies } from './settle-moves.ts';
+import {
+  decideDeparture,
+  notTaken,
+  removeDeparted,
+  type SettleMovesDependencies,
+} from './settle-moves.ts';
 
 export interface MoveDependencies extends Omit<SettleMovesDependencies, 'isTaken'> {
   readonly moving: SettleMovesDependencies['moving'] & {
@@ -121,8 +126,9 @@ export async function removeHere(
   uuid: string,
   node: string,
   { report }: JobContext,
-  { target, moving, logger }: Pick<MoveDependencies, 'target' | 'moving' | 'logger'>,
+  dependencies: Pick<MoveDependencies, 'target' | 'nodeName' | 'instances' | 'moving' | 'logger'>,
 ): Promise<void> {
+  const { target, logger } = dependencies;
   try {
     const { isTaken, isLost } = await target.end(uuid, AbortSignal.timeout(CONFIRM_TIMEOUT_MS));
     if (!isTaken) throw notTaken(node);
@@ -131,7 +137,7 @@ export async function removeHere(
         `its guest did not go on: its machine on ${node} ended just then. gnt-instance startup starts it`,
         'warn',
       );
-    await moving.removeLeft(uuid);
+    await removeDeparted(uuid, dependencies);
   } catch (error) {
     logger.warn('departure.not-removed', { instance: uuid, err: error });
     report.log(

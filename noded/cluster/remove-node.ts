@@ -9,7 +9,7 @@ import type { NodeRegistry } from '../records/node-registry.ts';
 export interface RemoveNodeDependencies {
   readonly nodeName: string;
   readonly nodes: NodeRegistry;
-  readonly instances: Pick<InstanceRepository, 'remove'>;
+  readonly instances: Pick<InstanceRepository, 'forget' | 'departedFrom' | 'forgetDeparture'>;
   readonly index: Pick<InstanceIndex, 'list'>;
   /** Null for a node that is a cluster by itself. */
   readonly peers: Peers | null;
@@ -57,7 +57,9 @@ export async function removeNode(
     const hint = 'start it and remove them; if they are gone with it: --forget-instances';
     refuse(`has instances, ${first.name} among them`, hint);
   }
-  for (const { uuid } of lost) await instances.remove(uuid);
+  for (const { uuid } of lost) await instances.forget(uuid);
+  for (const uuid of await instances.departedFrom(name))
+    await instances.forgetDeparture(uuid, name);
   await failJobsOf(name);
   await nodes.remove(name, clock.now());
 }

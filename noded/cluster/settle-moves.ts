@@ -10,7 +10,10 @@ export interface SettleMovesDependencies {
   readonly nodeName: string;
   /** Whether what a record names as its node is this one. */
   readonly owns: (node: string) => boolean;
-  readonly instances: Pick<InstanceRepository, 'findByUuid' | 'update'>;
+  readonly instances: Pick<
+    InstanceRepository,
+    'findByUuid' | 'update' | 'hasLeft' | 'departedFrom' | 'forgetDeparture'
+  >;
   readonly disks: Pick<InstanceDisks, 'settleCopy'>;
   readonly moving: Pick<MovingDisks, 'listLeaving' | 'comeBack' | 'removeLeft'>;
   /**
@@ -80,18 +83,21 @@ export async function settleArrival(
 
 /**
  * Whose disks are that were on their way out, decided: those that are this node's come back, and
- * those of which the store knows nothing too.
- * @returns the node that has the instance by now; undefined when they came back
+ * those of which the store knows nothing too. They go where the instance was removed after it had
+ * left.
+ * @returns the node that has the instance by now; undefined when there is none, or it is this one
  */
 export async function decideDeparture(
   uuid: string,
   dependencies: DecideDependencies,
 ): Promise<string | undefined> {
-  const { nodeName, owns, moving } = dependencies;
+  const { nodeName, owns, instances, moving } = dependencies;
   const owner = await decideOwner(uuid, dependencies);
   // A node that was removed meanwhile owns nothing, and what has its name is its own all the same.
   if (owner !== undefined && owner !== nodeName && !owns(owner)) return owner;
-  await moving.comeBack(uuid);
+  if (owner === undefined && (await instances.hasLeft(uuid, nodeName)))
+    await removeDeparted(uuid, dependencies);
+  else await moving.comeBack(uuid);
   return undefined;
 }
 
@@ -108,8 +114,17 @@ export async function settleDeparture(
   const owner = await decideDeparture(uuid, dependencies);
   if (owner === undefined) return false;
   if (!(await dependencies.isTaken(owner, uuid))) throw notTaken(owner);
-  await dependencies.moving.removeLeft(uuid);
+  await removeDeparted(uuid, dependencies);
   return true;
+}
+
+/** Removes what has left, and the note that it did. */
+export async function removeDeparted(
+  uuid: string,
+  { nodeName, instances, moving }: Pick<DecideDependencies, 'nodeName' | 'instances' | 'moving'>,
+): Promise<void> {
+  await moving.removeLeft(uuid);
+  await instances.forgetDeparture(uuid, nodeName);
 }
 
 export function notTaken(node: string): AppError {
@@ -124,6 +139,16 @@ export async function returnDepartures(dependencies: DecideDependencies): Promis
   await forEachLeaving(dependencies, async (uuid) => {
     return (await decideDeparture(uuid, dependencies)) !== undefined;
   });
+  await forgetDepartures(dependencies);
+}
+
+/** Notes of which nothing is here any more: of shared disks, of a daemon that was killed. */
+async function forgetDepartures(dependencies: DecideDependencies): Promise<void> {
+  const { nodeName, owns, instances, moving } = dependencies;
+  if (!owns(nodeName)) return;
+  const leaving = new Set(await moving.listLeaving());
+  for (const uuid of await instances.departedFrom(nodeName))
+    if (!leaving.has(uuid)) await instances.forgetDeparture(uuid, nodeName);
 }
 
 /** For a job that finds no disks of an instance: those that a failed move has left, perhaps. */

@@ -21,6 +21,7 @@ import {
   refuseTakenMac,
   refuseTakenName,
 } from './instance-claims.ts';
+import { createDepartures, type Departures, planDeparture, planForgotten } from './departures.ts';
 import { isOfNamed, planNamed } from './named-records.ts';
 import { NETWORK_IPS } from './network-repository.ts';
 import { placeInNetworks } from './place-in-networks.ts';
@@ -40,7 +41,7 @@ export type NewInstance = Omit<
 };
 
 /** Instances by uuid; their names, channel addresses and MACs are claims of the whole cluster. */
-export interface InstanceRepository {
+export interface InstanceRepository extends Departures {
   /**
    * A card in a network whose `ip` is `pool` gets a free address of it.
    * @param options `drawnMacs`: those of its NICs that nobody asked for; one that is taken is drawn
@@ -69,7 +70,8 @@ export interface InstanceRepository {
   readSome(uuids: readonly string[]): Promise<SortedOut<InstanceRecord>>;
   /**
    * Re-reads, changes and writes until nobody came between. What the change claims beyond what it
-   * had, and gives up, is claimed and given up in the same commit.
+   * had, and gives up, is claimed and given up in the same commit; that another node gets it is noted
+   * there.
    * @param also what else has to be written in it, asked anew for each
    * @throws StoreConflict of one of those; AppError INSTANCE_NOT_FOUND, INSTANCE_EXISTS, CONFLICT (a MAC is taken), NOT_FOUND and
    * BOOTENV_NOT_FOUND (what it comes to name is gone)
@@ -82,6 +84,8 @@ export interface InstanceRepository {
   /** @throws AppError INSTANCE_EXISTS */
   rename(uuid: string, newName: string): Promise<InstanceRecord>;
   remove(uuid: string): Promise<void>;
+  /** Removes the record of one that is lost: what a node still has of it may be all that there is. */
+  forget(uuid: string): Promise<void>;
   /** @throws AppError what `restore` would refuse */
   checkRestorable(instance: InstanceRecord): Promise<void>;
   /**
@@ -160,6 +164,9 @@ export function createInstanceRepository(
       const extra = [
         ...(await claims.planChange(before, after)),
         ...(await planNamed(store, after, before)),
+        ...(after.primaryNode === before.primaryNode
+          ? []
+          : [planDeparture(uuid, before.primaryNode)]),
         ...(await also()),
       ];
       try {
@@ -188,6 +195,28 @@ export function createInstanceRepository(
       ...(await claims.planReturn(instance)),
       { collection: INSTANCES, id: uuid, expected, value: instance },
     ];
+  };
+
+  const remove = async (
+    uuid: string,
+    also: () => Promise<readonly Write[]> = () => Promise.resolve([]),
+  ): Promise<void> => {
+    for (;;) {
+      const stored = await store.get(INSTANCES, uuid);
+      if (stored === undefined) return;
+      const record = parseRecord(instanceRecord, INSTANCES, stored);
+      const drops = [...(await claims.planRemoval(record)), ...(await also())];
+      try {
+        // Of the record as it was read: one that is renamed meanwhile has another claim.
+        await store.commit([
+          { collection: INSTANCES, id: uuid, expected: stored.revision, value: undefined },
+          ...drops,
+        ]);
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreConflict)) throw error;
+      }
+    }
   };
 
   return {
@@ -270,23 +299,8 @@ export function createInstanceRepository(
     },
     update: (uuid, change, also) => commitChange(uuid, change, also),
     rename: (uuid, newName) => commitChange(uuid, (instance) => ({ ...instance, name: newName })),
-    remove: async (uuid) => {
-      for (;;) {
-        const stored = await store.get(INSTANCES, uuid);
-        if (stored === undefined) return;
-        const record = parseRecord(instanceRecord, INSTANCES, stored);
-        const drops = await claims.planRemoval(record);
-        try {
-          // Of the record as it was read: one that is renamed meanwhile has another claim.
-          await store.commit([
-            { collection: INSTANCES, id: uuid, expected: stored.revision, value: undefined },
-            ...drops,
-          ]);
-          return;
-        } catch (error) {
-          if (!(error instanceof StoreConflict)) throw error;
-        }
-      }
-    },
+    remove: (uuid) => remove(uuid),
+    forget: (uuid) => remove(uuid, () => planForgotten(store, uuid)),
+    ...createDepartures(store),
   };
 }

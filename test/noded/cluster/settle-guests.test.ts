@@ -21,7 +21,7 @@ async function settle(state: MigrationState): Promise<readonly string[]> {
   const isKept = await settleGuest({ uuid: UUID, migration }, 'run', {
     ...{ nodeName: NODE, owns: (node: string) => node === NODE, logger: silentLogger },
     instances: {
-      findByUuid: refuse,
+      ...{ findByUuid: refuse, hasLeft: refuse, departedFrom: refuse, forgetDeparture: refuse },
       update: () => Promise.resolve({ primaryNode: NODE } as never),
     },
     metad: { stay: tell('is served') },

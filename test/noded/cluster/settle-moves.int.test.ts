@@ -78,10 +78,40 @@ test('disks whose new node was lost and forgotten come back, and are told as tho
   loseAfterCommit(target);
   await source.move(instance, target);
   // As a removal of the node with --forget-instances does.
-  await source.instances.remove(instance.uuid);
+  await source.instances.forget(instance.uuid);
   await source.look();
   assert.deepEqual(await source.disks.list(), [instance.uuid]);
   assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
+});
+
+for (const how of ['its start', 'a look'] as const) {
+  test(`disks of an instance that was removed where it went do not come back: ${how}`, async (t) => {
+    const { source, target, instance } = await makeWorld(t);
+    loseAfterCommit(target);
+    await source.move(instance, target);
+    // The target goes on, and its instance is removed.
+    await target.startDaemon();
+    await target.recover();
+    await target.disks.remove(instance);
+    await target.instances.remove(instance.uuid);
+    await source.startDaemon();
+    if (how === 'its start') await source.recover();
+    else await source.look();
+    assert.deepEqual(await readdir(source.disksDir), []);
+    assert.deepEqual(await source.instances.departedFrom(SOURCE), []);
+  });
+}
+
+test('nothing is noted of a move that came to its end, nor of one of whose start nothing is left', async (t) => {
+  const { source, target, instance } = await makeWorld(t);
+  await source.move(instance, target);
+  assert.deepEqual(await source.instances.departedFrom(SOURCE), []);
+  // Of shared disks, which have no folder that leaves.
+  const change = (primaryNode: string) => (one: InstanceRecord) => ({ ...one, primaryNode });
+  await target.instances.update(instance.uuid, change(SOURCE));
+  assert.deepEqual(await target.instances.departedFrom(TARGET), [instance.uuid]);
+  await target.recover();
+  assert.deepEqual(await target.instances.departedFrom(TARGET), []);
 });
 
 /** A store that goes away with the commit that gives an instance away. */
