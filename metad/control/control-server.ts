@@ -22,8 +22,9 @@ export async function listenForControl(
   await refuseTakenSocket(socketPath);
   const app = createControlApp(options);
   const handle = app.callback();
-  // Waiting readers and streams have no end that could be given in advance.
-  const server = createServer({ requestTimeout: 0 }, (request, response) => {
+  // Waiting readers and streams have no end that could be given in advance, and who keeps a
+  // connection must not find it closed when it asks again.
+  const server = createServer({ requestTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
     handle(request, response).catch(() => response.destroy());
   });
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {

@@ -9,6 +9,7 @@ import {
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { abortReason } from '../abort/abortable.ts';
+import { systemCodeOf } from '../errors/app-error.ts';
 
 export interface UpgradeRequest {
   /** The path of a unix socket, or a connection that is open already. */
@@ -24,7 +25,7 @@ export interface UpgradeRequest {
 export interface SocketRequest extends UpgradeRequest {
   readonly body?: Uint8Array | undefined;
   /** Keeps connections to the socket; none is kept if not given. */
-  readonly agent?: Agent;
+  readonly agent?: Agent | undefined;
 }
 
 /**
@@ -36,7 +37,9 @@ export type Upgraded =
   | { readonly kind: 'refused'; readonly answer: IncomingMessage };
 
 /**
- * One request, up to the head of its answer; the body is the caller's to read or to destroy.
+ * One request, up to the head of its answer; the body is the caller's to read or to destroy. Where
+ * a connection that was kept turns out to be closed, which a busy process learns too late, what may
+ * be asked twice is asked again by a connection of its own.
  * @throws the system's error, or the signal's reason
  */
 export async function requestOverSocket(options: SocketRequest): Promise<IncomingMessage> {
@@ -46,10 +49,16 @@ export async function requestOverSocket(options: SocketRequest): Promise<Incomin
     ...commonOptions(options),
     headers: { ...headers, ...(body && { 'content-length': body.length }) },
   });
-  return answerOf(outgoing, options, (resolve) => {
-    outgoing.on('response', resolve);
-    outgoing.end(body);
-  });
+  try {
+    return await answerOf(outgoing, options, (resolve) => {
+      outgoing.on('response', resolve);
+      outgoing.end(body);
+    });
+  } catch (error) {
+    const isClosed = ['ECONNRESET', 'EPIPE'].includes(systemCodeOf(error) ?? '');
+    if (!outgoing.reusedSocket || !isClosed || options.method === 'POST') throw error;
+    return requestOverSocket({ ...options, agent: undefined });
+  }
 }
 
 /**
