@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { BootTree } from '../../noded/boot/boot-tree.ts';
@@ -23,6 +23,8 @@ before(async () => {
   await mkdir(files);
   await writeFile(join(files, 'big'), '');
   await truncate(join(files, 'big'), BIG_BYTES);
+  // The node sends what others may write by itself: a daemon that ends cuts it.
+  await chmod(join(files, 'big'), 0o666);
   await writeFile(join(files, 'small'), 'small');
 });
 after(async () => {
