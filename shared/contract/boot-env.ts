@@ -12,6 +12,9 @@ const MAX_TEMPLATES = 64;
 const MAX_INITRDS = 16;
 const MAX_PARAMS = 256;
 const MAX_REPOSITORIES = 256;
+/** Of what a BootEnv says that was left out: enough for a person, whatever somebody wrote. */
+const MAX_LEFT_OUT = 32;
+const MAX_LEFT_OUT_LENGTH = 300;
 /** Of the JSON of a param's schema, its default in it. */
 const MAX_SCHEMA_CHARACTERS = 128 * 1024;
 
@@ -125,8 +128,9 @@ const osFields = {
 };
 const loaders = orEmpty(z.record(text(64), sourcePath), {});
 
-/** What dr-provision's server adds to what it shows; of no meaning here. */
+/** What dr-provision's server, or this one, adds to what it shows; of no meaning here. */
 const statusFields = {
+  LeftOut: z.unknown().optional(),
   Available: z.unknown().optional(),
   Bundle: z.unknown().optional(),
   Endpoint: z.unknown().optional(),
@@ -188,6 +192,8 @@ export const bootEnv = z.strictObject({
   Templates: templates,
   RequiredParams: paramNames,
   OptionalParams: paramNames,
+  /** What of its document would do something elsewhere, for who looks at it. */
+  LeftOut: z.array(text(MAX_LEFT_OUT_LENGTH)).max(MAX_LEFT_OUT).optional(),
 });
 export type BootEnv = z.infer<typeof bootEnv>;
 type BootArch = z.infer<typeof bootArch>;
@@ -204,6 +210,7 @@ export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
   const name = AMD64_NAMES.find((each) => Object.hasOwn(OS.SupportedArchitectures, each));
   const own = name === undefined ? undefined : OS.SupportedArchitectures[name];
   const loader = Loaders[EFI_LOADER];
+  const leftOut = listLeftOut(document, name);
   const kept: BootEnv = {
     Name: document.Name,
     Description: document.Description,
@@ -220,8 +227,13 @@ export function foldBootEnv(document: BootEnvDocument): KeptBootEnv {
     Templates: document.Templates,
     RequiredParams: document.RequiredParams,
     OptionalParams: document.OptionalParams,
+    ...(leftOut.length > 0 && { LeftOut: shorten(leftOut) }),
   };
-  return { bootEnv: kept, leftOut: listLeftOut(document, name) };
+  return { bootEnv: kept, leftOut };
+}
+
+function shorten(lines: readonly string[]): string[] {
+  return lines.slice(0, MAX_LEFT_OUT).map((line) => line.slice(0, MAX_LEFT_OUT_LENGTH));
 }
 
 function foldArch(document: BootEnvDocument, own: ArchDocument | undefined): BootArch {

@@ -54,6 +54,8 @@ export function createBootEnvProgram(context: Context): Command {
     arguments: NAME,
     completeArguments: ['bootenv'],
     summary: 'show a BootEnv as it is kept, a template or a param',
+    description:
+      'LeftOut is what of a BootEnv would do something in dr-provision, and does not here.',
     options: [...objectOptions('show'), jsonOption()],
   }).action(
     async (name: string | undefined, options: ObjectOptions & { readonly json?: boolean }) => {

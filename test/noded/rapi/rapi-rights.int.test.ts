@@ -156,7 +156,10 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
     { Name: 'ipxe', Contents: '#!ipxe TEMPLATE', Path: '{{.Machine.Address}}.ipxe' },
   ];
   // As dr-provision wrote it before it knew of architectures.
-  const document = { Name: 'rescue', OS: { Name: 'debian-12' }, Kernel: 'linux', Templates };
+  const document = {
+    ...{ Name: 'rescue', OS: { Name: 'debian-12' }, Kernel: 'linux', Templates },
+    OnlyUnknown: true,
+  };
   const content = { bootenvs: [document], templates: [], params: [] };
   assert.match(await submit('POST', '/2/bootenvs', content), /"status":"success"/);
   const wrong = { bootenvs: [{ ...document, Kernel: '../linux' }] };
@@ -171,8 +174,11 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
   assert.match(named.job, /BOOTENV_NO_SOURCE|nothing to boot from/, named.job);
 
   assert.deepEqual((await ask('/2/bootenvs')).body, [{ id: 'rescue', uri: '/2/bootenvs/rescue' }]);
-  const amd64 = (await ask('/2/bootenvs/rescue')).body as { document: { OS: object } };
+  const amd64 = (await ask('/2/bootenvs/rescue')).body as {
+    document: { OS: object; LeftOut: string[] };
+  };
   assert.match(JSON.stringify(amd64.document.OS), /"Kernel":"linux"/);
+  assert.match(amd64.document.LeftOut.join(), /^OnlyUnknown: /);
   assert.deepEqual((await ask('/2/profiles/site')).body, {
     ...{ name: 'site', osParameters: { color: 'PUBLIC' }, instances: [] },
     osParametersPrivate: { key: '<redacted>' },
@@ -182,7 +188,7 @@ test('BootEnvs and profiles are made, read and removed by users that are bound t
   for (const path of ['/2/bootenvs?bulk=1', '/2/profiles?bulk=1', '/2/bootenvs/rescue']) {
     const seen = JSON.stringify((await ask(path, { user: 'alice' })).body);
     assert.match(seen, /rescue|site/);
-    assert.doesNotMatch(seen, /TEMPLATE|PUBLIC|key/, path);
+    assert.doesNotMatch(seen, /TEMPLATE|PUBLIC|key|OnlyUnknown/, path);
   }
   for (const [method, path, body] of [
     ['POST', '/2/bootenvs', content],

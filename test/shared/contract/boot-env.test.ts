@@ -103,6 +103,20 @@ test('tells what would do something elsewhere, and says nothing of a status', ()
     );
 });
 
+test('keeps what it left out, so much of it that one can read it, and no more', () => {
+  const { bootEnv: kept } = fold({ ...document, OnlyUnknown: true });
+  assert.match(String(kept.LeftOut), /^OnlyUnknown: /);
+  // What is shown can be created again.
+  assert.deepEqual(fold(kept).leftOut, []);
+  assert.ok(!('LeftOut' in fold(document).bootEnv));
+  const names = Array.from({ length: 500 }, (_, index) => `arch${index}`);
+  const Loaders = Object.fromEntries(names.map((name) => [name, 'loader']));
+  const SupportedArchitectures = Object.fromEntries(names.map((name) => [name, {}]));
+  const large = fold({ ...document, Loaders, OS: { ...document.OS, SupportedArchitectures } });
+  assert.equal(large.leftOut.length, 501);
+  assert.ok(bootEnv.safeParse(large.bootEnv).success);
+});
+
 test('refuses what it does not know, and what no path may be', () => {
   const bad: readonly object[] = [
     { Kernels: 'linux' },
