@@ -30,8 +30,8 @@ const NOBODYS = 'the store was away when it was asked for, and it was refused';
 /** Explains, by timer and when the store is back, what it has of this node that nobody works on. */
 export function startReconciler(
   dependencies: ReconcileDependencies & {
-    /** Ends departures that nobody works on. */
-    readonly settleDepartures: () => Promise<void>;
+    /** What else may be left of work that nobody does any more. */
+    readonly others: readonly (() => Promise<void>)[];
   },
 ): Disposable {
   const { records, clock, logger } = dependencies;
@@ -44,10 +44,11 @@ export function startReconciler(
     const isUnseen = awayAtMs !== null && awayAtMs >= lastMs;
     if (running !== undefined) return;
     if (!isLate && !isUnseen && nowMs - lastMs < USUAL_INTERVAL_MS) return;
-    // Neither waits for the other: a record that cannot be explained keeps no disks from their end.
-    running = Promise.allSettled([reconcile(dependencies), dependencies.settleDepartures()])
-      .then((both) => {
-        for (const one of both) if (one.status === 'rejected') throw one.reason;
+    // None waits for another: a record that cannot be explained keeps no disks from their end.
+    const others = dependencies.others.map((settle) => settle());
+    running = Promise.allSettled([reconcile(dependencies), ...others])
+      .then((all) => {
+        for (const one of all) if (one.status === 'rejected') throw one.reason;
       })
       .then(() => {
         lastMs = nowMs;

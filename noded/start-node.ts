@@ -13,11 +13,12 @@ import { INDEX_NAME } from './images/cache-index.ts';
 import { statusOf } from './instances/describe-instance.ts';
 import { forgetOldJobs } from './jobs/forget-old-jobs.ts';
 import { createNodeMetrics } from './node-metrics.ts';
+import { sweepLogs } from './host/sweep-logs.ts';
 import { sweepChannelCommands } from './os/channel-commands.ts';
 import { createHookChecker } from './os/check-hooks.ts';
 import { createHostCopies } from './os/host-copies.ts';
 import { createOsRegistry } from './os/os-registry.ts';
-import { createIsTaken, settleDepartures } from './cluster/settle-moves.ts';
+import { createCopySweeper, createIsTaken, settleDepartures } from './cluster/settle-moves.ts';
 import { startReconciler } from './reconcile.ts';
 import { startGuests } from './start-guests.ts';
 import { startHost } from './start-host.ts';
@@ -85,7 +86,11 @@ export async function startNode(
   undo.use(
     startReconciler({
       ...{ records, engine: jobs, clock, logger },
-      settleDepartures: () => settleDepartures(ofMoves),
+      others: [
+        () => settleDepartures(ofMoves),
+        createCopySweeper(ofMoves),
+        () => sweepLogs(config.paths.logDir, records),
+      ],
     }),
   );
   const { instances, index, owns } = records;

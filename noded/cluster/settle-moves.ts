@@ -162,6 +162,33 @@ export async function settleDepartures(dependencies: SettleMovesDependencies): P
   await forEachLeaving(dependencies, (uuid) => settleDeparture(uuid, dependencies));
 }
 
+/**
+ * Copies and arrivals on which nobody works any more: of a job whose end the store could not tell.
+ * One that was not there a look ago may be a trial of what the file system can.
+ */
+export function createCopySweeper(
+  dependencies: Omit<SettleMovesDependencies, 'moving' | 'isTaken'> & {
+    readonly disks: Pick<InstanceDisks, 'listCopies' | 'settleCopy'>;
+    readonly moving: Pick<MovingDisks, 'isArriving' | 'whileNobodys'>;
+  },
+): () => Promise<void> {
+  const { nodeName, owns, disks, moving, logger } = dependencies;
+  let before: readonly string[] = [];
+  return async () => {
+    if (!owns(nodeName)) return;
+    const found = (await disks.listCopies()).filter((uuid) => !moving.isArriving(uuid));
+    for (const uuid of found.filter((one) => before.includes(one))) {
+      try {
+        await moving.whileNobodys(uuid, () => settleArrival(uuid, dependencies));
+        logger.warn('copy.settled', { instance: uuid });
+      } catch (error) {
+        logger.error('copy.not-settled', { instance: uuid, err: error });
+      }
+    }
+    before = found;
+  };
+}
+
 async function forEachLeaving(
   { nodeName, owns, moving, logger }: DecideDependencies,
   settle: (uuid: string) => Promise<boolean>,

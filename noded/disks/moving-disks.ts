@@ -5,6 +5,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MovedFile } from '#shared/contract/move.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
+import { SerialQueue } from '#shared/serial/serial-queue.ts';
 import { dropCached } from '#shared/sys/libc.ts';
 import { copyDir, dropCopy } from './copy-disks.ts';
 import { digestFile, writeBatch } from './data-blocks.ts';
@@ -47,6 +48,8 @@ export interface MovingDisks {
    * @throws AppError CONFLICT (there are disks of it here, or such that a job still removes), DISK_FULL
    */
   arrive(uuid: string, files: readonly MovedFile[]): Promise<Arrival>;
+  /** Does something with a copy on which nobody works, while nothing of that instance begins to arrive. */
+  whileNobodys(uuid: string, work: () => Promise<unknown>): Promise<void>;
   /** Whether its arrival has not been disposed of: whoever brings it may still write. */
   isArriving(uuid: string): boolean;
 }
@@ -85,6 +88,7 @@ export function createMovingDisks(
   /** Whose jobs run: nobody else settles what becomes of them. */
   const departing = new Set<string>();
   const arriving = new Set<string>();
+  const beginning = new SerialQueue<string>();
   const leave = async (uuid: string): Promise<void> => {
     await rename(join(disksDir, uuid), leavingDir(uuid)).catch(passMissing);
     await syncPath(disksDir);
@@ -141,17 +145,22 @@ export function createMovingDisks(
       await rm(leavingDir(uuid), { recursive: true, force: true });
       await syncPath(disksDir);
     },
-    arrive: async (uuid, files) => {
-      if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
-      // Of whoever is killed next, they would be taken for the only ones.
-      if (await isThere(leavingDir(uuid))) throw stillLeaving(leavingDir(uuid));
-      await using held = new AsyncDisposableStack();
-      arriving.add(uuid);
-      held.defer(() => void arriving.delete(uuid));
-      const arrival = held.use(await fillFiles(disksDir, uuid, files));
-      const all = held.move();
-      return { ...arrival, [Symbol.asyncDispose]: () => all.disposeAsync() };
-    },
+    arrive: (uuid, files) =>
+      beginning.run(uuid, async () => {
+        if (await isThere(join(disksDir, uuid))) throw disksAreHere(join(disksDir, uuid));
+        // Of whoever is killed next, they would be taken for the only ones.
+        if (await isThere(leavingDir(uuid))) throw stillLeaving(leavingDir(uuid));
+        await using held = new AsyncDisposableStack();
+        arriving.add(uuid);
+        held.defer(() => void arriving.delete(uuid));
+        const arrival = held.use(await fillFiles(disksDir, uuid, files));
+        const all = held.move();
+        return { ...arrival, [Symbol.asyncDispose]: () => all.disposeAsync() };
+      }),
+    whileNobodys: (uuid, work) =>
+      beginning.run(uuid, async () => {
+        if (!arriving.has(uuid)) await work();
+      }),
     isArriving: (uuid) => arriving.has(uuid),
   };
 }

@@ -95,7 +95,7 @@ function describeAbandoned(abandoned: readonly string[]): DoctorFinding {
     check: 'copies-left',
     level: 'warning',
     message: `disks that a copy or a move has left here before they were an instance's: ${nameSome(abandoned)}`,
-    hint: 'gnt-noded asks the store whose they are when it starts, and then gives them their place or removes them: when the store answers and nothing is being installed, systemctl restart gnt-noded, which lets guests run on. If they stay, journalctl -u gnt-noded says why (copy.not-settled)',
+    hint: 'gnt-noded asks the store whose they are when it starts and every ten minutes, and then gives them their place or removes them: see this again twenty minutes later. If they stay, journalctl -u gnt-noded says why (copy.not-settled)',
   };
 }
 

@@ -96,7 +96,7 @@ test('a store whose jobs cannot be told keeps no departure from its end', (t) =>
   const records = { jobs: { list: unreadable }, lastAwayAtMs: () => clock.monotonicMs() };
   using reconciler = startReconciler({
     ...{ records: records as never, engine: { has: () => false }, clock, logger: silentLogger },
-    settleDepartures: () => Promise.resolve(void (settled += 1)),
+    others: [() => Promise.resolve(void (settled += 1))],
   });
   void reconciler;
   t.mock.timers.tick(10_000);

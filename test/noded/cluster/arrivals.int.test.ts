@@ -97,6 +97,40 @@ test('an arrival of which nothing is heard any more goes', async (t) => {
   assert.equal(target.admitted, 0);
 });
 
+test('what an arrival has left goes at the second look, one that is under way goes on', async (t) => {
+  const { target, instance } = await openWorld(t);
+  const from = SOURCE;
+  const { uuid } = instance;
+  await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  await target.look();
+  await target.look();
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'under way');
+  // A daemon that could not ask whose it is.
+  await target.startDaemon();
+  await target.look();
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'at the first look');
+  const { session } = await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  await target.look();
+  await target.arrivals.write({ uuid, from, session, name: 'disk0.raw' }, HELLO);
+  assert.deepEqual(await readdir(target.disksDir), [`copying-${uuid}`], 'begun between');
+  await target.startDaemon();
+  await target.look();
+  await target.look();
+  assert.deepEqual(await readdir(target.disksDir), []);
+});
+
+test('what arrived, and is this node’s, gets its place at the second look', async (t) => {
+  const { target, instance } = await openWorld(t);
+  const from = SOURCE;
+  const { uuid } = instance;
+  await target.arrivals.begin({ uuid, from }, filesOf(instance), signal);
+  await target.startDaemon();
+  await target.instances.update(uuid, (one) => ({ ...one, primaryNode: TARGET }));
+  await target.look();
+  await target.look();
+  assert.deepEqual(await readdir(target.disksDir), [uuid]);
+});
+
 test('files that are not those of the record are refused, and nothing is made', async (t) => {
   const { target, instance } = await openWorld(t);
   const { uuid } = instance;

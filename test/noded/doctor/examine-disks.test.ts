@@ -117,7 +117,7 @@ test('copies that nobody works on are told with what to do, and only while there
   assert.equal(finding?.check, 'copies-left');
   assert.equal(finding.level, 'warning');
   assert.match(finding.message, /copying-1 \(no record\)/);
-  assert.match(finding.hint ?? '', /restart gnt-noded/);
+  assert.match(finding.hint ?? '', /every ten minutes/);
   const none = examineDisks({ ...facts, abandoned: [] });
   assert.ok(none.every(({ check }) => check !== 'copies-left'));
 });

@@ -24,6 +24,7 @@ import type { ExpectGuest } from '../../../noded/cluster/expected-guest.ts';
 import { moveInstance } from '../../../noded/cluster/move-instance.ts';
 import {
   bringBack,
+  createCopySweeper,
   isOwnForGood,
   returnDepartures,
   settleDepartures,
@@ -124,6 +125,7 @@ export class MovingNode implements AsyncDisposable {
   admitted = 0;
   /** Those that it can ask. */
   others: readonly MovingNode[] = [];
+  #sweepCopies!: () => Promise<void>;
   /** What a killed process would have lost by itself. */
   #opened = new AsyncDisposableStack();
 
@@ -169,6 +171,7 @@ export class MovingNode implements AsyncDisposable {
       },
       ['depart', 'comeBack', 'removeLeft', 'arrive'],
     );
+    this.#sweepCopies = createCopySweeper(this.parts);
     this.openArrivals();
   }
 
@@ -215,8 +218,9 @@ export class MovingNode implements AsyncDisposable {
   }
 
   /** As a running daemon does now and then (reconcile.ts). */
-  look(): Promise<void> {
-    return settleDepartures(this.parts);
+  async look(): Promise<void> {
+    await settleDepartures(this.parts);
+    await this.#sweepCopies();
   }
 
   /** The others' way to it: a dead daemon does not answer, a dying one breaks off. */
