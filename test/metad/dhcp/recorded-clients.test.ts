@@ -61,7 +61,8 @@ test('each of the clients that guests have was recorded', async () => {
 
 test('what the ROM of QEMU’s NIC sends, as BIOS and as EFI, is answered with its script', async () => {
   const recordings = await loadDhcpRecordings(FIRMWARE_RECORDINGS);
-  const architectures = [...recordings].map(([name, { messages }]) => {
+  const ofRom = [...recordings].filter(([name]) => name.startsWith('ipxe-'));
+  const architectures = ofRom.map(([name, { messages }]) => {
     const types = messages.map(({ hex }) => {
       const request = parseDhcpRequest(Buffer.from(hex, 'hex'));
       assert.ok(request?.firmware, name);
@@ -80,4 +81,27 @@ test('what the ROM of QEMU’s NIC sends, as BIOS and as EFI, is answered with i
     'ipxe-bios': { vendorClass: 'PXEClient', userClasses: ['iPXE'], architecture: 0 },
     'ipxe-efi': { vendorClass: 'PXEClient', userClasses: ['iPXE'], architecture: 7 },
   });
+});
+
+test('OVMF that boots by HTTP is sent to the loader, and where it looks for PXE, to nothing', async () => {
+  const recordings = await loadDhcpRecordings(FIRMWARE_RECORDINGS);
+  const askedFor = (name: string) =>
+    (recordings.get(name)?.messages ?? []).map(({ hex }) => {
+      const request = parseDhcpRequest(Buffer.from(hex, 'hex'));
+      assert.ok(request?.firmware, name);
+      const answer = answerDhcp({ ...GUEST, mac: request.mac }, request);
+      assert.equal(answer?.destination, '255.255.255.255');
+      const { options } = decodeDhcpReply(answer.bytes);
+      const told = [60, 67].map((code) => options.get(code)?.toString());
+      return [request.type, request.firmware.architecture, ...told];
+    });
+  // What it fetched by: both answers need both options.
+  const told = ['HTTPClient', GUEST.boot.loader];
+  assert.deepEqual(askedFor('ovmf-http'), [
+    ['discover', 16, ...told],
+    ['request', 16, ...told],
+  ]);
+  const ofPxe = askedFor('ovmf-pxe');
+  assert.equal(ofPxe.length, 4);
+  for (const each of ofPxe) assert.deepEqual(each, ['discover', 7, undefined, undefined]);
 });
