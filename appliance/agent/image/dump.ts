@@ -17,7 +17,7 @@ import { CHUNK_BYTES, SparseWriter } from './sparse-writer.ts';
 
 const SECTOR_BYTES = 512;
 
-export interface DumpOptions extends ExamineOptions {
+export interface DumpOptions extends Omit<ExamineOptions, 'jail'> {
   readonly targetPath: string;
   /** It reads as zeros, since it was made for this installation: there is nothing to throw away. */
   readonly isTargetBlank: boolean;
@@ -30,10 +30,11 @@ export interface DumpOptions extends ExamineOptions {
  * @throws AppError of `examineImage` before the first byte is written, IMAGE_INVALID, IMAGE_DUMP
  */
 export async function dumpImage(options: DumpOptions): Promise<string> {
-  const image = await examineImage(options);
+  await using jail = await ImageJail.open(options.sourcePath, options.targetPath);
+  const image = await examineImage({ ...options, jail });
   return image.kind === 'plain'
-    ? await dumpWithQemuImg(options, image)
-    : await dumpCompressed(options, image);
+    ? await dumpWithQemuImg(options, jail, image)
+    : await dumpCompressed(options, jail, image);
 }
 
 /**
@@ -50,11 +51,11 @@ async function clear(options: DumpOptions): Promise<boolean> {
 
 async function dumpWithQemuImg(
   options: DumpOptions,
+  jail: ImageJail,
   image: Extract<ExaminedImage, { kind: 'plain' }>,
 ): Promise<string> {
-  const { sourcePath, targetPath, reporter } = options;
+  const { reporter } = options;
   const { format, sizeBytes } = image;
-  await using jail = await ImageJail.open(sourcePath, targetPath);
   const startedAt = performance.now();
   const isZeroed = await clear(options);
   const copied = await jail.run(
@@ -89,12 +90,12 @@ function dumpFailure(stderr: string): AppError {
 
 async function dumpCompressed(
   options: DumpOptions,
+  jail: ImageJail,
   image: Extract<ExaminedImage, { kind: 'compressed' }>,
 ): Promise<string> {
   const { reporter, targetPath } = options;
   const { compression, sizeBytes } = image;
   const source = { path: options.sourcePath, sizeBytes: options.fileSizeBytes };
-  await using jail = await ImageJail.open(options.sourcePath, targetPath);
   const startedAt = performance.now();
   if (!(await clear(options))) await runCommand('blkdiscard', ['-f', '-z', targetPath]);
   await using disk = await open(targetPath, 'r+');

@@ -14,11 +14,13 @@ import {
   recognizeImage,
   vdiMinimumBytes,
 } from './format.ts';
-import { ImageJail, JAILED_IMAGE } from './image-jail.ts';
+import { type ImageJail, JAILED_IMAGE } from './image-jail.ts';
 
 export interface ExamineOptions {
   /** Disk or file that holds the image. */
   readonly sourcePath: string;
+  /** Where it is read. */
+  readonly jail: ImageJail;
   /** Bytes of the image file; what the disk has beyond is padding. */
   readonly fileSizeBytes: number;
   readonly targetSizeBytes: number;
@@ -132,15 +134,14 @@ function refuseLarger(imageBytes: number, diskBytes: number): void {
 }
 
 async function examineContainer(
-  { sourcePath, targetSizeBytes, format: said }: ExamineOptions,
+  { jail, targetSizeBytes, format: said }: ExamineOptions,
   format: ContainerFormat,
 ): Promise<ExaminedImage> {
-  await using jail = await ImageJail.open(sourcePath, null);
   // Each takes longer to start than to read: all at once, and judged in this order.
-  const [described, checked, head] = await Promise.all([
-    jail.run('qemu-img', ['info', '--output=json', '-f', format, JAILED_IMAGE]),
-    jail.run('qemu-img', ['check', '-q', '--image-opts', alone(format)]),
-    readHeadInside(jail, format),
+  const [described, checked, head] = await jail.runTogether([
+    ['qemu-img', 'info', '--output=json', '-f', format, JAILED_IMAGE],
+    ['qemu-img', 'check', '-q', '--image-opts', alone(format)],
+    planHeadInside(format),
   ]);
   const sizeBytes = virtualSize(described, format);
   refuseLarger(sizeBytes, targetSizeBytes);
@@ -180,12 +181,10 @@ function alone(format: ContainerFormat): string {
 }
 
 /** The first bytes of the disk that a container holds. */
-async function readHeadInside(jail: ImageJail, format: ContainerFormat): Promise<CommandResult> {
+function planHeadInside(format: ContainerFormat): readonly string[] {
   const args = ['--image-opts', '-O', 'raw', `if=${alone(format)}`, 'of=/tmp/head'];
   const script = 'qemu-img dd "$@" && exec base64 -w 0 /tmp/head';
-  return await jail.run('/bin/sh', [
-    ...['-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'],
-  ]);
+  return ['/bin/sh', '-c', script, 'sh', ...args, `bs=${HEADER_BYTES}`, 'count=1'];
 }
 
 function headOf(result: CommandResult): Buffer {
@@ -219,8 +218,7 @@ async function examineCompressed(
 ): Promise<ExaminedImage> {
   const source = { path: options.sourcePath, sizeBytes: options.fileSizeBytes };
   options.reporter.log(`checking the ${compression} stream and its size`);
-  await using jail = await ImageJail.open(options.sourcePath, null);
-  const sizeBytes = await measure(jail, source, compression, options);
+  const sizeBytes = await measure(source, compression, options);
   refuseLarger(sizeBytes, options.targetSizeBytes);
   return { kind: 'compressed', compression, sizeBytes };
 }
@@ -230,10 +228,9 @@ async function examineCompressed(
  * touched.
  */
 async function measure(
-  jail: ImageJail,
   source: { path: string; sizeBytes: number },
   compression: Compression,
-  { reporter, format }: ExamineOptions,
+  { jail, reporter, format }: ExamineOptions,
 ): Promise<number> {
   let sizeBytes = 0;
   let head = Buffer.alloc(0);

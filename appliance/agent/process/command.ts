@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { AppError } from '#shared/errors/app-error.ts';
 import { SYSTEM_PATH } from '#shared/process/system-path.ts';
 import { MIB } from '#shared/units/bytes.ts';
@@ -7,6 +8,8 @@ export interface CommandResult {
   readonly status: number;
   readonly stdout: string;
   readonly stderr: string;
+  /** What came out of `moreOutputs`, in their order. */
+  readonly more: readonly string[];
 }
 
 /** Output that is kept of one command, in bytes; tools of the appliance print far less. */
@@ -17,6 +20,8 @@ export interface CommandOptions {
   readonly input?: string;
   /** Sees stdout as it comes. */
   readonly onStdout?: (text: string) => void;
+  /** Descriptors from 3 on that it writes to as well. */
+  readonly moreOutputs?: number;
 }
 
 /**
@@ -29,20 +34,25 @@ export function tryCommand(
   options: CommandOptions = {},
 ): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
+    const outputs = Array.from({ length: 2 + (options.moreOutputs ?? 0) }, () => 'pipe' as const);
     const child = spawn(command, args, {
       env: { PATH: SYSTEM_PATH, LC_ALL: 'C' },
-      stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      stdio: [options.input === undefined ? 'ignore' : 'pipe', ...outputs],
     });
-    const kept = { stdout: '', stderr: '' };
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      options.onStdout?.(text);
-      if (kept.stdout.length < MAX_KEPT_BYTES) kept.stdout += text;
-    });
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      if (kept.stderr.length < MAX_KEPT_BYTES) kept.stderr += text;
-    });
+    const kept = outputs.map(() => '');
+    for (const index of outputs.keys()) {
+      // Its type does not say that what it writes to is read here.
+      const output = child.stdio[1 + index] as Readable | null;
+      output?.setEncoding('utf8').on('data', (text: string) => {
+        if (index === 0) options.onStdout?.(text);
+        if ((kept[index]?.length ?? 0) < MAX_KEPT_BYTES) kept[index] += text;
+      });
+    }
     child.on('error', reject);
-    child.on('close', (status) => resolve({ status: status ?? 128, ...kept }));
+    child.on('close', (status) => {
+      const [stdout = '', stderr = '', ...more] = kept;
+      resolve({ status: status ?? 128, stdout, stderr, more });
+    });
     if (options.input !== undefined) child.stdin?.end(options.input);
   });
 }

@@ -23,7 +23,8 @@
  * of its own, since starting one costs more than anything that it does.
  */
 export const CONFINE_PROGRAM = String.raw`
-use strict;
+# What "use strict" sets, which loads a file for it: in an emulated machine that is a sixth of a start.
+BEGIN { $^H |= 0x602 }
 my %numbers = (
   x64 => { unshare => 272, setns => 308, mount => 165, umount2 => 166, prctl => 157, setsid => 112,
     mknodat => 259, setgroups => 116, setresgid => 119, setresuid => 117, capset => 126 },

@@ -3,6 +3,7 @@ import type { InstallPlan } from '#shared/contract/plan.ts';
 import type { HostClient } from '../channel/host-client.ts';
 import { createWaitDisksStage, type DiskLocations, listDisksBySerial } from '../disks/disks.ts';
 import { describeImage, examineImage } from '../image/examine.ts';
+import { ImageJail } from '../image/image-jail.ts';
 import { examinePackage } from '../overlay/package.ts';
 import type { Stage } from '../report/stage.ts';
 import { createOsScriptStages } from './os-scripts.ts';
@@ -38,8 +39,10 @@ function createExamineStage(
       const [target] = plan.disks;
       if (!source || !target)
         throw new AppError('DISK_MISSING', 'the plan has an image, but no disk to put it on');
+      await using jail = await ImageJail.open(source.path, null);
       const examined = await examineImage({
         sourcePath: source.path,
+        jail,
         fileSizeBytes: image.fileSizeBytes,
         targetSizeBytes: target.sizeBytes,
         format: image.format ?? null,

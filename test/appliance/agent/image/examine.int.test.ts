@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { examineImage, type ExaminedImage } from '../../../../appliance/agent/image/examine.ts';
+import { ImageJail } from '../../../../appliance/agent/image/image-jail.ts';
 
 const MIB = 1024 * 1024;
 const FORMATS = ['qcow2', 'vmdk', 'vdi', 'vhdx'] as const;
@@ -30,8 +31,10 @@ function makeImage(format: (typeof FORMATS)[number]): string {
 }
 
 async function examine(sourcePath: string, format: ExaminedFormat): Promise<ExaminedImage> {
+  await using jail = await ImageJail.open(sourcePath, null);
   return await examineImage({
     sourcePath,
+    jail,
     fileSizeBytes: statSync(sourcePath).size,
     targetSizeBytes: 16 * MIB,
     format,

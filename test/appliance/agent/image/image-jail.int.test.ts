@@ -66,6 +66,27 @@ test('without a disk there is none in the jail', async () => {
   }
 });
 
+test('of programs that run together each has its own words, outputs and end', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gnt-jail-'));
+  try {
+    const image = join(folder, 'image');
+    writeFileSync(image, 'image', { mode: 0o644 });
+    await using jail = await ImageJail.open(image, null);
+    const seen = await jail.runTogether([
+      ['/bin/sh', '-c', 'printf %s "$1"; exit 3', 'sh', `it's $HOME; "x"\n`],
+      ['/bin/cat', '/image'],
+      ['/nowhere'],
+    ]);
+    const [words, file, missing] = seen;
+    assert.deepEqual([words.status, words.stdout], [3, `it's $HOME; "x"\n`]);
+    assert.deepEqual([file.status, file.stdout, file.stderr], [0, 'image', '']);
+    assert.deepEqual([missing.status, missing.stdout], [127, '']);
+    assert.match(missing.stderr, /\/nowhere: not found/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
 /** As the agent starts a tool, without a jail, by who already has these rights. */
 function startedBy(who: readonly string[], mode: string) {
   const program = planConfineCommand(mode, '0', '', '/', '', '', '', PERL, '-e', LOOK);
