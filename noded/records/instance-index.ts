@@ -6,8 +6,9 @@ import {
   sortOut,
   type RecordProblem,
   type RecordProblems,
+  type SortedOut,
 } from '#shared/store/readable-records.ts';
-import type { ListedRecord, Store } from '#shared/store/store.ts';
+import type { Store } from '#shared/store/store.ts';
 import { INSTANCES } from './instance-repository.ts';
 import { NamedOrder } from './named-order.ts';
 
@@ -156,7 +157,7 @@ class FollowingIndex implements InstanceIndex {
     const bad = new Map<string, RecordProblem>();
     for await (const slice of this.#dependencies.store.scan(INSTANCES)) {
       if (this.#ended.signal.aborted) return;
-      this.#take(slice, instances, bad);
+      this.#take(await sortOut(instanceRecord, INSTANCES, slice), instances, bad);
     }
     this.#instances = instances;
     this.#setAside(bad);
@@ -167,7 +168,8 @@ class FollowingIndex implements InstanceIndex {
     const all = [...ids];
     for (let at = 0; at < all.length; at += READ_AT_ONCE) {
       const some = all.slice(at, at + READ_AT_ONCE);
-      const found = await this.#dependencies.store.getSome(INSTANCES, some);
+      const records = await this.#dependencies.store.getSome(INSTANCES, some);
+      const found = await sortOut(instanceRecord, INSTANCES, records);
       for (const id of some) {
         this.#instances.delete(id);
         bad.delete(id);
@@ -183,11 +185,10 @@ class FollowingIndex implements InstanceIndex {
   }
 
   #take(
-    records: readonly ListedRecord[],
+    found: SortedOut<InstanceRecord>,
     instances: NamedOrder<IndexedInstance>,
     bad: Map<string, RecordProblem>,
   ): void {
-    const found = sortOut(instanceRecord, INSTANCES, records);
     instances.add(found.readable.map(({ value }) => this.#shared.indexed(value)));
     for (const problem of found.bad) bad.set(problem.id, problem);
   }

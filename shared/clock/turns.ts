@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
 /** Whoever else has something to do waits for so long, and for one piece of each work more. */
-const LONGEST_MS = 5;
+const LONGEST_MS = 3;
 
 /** Of all work in pieces together, as the event loop is one: when others had their turn last. */
 const others = { sinceMs: 0, turn: undefined as Promise<void> | undefined };

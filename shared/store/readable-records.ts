@@ -1,3 +1,4 @@
+import { othersTurn } from '#shared/clock/turns.ts';
 import type { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
 import type { Logger } from '../log/log.ts';
@@ -56,7 +57,7 @@ export async function listRecords<T>(
   schema: z.ZodType<T>,
   problems: RecordProblems,
 ): Promise<readonly T[]> {
-  const { readable, bad } = sortOut(schema, collection, await store.list(collection));
+  const { readable, bad } = await sortOut(schema, collection, await store.list(collection));
   problems.replace(collection, bad);
   return readable.map(({ value }) => value);
 }
@@ -74,7 +75,7 @@ export async function scanRecords<T>(
   const readable = new Map<string, T>();
   const bad = new Map<string, RecordProblem>();
   for await (const slice of store.scan(collection)) {
-    const found = sortOut(schema, collection, slice);
+    const found = await sortOut(schema, collection, slice);
     for (const { id, value } of found.readable) readable.set(id, value);
     for (const problem of found.bad) bad.set(problem.id, problem);
   }
@@ -87,12 +88,15 @@ export interface SortedOut<T> {
   readonly bad: readonly RecordProblem[];
 }
 
-/** What can be read of some records, and why the rest cannot. */
-export function sortOut<T>(
+/**
+ * What can be read of some records, and why the rest cannot. To check one may take a millisecond:
+ * others get their turn in between.
+ */
+export async function sortOut<T>(
   schema: z.ZodType<T>,
   collection: string,
   records: readonly ListedRecord[],
-): SortedOut<T> {
+): Promise<SortedOut<T>> {
   const readable: { id: string; value: T }[] = [];
   const bad: RecordProblem[] = [];
   for (const record of records) {
@@ -102,6 +106,7 @@ export function sortOut<T>(
       if (!(error instanceof UnreadableRecord)) throw error;
       bad.push({ collection, id: record.id, reason: error.reason });
     }
+    await othersTurn();
   }
   return { readable, bad };
 }

@@ -23,6 +23,6 @@ test('who waits for something else waits as long for many works in pieces as for
   const { allMs, longestMs } = await threadStretches(() =>
     Promise.all(Array.from({ length: WORKS }, workInPieces)),
   );
-  // Five milliseconds, and one piece of each; by turns of their own it is five for each of them.
+  // Three milliseconds, and one piece of each; by turns of their own it is three for each of them.
   assert.ok(longestMs < 50, `${longestMs} of ${allMs} ms at a stretch`);
 });
