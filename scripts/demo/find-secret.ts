@@ -1,6 +1,6 @@
-import { createReadStream } from 'node:fs';
 import { type FileHandle, open, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findData } from '#shared/sys/libc.ts';
 import { GIB, MIB } from '#shared/units/bytes.ts';
 
 /**
@@ -25,22 +25,25 @@ const READABLE_MAPPING = /^([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \d+ *(\S.*)?$/gm
  * Memory is no place to look (`holdsInMemory` does): secrets are to be there. That goes for memfds too: they are memory
  * with a descriptor, end with their last process, and ours holds what a guest itself said on its
  * console.
+ * @param secret several are looked for at once: each file is read once
  * @param isExcluded paths that may have it: the instance's own disk, the file that the operator
  * gave it in
  * @returns places, as paths
  */
 export async function findSecret(
-  value: string,
+  secret: string | readonly string[],
   root: string,
   isExcluded: (path: string) => boolean,
 ): Promise<readonly string[]> {
-  const needles = needlesFor(value);
+  const needles = [secret].flat().flatMap(needlesFor);
   const found: string[] = [];
   for await (const path of walk(root)) {
     if (!isExcluded(path) && (await contains(path, needles))) found.push(path);
   }
   for (const path of await swapsOfHost()) if (await contains(path, needles)) found.push(path);
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry));
+  // Many descriptors have one file: those that a process was started with, and their copies.
+  const seen = new Set<string>();
   for (const pid of pids) {
     if (Number(pid) !== process.pid) {
       for (const name of ['cmdline', 'environ']) {
@@ -48,8 +51,10 @@ export async function findSecret(
         if (holdsAny(bytes, needles)) found.push(`/proc/${pid}/${name}`);
       }
     }
-    for (const { path, target } of await deletedFilesOf(pid)) {
-      if (!isExcluded(target) && (await contains(path, needles))) found.push(target);
+    for (const { path, target, identity } of await deletedFilesOf(pid)) {
+      if (isExcluded(target) || seen.has(identity)) continue;
+      seen.add(identity);
+      if (await contains(path, needles)) found.push(target);
     }
   }
   return found;
@@ -115,15 +120,27 @@ function holdsAny(bytes: Buffer, needles: readonly Buffer[]): boolean {
   return needles.some((needle) => bytes.includes(needle));
 }
 
-async function deletedFilesOf(pid: string): Promise<readonly { path: string; target: string }[]> {
-  const files: { path: string; target: string }[] = [];
+interface DeletedFile {
+  /** By which it can be opened. */
+  readonly path: string;
+  /** Where it was. */
+  readonly target: string;
+  readonly identity: string;
+}
+
+async function deletedFilesOf(pid: string): Promise<readonly DeletedFile[]> {
+  const files: DeletedFile[] = [];
   for (const fd of await readdir(`/proc/${pid}/fd`).catch((): string[] => [])) {
     const path = `/proc/${pid}/fd/${fd}`;
     const target = await readlink(path).catch(() => '');
     if (!target.endsWith(DELETED) || target.startsWith('/memfd:')) continue;
     const found = await stat(path).catch(() => undefined);
     if (found?.isFile() && found.size <= MAX_DELETED_BYTES)
-      files.push({ path, target: target.slice(0, -DELETED.length) });
+      files.push({
+        path,
+        target: target.slice(0, -DELETED.length),
+        identity: `${found.dev}:${found.ino}`,
+      });
   }
   return files;
 }
@@ -137,18 +154,29 @@ async function* walk(dir: string): AsyncGenerator<string> {
 }
 
 async function contains(path: string, needles: readonly Buffer[]): Promise<boolean> {
-  let tail = Buffer.alloc(0);
+  const window = Buffer.alloc(OVERLAP_BYTES + MIB);
   try {
-    // Without an encoding the chunks are Buffers.
-    for await (const chunk of createReadStream(path, {
-      highWaterMark: MIB,
-    }) as AsyncIterable<Buffer>) {
-      const window = Buffer.concat([tail, chunk]);
-      if (holdsAny(window, needles)) return true;
-      tail = window.subarray(-OVERLAP_BYTES);
+    await using file = await open(path, 'r');
+    for (const { start, end } of dataOf(file.fd, (await file.stat()).isFile())) {
+      let kept = 0;
+      for (let at = start; at < end;) {
+        const { bytesRead } = await file.read(window, kept, Math.min(MIB, end - at), at);
+        if (bytesRead === 0) break;
+        const filled = window.subarray(0, kept + bytesRead);
+        if (holdsAny(filled, needles)) return true;
+        kept = Math.min(OVERLAP_BYTES, filled.length);
+        window.copyWithin(0, filled.length - kept, filled.length);
+        at += bytesRead;
+      }
     }
   } catch {
     // Gone while we looked.
   }
   return false;
+}
+
+/** Without the holes of a file: no value is of zeros. A device that is swapped to has none. */
+function* dataOf(fd: number, isFile: boolean): Generator<{ start: number; end: number }> {
+  if (!isFile) yield { start: 0, end: Infinity };
+  else for (let data = findData(fd, 0); data !== null; data = findData(fd, data.end)) yield data;
 }

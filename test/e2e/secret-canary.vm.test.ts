@@ -190,8 +190,7 @@ const HOLDERS = /noded\/main|metad\/main|qemu-system|cluster-cli\/main/;
 
 /** The heart of this file. */
 async function assertKept(text = hookText): Promise<void> {
-  for (const value of secrets)
-    assert.deepEqual(await findSecret(value, lab.paths.root, isAllowed), []);
+  assert.deepEqual(await findSecret(secrets, lab.paths.root, isAllowed), []);
   const store = lab.paths.storeFile;
   for (const value of [privateValue, text]) {
     const places = await findSecret(value, lab.paths.root, isAllowed);
