@@ -21,7 +21,7 @@ const INSTALL_TIMEOUTS_S = [12, 40, 120];
 before(async () => {
   victim = await createVictim('gnt-fail');
   const { lab } = victim;
-  await addDefinitions(lab, 'failing');
+  await addDefinitions(lab, 'failing', 'keeper');
   for (const [name, key] of Object.entries({ 'switch-off': 'o', reset: 'b' }))
     await writeOs(lab, name, endsMachine(key));
   const hooks = join(lab.paths.root, 'own-hooks');
@@ -123,6 +123,32 @@ test('a script that ends the machine fails, whatever it said, and leaves what wa
     assert.match((await victim.lab.run('gnt-instance', ['log', VICTIM])).stdout, /^the end$/m);
     assert.deepEqual(await victim.digestDisks(), disks);
     assert.equal((await victim.info()).installState, 'installed');
+  }
+  await victim.remove();
+});
+
+test('leaves an instance as it was when a look at an image or a script finds that a reinstallation is bad', async () => {
+  const { image, lab } = victim;
+  const [wide, backed] = ['wide.qcow2', 'backed.qcow2'].map((name) => join(lab.paths.root, name));
+  assert.ok(wide && backed);
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', wide, '1G']);
+  await run('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', image, backed]);
+  const added = await victim.add('--os-image', image, '-o', 'hello', '-s', '32M');
+  assert.equal(added.status, 0, added.stderr);
+  const snapshot = async (): Promise<unknown> => {
+    const record = { ...(await victim.info()), modifiedAtMs: 0, serialNo: 0 };
+    return { record, disks: await victim.digestDisks() };
+  };
+  const before = await snapshot();
+  // reinstall.vm.test.ts has a package, and a script that fails amid it.
+  for (const [code, stage, ...args] of [
+    ['IMAGE_TOO_LARGE', 'image', '--os-image', wide],
+    ['IMAGE_BACKING_FILE', 'image', '--no-keep-old', '--os-image', backed],
+    ['SCRIPT_FAILED', 'verify', '--no-keep-old', '-o', 'keeper', '-O', 'colour=black'],
+  ] as const) {
+    const result = await victim.reinstall(...args);
+    assert.match(result.stderr, new RegExp(`^error\\[${code}\\]: .*\\(stage ${stage}\\)$`, 'm'));
+    assert.deepEqual(await snapshot(), before, `${args.join(' ')}: ${result.stderr}`);
   }
   await victim.remove();
 });
