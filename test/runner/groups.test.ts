@@ -5,15 +5,15 @@ import { findTestFiles, groupOf } from './groups.ts';
 
 test("a file's name says what it needs", () => {
   assert.deepEqual(
-    ['a/b.test.ts', 'a/b.int.test.ts', 'a/b.vm.test.ts', 'a/b.long.test.ts'].map(groupOf),
-    ['fast', 'fast', 'vm', 'long'],
+    ['.', '.int.', '.vm.', '.long.', '.alone.'].map((word) => groupOf(`a/b${word}test.ts`)),
+    ['fast', 'fast', 'vm', 'long', 'alone'],
   );
 });
 
 test('every group of this checkout has files, and none is in two of them', () => {
-  const { fast, vm, long } = findTestFiles(join(import.meta.dirname, '../..'));
+  const { fast, vm, long, alone } = findTestFiles(join(import.meta.dirname, '../..'));
   assert.ok(fast.includes('test/runner/groups.test.ts'));
-  assert.ok(vm.length > 0 && long.length > 0);
-  const all = [...fast, ...vm, ...long];
+  assert.ok(vm.length > 0 && long.length > 0 && alone.length > 0);
+  const all = [...fast, ...vm, ...long, ...alone];
   assert.equal(new Set(all).size, all.length);
 });

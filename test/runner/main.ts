@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, homedir } from 'node:os';
 import { join } from 'node:path';
-import { findTestFiles, type Group, groups } from './groups.ts';
+import { type FileGroup, findTestFiles, groups } from './groups.ts';
+import { openDurations } from './known-durations.ts';
 import { formatFile, formatSummary, hasPassed } from './report.ts';
 import { runCheck } from './run-check.ts';
 import { type FileResult, runFile } from './run-file.ts';
@@ -9,8 +10,8 @@ import { type Lane, runLanes } from './run-lanes.ts';
 
 /**
  * `node test/runner/main.ts GROUP...` runs the test files of these groups, each in a process of its
- * own: what needs no machine side by side, machines one at a time beside them. test/README.md says
- * which group is what.
+ * own: what needs no machine side by side, machines one at a time beside them, long ones two at a
+ * time. test/README.md says which group is what.
  */
 const projectDir = join(import.meta.dirname, '../..');
 const wanted = process.argv.slice(2);
@@ -20,6 +21,7 @@ if (wanted.length === 0 || unknown.length > 0) {
   process.exit(2);
 }
 
+const cores = availableParallelism();
 const controller = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => controller.abort(new Error(`ended by ${signal}`)));
@@ -33,45 +35,51 @@ process.env['NODE_COMPILE_CACHE'] ??= join(projectDir, 'node_modules/.cache/comp
 // A run that is a test itself must not speak to its parent's runner.
 delete process.env['NODE_TEST_CONTEXT'];
 
+const durations = await openDurations(process.env['GNT_CACHE'] ?? join(homedir(), '.cache/gnt'));
 const results: FileResult[] = [];
-const leftOut = await runLanes(
-  lanes(),
-  (result) => {
-    results.push(result);
-    process.stdout.write(formatFile(result));
-  },
-  controller.signal,
-);
+let leftOut = 0;
+for (const lanes of [lanesTogether(), lanesAlone()]) {
+  leftOut += await runLanes(
+    lanes,
+    (result) => {
+      results.push(result);
+      process.stdout.write(formatFile(result));
+    },
+    controller.signal,
+  );
+}
+await durations.keep(results);
 process.stdout.write(formatSummary(results, leftOut));
 process.exitCode = hasPassed(results, leftOut) ? 0 : 1;
+
+/** Those that were slow when they ran last go first: no worker is left with one at the end. */
+function jobsOf(group: FileGroup): (() => Promise<FileResult>)[] {
+  if (!wanted.includes(group)) return [];
+  const files = durations.slowestFirst(findTestFiles(projectDir)[group]);
+  return files.map((file) => () => runFile(projectDir, file, controller.signal));
+}
 
 /**
  * One lane for machines, one for the rest; who has nothing left helps the other. An emulated machine
  * is busy with about one core, and half of the rest is waiting for a program: so one more works at
- * the rest beside machines, and none at the machines beside those who do.
+ * the rest beside machines, and none at the machines beside those who do. Long ones have a lane of
+ * their own, with as many machines as have a core each, two at most.
  */
-function lanes(): readonly Lane<FileResult>[] {
-  const { signal } = controller;
-  const files = findTestFiles(projectDir);
-  const jobsOf = (group: Exclude<Group, 'check'>): (() => Promise<FileResult>)[] =>
-    wanted.includes(group)
-      ? files[group].map((file) => () => runFile(projectDir, file, signal))
-      : [];
-  const check = wanted.includes('check') ? [() => runCheck(projectDir, signal)] : [];
-  const machines = [...jobsOf('vm'), ...jobsOf('long')];
+function lanesTogether(): readonly Lane<FileResult>[] {
+  const check = wanted.includes('check') ? [() => runCheck(projectDir, controller.signal)] : [];
+  const machines = jobsOf('vm');
   const rest = [...check, ...jobsOf('fast')];
-  const cores = availableParallelism();
-  if (machines.length === 0) return [{ jobs: rest, workers: cores }];
-  // What the long ones judge takes as long as a core of their own allows.
-  if (wanted.includes('long')) {
-    return [
-      { jobs: machines, workers: 1, then: 1 },
-      { jobs: rest, workers: Math.max(1, cores - 1) },
-    ];
-  }
+  const long = { jobs: jobsOf('long'), workers: Math.min(2, cores) };
+  if (machines.length === 0) return [{ jobs: rest, workers: cores }, long];
   return [
     { jobs: machines, workers: 1, then: 1 },
     { jobs: rest, workers: Math.max(1, cores - 1), then: 0 },
     { jobs: [], workers: 1, then: 1 },
+    long,
   ];
+}
+
+/** What judges a time against one of a moment before, when nothing else runs any more. */
+function lanesAlone(): readonly Lane<FileResult>[] {
+  return [{ jobs: jobsOf('alone'), workers: 1 }];
 }

@@ -1,0 +1,43 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { FileResult } from './run-file.ts';
+
+const schema = z.record(z.string(), z.number());
+
+/** How long each test file took when it ran last, on this machine. */
+export interface KnownDurations {
+  /** Files that nobody knows of come first, in the order that they have. */
+  slowestFirst(files: readonly string[]): readonly string[];
+  /** Those that failed count for nothing: they may have ended early, or hung. */
+  keep(results: readonly Pick<FileResult, 'file' | 'durationMs' | 'report'>[]): Promise<void>;
+}
+
+/** @param directory outside the checkout, so that a new one knows them, too */
+export async function openDurations(directory: string): Promise<KnownDurations> {
+  const path = join(directory, 'test-durations.json');
+  const known = new Map(Object.entries(await read(path)));
+  return {
+    slowestFirst: (files) =>
+      files.toSorted((a, b) => {
+        const [one, other] = [known.get(a) ?? Infinity, known.get(b) ?? Infinity];
+        return one === other ? 0 : other - one;
+      }),
+    keep: async (results) => {
+      for (const { file, durationMs, report } of results)
+        if (report === '') known.set(file, Math.round(durationMs));
+      await mkdir(directory, { recursive: true });
+      await writeFile(`${path}.${process.pid}`, `${JSON.stringify(Object.fromEntries(known))}\n`);
+      await rename(`${path}.${process.pid}`, path);
+    },
+  };
+}
+
+/** A file that cannot be read tells nothing: it says in which order to go, and no more. */
+async function read(path: string): Promise<z.infer<typeof schema>> {
+  try {
+    return schema.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch {
+    return {};
+  }
+}
