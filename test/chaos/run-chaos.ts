@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { cp, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,6 +9,7 @@ import { run } from '#shared/process/run.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { findRemains, findRemainsOfInstances } from './find-remains.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { MortalImageServer } from './mortal-image-server.ts';
 import { createSeededRandom, type SeededRandom } from '../lab/seeded-random.ts';
 
@@ -261,10 +261,7 @@ class Chaos {
 
   /** The client waits for a daemon that comes back, and is told what became of its job. */
   async #restartNoded(): Promise<void> {
-    const node = this.#lab.node();
-    const ended = once(node, 'exit');
-    node.kill('SIGKILL');
-    await ended;
+    await killNode(this.#lab);
     await this.#lab.startNode();
   }
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { findViolations } from '../chaos/find-violations.ts';
 import { infoOf, submit } from './support/ask-nodes.ts';
 import { type GatedJobs, gateJobs } from './support/gated-jobs.ts';
@@ -37,10 +37,7 @@ after(async () => {
 });
 
 async function restart(): Promise<void> {
-  const node = lab.node();
-  const gone = once(node, 'exit');
-  node.kill('SIGKILL');
-  await gone;
+  await killNode(lab);
   await lab.startNode();
 }
 

@@ -15,6 +15,7 @@ import { run } from '#shared/process/run.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { askRapi } from '../noded/rapi/ask-rapi.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {
@@ -395,9 +396,7 @@ test('a node that was removed while it was cut off says so, and is no node of th
 });
 
 test('a node that was killed is shown as silent, and comes back', async () => {
-  const ended = once(two.node(), 'exit');
-  two.node().kill('SIGKILL');
-  await ended;
+  await killNode(two);
   assert.deepEqual(await listed(one), [
     [ONE, 'up', 0],
     [TWO, 'silent', 1],

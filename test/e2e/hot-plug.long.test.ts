@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { ConsoleLogs } from '../../noded/host/console-log.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { infoOf, succeed } from './support/ask-nodes.ts';
 
 /** Disks and cards that come and go while a Linux guest runs, which says what it sees. */
@@ -137,10 +137,7 @@ test('killed while parts come and go, the daemon has on record what the machine 
     )
       if (await Promise.race([changing.then(() => true), sleep(10).then(() => false)])) break;
     await sleep(delayMs % 50);
-    const node = lab.node();
-    const ended = once(node, 'exit');
-    node.kill('SIGKILL');
-    await ended;
+    await killNode(lab);
     await lab.stopNode();
     await lab.startNode();
     await changing;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { createLab, type Lab, type ProgramName } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 
 const NAME = 'web1.example.com';
 const LIMIT_MS = 120_000;
@@ -43,12 +43,6 @@ async function untilRunning(isAnother: (pid: number) => boolean): Promise<Instan
   return assert.fail(`${NAME} was not started`);
 }
 
-async function killNode(): Promise<void> {
-  const ended = once(lab.node(), 'exit');
-  lab.node().kill('SIGKILL');
-  await ended;
-}
-
 /** Ends a machine as a power cut does. */
 async function killMachine(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
@@ -83,7 +77,7 @@ test('a machine whose store was moved away is adopted by name, untouched', async
 
 test('a machine that noded knows nothing of keeps its disk, and is named', async () => {
   const { uuid, running } = await show();
-  await killNode();
+  await killNode(lab);
   await rm(join(lab.paths.vmDir, uuid), { recursive: true });
   await lab.startNode();
   assert.equal((await show()).status, 'ERROR_down');

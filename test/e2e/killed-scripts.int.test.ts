@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { findRemains } from '../chaos/find-remains.ts';
 import { addOs, addWords, infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
@@ -34,10 +34,7 @@ const bytes = async (): Promise<number> => (await stat(written).catch(() => ({ s
 test('a script that runs when the daemon is killed ends with all that it started, before its instance is called failed', async () => {
   const adding = lab.run('gnt-instance', addWords('writes', NAME));
   while ((await bytes()) < 100) await sleep(20);
-  const node = lab.node();
-  const killed = once(node, 'exit');
-  node.kill('SIGKILL');
-  await killed;
+  await killNode(lab);
   await lab.startNode();
   const size = await bytes();
   const { installState, uuid } = await infoOf(lab, NAME);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -10,6 +9,7 @@ import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { LifecycleInfo } from '#shared/contract/lifecycle.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab, type ProgramResult } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { disposeLab } from './support/end-lab.ts';
 import { writeTinyDisk } from '../noded/hypervisor/tiny-guest.ts';
 import { AgentGuest } from './support/agent-guest.ts';
@@ -115,12 +115,6 @@ const isHeld = (name: string): Promise<void> =>
 
 type Kill = () => Promise<void>;
 
-async function killNoded(): Promise<void> {
-  const ended = once(lab.node(), 'exit');
-  lab.node().kill('SIGKILL');
-  await ended;
-}
-
 async function metadPid(): Promise<number> {
   const metad = (await lab.processes()).find(({ command }) => command.includes('--control-socket'));
   assert.ok(metad, 'metad does not run');
@@ -129,7 +123,7 @@ async function metadPid(): Promise<number> {
 
 const KILLS: Readonly<Record<string, Kill>> = {
   noded: async () => {
-    await killNoded();
+    await killNode(lab);
     await lab.startNode();
   },
   metad: async () => {
@@ -139,7 +133,7 @@ const KILLS: Readonly<Record<string, Kill>> = {
   },
   both: async () => {
     const metad = await metadPid();
-    await killNoded();
+    await killNode(lab);
     process.kill(metad, 'SIGKILL');
     await lab.startNode();
   },

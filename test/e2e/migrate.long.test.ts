@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -11,6 +10,7 @@ import { Redis } from 'ioredis';
 import { encodeCpio } from '../../appliance/image/cpio.ts';
 import { findSecret } from '../../scripts/demo/find-secret.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { listenOnLoopback } from '../lab/listen-on-loopback.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
@@ -255,13 +255,6 @@ test('refused by name, and the guest goes on where it is', async () => {
   await assertOnlyOn(ONE);
 });
 
-async function killed(lab: Lab): Promise<void> {
-  const node = lab.node();
-  const gone = once(node, 'exit');
-  node.kill('SIGKILL');
-  await gone;
-}
-
 test('its disk has what it wrote, and its secret is nowhere but in memory', async () => {
   const { uuid } = await infoOf(one, NAME);
   const lab = one;
@@ -301,7 +294,7 @@ test('a cancelled migration leaves the guest where it is', async () => {
 test('a target that is killed has nothing afterwards, and the guest goes on', async () => {
   const id = await begin(TWO);
   await untilArriving();
-  await killed(two);
+  await killNode(two);
   await two.startNode('--node', TWO);
   assert.equal((await endOf(one, id)).status, 'error');
   await untilCounted(5);
@@ -314,7 +307,7 @@ test('a source that is killed at any moment leaves the guest on exactly one node
     await begin(TWO);
     await untilArriving();
     await sleep(waitMs);
-    await killed(one);
+    await killNode(one);
     await one.startNode('--node', ONE);
     await untilCounted(5);
     const { primaryNode } = await infoOf(one, NAME);

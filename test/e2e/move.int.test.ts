@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
-import { once } from 'node:events';
 import {
   mkdir,
   open,
@@ -21,6 +20,7 @@ import { doctorReport } from '#shared/contract/api.ts';
 import { jobEvent, jobRecord, type JobRecord } from '#shared/contract/job.ts';
 import { run } from '#shared/process/run.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import {
@@ -171,13 +171,6 @@ async function endOf(lab: Lab, id: number): Promise<JobRecord> {
 const nothingOf = async (lab: Lab, uuid: string): Promise<boolean> =>
   !(await readdir(lab.paths.disksDir)).some((entry) => entry.includes(uuid));
 
-async function killed(lab: Lab): Promise<void> {
-  const node = lab.node();
-  const gone = once(node, 'exit');
-  node.kill('SIGKILL');
-  await gone;
-}
-
 test('an instance moves where there is room or where it is told, and stays what it was', async (t) => {
   const web = await place(t, 'web.example.com');
   const before = await infoOf(one, web.name);
@@ -258,7 +251,7 @@ test('a target that is killed in the middle leaves the instance where it is, and
   const web = await place(t, 'target.example.com');
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
-  await killed(two);
+  await killNode(two);
   assert.ok(existsSync(join(two.paths.disksDir, `copying-${web.uuid}`)));
   await two.startNode('--node', TWO);
   assert.ok(await nothingOf(two, web.uuid));
@@ -276,7 +269,7 @@ test('a source that is killed in the middle keeps the instance, and the next mov
   const web = await place(t, 'source.example.com');
   const id = await begin(web.name, TWO);
   await untilArriving(two, web.uuid, id);
-  await killed(one);
+  await killNode(one);
   await one.startNode('--node', ONE);
   assert.equal(await digestOf(join(one.paths.disksDir, web.uuid, 'disk0.raw')), web.digest);
   assert.equal((await infoOf(one, web.name)).primaryNode, ONE);
@@ -298,7 +291,7 @@ test('what a copy has left is told by the doctor, and nothing that arrives', asy
   assert.equal(told?.message.split(': ').at(-1), `${left} (no record)`);
   await succeed(one, 'gnt-job', 'cancel', String(id));
   await endOf(one, id);
-  await killed(two);
+  await killNode(two);
   await two.startNode('--node', TWO);
   assert.ok(!existsSync(left), 'as the hint says');
 });

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -8,6 +7,7 @@ import { instanceInfo, type InstanceInfo } from '#shared/contract/instance.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { QmpClient } from '../../noded/hypervisor/qmp-client.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { createWritingSector, findWrongSector } from '../noded/hypervisor/writing-guest.ts';
 import { type BtrfsDisks, putDisksOnBtrfs } from './support/btrfs-disks.ts';
 
@@ -91,9 +91,7 @@ test('a guest that a killed daemon left standing goes on with the next one', asy
   const path = join(await folder(), 'snapshotting-00000000-0000-4000-8000-000000000000');
   const file = join(await folder(), 'disk0.raw');
   const { uuid } = await info();
-  const ended = once(lab.node(), 'exit');
-  lab.node().kill('SIGKILL');
-  await ended;
+  await killNode(lab);
   // What it leaves when it is killed between stopping the guest and letting it go on.
   await mkdir(path);
   const qmp = await QmpClient.connect({

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createLab, type Lab, type LabProcess } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { earlierRelease } from '../lab/earlier-release.ts';
 import { infoOf, jobsOf, succeed } from './support/ask-nodes.ts';
 
@@ -34,9 +34,7 @@ test('what an earlier release runs is taken over: machine, metad, values, jobs',
   const jobs = await jobsOf(lab);
   const [metad] = await daemonsOf(lab, 'metad');
   for (const { command } of await daemonsOf(lab, 'noded')) assert.match(command, /\/release-/);
-  const ended = once(lab.node(), 'exit');
-  lab.node().kill('SIGKILL');
-  await ended;
+  await killNode(lab);
 
   programs = PRESENT;
   await lab.startNode();

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { cp, open, readdir, readFile, rename, stat, symlink, truncate, writeFile } from 'node:fs/promises'; // prettier-ignore
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -8,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { MIB } from '#shared/units/bytes.ts';
 import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { killNode } from '../lab/kill-node.ts';
 import { endLab } from './support/end-lab.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { addOs, ask, infoOf, jobsOf, statusOf, submit, succeed } from './support/ask-nodes.ts';
@@ -172,10 +172,7 @@ async function killAmid(opcode: object, dir: () => Promise<string | undefined>):
       found ||= ((await stat(join(path ?? '', name)).catch(() => null))?.size ?? 0) > 0;
     if (!found) await sleep(5);
   }
-  const node = lab.node();
-  const ended = once(node, 'exit');
-  node.kill('SIGKILL');
-  await ended;
+  await killNode(lab);
   await lab.stopNode();
   await lab.startNode();
 }

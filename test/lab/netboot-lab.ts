@@ -60,19 +60,7 @@ export class NetbootLab implements AsyncDisposable {
   }
 
   async startContent(): Promise<void> {
-    this.#content = await startContentServer({
-      socketPath: this.channel.contentSocket,
-      gid: METAD_UID,
-      logger: silentLogger,
-      clock: systemClock,
-      content: {
-        openImage: async () => undefined,
-        openPackage: async () => undefined,
-        openMirror: async () => undefined,
-        findService: async () => undefined,
-        findBootTree: (uuid) => this.trees.get(uuid),
-      },
-    });
+    this.#content = await serveBootTrees(this.channel, this.trees);
   }
 
   /** Cuts what is under way, as the end of the node daemon does. */
@@ -173,4 +161,24 @@ export function folderTree(folder: string): BootTree {
       return { kind: 'slice', handle, offset: 0, sizeBytes, etag };
     },
   };
+}
+
+/** The content socket of a channel, with boot trees and nothing else. */
+export async function serveBootTrees(
+  channel: ChannelLab,
+  trees: BootTrees,
+): Promise<ContentServer> {
+  return await startContentServer({
+    socketPath: channel.contentSocket,
+    gid: METAD_UID,
+    logger: silentLogger,
+    clock: systemClock,
+    content: {
+      openImage: async () => undefined,
+      openPackage: async () => undefined,
+      openMirror: async () => undefined,
+      findService: async () => undefined,
+      findBootTree: (uuid) => trees.get(uuid),
+    },
+  });
 }

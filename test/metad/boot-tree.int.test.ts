@@ -7,16 +7,14 @@ import { basename, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '#shared/clock/clock.ts';
 import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
-import { silentLogger } from '#shared/log/log.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
 import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
 import { BootTrees } from '../../noded/boot/boot-tree.ts';
-import { startContentServer, type ContentServer } from '../../noded/metad-link/content-server.ts';
-import { bootOf, folderTree } from '../lab/netboot-lab.ts';
-import { ChannelLab, METAD_UID, type Answer, type Guest } from './support/channel-lab.ts';
+import type { ContentServer } from '../../noded/metad-link/content-server.ts';
+import { bootOf, folderTree, serveBootTrees } from '../lab/netboot-lab.ts';
+import { ChannelLab, type Answer, type Guest } from './support/channel-lab.ts';
 import { askFromGuest, connectFromGuest } from './support/guest-http.ts';
 import { exampleView } from './support/view-fixture.ts';
 
@@ -54,19 +52,7 @@ after(async () => {
 });
 
 async function startContent(): Promise<void> {
-  content = await startContentServer({
-    socketPath: lab.contentSocket,
-    gid: METAD_UID,
-    logger: silentLogger,
-    clock: systemClock,
-    content: {
-      openImage: async () => undefined,
-      openPackage: async () => undefined,
-      openMirror: async () => undefined,
-      findService: async () => undefined,
-      findBootTree: (uuid) => trees.get(uuid),
-    },
-  });
+  content = await serveBootTrees(lab, trees);
 }
 
 /** One tree, and a script that says which. */

@@ -1,6 +1,6 @@
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lab } from '../../../scripts/demo/lab.ts';
+import { killNode } from '../../lab/kill-node.ts';
 import type { SeededRandom } from '../../lab/seeded-random.ts';
 import type { StoreServers } from './store-servers.ts';
 import type { WiredHost } from './wire.ts';
@@ -81,10 +81,7 @@ export async function strike(
 
 /** Its daemon, or all that runs there: a host whose power was cut, but for its files. */
 async function kill(lab: Lab, isWhole: boolean): Promise<void> {
-  const node = lab.node();
-  const gone = once(node, 'exit');
-  node.kill('SIGKILL');
-  await gone;
+  await killNode(lab);
   if (!isWhole) return;
   for (const { pid } of await lab.processes()) {
     try {

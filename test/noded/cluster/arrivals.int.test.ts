@@ -2,44 +2,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
-import type { Store } from '#shared/store/store.ts';
-import {
-  assertOnOne,
-  contentOf,
-  MIB,
-  MovingNode,
-  MovingNodes,
-  placeInstance,
-  SOURCE,
-  TARGET,
-} from '../support/moving-nodes.ts';
+import { assertOnOne, MIB, SOURCE, TARGET } from '../support/moving-nodes.ts';
+import { useMovingWorlds } from '../support/moving-worlds.ts';
 
 const SILENCE_MS = 10 * 60_000;
 const signal = new AbortController().signal;
-let cluster: MovingNodes;
-let store: Store;
-let worlds = 0;
-
-before(async () => {
-  cluster = await MovingNodes.start();
-  store = await cluster.openStore();
-});
-after(() => cluster[Symbol.asyncDispose]());
-
-async function openWorld(t: TestContext) {
-  const dir = join(cluster.directory, `world-${(worlds += 1)}`);
-  const source = await MovingNode.create(SOURCE, join(dir, 'one'), store);
-  const target = await MovingNode.create(TARGET, join(dir, 'two'), store);
-  t.after(async () => {
-    for (const node of [source, target]) await node[Symbol.asyncDispose]();
-  });
-  const instance = await placeInstance(source, `web${worlds}.example.com`);
-  await source.instances.update(instance.uuid, (current) => ({ ...current, nics: [] }));
-  return { source, target, instance, content: await contentOf(source.disksDir, instance.uuid) };
-}
+const { open: openWorld } = useMovingWorlds();
 
 function filesOf({ disks, instanceId }: InstanceRecord) {
   return [

@@ -2,54 +2,17 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readdir, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test, type TestContext } from 'node:test';
-import { AppError } from '#shared/errors/app-error.ts';
+import { test } from 'node:test';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { Store } from '#shared/store/store.ts';
-import {
-  assertOnOne,
-  contentOf,
-  MovingNode,
-  MovingNodes,
-  placeInstance,
-  SOURCE,
-  TARGET,
-} from '../support/moving-nodes.ts';
+import { assertOnOne, contentOf, SOURCE, TARGET } from '../support/moving-nodes.ts';
+import { type MovingWorld, useMovingWorlds } from '../support/moving-worlds.ts';
 
-let cluster: MovingNodes;
-let store: Store;
-let worlds = 0;
-
-before(async () => {
-  cluster = await MovingNodes.start();
-  store = await cluster.openStore();
-});
-after(() => cluster[Symbol.asyncDispose]());
-
-interface World {
-  readonly source: MovingNode;
-  readonly target: MovingNode;
-  readonly instance: InstanceRecord;
-  readonly content: Record<string, Buffer>;
-}
-
-async function makeWorld(t: TestContext): Promise<World> {
-  const dir = join(cluster.directory, `world-${(worlds += 1)}`);
-  const source = await MovingNode.create(SOURCE, join(dir, 'one'), store);
-  const target = await MovingNode.create(TARGET, join(dir, 'two'), store);
-  for (const node of [source, target]) node.others = [source, target];
-  t.after(async () => {
-    for (const node of [source, target]) await node[Symbol.asyncDispose]();
-  });
-  const instance = await placeInstance(source, `web${worlds}.example.com`);
-  // Its card's address is free again for the next one.
-  const record = await source.instances.update(instance.uuid, (one) => ({ ...one, nics: [] }));
-  const content = await contentOf(source.disksDir, instance.uuid);
-  return { source, target, instance: record, content };
-}
+const worlds = useMovingWorlds();
 
 /** The target is lost after the commit, and says nothing any more. */
-function loseAfterCommit(target: MovingNode): () => void {
+function loseAfterCommit(target: MovingWorld['target']): () => void {
   const client = target.client.bind(target);
   target.client = () => ({
     ...client(),
@@ -59,7 +22,7 @@ function loseAfterCommit(target: MovingNode): () => void {
 }
 
 test('disks of an instance that was given away stay until its node says that it has them', async (t) => {
-  const { source, target, instance, content } = await makeWorld(t);
+  const { source, target, instance, content } = await worlds.open(t);
   const comeBack = loseAfterCommit(target);
   await source.move(instance, target);
   const left = [`leaving-${instance.uuid}`];
@@ -74,7 +37,7 @@ test('disks of an instance that was given away stay until its node says that it 
 });
 
 test('disks whose new node was lost and forgotten come back, and are told as those of nobody', async (t) => {
-  const { source, target, instance, content } = await makeWorld(t);
+  const { source, target, instance, content } = await worlds.open(t);
   loseAfterCommit(target);
   await source.move(instance, target);
   // As a removal of the node with --forget-instances does.
@@ -86,7 +49,7 @@ test('disks whose new node was lost and forgotten come back, and are told as tho
 
 for (const how of ['its start', 'a look'] as const) {
   test(`disks of an instance that was removed where it went do not come back: ${how}`, async (t) => {
-    const { source, target, instance } = await makeWorld(t);
+    const { source, target, instance } = await worlds.open(t);
     loseAfterCommit(target);
     await source.move(instance, target);
     // The target goes on, and its instance is removed.
@@ -103,7 +66,7 @@ for (const how of ['its start', 'a look'] as const) {
 }
 
 test('nothing is noted of a move that came to its end, nor of one of whose start nothing is left', async (t) => {
-  const { source, target, instance } = await makeWorld(t);
+  const { source, target, instance } = await worlds.open(t);
   await source.move(instance, target);
   assert.deepEqual(await source.instances.departedFrom(SOURCE), []);
   // Of shared disks, which have no folder that leaves.
@@ -116,6 +79,7 @@ test('nothing is noted of a move that came to its end, nor of one of whose start
 
 /** A store that goes away with the commit that gives an instance away. */
 function leavingStore(): { readonly store: Store; readonly back: () => void } {
+  const store = worlds.store();
   let isAway = false;
   const commit: Store['commit'] = (writes) => {
     isAway ||= JSON.stringify(writes).includes(`"primaryNode":"${TARGET}"`);
@@ -133,7 +97,7 @@ function leavingStore(): { readonly store: Store; readonly back: () => void } {
 }
 
 test('a job finds the disks of an instance whose move failed with the store, and a removal takes them', async (t) => {
-  const { source, target, instance, content } = await makeWorld(t);
+  const { source, target, instance, content } = await worlds.open(t);
   const away = leavingStore();
   await source.startDaemon(undefined, away.store);
   const left = [`leaving-${instance.uuid}`];
@@ -154,7 +118,7 @@ test('a job finds the disks of an instance whose move failed with the store, and
 });
 
 test("disks of an instance that is given away are no job's of the node that it left", async (t) => {
-  const { source, target, instance } = await makeWorld(t);
+  const { source, target, instance } = await worlds.open(t);
   loseAfterCommit(target);
   await source.move(instance, target);
   await source.disks.settle(instance);
@@ -163,7 +127,7 @@ test("disks of an instance that is given away are no job's of the node that it l
 });
 
 test('what ends an arrival takes nothing from a copy that is being made', async (t) => {
-  const { source, instance } = await makeWorld(t);
+  const { source, instance } = await worlds.open(t);
   const uuid = randomUUID();
   await source.disks.copy(instance, { uuid, instanceId: randomUUID() }, {
     signal: AbortSignal.timeout(60_000),
@@ -175,10 +139,10 @@ test('what ends an arrival takes nothing from a copy that is being made', async 
 });
 
 test('a disk that is a symbolic link does not move, which its error says', async (t) => {
-  const { source, target, instance } = await makeWorld(t);
+  const { source, target, instance } = await worlds.open(t);
   const path = source.disks.pathOf(instance, 0);
-  await rename(path, join(cluster.directory, instance.uuid));
-  await symlink(join(cluster.directory, instance.uuid), path);
+  await rename(path, join(worlds.directory(), instance.uuid));
+  await symlink(join(worlds.directory(), instance.uuid), path);
   await assert.rejects(source.move(instance, target), { code: 'NOT_SUPPORTED' });
   assert.deepEqual(await readdir(source.disksDir), [instance.uuid]);
 });
