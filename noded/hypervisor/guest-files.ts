@@ -10,11 +10,21 @@ import { findUefi, requireBootRom } from './find-firmware.ts';
 /** rw------- */
 const VARIABLES_MODE = 0o600;
 
+/** What QEMU opens the image again with, by its descriptor. */
+type ImageDriver = 'file' | 'host_device';
+
+export interface OpenDisk {
+  readonly handle: FileHandle;
+  /** Past the host's page cache. */
+  readonly direct: boolean;
+  readonly driver: ImageDriver;
+}
+
 /**
  * Files of a machine, open for QEMU, which may not open them itself. Disposing closes them here.
  */
 export interface GuestFiles extends AsyncDisposable {
-  readonly disks: readonly { readonly handle: FileHandle; readonly direct: boolean }[];
+  readonly disks: readonly OpenDisk[];
   readonly cdrom: FileHandle | undefined;
   readonly kernel: FileHandle | undefined;
   readonly initrd: FileHandle | undefined;
@@ -32,10 +42,11 @@ export async function openGuestFiles(spec: MachineSpec): Promise<GuestFiles> {
     await Promise.all(opened.map((handle) => handle.close()));
   };
   try {
-    const disks: { handle: FileHandle; direct: boolean }[] = [];
+    const disks: OpenDisk[] = [];
     for (const disk of spec.disks) {
-      const { handle, direct } = await openDisk(disk);
-      disks.push({ handle: keep(handle), direct });
+      const opened = await openDisk(disk);
+      keep(opened.handle);
+      disks.push(opened);
     }
     const cdrom = spec.cdromPath === undefined ? undefined : keep(await openMedium(spec.cdromPath));
     const { kernel, uefi } = spec;
@@ -96,17 +107,23 @@ async function sizeOf(path: string): Promise<number | null> {
  */
 export async function openDisk(
   disk: Pick<MachineDisk, 'path' | 'readOnly' | 'cache'>,
-): Promise<{ handle: FileHandle; direct: boolean }> {
+): Promise<OpenDisk> {
   const mode = disk.readOnly ? constants.O_RDONLY : constants.O_RDWR;
   if (disk.cache !== 'writeback') {
     try {
       const handle = await openHostFile(disk.path, mode | constants.O_DIRECT);
-      return { handle, direct: true };
+      return { handle, direct: true, driver: await driverOf(handle) };
     } catch (error) {
       if (systemCodeOf(error) !== 'EINVAL') throw describe(disk.path, error);
     }
   }
-  return { handle: await openFile(disk.path, mode), direct: false };
+  const handle = await openFile(disk.path, mode);
+  return { handle, direct: false, driver: await driverOf(handle) };
+}
+
+/** Each of QEMU's two refuses what is the other's. */
+async function driverOf(handle: FileHandle): Promise<ImageDriver> {
+  return (await handle.stat()).isBlockDevice() ? 'host_device' : 'file';
 }
 
 /**

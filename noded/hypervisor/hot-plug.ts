@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isAppError } from '#shared/errors/app-error.ts';
+import type { OpenDisk } from './guest-files.ts';
 
 /**
  * Disks and cards that come and go while a machine runs. Each has a root port of its own, which the
@@ -44,7 +45,7 @@ export const fileNode = (uuid: string): string => nodeName('f', uuid);
 export async function plugDisk(
   qmp: QmpSpeaker,
   { uuid, port }: PortedPart,
-  disk: { readonly fd: number; readonly direct: boolean; readonly serial: string },
+  disk: Omit<OpenDisk, 'handle'> & { readonly fd: number; readonly serial: string },
 ): Promise<void> {
   // What a daemon left that was killed before the last step.
   await forgetDisk(qmp, uuid);
@@ -53,7 +54,12 @@ export async function plugDisk(
   const node = { 'read-only': false, 'auto-read-only': false, discard: 'unmap' } as const;
   try {
     await qmp.execute('blockdev-add', {
-      ...{ driver: 'file', 'node-name': fileNode(uuid), filename: `/dev/fdset/${set}`, ...node },
+      ...{
+        driver: disk.driver,
+        'node-name': fileNode(uuid),
+        filename: `/dev/fdset/${set}`,
+        ...node,
+      },
       ...{ cache: { direct: disk.direct }, aio: 'threads' },
     });
     await qmp.execute('blockdev-add', {

@@ -65,7 +65,7 @@ export function launchQemu(
         code: inherit(files.uefi.code.fd),
         variables: inherit(files.uefi.variables.fd),
       },
-      disks: files.disks.map(({ handle, direct }) => ({ fd: inherit(handle.fd), direct })),
+      disks: files.disks.map(({ handle, ...how }) => ({ fd: inherit(handle.fd), ...how })),
       taps: spec.nics.map((nic) => (nic.kind === 'tap' ? inherit(nic.fd) : null)),
     });
     const command = planLaunch({

@@ -1,5 +1,6 @@
 import { MAX_PORTS } from '#shared/contract/instance.ts';
 import { type PortedPart, deviceId, diskNode, fileNode, netdevId, portName } from './hot-plug.ts';
+import type { OpenDisk } from './guest-files.ts';
 import type { BootDevice, MachineNic, MachineSmbios, MachineSpec } from './machine.ts';
 
 /** Descriptors that QEMU inherits, by their numbers in QEMU. */
@@ -13,7 +14,7 @@ export interface QemuDescriptors {
   readonly initrd?: number | undefined;
   /** SMBIOS structures that QEMU adds to its own. */
   readonly smbios?: number | undefined;
-  readonly disks: readonly { readonly fd: number; readonly direct: boolean }[];
+  readonly disks: readonly ({ readonly fd: number } & Omit<OpenDisk, 'handle'>)[];
   readonly cdrom?: number | undefined;
   readonly uefi?: { readonly code: number; readonly variables: number } | undefined;
   /** As `spec.nics`: the TAP's descriptor, or null for a user NIC. */
@@ -208,7 +209,7 @@ function planDisk(
   return [
     ...addFd(set, descriptor.fd, part && deviceId(part.uuid)),
     '-blockdev',
-    `driver=file,node-name=${file},filename=/dev/fdset/${set},${access(disk.readOnly)},cache.direct=${descriptor.direct ? 'on' : 'off'},aio=threads,discard=unmap`,
+    `driver=${descriptor.driver},node-name=${file},filename=/dev/fdset/${set},${access(disk.readOnly)},cache.direct=${descriptor.direct ? 'on' : 'off'},aio=threads,discard=unmap`,
     '-blockdev',
     `driver=raw,node-name=${node},file=${file},${access(disk.readOnly)},discard=unmap,detect-zeroes=off`,
     '-device',

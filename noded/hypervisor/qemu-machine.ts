@@ -186,9 +186,9 @@ export class QemuMachine implements Machine {
   async plug(part: PluggedPart): Promise<void> {
     const qmp = await this.#connect(QMP_RECONNECT_TIMEOUT_MS);
     if ('disk' in part) {
-      const { handle, direct } = await openDisk(part.disk);
+      const { handle, ...how } = await openDisk(part.disk);
       await using opened = handle;
-      return await plugDisk(qmp, part, { fd: opened.fd, direct, serial: part.disk.serial });
+      return await plugDisk(qmp, part, { fd: opened.fd, ...how, serial: part.disk.serial });
     }
     const { nic } = part;
     if (nic.kind === 'user' && !this.#parts.record.userNic)

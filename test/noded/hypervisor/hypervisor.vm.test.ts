@@ -81,6 +81,20 @@ describe('the hypervisor', () => {
     assert.equal(String(listing).trim(), '700 root');
   });
 
+  test('boots a block device of the host by an open descriptor, past the page cache', async () => {
+    const loop = String(execFileSync('losetup', ['--find', '--show', disk])).trim();
+    try {
+      const machine = await start(tinySpec(loop));
+      using console = await openConsole(machine);
+      await console.sees('up\r\n');
+      const command = readFileSync(`/proc/${machine.pid}/cmdline`, 'utf8');
+      assert.match(command, /driver=host_device,[^\0]*cache\.direct=on/);
+      await machine.kill();
+    } finally {
+      execFileSync('losetup', ['--detach', loop]);
+    }
+  });
+
   test('boots a disk that only root may read, and tells a power-off from within apart', async () => {
     const machine = await start(tinySpec(disk));
     using console = await openConsole(machine);

@@ -43,7 +43,11 @@ function plan(machine: MachineSpec): readonly string[] {
     smbios: machine.smbiosStrings && 9,
     cdrom: machine.cdromPath === undefined ? undefined : 8,
     uefi: machine.uefi && { code: 20, variables: 21 },
-    disks: machine.disks.map((_, index) => ({ fd: 10 + index, direct: index === 0 })),
+    disks: machine.disks.map((_, index) => ({
+      fd: 10 + index,
+      direct: index === 0,
+      driver: 'file' as const,
+    })),
     taps: machine.nics.map((nic, index) => (nic.kind === 'tap' ? 100 + index : null)),
   });
 }
