@@ -13,6 +13,8 @@ import { createInstanceDisks } from './disks/create-instance-disks.ts';
 import type { InstanceDisks } from './disks/instance-disks.ts';
 import { createMovingDisks, type MovingDisks } from './disks/moving-disks.ts';
 import { createSharedFolder, type SharedFolder } from './disks/shared-folder.ts';
+import { createLvm, type Lvm } from './disks/volumes/lvm.ts';
+import { withVolumes } from './disks/volumes/volume-disks.ts';
 import { createSnapshotDisks, type SnapshotDisks } from './disks/snapshot-disks.ts';
 import {
   createAcceleratorChooser,
@@ -42,6 +44,7 @@ export interface NodeHost extends AsyncDisposable {
   readonly hypervisor: Hypervisor;
   readonly accelerators: AcceleratorChooser;
   readonly disks: InstanceDisks;
+  readonly lvm: Lvm;
   readonly shared: SharedFolder;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
@@ -136,11 +139,13 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     },
   });
   const shared = createSharedFolder(() => records.clusters.load());
-  const disks = createInstanceDisks(
+  const lvm = createLvm();
+  const files = createInstanceDisks(
     paths.disksDir,
     (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
     shared,
   );
+  const disks = withVolumes(files, lvm);
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
     records.common === null
@@ -168,6 +173,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     hypervisor,
     accelerators: createAcceleratorChooser(() => hypervisor.probeAccelerator()),
     disks,
+    lvm,
     shared,
     snapshots: createSnapshotDisks(paths.disksDir, disks),
     moving,

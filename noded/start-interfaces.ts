@@ -1,5 +1,5 @@
 import type { Clock } from '#shared/clock/clock.ts';
-import type { NodeInfo } from '#shared/contract/api.ts';
+import type { ClusterRecord, NodeInfo } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { isAppError, messageOf } from '#shared/errors/app-error.ts';
 import type { Logger } from '#shared/log/log.ts';
@@ -22,6 +22,7 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
+import { findOwn } from './disks/volumes/volume-names.ts';
 import type { DiskFacts } from './doctor/examine-disks.ts';
 import { examineHost } from './doctor/examine-host.ts';
 import { measureRoom } from './host/measure-room.ts';
@@ -250,6 +251,7 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
             left: await listLeft(parts),
             abandoned: await listAbandoned(parts),
             shared,
+            volumes: await examineGroups(parts),
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -276,27 +278,47 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
   } satisfies ApiDependencies;
 }
 
-async function examineShared({ records, host }: InterfacesParts): Promise<DiskFacts['shared']> {
-  // A cluster's record that is gone is a finding of its own, and hides none of the others.
-  const cluster = await records.clusters.load().catch((error: unknown) => {
+/** A cluster's record that is gone is a finding of its own, and hides none of the others. */
+async function loadCluster({
+  clusters,
+}: Pick<NodeRecords, 'clusters'>): Promise<ClusterRecord | undefined> {
+  return clusters.load().catch((error: unknown) => {
     if (isAppError(error)) return undefined;
     throw error;
   });
-  const folder = cluster?.sharedFileStorageDir;
+}
+
+async function examineShared({ records, host }: InterfacesParts): Promise<DiskFacts['shared']> {
+  const folder = (await loadCluster(records))?.sharedFileStorageDir;
   if (folder === undefined) return null;
   const problem = await host.shared.require().then(() => null, messageOf);
   return { folder, problem };
 }
 
+async function examineGroups({ records, host }: InterfacesParts): Promise<DiskFacts['volumes']> {
+  const { vgName } = (await loadCluster(records)) ?? {};
+  const groups = await orWithoutLvm(host.lvm.listGroups());
+  return vgName === undefined && (groups ?? []).length === 0 ? null : { groups, vgName };
+}
+
+/** @returns null on a node that has no LVM */
+async function orWithoutLvm<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
+  return asked.catch((error: unknown) => {
+    if (isAppError(error, 'HOST_PREREQUISITE')) return null;
+    throw error;
+  });
+}
+
 /** Disks whose instance the store does not know, while no machine without a record has them. */
 async function listNobodys({ records, host, guests }: InterfacesParts): Promise<readonly string[]> {
   // In this order: an instance is recorded before its disks are made, and forgotten after them.
-  const folders = await host.disks.list();
+  const volumes = findOwn((await orWithoutLvm(host.lvm.listVolumes())) ?? []);
+  const found = new Set([...(await host.disks.list()), ...volumes.map((one) => one.instance)]);
   // The store itself, not what is in memory: a store that lost records told nobody. Those that
   // cannot be read are among them.
   const known = new Set(await records.store.ids(INSTANCES));
   const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
-  return folders.filter((uuid) => !known.has(uuid) && !running.has(uuid));
+  return [...found].filter((uuid) => !known.has(uuid) && !running.has(uuid));
 }
 
 /** Folders that a move has left, with where their instances are by now. */

@@ -58,6 +58,7 @@ export function startJobs(parts: JobsParts): JobEngine {
     bootArchives: archives,
     cards,
     nat,
+    lvm,
   } = host;
   const { runner, bootViews, services, orphans, guestReports, lifecycles, keeper, metad } = guests;
   return createJobEngine({
@@ -73,7 +74,18 @@ export function startJobs(parts: JobsParts): JobEngine {
       cards,
       nat,
       peers: records.peers,
-      ...{ nodeName, owns, clusters, instances, disks, images, osRegistry, hostCopies, exports },
+      ...{
+        nodeName,
+        owns,
+        clusters,
+        instances,
+        disks,
+        lvm,
+        images,
+        osRegistry,
+        hostCopies,
+        exports,
+      },
       ...{ installer: newInstaller(parts), runner, services, orphans, guestReports, lifecycles },
       presenceOf: (node) => (peers === null ? Promise.resolve('gone') : presenceOf(peers, node)),
       findElsewhere: createFindElsewhere(peers, records.nodes, nodeName),

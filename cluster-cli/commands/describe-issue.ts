@@ -25,6 +25,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   remoteFolders: '--remote-folders',
   remoteHosts: '--remote-hosts',
   sharedFileStorageDir: '--shared-file-storage-dir',
+  vgName: '--vg-name',
   shutdownTimeoutS: '--shutdown-timeout',
   timeoutS: '--timeout',
   kind: '--type',

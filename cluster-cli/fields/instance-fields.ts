@@ -163,7 +163,7 @@ export const summaryFields = {
       told.text(
         'disk_template',
         'Disk_template',
-        'file, sharedfile or diskless',
+        'file, sharedfile, plain or diskless',
         (i) => i.diskTemplate,
       ),
     ),

@@ -19,10 +19,10 @@ export function completeFromExport(
       hint: 'leave the OS image out',
     });
   }
-  if (opcode.diskTemplate === 'sharedfile') {
+  if (opcode.diskTemplate === 'sharedfile' || opcode.diskTemplate === 'plain') {
     throw new AppError(
       'NOT_SUPPORTED',
-      'nothing is imported to shared disks: they grow on a node',
+      `nothing is imported to disks of the template ${opcode.diskTemplate}: they grow as files of a node`,
       {
         hint: 'leave --disk-template out',
       },

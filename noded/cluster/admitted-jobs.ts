@@ -94,6 +94,8 @@ export function wantedBy(opcode: OpcodeOf<'INSTANCE_CREATE'>): Wanted | null {
       nodeName: '',
       newUuid: randomUUID,
       newMac: () => randomNicMac(),
+      // Which one it is, is the node's business.
+      vgName: 'any',
     });
     const { name, beparams, tags, nics } = planned;
     return { name, ...beparams, diskBytes: localDiskBytes(planned), tags, nics };

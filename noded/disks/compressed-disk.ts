@@ -21,11 +21,14 @@ type OnProgress = (doneBytes: number, totalBytes: number) => void;
 /**
  * Writes a disk, from its first byte to its last, as one zstd stream with a checksum, which
  * `zstd -d` makes the raw disk of again. Holes are not read.
- * @param to new
+ * @param disk `to`: new; `deviceBytes`: of a block device, which tells neither its size nor holes
  */
 export async function compressDisk(
-  from: string,
-  to: string,
+  {
+    from,
+    to,
+    deviceBytes = null,
+  }: { readonly from: string; readonly to: string; readonly deviceBytes?: number | null },
   signal: AbortSignal,
   onProgress: OnProgress,
 ): Promise<void> {
@@ -35,14 +38,24 @@ export async function compressDisk(
     chunkSize: CHUNK_BYTES,
     params: { [zlib.ZSTD_c_compressionLevel]: LEVEL, [zlib.ZSTD_c_checksumFlag]: 1 },
   });
-  const bytes = Readable.from(readWithHoles(source, onProgress), { objectMode: false });
+  const bytes = Readable.from(readWithHoles(source, deviceBytes, onProgress), {
+    objectMode: false,
+  });
   await pipeline(bytes, compress, target.createWriteStream(), { signal });
 }
 
-async function* readWithHoles(file: FileHandle, onProgress: OnProgress): AsyncGenerator<Buffer> {
-  const { size } = await file.stat();
+async function* readWithHoles(
+  file: FileHandle,
+  deviceBytes: number | null,
+  onProgress: OnProgress,
+): AsyncGenerator<Buffer> {
+  const size = deviceBytes ?? (await file.stat()).size;
+  const find = (at: number): { readonly start: number; readonly end: number } =>
+    deviceBytes === null
+      ? (findData(file.fd, at) ?? { start: size, end: size })
+      : { start: at, end: size };
   for (let at = 0; at < size;) {
-    const { start, end } = findData(file.fd, at) ?? { start: size, end: size };
+    const { start, end } = find(at);
     for (; at < start; onProgress(at, size)) {
       const hole = ZEROS.subarray(0, Math.min(CHUNK_BYTES, start - at));
       yield hole;

@@ -248,6 +248,7 @@ export function createInstanceDisks(
       if ((await file.stat()).size < sizeBytes) await file.truncate(sizeBytes);
       await file.sync();
     },
+    growBelow: () => Promise.resolve(),
     variablesPathOf: (instance) => variablesPath(dirOf(instance), instance.instanceId),
     seedPathOf,
     removeSeed: async (instance) => {

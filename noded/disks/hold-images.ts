@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { type FileHandle, open, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { isByteLocked, tryLockImage } from '#shared/sys/libc.ts';
@@ -35,6 +35,29 @@ export async function holdImage(path: string): Promise<FileHandle | undefined> {
   if (image === undefined || tryLockImage(image.fd)) return image;
   await using refused = image;
   throw await inUse(path, refused);
+}
+
+/**
+ * Takes a block device as `holdImage` takes a file; one that the host itself uses, mounted or as a
+ * part of another device, is in use too.
+ * @returns undefined where there is none
+ * @throws AppError DISK_IN_USE
+ */
+export async function holdDevice(path: string): Promise<FileHandle | undefined> {
+  try {
+    const device = await open(
+      await realpath(path),
+      constants.O_RDWR | constants.O_NONBLOCK | constants.O_EXCL,
+    );
+    if (tryLockImage(device.fd)) return device;
+    await using refused = device;
+    throw await inUse(path, refused);
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    if (systemCodeOf(error) !== 'EBUSY') throw error;
+    await using taken = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    throw await inUse(path, taken);
+  }
 }
 
 /** @param image open for reading. @throws AppError DISK_IN_USE while a machine may write to it */

@@ -1,5 +1,5 @@
 import type { ActiveDisk } from '#shared/contract/api.ts';
-import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
 import type { CopyRequest } from './copy-disks.ts';
 import type { InstallDisks } from './install-disks.ts';
 
@@ -20,7 +20,10 @@ interface NewDisks<Result> {
   readonly isThere: (uuid: string) => Promise<boolean>;
 }
 
-/** Sparse raw files, one directory per instance, that only root may open: QEMU gets descriptors. */
+/**
+ * Sparse raw files, one directory per instance, or volumes, that only root may open: QEMU gets
+ * descriptors.
+ */
 export interface InstanceDisks {
   pathOf(instance: InstanceRecord, index: number): string;
   /**
@@ -44,11 +47,12 @@ export interface InstanceDisks {
    */
   ownBytes(instance: Pick<InstanceRecord, 'uuid'>): Promise<number>;
   /**
-   * Whether the file system can hold files of these sizes at all, sparse as they are.
-   * @throws AppError VALIDATION
+   * Whether the file system can hold files of these sizes at all, sparse as they are; of volumes,
+   * whether there is room for what they do not have yet.
+   * @throws AppError VALIDATION; DISK_SPACE, HOST_PREREQUISITE (volumes)
    */
   checkSizes(
-    disks: readonly { readonly sizeBytes: number }[],
+    disks: readonly (Pick<InstanceDisk, 'sizeBytes'> & Partial<InstanceDisk>)[],
     instance: Pick<InstanceRecord, 'diskTemplate'>,
   ): Promise<void>;
   /**
@@ -86,6 +90,11 @@ export interface InstanceDisks {
    * @throws AppError DISK_IN_USE, DISK_MISSING, NOT_SUPPORTED: it is a link
    */
   grow(instance: InstanceRecord, index: number, sizeBytes: number): Promise<void>;
+  /**
+   * Makes room for a disk that a machine has and is going to make larger itself: a file needs none.
+   * @throws AppError DISK_MISSING, DISK_FULL
+   */
+  growBelow(instance: InstanceRecord, index: number, sizeBytes: number): Promise<void>;
   /**
    * Makes the files be what the record is going to say, around the commit that says it.
    * @param after the record's disks with some at their end, or without one

@@ -7,6 +7,7 @@ import { syncFlatDirectory, syncPath } from '#shared/files/durable.ts';
 import { sharesBlocks } from './copy-disks.ts';
 import { holdImages } from './hold-images.ts';
 import type { InstanceDisks } from './instance-disks.ts';
+import { refused } from './volumes/volume-disks.ts';
 import { diskPath, listNames, settleDisks, successorPath } from './install-disks.ts';
 
 type Owner = Pick<InstanceRecord, 'uuid' | 'instanceId' | 'disks'>;
@@ -86,6 +87,7 @@ export function createSnapshotDisks(
   const dirOf = ({ uuid }: Pick<InstanceRecord, 'uuid'>): string => join(disksDir, uuid);
   return {
     check: async (instance) => {
+      if (instance.diskTemplate === 'plain') throw refused(instance, 'kept in snapshots');
       await disks.settle(instance);
       await disks.activate(instance);
       await disks.checkSpace(instance);

@@ -1,6 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { GIB } from '#shared/units/bytes.ts';
+import type { VolumeGroup } from '../disks/volumes/lvm.ts';
 
 /** The others are counted. */
 const MAX_NAMED = 10;
@@ -23,6 +24,13 @@ export interface DiskFacts {
   readonly shared: { readonly folder: string; readonly problem: string | null } | null;
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
+  /** Null: LVM is not installed, and nobody wants it. */
+  readonly volumes: {
+    /** Null: LVM is not installed. */
+    readonly groups: readonly VolumeGroup[] | null;
+    /** The cluster's, for new disks; undefined: there is none. */
+    readonly vgName: string | undefined;
+  } | null;
 }
 
 /** Disks are sparse: what they may grow to counts, not what they take now. */
@@ -34,9 +42,10 @@ export function examineDisks({
   abandoned,
   shared,
   halted,
+  volumes,
 }: DiskFacts): readonly DoctorFinding[] {
   const promised = instances
-    .filter(({ diskTemplate }) => diskTemplate !== 'sharedfile')
+    .filter(({ diskTemplate }) => diskTemplate === 'file')
     // A block that a disk shares with its snapshot is the snapshot's alone once it is written anew.
     .flatMap(({ disks, snapshots }) => [...disks, ...snapshots.flatMap((one) => one.disks)])
     .reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
@@ -76,6 +85,7 @@ export function examineDisks({
           ? null
           : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders',
     },
+    ...(volumes === null ? [] : [examineGroups(volumes)]),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
     ...(abandoned.length === 0 ? [] : [describeAbandoned(abandoned)]),
   ];
@@ -106,6 +116,29 @@ function nameSome(names: readonly string[]): string {
 
 function toGib(bytes: number): string {
   return `${(bytes / GIB).toFixed(1)} GiB`;
+}
+
+/** Only disks of the template `plain` need one. */
+function examineGroups({ groups, vgName }: NonNullable<DiskFacts['volumes']>): DoctorFinding {
+  const check = 'volume-group';
+  const told = (groups ?? []).map(
+    ({ name, sizeBytes, freeBytes }) => `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free)`,
+  );
+  const there =
+    groups === null ? 'LVM is not installed' : `there are: ${told.join(', ') || 'none'}`;
+  if (vgName === undefined) {
+    const message = `the cluster has no volume group for disks of the template plain; ${there}`;
+    return { check, level: 'ok', message, hint: null };
+  }
+  const found = groups?.findIndex(({ name }) => name === vgName) ?? -1;
+  if (found >= 0)
+    return { check, level: 'ok', message: `volume group ${told[found] ?? vgName}`, hint: null };
+  const message = `the cluster's volume group ${vgName} is not on this node; ${there}`;
+  const hint =
+    groups === null
+      ? 'apt-get install lvm2, or leave instances with disks of the template plain to other nodes'
+      : `vgcreate ${vgName} DEVICE, or leave instances with disks of the template plain to other nodes`;
+  return { check, level: 'warning', message, hint };
 }
 
 function examineShared({ folder, problem }: NonNullable<DiskFacts['shared']>): DoctorFinding {

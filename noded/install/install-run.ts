@@ -126,7 +126,8 @@ export class InstallRun {
     const filled = this.#disks;
     await this.#stages.timed('create-disks', async () => {
       await filled.create();
-      return `${instance.disks.length} sparse, ${formatGiB(instance.disks)}`;
+      const kind = instance.diskTemplate === 'plain' ? 'of zeros' : 'sparse';
+      return `${instance.disks.length} ${kind}, ${formatGiB(instance.disks)}`;
     });
     for (const phase of planPhases(parts)) {
       if (phase.kind === 'medium') await this.#runMedium(filled);

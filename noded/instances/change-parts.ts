@@ -11,12 +11,15 @@ import {
 import { nicNetwork, type NicNetwork } from '#shared/contract/static-network.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { z } from 'zod';
+import { placeOf } from './place-disk.ts';
 import { refuseUnusableMacs } from './refuse-macs.ts';
 
 export interface PartContext {
   readonly newUuid: () => string;
   /** Of a card in a network, which may have a prefix of its own. */
   readonly newMac: (networkName?: string) => string;
+  /** Of disks of the template `plain`. */
+  readonly vgName?: string | undefined;
 }
 
 type Named = Pick<InstanceRecord, 'name'>;
@@ -108,7 +111,7 @@ export function changeNics(
 export function changeDisks(
   { name, disks, diskTemplate }: Named & Pick<InstanceRecord, 'disks' | 'diskTemplate'>,
   changes: readonly DiskChange[],
-  { newUuid }: Pick<PartContext, 'newUuid'>,
+  { newUuid, vgName }: Pick<PartContext, 'newUuid' | 'vgName'>,
 ): InstanceDisk[] {
   if (changes.length > 0 && diskTemplate === 'diskless') {
     throw new AppError('VALIDATION', `'${name}' is diskless, and stays so`, {
@@ -125,7 +128,8 @@ export function changeDisks(
   for (const change of changes) {
     if (change.action === 'add') {
       const { sizeBytes, name: diskName = null } = change.disk;
-      planned.push({ uuid: newUuid(), name: diskName, sizeBytes });
+      const place = placeOf(diskTemplate, disks[0]?.vg ?? vgName);
+      planned.push({ uuid: newUuid(), name: diskName, sizeBytes, ...place });
       continue;
     }
     const index = indexOf(planned, change.which, { kind: 'disk', of: name });

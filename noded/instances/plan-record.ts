@@ -14,6 +14,7 @@ import { refuseLostDocuments } from './lost-documents.ts';
 import type { NewInstance } from '../records/instance-repository.ts';
 import { mergeImage, mergePackage, noImage, noPackage } from './merge-content.ts';
 import { planNic } from './change-parts.ts';
+import { placeOf } from './place-disk.ts';
 import { refuseUnusableMacs } from './refuse-macs.ts';
 import { sortHooks } from './hook-files.ts';
 import { mergeOsParameters, mergeSettings } from './merge-changes.ts';
@@ -26,6 +27,8 @@ export interface RecordContext {
   readonly nodeName: string;
   readonly newUuid: () => string;
   readonly newMac: (networkName?: string) => string;
+  /** Of disks of the template `plain`. */
+  readonly vgName?: string | undefined;
 }
 
 /**
@@ -65,6 +68,7 @@ export function planNewInstance(
           uuid: context.newUuid(),
           name: disk.name ?? null,
           sizeBytes: disk.sizeBytes,
+          ...placeOf(opcode.diskTemplate, context.vgName),
         }),
       );
   const record: NewInstance = {

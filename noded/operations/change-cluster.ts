@@ -5,6 +5,7 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { claimSharedFolder } from '../disks/shared-folder.ts';
+import { requireGroup } from '../disks/volumes/check-group.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -191,6 +192,7 @@ export function modifyClusterHandler(
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       const { sharedFileStorageDir: shared } = opcode;
       if (shared !== undefined) await refuseSharedInUse(shared, dependencies);
+      if (opcode.vgName != null) requireGroup(opcode.vgName, await dependencies.lvm.listGroups());
       return async () => {
         const { uuid } = await dependencies.clusters.load();
         if (shared != null) await claimSharedFolder(shared, uuid);
@@ -210,6 +212,7 @@ export function modifyClusterHandler(
             minDownloadRate: opcode.minDownloadRate ?? cluster.minDownloadRate,
           }),
           ...(shared !== undefined && { sharedFileStorageDir: shared ?? undefined }),
+          ...(opcode.vgName !== undefined && { vgName: opcode.vgName ?? undefined }),
           ...(opcode.remoteFolders && { remoteFolders: opcode.remoteFolders }),
           ...(opcode.remoteHosts && { remoteHosts: opcode.remoteHosts }),
           exposeServices: mergeChanges(cluster.exposeServices, opcode.exposeServices),

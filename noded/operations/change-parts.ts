@@ -19,7 +19,7 @@ type Modify = OpcodeOf<'INSTANCE_SET_PARAMS'>;
 interface PartFiles {
   readonly disks: Pick<InstanceDisks, 'settle' | 'activate' | 'checkSizes' | 'checkSpace'>;
   readonly runner: Pick<InstanceRunner, 'isRunning' | 'checkDisksUnused'>;
-  readonly clusters: Pick<ClusterRepository, 'listNetworks'>;
+  readonly clusters: Pick<ClusterRepository, 'listNetworks' | 'load'>;
   readonly cards: Pick<InstanceCards, 'check'>;
 }
 
@@ -38,7 +38,8 @@ export async function planParts(
   { disks, runner, clusters, cards }: PartFiles,
 ): Promise<Parts> {
   const networks = opcode.nics.length === 0 ? [] : await clusters.listNetworks();
-  const context = { newUuid: randomUUID, newMac: drawMacs(networks) };
+  const { vgName } = instance.diskTemplate === 'plain' ? await clusters.load() : {};
+  const context = { newUuid: randomUUID, newMac: drawMacs(networks), vgName };
   const planned: Parts = {
     nics: changeNics(instance, opcode.nics, context),
     disks: changeDisks(instance, opcode.disks, context),

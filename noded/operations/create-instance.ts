@@ -58,6 +58,7 @@ export function createInstanceHandler(
         nodeName,
         newUuid: randomUUID,
         newMac: drawMacs(await clusters.listNetworks()),
+        vgName: cluster.vgName,
       });
       refuseMissingSecrets(`the package of '${opcode.name}' needs its whole login`, {
         osParameters: [],

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
@@ -31,11 +31,15 @@ export async function dumpWhole(
   );
   let sizeBytes = 0;
   let takenInAll = 0;
-  for (const disk of instance.disks.keys()) {
-    const [from, to] = [disks.pathOf(instance, disk), unfinished.wholePath(disk)];
-    await compressDisk(from, to, signal, onDisk(disk));
+  for (const [disk, { vg, sizeBytes: diskBytes }] of instance.disks.entries()) {
+    const deviceBytes = vg === undefined ? null : diskBytes;
+    const to = unfinished.wholePath(disk);
+    // Of a volume udev makes links.
+    const path = disks.pathOf(instance, disk);
+    const from = deviceBytes === null ? path : await realpath(path);
+    await compressDisk({ from, to, deviceBytes }, signal, onDisk(disk));
     sizeBytes += (await stat(to)).size;
-    takenInAll += await takenBytes(from);
+    takenInAll += deviceBytes ?? (await takenBytes(from));
   }
   if (instance.snapshots.length > 0) report.log('its snapshots are not in it');
   const variables = await readVariables(disks.variablesPathOf(instance));

@@ -20,13 +20,16 @@ export function growDiskHandler(
     prepare: async (opcode) => {
       const instance = await instances.findByName(opcode.name);
       const sizeBytes = plannedSize(instance, opcode);
-      await disks.checkSizes([{ sizeBytes }], instance);
+      await disks.checkSizes([{ ...instance.disks[opcode.disk], sizeBytes }], instance);
       if (runner.running(instance.uuid) === undefined) await runner.checkDisksUnused(instance);
       else refuseDiskOfLater(instance, opcode.disk);
       return async (context) => {
         const running = runner.running(instance.uuid);
         if (running === undefined) await disks.grow(instance, opcode.disk, sizeBytes);
-        else await running.machine.growDisk(diskOfMachine(instance, opcode.disk), sizeBytes);
+        else {
+          await disks.growBelow(instance, opcode.disk, sizeBytes);
+          await running.machine.growDisk(diskOfMachine(instance, opcode.disk), sizeBytes);
+        }
         const grown = await instances.update(instance.uuid, (current) => ({
           ...current,
           disks: resized(current.disks, opcode.disk, sizeBytes),

@@ -6,6 +6,7 @@ import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { MovingDisks } from '../disks/moving-disks.ts';
 import type { SnapshotDisks } from '../disks/snapshot-disks.ts';
+import type { Lvm } from '../disks/volumes/lvm.ts';
 import type { ImageCache } from '../images/image-cache.ts';
 import type { Installer } from '../install/installer.ts';
 import type { ExposedServices } from '../instances/exposed-services.ts';
@@ -43,6 +44,7 @@ export interface OperationDependencies {
   readonly presenceOf: (node: string) => Promise<Presence>;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
+  readonly lvm: Pick<Lvm, 'listGroups'>;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly leases: ForeignLeases;

@@ -56,7 +56,9 @@ export function planWhole(
     instanceId: newInstanceId(context.newUuid, instance.dialects),
     channelNicUuid: context.newUuid(),
     nics,
-    disks: instance.disks.map((disk) => ({ ...disk, uuid: context.newUuid() })),
+    // What was in volumes becomes files.
+    diskTemplate: instance.diskTemplate === 'plain' ? 'file' : instance.diskTemplate,
+    disks: instance.disks.map((disk) => ({ ...disk, uuid: context.newUuid(), vg: undefined })),
     tags: opcode.tags.length > 0 ? opcode.tags : instance.tags,
     beparams: mergeSettings(instance.beparams, opcode.beparams),
     hvparams: mergeSettings(kept.hvparams, opcode.hvparams),

@@ -38,7 +38,8 @@ export function planInstanceEnvironment(input: InstanceEnvironmentInput): Record
       uuid: disk.uuid,
       name: disk.name,
       access: 'rw',
-      backend: input.runsIn === 'appliance' ? 'block' : 'file:loop',
+      backend:
+        input.runsIn === 'appliance' || instance.diskTemplate === 'plain' ? 'block' : 'file:loop',
     })),
     nics: instance.nics,
     debugLevel: 0,

@@ -112,8 +112,11 @@ async function describeCluster(
     default_hypervisor: 'kvm',
     enabled_hypervisors: ['kvm'],
     enabled_disk_templates: diskTemplate.options.filter(
-      (one) => one !== 'sharedfile' || cluster.sharedFileStorageDir !== undefined,
+      (one) =>
+        (one !== 'sharedfile' || cluster.sharedFileStorageDir !== undefined) &&
+        (one !== 'plain' || cluster.vgName !== undefined),
     ),
+    volume_group_name: cluster.vgName ?? null,
     file_storage_dir: scope === null ? disksDir : null,
     shared_file_storage_dir: scope === null ? (cluster.sharedFileStorageDir ?? null) : null,
     beparams: { default: { maxmem: memoryMiB, minmem: memoryMiB, memory: memoryMiB, vcpus } },

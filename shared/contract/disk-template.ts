@@ -2,9 +2,14 @@ import { z } from 'zod';
 
 /**
  * Ganeti's words for where disks are: `file`: on the node; `sharedfile`: in a folder that all nodes
- * have; `diskless`: nowhere.
+ * have; `plain`: in LVM volumes of the node; `diskless`: nowhere.
  */
-export const diskTemplate = z.enum(['file', 'sharedfile', 'diskless']);
+export const diskTemplate = z.enum(['file', 'sharedfile', 'plain', 'diskless']);
+/** A volume group, as LVM takes its name (lvm(8)). */
+export const volumeGroupName = z
+  .string()
+  .max(127)
+  .regex(/^(?!-|\.{1,2}$)[A-Za-z0-9+_.-]+$/, 'expected the name of a volume group');
 export type DiskTemplate = z.infer<typeof diskTemplate>;
 
 /** What its disks together may take of the file system of the node that has it. */
@@ -12,6 +17,6 @@ export function localDiskBytes(instance: {
   readonly diskTemplate: DiskTemplate;
   readonly disks: readonly { readonly sizeBytes: number }[];
 }): number {
-  if (instance.diskTemplate === 'sharedfile') return 0;
+  if (instance.diskTemplate !== 'file') return 0;
   return instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
 }

@@ -3,7 +3,7 @@ import { applianceInForce } from './appliance-choice.ts';
 import { autostart, DEFAULT_AUTOSTART } from './autostart.ts';
 import { bootEnvName } from './boot-env.ts';
 import { bootReport } from './boot-report.ts';
-import { diskTemplate } from './disk-template.ts';
+import { diskTemplate, volumeGroupName } from './disk-template.ts';
 import { hostKeys, knownHostKeys, loginUser, sshInfo } from './host-keys.ts';
 import { hostRoom } from './host-room.ts';
 import { hookFiles } from './hooks.ts';
@@ -87,6 +87,8 @@ export const instanceDisk = z.object({
   name: z.string().nullable(),
   sizeBytes: z.number().int().positive(),
   port,
+  /** Of the template `plain`: the volume group that its volume is in. */
+  vg: volumeGroupName.optional(),
 });
 /** Each takes the blocks that were changed since. */
 export const MAX_SNAPSHOTS = 64;

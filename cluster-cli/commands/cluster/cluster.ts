@@ -25,6 +25,7 @@ export interface ClusterOptions extends SubmitOptions {
   readonly maxImageSize?: string;
   readonly remoteFolders?: string;
   readonly sharedFileStorageDir?: string;
+  readonly vgName?: string;
   readonly remoteHosts?: string;
   /** Seconds; 0 is none. */
   readonly downloadTimeout?: number;
@@ -180,6 +181,7 @@ function composeChanges(options: ClusterOptions, values: ValueSource): ClusterCh
     ...(options.sharedFileStorageDir !== undefined && {
       sharedFileStorageDir: orTakenBack(options.sharedFileStorageDir),
     }),
+    ...(options.vgName !== undefined && { vgName: orTakenBack(options.vgName) }),
     ...(options.remoteHosts !== undefined && { remoteHosts: listOrNone(options.remoteHosts) }),
     ...(options.imageCa !== undefined && { imageCa: readCa(options.imageCa, values) }),
     ...composeLaunchDefaults(options),
@@ -288,6 +290,7 @@ export async function runClusterInfo(
     },
     { key: 'Network of launch', value: cluster.launchDefaults?.net ?? 'mode=user' },
     { key: 'Folder for shared disks', value: cluster.sharedFileStorageDir ?? 'none' },
+    { key: 'Volume group', value: cluster.vgName ?? 'none' },
     {
       key: 'Folders for the remote API',
       value: (cluster.remoteFolders ?? []).join(', ') || 'none',

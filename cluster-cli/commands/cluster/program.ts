@@ -81,6 +81,11 @@ function clusterOptions(): readonly OptionMaker[] {
       { group },
     ),
     option(
+      '--vg-name <name>',
+      'LVM volume group, on each node that has it, for new disks of the disk template plain; none takes it back, and the disks that there are stay where they are',
+      { group },
+    ),
+    option(
       '--remote-hosts <hosts>',
       'names, addresses and networks, separated by commas, that URLs of the remote API may lead to beside the internet; none takes all back',
       { group },

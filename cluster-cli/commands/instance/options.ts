@@ -238,10 +238,10 @@ export function diskOptions(): readonly OptionMaker[] {
   return [
     option(
       '-t, --disk-template <template>',
-      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; diskless: no disk',
+      'file: sparse raw files (default); sharedfile: the same in the folder that all nodes have; plain: LVM volumes, of the group of gnt-cluster modify --vg-name; diskless: no disk',
       {
         group,
-        choices: ['file', 'sharedfile', 'diskless'],
+        choices: ['file', 'sharedfile', 'plain', 'diskless'],
       },
     ),
     option('-s, --os-size <size>', 'one disk of this size: 10G, 512M; MiB without a unit', {

@@ -114,7 +114,7 @@ test('after a removal that was refused, its disk can be removed or copied at onc
   const opcode = modifyOpcode({ disks: [{ action: 'remove', which: 1 }] });
   const runner = { isRunning: () => false, checkDisksUnused: () => Promise.resolve() };
   await assert.rejects(refuse(), taken);
-  const clusters = { listNetworks: () => Promise.resolve([]) };
+  const clusters = { listNetworks: () => Promise.resolve([]), load: () => Promise.reject(taken) };
   await planParts(instance, opcode, { disks, runner, clusters, cards: bridgesOnly });
   assert.deepEqual(await read(), all);
   await assert.rejects(refuse(), taken);
@@ -126,7 +126,10 @@ test('a machine that runs gives back the last disk, unless it was started with i
   const { disks, instance } = await createThree();
   const opcode = modifyOpcode({ disks: [{ action: 'remove', which: 2 }] });
   const runner = { isRunning: () => true, checkDisksUnused: () => Promise.resolve() };
-  const clusters = { listNetworks: () => Promise.resolve([]) };
+  const clusters = {
+    ...{ listNetworks: () => Promise.resolve([]) },
+    load: () => Promise.reject(new Error('no disk is in a group')),
+  };
   const left = async (change: Partial<InstanceRecord>) => {
     const changed = { ...instance, ...change };
     const planned = await planParts(changed, opcode, { disks, runner, clusters, cards: bridgesOnly }); // prettier-ignore

@@ -37,7 +37,7 @@ test('a disk comes back with its bytes, its length and its holes', async () => {
     await disk.write(randomBytes(3), 0, 3, at);
   // Zeros that are written are no different from a hole.
   await disk.write(Buffer.alloc(MIB), 0, MIB, 40 * MIB);
-  await compressDisk(file('disk'), file('disk.zst'), signal, () => undefined);
+  await compressDisk({ from: file('disk'), to: file('disk.zst') }, signal, () => undefined);
   assert.ok((await stat(file('disk.zst'))).size < MIB / 8);
   const back = await expand(file('disk.zst'));
   assert.ok((await readFile(back)).equals(await readFile(file('disk'))));
@@ -93,6 +93,8 @@ test('a job that is cancelled ends in the middle', async () => {
   const cancelled = new AbortController();
   const reason = new Error('cancelled');
   await assert.rejects(
-    compressDisk(file('large'), file('large.zst'), cancelled.signal, () => cancelled.abort(reason)),
+    compressDisk({ from: file('large'), to: file('large.zst') }, cancelled.signal, () =>
+      cancelled.abort(reason),
+    ),
   );
 });

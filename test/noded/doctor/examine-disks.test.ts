@@ -23,6 +23,7 @@ test('disks that may grow beyond their file system are told', () => {
       totalBytes: 100 * GIB,
       left: [],
       abandoned: [],
+      volumes: null,
       halted: [],
       ofNobody: [],
     }),
@@ -35,6 +36,7 @@ test('disks that may grow beyond their file system are told', () => {
       totalBytes: 99 * GIB,
       left: [],
       abandoned: [],
+      volumes: null,
       halted: [],
       ofNobody: [],
     }),
@@ -51,6 +53,7 @@ test('a snapshot counts as much as the disks that it was taken of', () => {
     instances: [{ name: 'a', diskTemplate: 'file' as const, disks, snapshots }],
     left: [],
     abandoned: [],
+    volumes: null,
     halted: [],
     ofNobody: [],
   };
@@ -65,6 +68,7 @@ test('guests that stand still are named', () => {
     totalBytes: GIB,
     left: [],
     abandoned: [],
+    volumes: null,
     halted: ['a.example.com'],
     ofNobody: [],
   };
@@ -80,6 +84,7 @@ test('disks whose record is gone are named, many of them as a count', () => {
     totalBytes: GIB,
     left: [],
     abandoned: [],
+    volumes: null,
     halted: [],
     ofNobody,
   });
@@ -93,6 +98,7 @@ test('disks that a move has left are told with what to do, and only while there 
     instances: [],
     totalBytes: GIB,
     abandoned: [],
+    volumes: null,
     halted: [],
     ofNobody: [],
   };
@@ -109,6 +115,7 @@ test('copies that nobody works on are told with what to do, and only while there
     instances: [],
     totalBytes: GIB,
     left: [],
+    volumes: null,
     halted: [],
     ofNobody: [],
   };
@@ -123,11 +130,32 @@ test('copies that nobody works on are told with what to do, and only while there
 });
 
 test('shared disks do not count on the file system of the node, and their folder is looked at', () => {
-  const facts = { totalBytes: GIB, left: [], abandoned: [], halted: [], ofNobody: [] };
+  const facts = {
+    totalBytes: GIB,
+    left: [],
+    abandoned: [],
+    volumes: null,
+    halted: [],
+    ofNobody: [],
+  };
   const instances = [{ ...instance(60), diskTemplate: 'sharedfile' as const }];
   const shared = { folder: '/srv/shared', problem: null };
   assert.deepEqual(levels({ ...facts, instances, shared }), ['ok', 'ok', 'ok', 'ok']);
   const [finding] = examineDisks({ ...facts, instances, shared: { ...shared, problem: 'gone' } });
   assert.equal(finding?.level, 'error');
   assert.equal(finding.message, 'gone');
+});
+
+test('what volume groups there are is told, and that the one for disks is not on this node', () => {
+  const facts = { totalBytes: GIB, left: [], abandoned: [], halted: [], ofNobody: [] };
+  const all = { ...facts, instances: [instance(60)], shared: null };
+  const xenvg = { name: 'xenvg', sizeBytes: 4 * GIB, freeBytes: GIB, extentBytes: 4 * 2 ** 20 };
+  const find = (groups: readonly (typeof xenvg)[] | null, vgName?: string) =>
+    examineDisks({ ...all, volumes: { groups, vgName } }).find(
+      ({ check }) => check === 'volume-group',
+    );
+  assert.equal(find([xenvg], 'xenvg')?.message, 'volume group xenvg (1.0 GiB of 4.0 GiB free)');
+  assert.match(find([xenvg])?.message ?? '', /no volume group .* there are: xenvg/);
+  assert.equal(find([xenvg], 'other')?.level, 'warning');
+  assert.match(find(null, 'xenvg')?.hint ?? '', /apt-get install lvm2/);
 });

@@ -1,0 +1,115 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
+import { CommandFailed, run } from '#shared/process/run.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { GROUP_FIELDS, parseGroups, parseVolumes, VOLUME_FIELDS } from './parse-report.ts';
+import { volumePath } from './volume-names.ts';
+
+export interface VolumeGroup {
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly freeBytes: number;
+  readonly extentBytes: number;
+}
+
+export interface Volume {
+  readonly group: string;
+  readonly name: string;
+  readonly sizeBytes: number;
+  readonly tags: readonly string[];
+  /** Its device is there. */
+  readonly isActive: boolean;
+}
+
+type Named = Pick<Volume, 'group' | 'name'>;
+
+/** LVM's own commands. Each change is on the physical volumes when it resolves. */
+export interface Lvm {
+  /** @throws AppError HOST_PREREQUISITE: LVM is not installed */
+  listGroups(): Promise<readonly VolumeGroup[]>;
+  /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
+  listVolumes(): Promise<readonly Volume[]>;
+  /** What it holds is what its extents held before. @throws AppError DISK_FULL */
+  create(volume: Omit<Volume, 'isActive'>): Promise<void>;
+  /** What it gets is as in `create`. @throws AppError DISK_FULL */
+  extend(volume: Named, sizeBytes: number): Promise<void>;
+  rename(volume: Named, name: string): Promise<void>;
+  /** @throws AppError COMMAND_FAILED: somebody has it open */
+  remove(volume: Named): Promise<void>;
+  activate(volume: Named): Promise<void>;
+  tag(volume: Named, change: { readonly add: string } | { readonly remove: string }): Promise<void>;
+  /**
+   * Writes zeros from one byte to another: the kernel promises that they are read, however the
+   * device does it. A discard promises nothing.
+   */
+  zero(volume: Named, fromBytes: number, toBytes: number): Promise<void>;
+}
+
+const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
+/** Between two looks at whether it is to go on. */
+const ZERO_STEP_BYTES = 64 * MIB;
+/** Of the slowest device that somebody would want. */
+const MIN_ZEROING_BYTES_PER_MS = 4000;
+const SHORTEST_ZEROING_MS = 60_000;
+
+export function createLvm(): Lvm {
+  const path = ({ group, name }: Named): string => `${group}/${name}`;
+  return {
+    listGroups: async () => parseGroups(await lvm('vgs', ...REPORT, '-o', GROUP_FIELDS)),
+    listVolumes: async () => parseVolumes(await lvm('lvs', ...REPORT, '-o', VOLUME_FIELDS)),
+    create: async ({ group, name, sizeBytes, tags }) => {
+      // Signatures go before udev looks at the device: what they describe is not brought to life.
+      const quiet = ['--yes', '--wipesignatures', 'y', '--zero', 'y', '--activate', 'y'];
+      const labels = tags.flatMap((tag) => ['--addtag', tag]);
+      const size = ['--size', `${sizeBytes}b`];
+      await orFull(group, lvm('lvcreate', ...quiet, ...size, ...labels, '--name', name, group));
+    },
+    extend: async (volume, sizeBytes) => {
+      await orFull(volume.group, lvm('lvextend', '--size', `${sizeBytes}b`, path(volume)));
+    },
+    rename: async ({ group, name }, to) => void (await lvm('lvrename', group, name, to)),
+    remove: async (volume) => void (await lvm('lvremove', '--yes', path(volume))),
+    activate: async (volume) => void (await lvm('lvchange', '--activate', 'y', path(volume))),
+    tag: async (volume, change) => {
+      const option = 'add' in change ? ['--addtag', change.add] : ['--deltag', change.remove];
+      await lvm('lvchange', ...option, path(volume));
+    },
+    zero: async ({ group, name }, fromBytes, toBytes) => {
+      const device = volumePath(group, name);
+      const lengthBytes = toBytes - fromBytes;
+      if (lengthBytes <= 0) return;
+      const place = ['--offset', `${fromBytes}`, '--length', `${lengthBytes}`];
+      // Forced: it is this daemon that has it to itself.
+      const how = ['--force', '--zeroout', '--step', `${ZERO_STEP_BYTES}`];
+      await run('blkdiscard', [...how, ...place, device], {
+        timeoutMs: SHORTEST_ZEROING_MS + Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS),
+      });
+      await syncPath(device);
+    },
+  };
+}
+
+async function lvm(command: string, ...args: readonly string[]): Promise<string> {
+  try {
+    const env = { LVM_SUPPRESS_FD_WARNINGS: '1' };
+    return (await run('lvm', [command, ...args], { env })).stdout;
+  } catch (error) {
+    if (!(error instanceof CommandFailed) || error.exitStatus !== null) throw error;
+    throw new AppError('HOST_PREREQUISITE', 'this node has no LVM: lvm cannot be started', {
+      hint: 'apt-get install lvm2',
+      cause: error,
+    });
+  }
+}
+
+async function orFull(group: string, done: Promise<unknown>): Promise<void> {
+  try {
+    await done;
+  } catch (error) {
+    if (!(error instanceof CommandFailed) || !/insufficient free/i.test(error.stderr)) throw error;
+    throw new AppError('DISK_FULL', `the volume group '${group}' has no room for it`, {
+      hint: `remove instances that are not needed, or vgextend ${group} DEVICE`,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,149 @@
+import { stat } from 'node:fs/promises';
+import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { MIB } from '#shared/units/bytes.ts';
+import { holdDevice } from '../hold-images.ts';
+import type { Lvm } from './lvm.ts';
+import {
+  dirtyTag,
+  findOwn,
+  instanceTag,
+  type OwnVolume,
+  volumeName,
+  volumePath,
+  type VolumeState,
+} from './volume-names.ts';
+import { planSettling, type SettlingRecord, type SettlingStep } from './plan-settling.ts';
+
+type Owner = Pick<InstanceRecord, 'uuid'>;
+
+/** The volumes of an instance, one step each: what a volume holds is zeros before it has a name. */
+export interface OwnVolumes {
+  list(instance: Owner): Promise<readonly OwnVolume[]>;
+  /** Zeros, under its name when it resolves; nothing is there when it rejects. */
+  make(instance: Owner, disk: InstanceDisk, state: VolumeState): Promise<void>;
+  /** All zeros again. @throws AppError DISK_IN_USE */
+  empty(volume: OwnVolume): Promise<void>;
+  extend(volume: OwnVolume, sizeBytes: number): Promise<void>;
+  rename(volume: OwnVolume, kind: 'disk' | 'leaving'): Promise<OwnVolume>;
+  /** @throws AppError DISK_IN_USE */
+  remove(volume: OwnVolume): Promise<void>;
+  /** @throws AppError DISK_IN_USE */
+  hold(volumes: readonly OwnVolume[]): Promise<AsyncDisposable>;
+  /** @returns names of the volumes that were dealt with */
+  settle(instance: Owner, record: SettlingRecord): Promise<readonly string[]>;
+}
+
+export function createOwnVolumes(lvm: Lvm): OwnVolumes {
+  const hold: OwnVolumes['hold'] = async (volumes) => {
+    await using held = new AsyncDisposableStack();
+    for (const volume of volumes) {
+      const device = await holdDevice(pathOf(volume));
+      if (device !== undefined) held.use(device);
+    }
+    const all = held.move();
+    return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+  };
+  const remove: OwnVolumes['remove'] = async (volume) => {
+    // It says who has it; LVM itself removes none that is open.
+    await (await hold([volume]))[Symbol.asyncDispose]();
+    await lvm.remove(volume);
+  };
+  const rename: OwnVolumes['rename'] = async (volume, kind) => {
+    const name = volumeName(volume.disk, { kind });
+    await lvm.rename(volume, name);
+    return { ...volume, name, state: { kind } };
+  };
+  const clean = async (volume: OwnVolume, fromBytes: number): Promise<void> => {
+    await lvm.zero(volume, fromBytes, volume.sizeBytes);
+    const { dirtyFromBytes } = volume;
+    if (dirtyFromBytes !== null) await lvm.tag(volume, { remove: dirtyTag(dirtyFromBytes) });
+  };
+  const doStep = async (step: SettlingStep): Promise<unknown> => {
+    const { volume } = step;
+    switch (step.kind) {
+      case 'remove':
+        return remove(volume);
+      case 'become-disk':
+        return rename(volume, 'disk');
+      case 'activate':
+        return lvm.activate(volume);
+      case 'zero':
+        return clean(volume, step.fromBytes);
+    }
+  };
+  return {
+    ...{ hold, remove, rename },
+    list: async ({ uuid }) =>
+      findOwn(await lvm.listVolumes()).filter(({ instance }) => instance === uuid),
+    make: async ({ uuid }, { vg: group = '', uuid: disk, sizeBytes }, state) => {
+      const name = volumeName(disk, { kind: 'new' });
+      await lvm.create({ group, name, sizeBytes, tags: [instanceTag(uuid)] });
+      try {
+        await lvm.zero({ group, name }, 0, sizeBytes);
+        await lvm.rename({ group, name }, volumeName(disk, state));
+      } catch (error) {
+        await lvm.remove({ group, name });
+        throw error;
+      }
+    },
+    empty: async (volume) => {
+      if (!volume.isActive) await lvm.activate(volume);
+      await using held = await hold([volume]);
+      void held;
+      await clean(volume, 0);
+    },
+    extend: async (volume, sizeBytes) => {
+      // One that a job which was cut off made larger stays so.
+      if (volume.sizeBytes >= sizeBytes) return;
+      await lvm.tag(volume, { add: dirtyTag(volume.sizeBytes) });
+      await lvm.extend(volume, sizeBytes);
+      await clean({ ...volume, sizeBytes, dirtyFromBytes: volume.sizeBytes }, volume.sizeBytes);
+    },
+    settle: async ({ uuid }, record) => {
+      const own = findOwn(await lvm.listVolumes()).filter(({ instance }) => instance === uuid);
+      const steps = planSettling(own, record);
+      for (const step of steps) await doStep(step);
+      return steps.map(({ volume }) => volume.name);
+    },
+  };
+}
+
+function pathOf({ group, name }: Pick<OwnVolume, 'group' | 'name'>): string {
+  return volumePath(group, name);
+}
+
+/** @throws AppError DISK_MISSING */
+export async function requireDevice(
+  instance: Pick<InstanceRecord, 'name'>,
+  index: number,
+  path: string,
+): Promise<void> {
+  try {
+    if ((await stat(path)).isBlockDevice()) return;
+  } catch (error) {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  }
+  throw new AppError('DISK_MISSING', `disk ${index} of '${instance.name}' is not at ${path}`, {
+    details: { path },
+    hint: `lvs tells what there is, vgchange --activate y activates it; or gnt-instance reinstall ${instance.name} makes an empty one and installs it`,
+  });
+}
+
+/** For whoever reads all of it. @throws AppError INSTANCE_STATE: a grow of it was cut off */
+export function requireRecordedSize(
+  { name, disks }: Pick<InstanceRecord, 'name' | 'disks'>,
+  volumes: readonly OwnVolume[],
+): void {
+  for (const [index, { uuid, sizeBytes }] of disks.entries()) {
+    const found = volumes.find(({ disk, state }) => disk === uuid && state.kind === 'disk');
+    if (found === undefined || found.sizeBytes === sizeBytes) continue;
+    throw new AppError(
+      'INSTANCE_STATE',
+      `disk ${index} of '${name}' has ${found.sizeBytes / MIB} MiB, its record says ${sizeBytes / MIB}`,
+      {
+        hint: `it was to grow: gnt-instance grow-disk --absolute ${name} ${index} ${found.sizeBytes / MIB}m`,
+      },
+    );
+  }
+}

@@ -1,0 +1,61 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import type { OwnVolume } from './volume-names.ts';
+
+/** What a kill, a power cut or a store that was away left to do. */
+export type SettlingStep =
+  | { readonly kind: 'remove' | 'become-disk' | 'activate'; readonly volume: OwnVolume }
+  | { readonly kind: 'zero'; readonly volume: OwnVolume; readonly fromBytes: number };
+
+export interface SettlingRecord {
+  readonly disks: readonly Pick<InstanceRecord['disks'][number], 'uuid'>[];
+  /** Of the last installation that succeeded, and of the last restoration. */
+  readonly currentIds: readonly (string | null)[];
+  /** False while a job may still fill volumes of an installation. */
+  readonly isDecided: boolean;
+}
+
+/**
+ * The record decides: its disks are its volumes, and a volume that was on its way there, or away, is
+ * one of its disks or goes. One that has its name already and that no record has stays: the store
+ * may have lost it. Pure.
+ * @param volumes all of one instance
+ */
+export function planSettling(
+  volumes: readonly OwnVolume[],
+  { disks, currentIds, isDecided }: SettlingRecord,
+): readonly SettlingStep[] {
+  const isOnRecord = ({ disk }: OwnVolume): boolean => disks.some(({ uuid }) => uuid === disk);
+  const isSuccessor = ({ state }: OwnVolume): boolean =>
+    state.kind === 'next' && currentIds.includes(state.installation);
+  const hasSuccessor = ({ disk }: OwnVolume): boolean =>
+    volumes.some((one) => one.disk === disk && isSuccessor(one));
+  const stepsOf = (volume: OwnVolume): readonly SettlingStep[] => {
+    const { state, isActive, dirtyFromBytes } = volume;
+    const gone = { kind: 'remove', volume } as const;
+    const kept = { kind: 'become-disk', volume } as const;
+    switch (state.kind) {
+      case 'new':
+        return isDecided ? [gone] : [];
+      case 'ready':
+      case 'leaving':
+        return isOnRecord(volume) ? [kept] : [gone];
+      case 'next':
+        if (isSuccessor(volume)) return [kept];
+        return isDecided ? [gone] : [];
+      case 'disk':
+        if (hasSuccessor(volume)) return [gone];
+        return [
+          ...(isActive ? [] : [{ kind: 'activate', volume } as const]),
+          ...(dirtyFromBytes === null
+            ? []
+            : [{ kind: 'zero', volume, fromBytes: dirtyFromBytes } as const]),
+        ];
+    }
+  };
+  // A disk leaves its name before its successor takes it.
+  return volumes.flatMap(stepsOf).toSorted((a, b) => orderOf(a) - orderOf(b));
+}
+
+function orderOf({ kind }: SettlingStep): number {
+  return kind === 'remove' ? 0 : 1;
+}

@@ -1,0 +1,302 @@
+import type { InstanceRecord } from '#shared/contract/instance.ts';
+import { AppError, isAppError } from '#shared/errors/app-error.ts';
+import { syncPath } from '#shared/files/durable.ts';
+import type { InstallDisks } from '../install-disks.ts';
+import type { InstanceDisks } from '../instance-disks.ts';
+import { checkGroups, requireGroup } from './check-group.ts';
+import type { Lvm } from './lvm.ts';
+import {
+  createOwnVolumes,
+  type OwnVolumes,
+  requireDevice,
+  requireRecordedSize,
+} from './own-volumes.ts';
+import {
+  findOwn,
+  type OwnVolume,
+  volumeName,
+  volumePath,
+  type VolumeState,
+} from './volume-names.ts';
+
+type Disk = InstanceRecord['disks'][number];
+
+/** An instance as those see it who look after its files alone. */
+function withoutDisks<Instance extends Pick<InstanceRecord, 'disks'>>(
+  instance: Instance,
+): Instance {
+  return { ...instance, disks: [] };
+}
+
+/**
+ * Disks of the template `plain` are LVM's logical volumes; everything else of such an instance, its
+ * firmware's variables and its seed disk, stays in its folder, and is looked after there.
+ * @param files disks of all other templates
+ */
+export function withVolumes(files: InstanceDisks, lvm: Lvm): InstanceDisks {
+  const volumes = createOwnVolumes(lvm);
+  const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
+    volumePath(vg, volumeName(uuid, state));
+  const settle: InstanceDisks['settle'] = async (instance) => {
+    if (!isPlain(instance)) return files.settle(instance);
+    const { disks, instanceId, restoreId, installState } = instance;
+    return [
+      ...(await files.settle(withoutDisks(instance))),
+      ...(await volumes.settle(instance, {
+        ...{ disks, currentIds: [instanceId, restoreId] },
+        isDecided: installState !== 'installing',
+      })),
+    ];
+  };
+  const activate: InstanceDisks['activate'] = async (instance) => {
+    if (!isPlain(instance)) return files.activate(instance);
+    const all = instance.disks.map((disk, index) => {
+      const { name, sizeBytes } = disk;
+      return { ...{ index, name, sizeBytes }, path: diskPath(disk) };
+    });
+    for (const { index, path } of all) await requireDevice(instance, index, path);
+    return all;
+  };
+  const listDisks = async (instance: Pick<InstanceRecord, 'uuid'>): Promise<readonly OwnVolume[]> =>
+    (await volumes.list(instance)).filter(({ state }) => state.kind === 'disk');
+  const requireVolume = async (instance: InstanceRecord, index: number): Promise<OwnVolume> => {
+    await settle(instance);
+    await activate(instance);
+    const uuid = instance.disks[index]?.uuid;
+    const found = (await listDisks(instance)).find(({ disk }) => disk === uuid);
+    if (found === undefined) throw new Error(`disk ${index} has no volume of its instance`);
+    return found;
+  };
+  const hold: InstanceDisks['hold'] = async (instance) => {
+    if (!isPlain(instance)) return files.hold(instance);
+    await settle(instance);
+    await activate(instance);
+    const own = await listDisks(instance);
+    requireRecordedSize(instance, own);
+    await using held = new AsyncDisposableStack();
+    held.use(await files.hold(withoutDisks(instance)));
+    held.use(await volumes.hold(own));
+    const all = held.move();
+    return { [Symbol.asyncDispose]: () => all.disposeAsync() };
+  };
+  const openForInstall: InstanceDisks['openForInstall'] = (instance, where) => {
+    if (!isPlain(instance)) return files.openForInstall(instance, where);
+    const folder = files.openForInstall(withoutDisks(instance), { kind: 'in-place' });
+    const filled =
+      where.kind === 'beside'
+        ? besideVolumes(volumes, instance)
+        : volumesInPlace(volumes, instance);
+    return {
+      ...filled,
+      create: async () => {
+        await folder.create();
+        await filled.create();
+      },
+      sync: async () => {
+        await folder.sync();
+        await filled.sync();
+      },
+      [Symbol.dispose]: () => folder[Symbol.dispose](),
+    };
+  };
+  return {
+    ...files,
+    ...{ settle, activate, hold, openForInstall },
+    pathOf: (instance, index) => {
+      const disk = instance.disks[index];
+      return isPlain(instance) && disk !== undefined
+        ? diskPath(disk)
+        : files.pathOf(instance, index);
+    },
+    checkSpace: (instance) =>
+      // Of the group it is asked with the sizes.
+      files.checkSpace(instance !== undefined && isPlain(instance) ? undefined : instance),
+    checkSizes: async (disks, instance) => {
+      if (!isPlain(instance)) return files.checkSizes(disks, instance);
+      checkGroups(disks, await lvm.listGroups(), findOwn(await lvm.listVolumes()));
+    },
+    checkUnused: async (instance) => {
+      await files.checkUnused(instance);
+      if (instance.diskTemplate !== 'plain') return;
+      await (await volumes.hold(await listDisks(instance)))[Symbol.asyncDispose]();
+    },
+    createEmpty: async (instance) => {
+      using filled = openForInstall(instance, { kind: 'in-place' });
+      await filled.create();
+      await filled.sync();
+    },
+    roomBeside: async (instance, imageBytes) => {
+      if (!isPlain(instance)) return files.roomBeside(instance, imageBytes);
+      const groups = await lvm.listGroups();
+      const neededBytes = instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+      const free = [...new Set(instance.disks.map(({ vg = '' }) => vg))].map(
+        (vg) => requireGroup(vg, groups).freeBytes,
+      );
+      const freeBytes = Math.min(...free);
+      return { isEnough: freeBytes >= neededBytes, neededBytes, freeBytes };
+    },
+    grow: async (instance, index, sizeBytes) => {
+      if (!isPlain(instance)) return files.grow(instance, index, sizeBytes);
+      const volume = await requireVolume(instance, index);
+      await using held = await volumes.hold([volume]);
+      void held;
+      await volumes.extend(volume, sizeBytes);
+    },
+    growBelow: async (instance, index, sizeBytes) => {
+      if (!isPlain(instance)) return files.growBelow(instance, index, sizeBytes);
+      await volumes.extend(await requireVolume(instance, index), sizeBytes);
+    },
+    change: async (instance, after, commit) => {
+      if (!isPlain(instance)) return files.change(instance, after, commit);
+      await settle(instance);
+      await activate(instance);
+      return changeVolumes(volumes, instance, after, commit);
+    },
+    checkCopy: async (from) => {
+      if (isPlain(from)) throw refused(from, 'copied');
+      await files.checkCopy(from);
+    },
+    remove: async (instance, beforeIt) => {
+      const own = await listToRemove(volumes, instance);
+      if (own.length === 0) return files.remove(instance, beforeIt);
+      await using held = await volumes.hold(own);
+      await files.remove(instance, async () => {
+        await beforeIt?.();
+        await held[Symbol.asyncDispose]();
+        for (const volume of own) await volumes.remove(volume);
+      });
+    },
+  };
+}
+
+/** What the disks of the template `plain` do not support yet. */
+export function refused({ name }: Pick<InstanceRecord, 'name'>, done: string): AppError {
+  return new AppError('NOT_SUPPORTED', `'${name}' has LVM volumes, which are not ${done}`, {
+    details: { name },
+    hint: `gnt-backup export ${name} keeps what is on them, and imports as an instance with disks of the template file`,
+  });
+}
+
+function isPlain({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolean {
+  return diskTemplate === 'plain';
+}
+
+/** Of one without a record, a node without LVM has none. */
+async function listToRemove(
+  volumes: OwnVolumes,
+  { uuid, diskTemplate }: Parameters<InstanceDisks['remove']>[0],
+): Promise<readonly OwnVolume[]> {
+  if (diskTemplate !== undefined && diskTemplate !== 'plain') return [];
+  return volumes.list({ uuid }).catch((error: unknown) => {
+    if (diskTemplate === undefined && isAppError(error, 'HOST_PREREQUISITE')) return [];
+    throw error;
+  });
+}
+
+function volumesInPlace(volumes: OwnVolumes, instance: InstanceRecord): InstallDisks {
+  const { uuid, disks } = instance;
+  let isEmptied = false;
+  const create = async (): Promise<void> => {
+    isEmptied = true;
+    const there = await removeUnfinished(volumes, instance);
+    for (const disk of disks) {
+      const found = there.find((one) => one.disk === disk.uuid && one.state.kind === 'disk');
+      if (found === undefined) await volumes.make({ uuid }, disk, { kind: 'disk' });
+      else await volumes.empty(found);
+    }
+  };
+  return {
+    ...installed(disks, { kind: 'disk' }),
+    areBeside: false,
+    create,
+    takeOver: () => Promise.resolve(),
+    discard: async () => {
+      if (isEmptied) await create();
+    },
+  };
+}
+
+function besideVolumes(volumes: OwnVolumes, instance: InstanceRecord): InstallDisks {
+  const { uuid, disks, instanceId } = instance;
+  const state = { kind: 'next', installation: instanceId } as const;
+  const isOurs = (one: OwnVolume): boolean =>
+    one.state.kind === 'next' && one.state.installation === instanceId;
+  const discard = async (): Promise<void> => {
+    for (const volume of await removeUnfinished(volumes, instance))
+      if (isOurs(volume)) await volumes.remove(volume);
+  };
+  return {
+    ...installed(disks, state),
+    ...{ areBeside: true, discard },
+    create: async () => {
+      await discard();
+      for (const disk of disks) await volumes.make({ uuid }, disk, state);
+    },
+    takeOver: async () => {
+      await volumes.settle({ uuid }, { disks, currentIds: [instanceId], isDecided: true });
+    },
+  };
+}
+
+function installed(
+  disks: InstanceRecord['disks'],
+  state: VolumeState,
+): Pick<InstallDisks, 'pathOf' | 'sync'> {
+  const paths = disks.map(({ vg = '', uuid }) => volumePath(vg, volumeName(uuid, state)));
+  return {
+    pathOf: (index) => paths[index] ?? '',
+    sync: async () => {
+      for (const path of paths) await syncPath(path);
+    },
+  };
+}
+
+/** What a kill left in the middle of being made. @returns the others */
+async function removeUnfinished(
+  volumes: OwnVolumes,
+  instance: Pick<InstanceRecord, 'uuid'>,
+): Promise<readonly OwnVolume[]> {
+  const all = await volumes.list(instance);
+  const isNew = ({ state }: OwnVolume): boolean => state.kind === 'new';
+  for (const volume of all.filter(isNew)) await volumes.remove(volume);
+  return all.filter((volume) => !isNew(volume));
+}
+
+/**
+ * Volumes are called by the UUIDs of their disks: the others stay as they are, whichever one leaves.
+ * A commit whose answer was lost counts: settling asks the record.
+ */
+async function changeVolumes<Result>(
+  volumes: OwnVolumes,
+  instance: InstanceRecord,
+  after: InstanceRecord['disks'],
+  commit: () => Promise<Result>,
+): Promise<Result> {
+  const { disks: before } = instance;
+  const isIn = (disks: InstanceRecord['disks'], uuid: string): boolean =>
+    disks.some((disk) => disk.uuid === uuid);
+  const there = await volumes.list(instance);
+  const gone = there.filter(({ disk }) => isIn(before, disk) && !isIn(after, disk));
+  {
+    await using undo = new AsyncDisposableStack();
+    for (const disk of after.filter(({ uuid }) => !isIn(before, uuid))) {
+      await volumes.make(instance, disk, { kind: 'ready' });
+      undo.defer(async () => removeReady(volumes, instance, disk));
+    }
+    await (await volumes.hold(gone))[Symbol.asyncDispose]();
+    for (const volume of gone) await volumes.rename(volume, 'leaving');
+    undo.move();
+  }
+  const result = await commit();
+  await volumes.settle(instance, { disks: after, currentIds: [], isDecided: false });
+  return result;
+}
+
+async function removeReady(
+  volumes: OwnVolumes,
+  instance: InstanceRecord,
+  { uuid }: Disk,
+): Promise<void> {
+  for (const volume of await volumes.list(instance))
+    if (volume.disk === uuid && volume.state.kind === 'ready') await volumes.remove(volume);
+}

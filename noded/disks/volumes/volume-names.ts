@@ -1,0 +1,72 @@
+import type { Volume } from './lvm.ts';
+
+const KINDS = ['new', 'ready', 'disk', 'leaving'] as const;
+
+/**
+ * What a volume of ours is for, which its name says: LVM changes a name in one commit of its own, so
+ * that each moment in which a daemon or the power may go has one meaning.
+ * - `new`: may hold what others wrote; nobody is given it.
+ * - `ready`: zeros, of an instance whose record may not know it yet.
+ * - `disk`: a disk of the record.
+ * - `leaving`: was one; the record says whether it still is.
+ * - `next`: is to take a disk's place when the installation with this id has succeeded.
+ */
+export type VolumeState =
+  | { readonly kind: (typeof KINDS)[number] }
+  | { readonly kind: 'next'; readonly installation: string };
+
+/** A volume that this product made: by its name, and by a tag that nobody else sets. */
+export interface OwnVolume extends Volume {
+  readonly instance: string;
+  /** UUID of the disk. */
+  readonly disk: string;
+  readonly state: VolumeState;
+  /** From there on it may hold what others wrote: it was made larger, and not zeroed yet. */
+  readonly dirtyFromBytes: number | null;
+}
+
+const INSTANCE_TAG = /^gnt:instance=([0-9a-f-]{36})$/;
+const DIRTY_TAG = /^gnt:dirty-from=(\d{1,16})$/;
+const NAME = /^([0-9a-f-]{36})\.(?:(new|ready|disk|leaving)|next-([0-9a-f-]{36}))$/;
+
+export function instanceTag(uuid: string): string {
+  return `gnt:instance=${uuid}`;
+}
+
+export function dirtyTag(fromBytes: number): string {
+  return `gnt:dirty-from=${fromBytes}`;
+}
+
+export function volumeName(disk: string, state: VolumeState): string {
+  return `${disk}.${state.kind === 'next' ? `next-${state.installation}` : state.kind}`;
+}
+
+export function volumePath(group: string, name: string): string {
+  return `/dev/${group}/${name}`;
+}
+
+/** Nothing of somebody else's, whatever else is in the group. Pure. */
+export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
+  return volumes.flatMap((volume) => {
+    const [, disk, kind, installation] = NAME.exec(volume.name) ?? [];
+    const [instance] = matchTags(volume, INSTANCE_TAG);
+    if (disk === undefined || instance === undefined) return [];
+    const dirty = matchTags(volume, DIRTY_TAG).map(Number);
+    return [
+      {
+        ...{ ...volume, instance, disk },
+        state: stateOf(kind, installation),
+        dirtyFromBytes: dirty.length === 0 ? null : Math.min(...dirty),
+      },
+    ];
+  });
+}
+
+function matchTags({ tags }: Volume, pattern: RegExp): readonly string[] {
+  return tags.flatMap((tag) => pattern.exec(tag)?.[1] ?? []);
+}
+
+function stateOf(named: string | undefined, installation = ''): VolumeState {
+  const kind = KINDS.find((one) => one === named);
+  return kind === undefined ? { kind: 'next', installation } : { kind };
+}

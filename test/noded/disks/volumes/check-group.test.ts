@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MIB } from '#shared/units/bytes.ts';
+import { volumeGroupName } from '#shared/contract/disk-template.ts';
+import { checkGroups } from '../../../../noded/disks/volumes/check-group.ts';
+import type { OwnVolume } from '../../../../noded/disks/volumes/volume-names.ts';
+
+const group = { name: 'xenvg', sizeBytes: 100 * MIB, freeBytes: 40 * MIB, extentBytes: 4 * MIB };
+const disk = (uuid: string, mib: number) => ({ uuid, sizeBytes: mib * MIB, vg: 'xenvg' });
+const volume = (of: string, mib: number): OwnVolume => ({
+  ...{ group: 'xenvg', name: of, sizeBytes: mib * MIB, tags: [], isActive: true, instance: 'i' },
+  ...{ disk: of, state: { kind: 'disk' }, dirtyFromBytes: null },
+});
+
+test('what a volume has is not asked for again', () => {
+  checkGroups([disk('a', 20), disk('b', 20)], [group], []);
+  assert.throws(() => checkGroups([disk('a', 20), disk('b', 24)], [group], []), {
+    code: 'DISK_SPACE',
+    message: "its disks take 44 MiB of the volume group 'xenvg', and 40 MiB are free",
+  });
+  checkGroups([disk('a', 60)], [group], [volume('a', 20)]);
+  assert.throws(() => checkGroups([disk('a', 64)], [group], [volume('a', 20)]), {
+    code: 'DISK_SPACE',
+  });
+});
+
+test('a group that is not there, and a size that is none of it, are told with what to do', () => {
+  assert.throws(() => checkGroups([{ ...disk('a', 4), vg: 'other' }], [group], []), {
+    code: 'HOST_PREREQUISITE',
+    hint: /there are: xenvg/,
+  });
+  assert.throws(() => checkGroups([disk('a', 18)], [group], []), {
+    code: 'VALIDATION',
+    hint: 'give 20 MiB instead of 18',
+  });
+});
+
+test('the name of a group is no option, no path and no other folder', () => {
+  assert.ok(volumeGroupName.safeParse('xen-vg_1.0+').success);
+  for (const name of ['', '-f', '.', '..', 'a/b', 'a b', 'x'.repeat(128)])
+    assert.equal(volumeGroupName.safeParse(name).success, false, name);
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { run } from '#shared/process/run.ts';
+import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
+import { createHypervisor } from '../../../../noded/hypervisor/hypervisor.ts';
+import { openConsole, tinyHost, tinySpec, writeTinyDisk } from '../../hypervisor/tiny-guest.ts';
+import { assertClean, planSamples, runKilled, SIZE, soil, testVolumes } from './volume-suite.ts';
+
+/** What volumes.long.test.ts runs in its machine, whose `/dev/vdb` is the test's. */
+const group = 'xenvg';
+const device = '/dev/vdb';
+const lab = {
+  ...{ lvm: createLvm(), group, device, folder: '/var/tmp/volumes' },
+  makeGroup: () => run('vgcreate', ['--yes', group, device]),
+  script: [process.argv[1] ?? ''],
+};
+const [, , operation, at] = process.argv;
+if (operation === undefined) testAll();
+else await runKilled(lab, operation, Number(at));
+
+function testAll(): void {
+  const disks = testVolumes(lab);
+  const { before, disk, record } = planSamples(group);
+  const grown = record([disk(10, 2 * SIZE), disk(11)]);
+
+  test('a machine has the volume by a descriptor, nobody else gets it, and it grows', async () => {
+    await soil(lab);
+    await disks.createEmpty(before);
+    const path = disks.pathOf(before, 0);
+    await writeTinyDisk('/var/tmp/tiny');
+    await writeFile(path, await readFile('/var/tmp/tiny'), { flag: 'r+' });
+    const machine = await createHypervisor(tinyHost('/var/tmp/vm')).start(tinySpec(path));
+    try {
+      using console = await openConsole(machine);
+      await console.sees('up\r\n');
+      await assert.rejects(disks.checkUnused(before), { code: 'DISK_IN_USE' });
+      await assert.rejects(disks.hold(before), { code: 'DISK_IN_USE' });
+      await assert.rejects(disks.remove(before), { code: 'DISK_IN_USE' });
+      await disks.growBelow(before, 0, 2 * SIZE);
+      await machine.growDisk(0, 2 * SIZE);
+      await assertClean(path);
+    } finally {
+      await machine.kill();
+    }
+    await (await disks.hold(grown))[Symbol.asyncDispose]();
+  });
+
+  test('a volume that is not active is activated before it is used', async () => {
+    await run('lvchange', ['--activate', 'n', `${group}/${before.disks[0]?.uuid ?? ''}.disk`]);
+    await assert.rejects(disks.activate(grown), { code: 'DISK_MISSING' });
+    await disks.settle(grown);
+    await disks.activate(grown);
+    await disks.remove(grown);
+  });
+}
