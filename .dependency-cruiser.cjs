@@ -58,7 +58,7 @@ const layers = {
       'log',
       'paths',
     ],
-    ...['files', 'stream', 'http', 'socket', 'process', 'sys', 'powerless', 'store'],
+    ...['sys', 'files', 'stream', 'http', 'socket', 'process', 'powerless', 'store'],
   ],
 };
 

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
-import { closeFd, openUnixDatagrams } from '#shared/sys/libc.ts';
+import { closeFd, dropCached, openUnixDatagrams } from '#shared/sys/libc.ts';
 import { BootTrees } from '../../noded/boot/boot-tree.ts';
 import type { ContentServer } from '../../noded/metad-link/content-server.ts';
 import { bootOf, folderTree, serveBootTrees } from '../lab/netboot-lab.ts';
@@ -133,6 +133,14 @@ test('one that others could write is read by the node alone', async () => {
   assert.deepEqual(await openFiles(folders[0]), []);
   assert.equal(digest(await buffer(slow)), digest(contents[0]));
   await chmod(join(folders[0], 'initrd'), 0o644);
+});
+
+test('what memory has not of a file is read from its disk', async () => {
+  await use(0);
+  await using handle = await open(join(folders[0], 'initrd'));
+  await handle.sync();
+  dropCached(handle.fd);
+  assert.equal(digest((await ask(`${PATH}/initrd`)).body), digest(contents[0]));
 });
 
 test('what nobody has asked for is not kept open', async () => {
