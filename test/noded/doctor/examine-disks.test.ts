@@ -157,5 +157,6 @@ test('what volume groups there are is told, and that the one for disks is not on
   assert.equal(find([xenvg], 'xenvg')?.message, 'volume group xenvg (1.0 GiB of 4.0 GiB free)');
   assert.match(find([xenvg])?.message ?? '', /no volume group .* there are: xenvg/);
   assert.equal(find([xenvg], 'other')?.level, 'warning');
+  assert.match(find(null, 'xenvg')?.message ?? '', /LVM does not answer/);
   assert.match(find(null, 'xenvg')?.hint ?? '', /apt-get install lvm2/);
 });
