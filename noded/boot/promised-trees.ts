@@ -17,6 +17,8 @@ const promiseFile = z.discriminatedUnion('kind', [
 type BootPromise = z.infer<typeof promiseFile>;
 
 const SUFFIX = '.json';
+/** Of one that is being written. */
+const UNFINISHED = '.new';
 
 export interface PromisedTreesDependencies {
   /** Root's alone, and gone with the machines when the host goes down. */
@@ -32,7 +34,7 @@ export interface PromisedTreesDependencies {
 export interface PromisedTrees {
   /** @param source null: nothing any more */
   set(uuid: string, source: BootSource | null): void;
-  /** Those that a daemon before this one promised. */
+  /** Those that a daemon before this one promised; what it did not finish, was not promised. */
   restore(): void;
   /** Others have no machine any more. */
   keepOnly(uuids: readonly string[]): void;
@@ -66,11 +68,13 @@ export function createPromisedTrees(dependencies: PromisedTreesDependencies): Pr
       const former = readPromise(dir, uuid);
       trees.set(uuid, treeOf(promise));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
-      writeFileSync(`${pathOf(uuid)}.new`, JSON.stringify(promise), { mode: 0o600 });
-      renameSync(`${pathOf(uuid)}.new`, pathOf(uuid));
+      writeFileSync(`${pathOf(uuid)}${UNFINISHED}`, JSON.stringify(promise), { mode: 0o600 });
+      renameSync(`${pathOf(uuid)}${UNFINISHED}`, pathOf(uuid));
       dropFormer(former);
     },
     restore: () => {
+      for (const name of listFolder(dir))
+        if (name.endsWith(UNFINISHED)) rmSync(join(dir, name), { force: true });
       for (const uuid of listPromises(dir)) {
         const promise = readPromise(dir, uuid);
         if (promise === null) forget(uuid);

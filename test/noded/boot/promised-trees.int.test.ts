@@ -120,3 +120,16 @@ test('a repository is read as long as it is allowed, and no request longer', asy
   assert.match(await read(trees), /not allowed any more/);
   assert.deepEqual(asked, ['/debian/linux']);
 });
+
+test('half of what a killed daemon was promising is no promise, and is not left', async (t) => {
+  const { start, promises, allowed } = await createLab(t);
+  const { promised } = await start();
+  allowed.add('http://127.0.0.1:1/');
+  promised.set(OWN, { kind: 'repository', url: 'http://127.0.0.1:1/' });
+  await writeFile(join(promises, `${OTHER}.json.new`), '{');
+  const after = await start();
+  after.promised.restore();
+  after.promised.keepOnly([OWN, OTHER]);
+  assert.deepEqual(await readdir(promises), [`${OWN}.json`]);
+  assert.equal(after.trees.get(OTHER), undefined);
+});
