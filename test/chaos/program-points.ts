@@ -11,6 +11,7 @@ import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
 import { armTrap, callsOf, findThread, type KillPoint } from './kill-at-call.ts';
 import { runUntilCall, type Program } from './kill-program.ts';
 import { machineOperations } from './program-machines.ts';
+import { createMoveScene } from './program-move.ts';
 
 /**
  * What is done by programs that are not asked by a job: a cluster is made and joined, a node of it
@@ -47,6 +48,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
   undo.defer(() => client.disconnect());
   const [one, two, three, four] = labs;
   assert.ok(one && two && three && four);
+  const moves = undo.use(createMoveScene());
   const all = undo.move();
   return {
     operations: [
@@ -56,6 +58,7 @@ export async function createProgramScene(): Promise<ProgramScene> {
       nodeRemove(redis, client, one),
       applianceBuild(three),
       ...machineOperations(four),
+      ...moves.operations,
     ],
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -1,0 +1,137 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createLab, type Lab } from '../../scripts/demo/lab.ts';
+import { addOs, infoOf, jobsOf, listed, submit, succeed } from '../e2e/support/ask-nodes.ts';
+import { startRedis } from '../noded/support/redis-server.ts';
+import { askAtPoint } from './ask-at-point.ts';
+import { findRemains } from './find-remains.ts';
+import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
+import { createPointScene, ONE, OS, settled, WRITTEN } from './point-scene.ts';
+import type { ProgramOperation } from './program-points.ts';
+
+const NAMES = ['node1.example.com', 'node2.example.com'] as const;
+/** The other node has to be seen again, and the move to be settled by both. */
+const SETTLE_MS = 60_000;
+
+/** A node of a cluster of two, by its name. */
+type Nodes = ReadonlyMap<string, Lab>;
+
+export interface MoveScene extends AsyncDisposable {
+  readonly operations: readonly ProgramOperation[];
+}
+
+/** A stopped instance that goes to and fro between two nodes, one of which is killed. */
+export function createMoveScene(): MoveScene {
+  const undo = new AsyncDisposableStack();
+  let making: Promise<Nodes> | undefined;
+  const nodes = (): Promise<Nodes> => (making ??= makeNodes(undo));
+  const operation = (
+    name: string,
+    side: 'source' | 'target',
+    calls: ProgramOperation['calls'],
+  ): ProgramOperation => ({
+    ...{ name, calls },
+    strike: async (point) => strikeMove(await nodes(), side, point),
+  });
+  return {
+    operations: [
+      operation('move', 'source', [
+        ...callsOf('loop', 'fsync', 'writev', 'write'),
+        ...callsOf('files', 'fsync', 'rename', 'unlink', 'rmdir', 'mkdir'),
+      ]),
+      operation('move, the other node killed', 'target', [
+        ...callsOf('loop', 'fsync', 'writev', 'write'),
+        ...callsOf('files', 'fsync', 'rename', 'unlink', 'rmdir', 'mkdir', 'ftruncate'),
+      ]),
+    ],
+    [Symbol.asyncDispose]: () => undo.disposeAsync(),
+  };
+}
+
+async function makeNodes(undo: AsyncDisposableStack): Promise<Nodes> {
+  const redis = await startRedis({ appendOnly: true });
+  undo.defer(() => redis.stop());
+  const url = `unix:${redis.socket}`;
+  const nodes = new Map<string, Lab>();
+  for (const name of NAMES) {
+    const lab = await createLab('gnt-pv');
+    undo.defer(() => lab.dispose());
+    const [first] = nodes.values();
+    const words = first ? ['--cluster-key', first.paths.clusterKeyFile] : ['gnt.example.com'];
+    await succeed(lab, 'gnt-cluster', 'init', '--store', url, ...words);
+    await lab.startNode('--node', name);
+    await addOs(lab, OS, [`echo ${WRITTEN} | dd of="$DISK_0_PATH" conv=notrunc`]);
+    nodes.set(name, lab);
+  }
+  const one = labOf(nodes, NAMES[0]);
+  await succeed(one, 'gnt-os', 'trust', OS);
+  const { error } = await submit(one, createPointScene(one).create(ONE, { node: NAMES[0] }));
+  if (error !== null) throw new Error(error.message);
+  return nodes;
+}
+
+function labOf(nodes: Nodes, name: string): Lab {
+  const lab = nodes.get(name);
+  if (lab === undefined) throw new Error(`no node ${name}`);
+  return lab;
+}
+
+async function strikeMove(
+  nodes: Nodes,
+  side: 'source' | 'target',
+  point: KillPoint,
+): Promise<{ readonly isHurt: boolean; readonly wrong: readonly string[] }> {
+  const { primaryNode: from } = await infoOf(labOf(nodes, NAMES[0]), ONE);
+  const to = NAMES.find((name) => name !== from) ?? '';
+  const victim = side === 'source' ? from : to;
+  const node = labOf(nodes, victim).node();
+  const wrong: string[] = [];
+  const trap = await armTrap(node.pid ?? 0, point);
+  const asked = {
+    name: 'move',
+    prepare: () => Promise.resolve(),
+    opcode: () => ({ opcode: 'INSTANCE_MOVE', name: ONE, node: to }),
+    judge: () => Promise.resolve([]),
+  };
+  const { isDone } = await askAtPoint(labOf(nodes, from), asked, {
+    note: (text) => wrong.push(text),
+    isNamed: () => false,
+    isDaemonToEnd: side === 'source',
+  });
+  await trap.disarm();
+  const isHurt = node.signalCode === 'SIGKILL';
+  if (isHurt) await labOf(nodes, victim).startNode('--node', victim);
+  const found = await settled(() => judgeMove(nodes, isDone ? to : null), SETTLE_MS);
+  return { isHurt, wrong: [...wrong, ...found] };
+}
+
+/** @param where it was told to be; null: on either node, and on one of them only */
+async function judgeMove(nodes: Nodes, where: string | null): Promise<readonly string[]> {
+  const wrong: string[] = [];
+  const up = JSON.stringify(NAMES);
+  for (const [name, lab] of nodes) {
+    const { uuid, primaryNode } = await infoOf(lab, ONE);
+    if (where !== null && primaryNode !== where)
+      wrong.push(`told as moved to ${where}, on ${primaryNode}`);
+    const { disksDir } = lab.paths;
+    const isHere = primaryNode === name;
+    // What has left, or came in part, of a move that was cut off, waits for the other node.
+    const waits = [`copying-${uuid}`, ...(isHere ? [] : [`leaving-${uuid}`])];
+    const there = (await readdir(disksDir)).filter(
+      (one) => !one.startsWith('.') && !waits.includes(one),
+    );
+    const wanted = isHere ? uuid : '';
+    if (there.join() !== wanted) wrong.push(`disks on ${name}: ${there.join() || 'none'}`);
+    else if (wanted !== '') {
+      const disk = await readFile(join(disksDir, uuid, 'disk0.raw'));
+      if (disk.subarray(0, WRITTEN.length).toString() !== WRITTEN) wrong.push('its disk is empty');
+    }
+    for (const { id, summary, endedAtMs } of await jobsOf(lab))
+      if (endedAtMs === null) wrong.push(`job ${id}, ${summary}, has no end`);
+    const seen = (await listed(lab)) as [string, string][];
+    const heard = seen.filter(([, state]) => state === 'up').map(([one]) => one);
+    if (JSON.stringify(heard.sort()) !== up) wrong.push(`${name} hears ${heard.join()}`);
+    wrong.push(...(await findRemains(lab)).map((text) => `${name}: ${text}`));
+  }
+  return wrong;
+}
