@@ -17,6 +17,7 @@ import type { Admission, NodeRoom } from './node-room.ts';
 import { requireItsFiles } from './arriving-files.ts';
 import type { ExpectedGuest, ExpectGuest } from './expected-guest.ts';
 import type { Wanted } from './choose-node.ts';
+import { isHere, isNotYours, nothingArrives } from './arrival-refusals.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
 export interface ArrivalsDependencies extends SettleMovesDependencies {
@@ -53,7 +54,10 @@ export interface Arrivals extends AsyncDisposable {
   ): Promise<ArrivalBegun>;
   /** @throws AppError NOT_FOUND (it has ended, or is whole), VALIDATION, DISK_FULL */
   write(at: FileOfArrival, message: Buffer): Promise<void>;
-  /** The same digests again change nothing. @throws AppError NOT_FOUND, CONFLICT, DISK_FULL */
+  /**
+   * From now on the disks are the instance's as soon as the record names this node. The same digests
+   * again change nothing. @throws AppError NOT_FOUND, CONFLICT, DISK_FULL
+   */
   verify(
     at: Omit<FileOfArrival, 'name'>,
     digests: Readonly<Record<string, string>>,
@@ -110,6 +114,8 @@ const SILENCE_MS = 10 * 60_000;
 const GUEST_SILENCE_MS = 30_000;
 /** How late a guest that stands still hears that it is this node's, where nobody says so. */
 const LOOK_MS = 250;
+/** The same of a stopped instance, whose disks nobody has until then. */
+const STOPPED_LOOK_MS = 1000;
 
 export function createArrivals(dependencies: ArrivalsDependencies): Arrivals {
   return new Sessions(dependencies);
@@ -167,12 +173,13 @@ class Sessions implements Arrivals {
     return this.#run(at, (arrival) => arrival.write(at.name, message));
   }
 
-  verify(
+  async verify(
     at: Omit<FileOfArrival, 'name'>,
     digests: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void> {
-    return this.#run(at, (arrival) => arrival.verify(digests, signal));
+    await this.#run(at, (arrival) => arrival.verify(digests, signal));
+    this.#awaitOwner(at.uuid, this.#find(at.uuid, at.session, at.from));
   }
 
   expect(
@@ -222,8 +229,7 @@ class Sessions implements Arrivals {
       this.#find(at.uuid, at.session, at.from);
       const record = await this.#dependencies.instances.findByUuid(at.uuid);
       if (record === undefined) throw noInstance(at.uuid);
-      if (!session.isAwaited) void this.#takeWhenOwn(at.uuid, session);
-      session.isAwaited = true;
+      this.#awaitOwner(at.uuid, session);
       return record.serialNo;
     });
   }
@@ -301,17 +307,25 @@ class Sessions implements Arrivals {
     return { isTaken, isLost };
   }
 
+  /** From now on all of it is here, and the record may name this node at any moment. */
+  #awaitOwner(uuid: string, session: Session): void {
+    if (!session.isAwaited) void this.#takeWhenOwn(uuid, session);
+    session.isAwaited = true;
+  }
+
   /** Who gave it away may be gone by then: nobody else would tell. */
   async #takeWhenOwn(uuid: string, session: Session): Promise<void> {
     const { instances, owns, logger } = this.#dependencies;
-    while (this.#sessions.get(uuid) === session) {
+    const lookMs = session.guest === undefined ? STOPPED_LOOK_MS : LOOK_MS;
+    for (;;) {
+      await sleep(lookMs, undefined, { ref: false });
+      if (this.#sessions.get(uuid) !== session) return;
       try {
         const record = await instances.findByUuid(uuid);
         if (record !== undefined && owns(record.primaryNode)) await this.#endOf(uuid, session);
       } catch (error) {
         logger.debug('arrival.not-looked', { instance: uuid, err: error });
       }
-      await sleep(LOOK_MS, undefined, { ref: false });
     }
   }
 
@@ -359,22 +373,6 @@ class Sessions implements Arrivals {
       if (session.timer === timer) this.#awaitNext(uuid, session);
     });
   }
-}
-
-function nothingArrives(): AppError {
-  return new AppError('NOT_FOUND', 'nothing of this instance is arriving any more', {
-    hint: 'gnt-noded was started anew meanwhile, or heard nothing for ten minutes: repeat the move',
-  });
-}
-
-function isNotYours(name: string, from: string | undefined): AppError {
-  return new AppError('NOT_ALLOWED', `'${name}' is not given away by ${from ?? 'this node'}`, {
-    hint: 'the node that has an instance moves it: gnt-instance move',
-  });
-}
-
-function isHere(name: string, node: string): AppError {
-  return new AppError('INSTANCE_STATE', `instance '${name}' is already on the node ${node}`);
 }
 
 /** What it takes of a node. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isAppError } from '#shared/errors/app-error.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { StoreConflict } from '#shared/store/store-conflict.ts';
@@ -169,6 +170,28 @@ for (const side of ['source', 'target'] as const) {
     assert.equal(await assertOnOne(instance.uuid, content, both), SOURCE);
   });
 }
+
+test('the target takes what is its own though the source was killed right after the commit', async (t) => {
+  const { source, target, both, instance, content } = await makeWorld(t);
+  const dying = withSwitch(stores[0], async (commit) => {
+    await commit();
+    source.life.isOver = true;
+    throw new Killed();
+  });
+  await source.startDaemon(undefined, dying);
+  await assert.rejects(source.move(instance, target), Killed);
+  // Nobody asks it, and the source is not started again meanwhile.
+  const deadlineMs = performance.now() + 30_000;
+  while (!(await readdir(target.disksDir)).includes(instance.uuid)) {
+    assert.ok(performance.now() < deadlineMs, (await readdir(target.disksDir)).join());
+    await sleep(50);
+  }
+  await source.startDaemon();
+  await source.recover();
+  await source.look();
+  assert.equal(await assertOnOne(instance.uuid, content, both), TARGET);
+  assert.equal(target.admitted, 0);
+});
 
 test('a commit that was told as failed and came through counts: the record is asked', async (t) => {
   const { source, target, both, instance, content } = await makeWorld(t);
