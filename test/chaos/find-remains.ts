@@ -3,7 +3,8 @@ import { run } from '#shared/process/run.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
 import { findWrongMachines, type ToldMachine } from './find-machines.ts';
 
-const DAEMON = /(noded|metad)\/main\./;
+/** Of a network's daemon its operations know whether it has to be there. */
+const DAEMON = /(noded|metad)\/main\.|dnsmasq/;
 
 /**
  * What an operation that has ended must not leave while its node goes on: processes but the two

@@ -104,7 +104,7 @@ const EXPLAINED = [
   /^var\/lib\/gnt\/appliance\/(manifest\.json|vmlinuz|initrd\.img|root\.squashfs)$/,
   /^var\/log\/gnt\/[^/]+\.log(\.1)?$/,
   /^run\/gnt\/(noded\.(sock|lock)|metad\.json|metad\/(control|content)\.sock)$/,
-  /^run\/gnt\/(metad|vm|children|channel)$/,
+  /^run\/gnt\/(metad|vm|children|channel|networks(\/.+)?)$/,
   /^srv\/ganeti\/export\/[^/.]+(\.[^/.]+)*\/(config\.ini|disk\d+\.(snap|raw\.zst))$/,
   /^srv\/ganeti\/os(\/.*)?$/,
 ];

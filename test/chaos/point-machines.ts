@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { run } from '#shared/process/run.ts';
@@ -6,6 +6,7 @@ import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { infoOf } from '../e2e/support/ask-nodes.ts';
 import { callsOf, type KillPoint } from './kill-at-call.ts';
 import { createSnapshotOperations, judgeSnapshots } from './point-disks.ts';
+import { createNatOperations } from './point-networks.ts';
 import { createPointScene, ONE, type PointOperation, type PointScene } from './point-scene.ts';
 
 export interface MachineScene extends AsyncDisposable {
@@ -30,6 +31,8 @@ const SETTLE_MS = 60_000;
 export async function createMachineScene(): Promise<MachineScene> {
   await using undo = new AsyncDisposableStack();
   const lab = await createLab('gnt-pm');
+  // dnsmasq's user goes to its files by their names.
+  await chmod(lab.paths.root, 0o755);
   const other = await mkdtemp('/tmp/gnt-btrfs-');
   undo.defer(() => rm(other, { recursive: true }));
   const image = join(other, 'image');
@@ -46,9 +49,11 @@ export async function createMachineScene(): Promise<MachineScene> {
     await lab.dispose();
   });
   const scene = createPointScene(lab);
-  const operations = [...createSnapshotOperations(scene), ...ofMachines(scene)].map(
-    (operation) => ({ ...operation, calls: CALLS, settleMs: SETTLE_MS }),
-  );
+  const operations = [
+    ...createSnapshotOperations(scene),
+    ...createNatOperations(scene),
+    ...ofMachines(scene),
+  ].map((operation) => ({ ...operation, calls: CALLS, settleMs: SETTLE_MS }));
   const all = undo.move();
   return { lab, operations, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }

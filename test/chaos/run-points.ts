@@ -166,12 +166,23 @@ class Points {
     const { sample } = this.#options;
     if (sample === undefined) await this.#all();
     else await this.#some(createSeededRandom(sample.seed), performance.now() + sample.limitMs);
+    await this.#removeAll();
     const status = await this.#lab.stopNode();
     if (status !== 0) this.#note(`gnt-noded ended with status ${status}`);
     const { disksDir } = this.#lab.paths;
     for (const leftover of await this.#lab.findLeftovers())
       if (!leftover.includes(` ${disksDir} `)) this.#note(leftover);
     return { points: this.#points, violations: this.#violations };
+  }
+
+  /** A machine that runs outlives its daemon. */
+  async #removeAll(): Promise<void> {
+    for (const list of ['/v1/instances', '/v1/orphans'])
+      for (const { name } of await createPointScene(this.#lab).list(list)) {
+        const asked = { opcode: 'INSTANCE_REMOVE', name, shutdownTimeoutS: 0 };
+        const { error } = await submit(this.#lab, asked);
+        if (error !== null) this.#note(`${String(name)} is not removed: ${error.message}`);
+      }
   }
 
   async #all(): Promise<void> {
