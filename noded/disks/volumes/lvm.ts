@@ -7,6 +7,8 @@ import { volumePath } from './volume-names.ts';
 
 export interface VolumeGroup {
   readonly name: string;
+  /** LVM's own, which a clone of a group gets anew (vgimportclone). */
+  readonly uuid: string;
   readonly sizeBytes: number;
   readonly freeBytes: number;
   readonly extentBytes: number;
@@ -14,6 +16,7 @@ export interface VolumeGroup {
 
 export interface Volume {
   readonly group: string;
+  readonly groupUuid: string;
   readonly name: string;
   readonly sizeBytes: number;
   readonly tags: readonly string[];
@@ -30,7 +33,7 @@ export interface Lvm {
   /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
   listVolumes(): Promise<readonly Volume[]>;
   /** What it holds is what its extents held before. @throws AppError DISK_FULL */
-  create(volume: Omit<Volume, 'isActive'>): Promise<void>;
+  create(volume: Omit<Volume, 'isActive' | 'groupUuid'>): Promise<void>;
   /** What it gets is as in `create`. @throws AppError DISK_FULL */
   extend(volume: Named, sizeBytes: number): Promise<void>;
   rename(volume: Named, name: string): Promise<void>;

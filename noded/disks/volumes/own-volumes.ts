@@ -3,6 +3,7 @@ import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts'
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdDevice } from '../hold-images.ts';
+import { requireGroup } from './check-group.ts';
 import type { Lvm } from './lvm.ts';
 import {
   dirtyTag,
@@ -78,7 +79,8 @@ export function createOwnVolumes(lvm: Lvm): OwnVolumes {
       findOwn(await lvm.listVolumes()).filter(({ instance }) => instance === uuid),
     make: async ({ uuid }, { vg: group = '', uuid: disk, sizeBytes }, state) => {
       const name = volumeName(disk, { kind: 'new' });
-      await lvm.create({ group, name, sizeBytes, tags: [instanceTag(uuid)] });
+      const { uuid: groupUuid } = requireGroup(group, await lvm.listGroups());
+      await lvm.create({ group, name, sizeBytes, tags: [instanceTag(uuid, groupUuid)] });
       try {
         await lvm.zero({ group, name }, 0, sizeBytes);
         await lvm.rename({ group, name }, volumeName(disk, state));

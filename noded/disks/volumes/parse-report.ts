@@ -9,6 +9,7 @@ const tags = z.union([z.array(z.string()), text.transform(splitTags)]);
 
 const volumeRow = z.object({
   vg_name: text,
+  vg_uuid: text,
   lv_name: text,
   lv_size: bytes,
   lv_tags: tags,
@@ -16,6 +17,7 @@ const volumeRow = z.object({
 });
 const groupRow = z.object({
   vg_name: text,
+  vg_uuid: text,
   vg_size: bytes,
   vg_free: bytes,
   vg_extent_size: bytes,
@@ -30,7 +32,7 @@ export function parseVolumes(report: string): readonly Volume[] {
   return schema.parse(JSON.parse(report)).report.flatMap(({ lv }) =>
     lv.map((row) => ({
       ...{ group: row.vg_name, name: row.lv_name, sizeBytes: row.lv_size },
-      ...{ tags: row.lv_tags, isActive: row.lv_active === 'active' },
+      ...{ groupUuid: row.vg_uuid, tags: row.lv_tags, isActive: row.lv_active === 'active' },
     })),
   );
 }
@@ -40,7 +42,7 @@ export function parseGroups(report: string): readonly VolumeGroup[] {
   const schema = z.object({ report: z.array(z.object({ vg: z.array(groupRow) })) });
   return schema.parse(JSON.parse(report)).report.flatMap(({ vg }) =>
     vg.map((row) => ({
-      ...{ name: row.vg_name, sizeBytes: row.vg_size, freeBytes: row.vg_free },
+      ...{ name: row.vg_name, uuid: row.vg_uuid, sizeBytes: row.vg_size, freeBytes: row.vg_free },
       extentBytes: row.vg_extent_size,
     })),
   );

@@ -15,7 +15,11 @@ export type VolumeState =
   | { readonly kind: (typeof KINDS)[number] }
   | { readonly kind: 'next'; readonly installation: string };
 
-/** A volume that this product made: by its name, and by a tag that nobody else sets. */
+/**
+ * A volume that this product made: by its name, and by a tag that nobody else sets. The tag has the
+ * group too: a clone of the group (of a snapshot of what it is on) has volumes with the same names
+ * and tags, and they are somebody's backup.
+ */
 export interface OwnVolume extends Volume {
   readonly instance: string;
   /** UUID of the disk. */
@@ -25,12 +29,12 @@ export interface OwnVolume extends Volume {
   readonly dirtyFromBytes: number | null;
 }
 
-const INSTANCE_TAG = /^gnt:instance=([0-9a-f-]{36})$/;
+const INSTANCE_TAG = /^gnt:instance=([0-9a-f-]{36}):([A-Za-z0-9-]+)$/;
 const DIRTY_TAG = /^gnt:dirty-from=(\d{1,16})$/;
 const NAME = /^([0-9a-f-]{36})\.(?:(new|ready|disk|leaving)|next-([0-9a-f-]{36}))$/;
 
-export function instanceTag(uuid: string): string {
-  return `gnt:instance=${uuid}`;
+export function instanceTag(uuid: string, groupUuid: string): string {
+  return `gnt:instance=${uuid}:${groupUuid}`;
 }
 
 export function dirtyTag(fromBytes: number): string {
@@ -49,9 +53,9 @@ export function volumePath(group: string, name: string): string {
 export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   return volumes.flatMap((volume) => {
     const [, disk, kind, installation] = NAME.exec(volume.name) ?? [];
-    const [instance] = matchTags(volume, INSTANCE_TAG);
+    const instance = instanceOf(volume);
     if (disk === undefined || instance === undefined) return [];
-    const dirty = matchTags(volume, DIRTY_TAG).map(Number);
+    const dirty = volume.tags.flatMap((tag) => DIRTY_TAG.exec(tag)?.[1] ?? []).map(Number);
     return [
       {
         ...{ ...volume, instance, disk },
@@ -62,8 +66,9 @@ export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
   });
 }
 
-function matchTags({ tags }: Volume, pattern: RegExp): readonly string[] {
-  return tags.flatMap((tag) => pattern.exec(tag)?.[1] ?? []);
+function instanceOf({ tags, groupUuid }: Volume): string | undefined {
+  const found = tags.map((tag) => INSTANCE_TAG.exec(tag)).find((match) => match?.[2] === groupUuid);
+  return found?.[1];
 }
 
 function stateOf(named: string | undefined, installation = ''): VolumeState {

@@ -149,7 +149,13 @@ test('shared disks do not count on the file system of the node, and their folder
 test('what volume groups there are is told, and that the one for disks is not on this node', () => {
   const facts = { totalBytes: GIB, left: [], abandoned: [], halted: [], ofNobody: [] };
   const all = { ...facts, instances: [instance(60)], shared: null };
-  const xenvg = { name: 'xenvg', sizeBytes: 4 * GIB, freeBytes: GIB, extentBytes: 4 * 2 ** 20 };
+  const xenvg = {
+    name: 'xenvg',
+    uuid: 'g',
+    sizeBytes: 4 * GIB,
+    freeBytes: GIB,
+    extentBytes: 4 * 2 ** 20,
+  };
   const find = (groups: readonly (typeof xenvg)[] | null, vgName?: string) =>
     examineDisks({ ...all, volumes: { groups, vgName } }).find(
       ({ check }) => check === 'volume-group',

@@ -5,9 +5,16 @@ import { volumeGroupName } from '#shared/contract/disk-template.ts';
 import { checkGroups } from '../../../../noded/disks/volumes/check-group.ts';
 import type { OwnVolume } from '../../../../noded/disks/volumes/volume-names.ts';
 
-const group = { name: 'xenvg', sizeBytes: 100 * MIB, freeBytes: 40 * MIB, extentBytes: 4 * MIB };
+const group = {
+  name: 'xenvg',
+  uuid: 'g',
+  sizeBytes: 100 * MIB,
+  freeBytes: 40 * MIB,
+  extentBytes: 4 * MIB,
+};
 const disk = (uuid: string, mib: number) => ({ uuid, sizeBytes: mib * MIB, vg: 'xenvg' });
 const volume = (of: string, mib: number): OwnVolume => ({
+  ...{ groupUuid: 'g' },
   ...{ group: 'xenvg', name: of, sizeBytes: mib * MIB, tags: [], isActive: true, instance: 'i' },
   ...{ disk: of, state: { kind: 'disk' }, dirtyFromBytes: null },
 });

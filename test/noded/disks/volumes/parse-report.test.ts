@@ -8,8 +8,8 @@ const VOLUMES = `  {
       "report": [
           {
               "lv": [
-                  {"vg_name":"gnttestvg", "lv_name":"00000010-0000-4000-8000-000000000000.next-00000003-0000-4000-8000-000000000000", "lv_size":"33554432", "lv_tags":"gnt:dirty-from=16777216,gnt:instance=00000001-0000-4000-8000-000000000000", "lv_active":"active"},
-                  {"vg_name":"gnttestvg", "lv_name":"precious", "lv_size":"8388608", "lv_tags":"", "lv_active":""}
+                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"00000010-0000-4000-8000-000000000000.next-00000003-0000-4000-8000-000000000000", "lv_size":"33554432", "lv_tags":"gnt:dirty-from=16777216,gnt:instance=00000001-0000-4000-8000-000000000000:Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_active":"active"},
+                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "lv_name":"precious", "lv_size":"8388608", "lv_tags":"", "lv_active":""}
               ]
           }
       ]
@@ -19,7 +19,7 @@ const GROUPS = `  {
       "report": [
           {
               "vg": [
-                  {"vg_name":"gnttestvg", "vg_size":"62914560", "vg_free":"29360128", "vg_extent_size":"4194304"}
+                  {"vg_name":"gnttestvg", "vg_uuid":"Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4", "vg_size":"62914560", "vg_free":"29360128", "vg_extent_size":"4194304"}
               ]
           }
       ]
@@ -39,7 +39,10 @@ test('reports of LVM are read, and none of them is empty', () => {
     ],
   );
   assert.deepEqual(parseGroups(GROUPS), [
-    { name: 'gnttestvg', sizeBytes: 62914560, freeBytes: 29360128, extentBytes: 4194304 },
+    {
+      ...{ name: 'gnttestvg', uuid: 'Zvlifi-Ep3t-e0Ng-U42h-o0ye-KHu1-nl7Ns4' },
+      ...{ sizeBytes: 62914560, freeBytes: 29360128, extentBytes: 4194304 },
+    },
   ]);
   assert.deepEqual(parseVolumes('{"report":[{"lv":[]}]}'), []);
   assert.throws(() => parseVolumes('{"report":[{"vg":[]}]}'));

@@ -4,6 +4,7 @@ import { planSettling } from '../../../../noded/disks/volumes/plan-settling.ts';
 import type { OwnVolume, VolumeState } from '../../../../noded/disks/volumes/volume-names.ts';
 
 const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = {}): OwnVolume => ({
+  ...{ groupUuid: 'g' },
   ...{ group: 'xenvg', name: disk, sizeBytes: 8, tags: [], isActive: true, instance: 'i' },
   ...{ disk, state, dirtyFromBytes: null, ...changes },
 });
