@@ -34,6 +34,8 @@ export const MAX_BOOT_EVENT_VALUES = 256;
 export const MAX_BOOT_STATUS_BYTES = 256 * 1024;
 /** JSON values of one: some fifty, and as many as there are warnings. */
 export const MAX_BOOT_STATUS_VALUES = 4096;
+/** The longest body of a guest that anything takes. */
+export const MAX_BODY_BYTES = MAX_BOOT_STATUS_BYTES;
 /**
  * Characters of an unfinished line of a script's output: a value in it is known by its whole, and
  * its forms are up to four times as long.

@@ -1,7 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '#shared/clock/clock.ts';
 import type { Instance } from '../channel/instance.ts';
-import { MAX_REFUSED_BODIES, REFUSALS_AT_ONCE, REFUSAL_DELAY_MS } from '../config/limits.ts';
+import {
+  MAX_BODY_BYTES,
+  MAX_REFUSED_BODIES,
+  REFUSALS_AT_ONCE,
+  REFUSAL_DELAY_MS,
+} from '../config/limits.ts';
 import { hasUnreadBody, sendText } from './reply.ts';
 
 interface Held {
@@ -26,20 +31,19 @@ export class HeldRefusals {
 
   /**
    * @param delayMs until the guest may ask again
-   * @returns false when so many bodies are refused already that there is no answer to this one
+   * @returns false when so many bodies are refused already that there is no answer to this one, or
+   * it is longer than any that is taken
    */
   hold(instance: Instance, response: ServerResponse, delayMs: number): boolean {
-    if (hasUnreadBody(response.req)) {
-      // One that does not say its length is dropped in few pieces, and its connection with it.
-      if (response.req.headers['transfer-encoding'] !== undefined) {
-        refuseForRate(response, delayMs);
-        return true;
-      }
-      if (instance.refusedBodies >= MAX_REFUSED_BODIES) return false;
+    const { req: request } = response;
+    if (hasUnreadBody(request)) {
+      const isLong = Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES;
+      if (isLong || instance.refusedBodies >= MAX_REFUSED_BODIES) return false;
       instance.refusedBodies++;
       response.on('close', () => instance.refusedBodies--);
-      // It is dropped as it comes, not held.
-      response.req.resume();
+      // It is dropped as it comes, not held. One that does not say its length waits unread, since
+      // it may have no end: it is dropped in few pieces then, and its connection with it.
+      if (request.headers['transfer-encoding'] === undefined) request.resume();
     }
     const dueAtMs = this.#clock.monotonicMs() + REFUSAL_DELAY_MS;
     if (this.#held.push({ response, delayMs, dueAtMs }) === 1) this.#schedule(REFUSAL_DELAY_MS);

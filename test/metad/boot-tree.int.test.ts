@@ -126,6 +126,16 @@ test('a file that the node has is read by metad itself, which can do nothing but
   while ((await openFiles(folders[0])).length > 0) await sleep(5);
 });
 
+test('files of requests that were sent ahead are closed with their connection', async () => {
+  await use(0);
+  const ahead = `GET ${PATH}/initrd HTTP/1.1\r\nHost: 169.254.169.254\r\n\r\n`;
+  const socket = connectFromGuest(guest.namespace);
+  socket.on('error', () => undefined).write(ahead.repeat(4));
+  while ((await openFiles(folders[0])).length < 4) await sleep(5);
+  socket.destroy();
+  while ((await openFiles(folders[0])).length > 0) await sleep(5);
+});
+
 test('one that others could write is read by the node alone', async () => {
   await use(0);
   await chmod(join(folders[0], 'initrd'), 0o666);

@@ -203,6 +203,29 @@ test('who goes on posting while eight bodies are refused is cut off', async () =
   for (const socket of sockets) socket.destroy();
 });
 
+test('refusals of bodies of unknown length wait, too', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 1, burst: 1, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  const head = POST.replace(/Content-Length: .*/, 'Transfer-Encoding: chunked');
+  const until = performance.now() + 500;
+  let answers = 0;
+  for (; performance.now() < until; answers++)
+    await sendRaw(guest.namespace, `${head}1\r\na\r\n0\r\n\r\n`, (text) => text !== '');
+  assert.ok(answers > 1 && answers <= 12, `${answers} answers`);
+});
+
+test('who is at its limit and posts more than anything takes is cut off, and nothing is dropped for it', async () => {
+  const limited = { ...view, limits: { requestsPerSecond: 0.01, burst: 1, connections: 64 } };
+  assert.equal((await lab.put({ ...limited, revision: 2 })).status, 204);
+  assert.equal((await askFromGuest(guest.namespace, '/')).status, 200);
+  const before = await refusals('unanswered');
+  const socket = await connected();
+  const head = POST.replace(/Content-Length: .*/, `Content-Length: ${256 * 1024 + 1}`);
+  socket.write(head);
+  await closed(socket);
+  assert.deepEqual([socket.bytesRead, await refusals('unanswered')], [0, before + 1]);
+});
+
 test('a body in crumbs ends its connection', async () => {
   const crumbs = '1\r\na\r\n'.repeat(60_000);
   const text = await sendRaw(
