@@ -8,6 +8,9 @@ const SOCKET_MASK = 0o177;
 /** A name, and what shows that one is too long. */
 const MAX_NAME_BYTES = 64;
 
+/** For a file that was on its way while its guest went away. */
+const LATE_MS = 1000;
+
 /** A file that the node daemon was asked for. Who asked disposes of it when it is answered. */
 export interface ExpectedFile extends Disposable {
   /** What the node daemon sends it by. */
@@ -29,6 +32,7 @@ export class HandedFiles implements Disposable {
   /** Of those that were asked for, by name; null: it has not come. */
   readonly #expected = new Map<string, number | null>();
   #socket: number | undefined;
+  #lateLook: NodeJS.Timeout | undefined;
 
   /** @param socketPath is made with the first file that is asked for */
   constructor(socketPath: string) {
@@ -51,8 +55,15 @@ export class HandedFiles implements Disposable {
       [Symbol.dispose]: () => {
         const fd = take();
         if (fd !== null) closeSync(fd);
+        this.#lookLater();
       },
     };
+  }
+
+  /** Until somebody looks, a file that is on its way is open, and its disk space is not free. */
+  #lookLater(): void {
+    if (this.#lateLook) this.#lateLook.refresh();
+    else this.#lateLook = setTimeout(() => this.#receive(), LATE_MS).unref();
   }
 
   #receive(): void {
@@ -69,6 +80,7 @@ export class HandedFiles implements Disposable {
 
   [Symbol.dispose](): void {
     if (this.#socket === undefined) return;
+    clearTimeout(this.#lateLook);
     this.#receive();
     for (const fd of this.#expected.values()) if (fd !== null) closeSync(fd);
     this.#expected.clear();

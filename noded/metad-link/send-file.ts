@@ -54,6 +54,8 @@ export async function sendFile(
     response.end();
     return;
   }
+  // Nobody would take it, and it would stay open on its way.
+  if (response.destroyed) return;
   const name = headers[TAKES_FILE_HEADER];
   if (typeof name === 'string' && handOverFile(handle.fd, name, metad)) {
     head({ 'content-length': 0, [HANDED_FILE_HEADER]: `${offset + first} ${length}` });

@@ -17,7 +17,8 @@ const MSG_NOSIGNAL = 0x4000;
 const MSG_CMSG_CLOEXEC = 0x40000000;
 /** struct cmsghdr with one descriptor: its length, level and type, the descriptor, padding. */
 const CONTROL_BYTES = 24;
-const CONTROL_LENGTH = 20n;
+/** Without the padding, into which the kernel would put a second one. */
+const CONTROL_LENGTH = 20;
 
 /**
  * Sends a text through a unix socket, and a copy of a descriptor with it.
@@ -26,12 +27,12 @@ const CONTROL_LENGTH = 20n;
  */
 export function sendDescriptor(socket: number, text: string, fd: number, to?: string): void {
   const control = Buffer.alloc(CONTROL_BYTES);
-  control.writeBigUInt64LE(CONTROL_LENGTH, 0);
+  control.writeBigUInt64LE(BigInt(CONTROL_LENGTH), 0);
   control.writeInt32LE(SOL_SOCKET, 8);
   control.writeInt32LE(SCM_RIGHTS, 12);
   control.writeInt32LE(fd, 16);
   const base = Buffer.from(text);
-  const message = { ...messageOf(base, control), ...(to !== undefined && nameOf(to)) };
+  const message = { ...messageOf(base, control, CONTROL_BYTES), ...(to !== undefined && nameOf(to)) };
   const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
   if (sent < base.length) throw new Error('a message was sent in part');
 }
@@ -48,21 +49,22 @@ export function receiveDescriptor(
   const control = Buffer.alloc(CONTROL_BYTES);
   let length: number;
   try {
-    length = checked('recvmsg', cRecvmsg(socket, messageOf(base, control), MSG_CMSG_CLOEXEC));
+    const message = messageOf(base, control, CONTROL_LENGTH);
+    length = checked('recvmsg', cRecvmsg(socket, message, MSG_CMSG_CLOEXEC));
   } catch (error) {
     if (systemCodeOf(error) === 'EAGAIN') return null;
     throw error;
   }
   // There is room for one alone: the kernel closes others itself.
   const hasOne =
-    control.readBigUInt64LE(0) === CONTROL_LENGTH && control.readInt32LE(12) === SCM_RIGHTS;
+    control.readBigUInt64LE(0) === BigInt(CONTROL_LENGTH) && control.readInt32LE(12) === SCM_RIGHTS;
   return { text: base.toString('utf8', 0, length), fd: hasOne ? control.readInt32LE(16) : null };
 }
 
-function messageOf(base: Buffer, control: Buffer): object {
+function messageOf(base: Buffer, control: Buffer, controlLength: number): object {
   return {
     ...{ name: null, nameLength: 0, iov: [{ base, length: base.length }], iovCount: 1 },
-    ...{ control, controlLength: control.length, flags: 0 },
+    ...{ control, controlLength, flags: 0 },
   };
 }
 

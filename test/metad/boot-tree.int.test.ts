@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, mkdtemp, open, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -10,7 +12,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { METAD_FILE_SOCKET } from '#shared/contract/metad-control.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { sendDescriptor } from '#shared/sys/descriptors.ts';
-import { closeFd, dropCached, openUnixDatagrams } from '#shared/sys/libc.ts';
+import { closeFd, dropCached, openSocketPair, openUnixDatagrams } from '#shared/sys/libc.ts';
 import { BootTrees } from '../../noded/boot/boot-tree.ts';
 import type { ContentServer } from '../../noded/metad-link/content-server.ts';
 import { bootOf, folderTree, serveBootTrees } from '../lab/netboot-lab.ts';
@@ -164,6 +166,16 @@ test('what nobody has asked for is not kept open', async () => {
   closeFd(socket);
   await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
   assert.deepEqual(await openFiles(folders[1]), []);
+});
+
+test('what comes when its guest has gone already is closed, without another request', async () => {
+  await use(0);
+  await ask(`${PATH}/initrd`, { range: 'bytes=0-9' });
+  const [own, given] = openSocketPair();
+  const socket = openUnixDatagrams(null);
+  sendDescriptor(socket, randomUUID(), given, join(lab.directory, METAD_FILE_SOCKET));
+  for (const fd of [socket, given]) closeFd(fd);
+  await once(new Socket({ fd: own }).resume(), 'end');
 });
 
 test('a transfer outlives the daemon that gave the file, and who comes then is asked to come again', async () => {

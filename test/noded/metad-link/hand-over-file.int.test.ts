@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { closeSync, readSync } from 'node:fs';
 import { mkdtemp, open, rm, symlink, writeFile } from 'node:fs/promises';
 import { request, type IncomingMessage } from 'node:http';
@@ -30,6 +31,7 @@ let socketPath: string;
 let archive: string;
 let server: ContentServer;
 let place: string;
+const opened = new EventEmitter();
 
 before(async () => {
   directory = await mkdtemp(join(tmpdir(), 'gnt-hand-over-'));
@@ -45,7 +47,12 @@ before(async () => {
       openMirror: async () => Promise.resolve(undefined),
       findService: async () => Promise.resolve(undefined),
       findBootTree: () => ({
-        open: async () => {
+        open: async ({ path, signal }) => {
+          if (path === 'slow') {
+            opened.emit('asked');
+            await once(signal, 'abort');
+            opened.emit('aborted');
+          }
           const handle = await open(archive);
           return { kind: 'slice', handle, offset: OFFSET, sizeBytes: 10, etag: '"e"' };
         },
@@ -132,6 +139,22 @@ test('a metad that takes no more, or is not there, gets the bytes', async () => 
   assert.ok(all.every((body) => body === '' || body === '0123456789'));
   closeFd(socket);
   assert.equal(await text(await ask('boot/a', randomUUID())), '0123456789');
+});
+
+test('nothing is handed over for a guest that went away while the file was opened', async () => {
+  const socket = openUnixDatagrams(place);
+  const asked = { socketPath, path: `/v1/instances/${OWN}/boot/slow`, agent: false };
+  const headers = { [TAKES_FILE_HEADER]: randomUUID() };
+  const outgoing = request({ ...asked, headers }).on('error', () => undefined);
+  const isAsked = once(opened, 'asked');
+  outgoing.end();
+  await isAsked;
+  const isAborted = once(opened, 'aborted');
+  outgoing.destroy();
+  await isAborted;
+  const name = randomUUID();
+  assert.equal(await bytesOf(await ask('boot/a', name), socket, name), '0123456789');
+  closeFd(socket);
 });
 
 test('a link in metad’s folder leads neither a file nor metad’s words to another socket', async () => {
