@@ -14,8 +14,10 @@ export interface Departures {
   forgetDeparture(uuid: string, node: string): Promise<void>;
 }
 
-export function planDeparture(uuid: string, node: string): Write {
-  return { collection: DEPARTURES, id: idOf(uuid, node), expected: 'any', value: { schema: 1 } };
+/** A note that could not be dropped with its folder must not count for a node that has it again. */
+export function planDeparture(uuid: string, from: string, to: string): readonly Write[] {
+  const left = { collection: DEPARTURES, id: idOf(uuid, from), expected: 'any' } as const;
+  return [{ ...left, value: { schema: 1 } }, drop(idOf(uuid, to))];
 }
 
 /** Nobody but those that gave it away has anything of it. */

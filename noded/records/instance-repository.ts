@@ -166,7 +166,7 @@ export function createInstanceRepository(
         ...(await planNamed(store, after, before)),
         ...(after.primaryNode === before.primaryNode
           ? []
-          : [planDeparture(uuid, before.primaryNode)]),
+          : planDeparture(uuid, before.primaryNode, after.primaryNode)),
         ...(await also()),
       ];
       try {

@@ -32,7 +32,10 @@ export function sendDescriptor(socket: number, text: string, fd: number, to?: st
   control.writeInt32LE(SCM_RIGHTS, 12);
   control.writeInt32LE(fd, 16);
   const base = Buffer.from(text);
-  const message = { ...messageOf(base, control, CONTROL_BYTES), ...(to !== undefined && nameOf(to)) };
+  const message = {
+    ...messageOf(base, control, CONTROL_BYTES),
+    ...(to !== undefined && nameOf(to)),
+  };
   const sent = checked('sendmsg', cSendmsg(socket, message, MSG_NOSIGNAL));
   if (sent < base.length) throw new Error('a message was sent in part');
 }

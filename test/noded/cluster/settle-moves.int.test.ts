@@ -77,6 +77,20 @@ test('nothing is noted of a move that came to its end, nor of one of whose start
   assert.deepEqual(await target.instances.departedFrom(TARGET), []);
 });
 
+test('what a node has again is not taken for what once left it', async (t) => {
+  const { source, instance, content } = await worlds.open(t);
+  const { uuid } = instance;
+  // There and back, and the note of the first way could not be dropped with its folder.
+  for (const primaryNode of [TARGET, SOURCE])
+    await source.instances.update(uuid, (one) => ({ ...one, primaryNode }));
+  // The next move dies before its commit, and the record is lost.
+  await rename(join(source.disksDir, uuid), join(source.disksDir, `leaving-${uuid}`));
+  await source.instances.remove(uuid);
+  await source.look();
+  assert.deepEqual(await contentOf(source.disksDir, uuid), content);
+  assert.deepEqual(await source.instances.departedFrom(SOURCE), []);
+});
+
 /** A store that goes away with the commit that gives an instance away. */
 function leavingStore(): { readonly store: Store; readonly back: () => void } {
   const store = worlds.store();

@@ -24,7 +24,7 @@ test('of descriptors that come together one is taken, and no other stays open', 
   await promisify(execFile)('python3', ['-c', SENDER, path, '2', '7', '1', '0']);
   const before = (await readdir('/proc/self/fd')).length;
   const counts: number[] = [];
-  for (let message = receiveDescriptor(socket, 10); message; ) {
+  for (let message = receiveDescriptor(socket, 10); message;) {
     const { text, fd } = message;
     assert.equal(fd === null, text === '0');
     if (fd !== null) closeFd(fd);
