@@ -8,7 +8,6 @@ import { systemClock } from '#shared/clock/clock.ts';
 import type { InstanceView } from '#shared/contract/view.ts';
 import { silentLogger } from '#shared/log/log.ts';
 import { upgradeOverSocket } from '#shared/socket/http-request.ts';
-import { inNetworkNamespace, openDeviceSocket } from '#shared/sys/libc.ts';
 import {
   type ContentServer,
   startContentServer,
@@ -23,12 +22,9 @@ import {
   EVERY_ADDRESS,
   startDnsResponder,
 } from '../support/dns-responder.ts';
+import { openUdpClient, PATIENCE_MS, PORT, SERVICE, type UdpClient } from './udp-client.ts';
 
-/** The exposed one. */
-const PORT = 1053;
 const NOBODY = 65_534;
-const SERVICE = '169.254.169.254';
-const PATIENCE_MS = 10_000;
 const MAX_FLOWS = 64;
 
 let lab: ChannelLab;
@@ -150,17 +146,6 @@ async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-interface Client {
-  readonly socket: Socket;
-  readonly messages: readonly Buffer[];
-  send(datagram: Buffer): void;
-  /** Asks for an address of a name; its number is the name's length. */
-  ask(name: string): void;
-  /** Whether so many messages have come in time. */
-  heard(count: number, ms?: number): Promise<boolean>;
-}
-
-/** A UDP socket in a guest. */
 /**
  * A device's sockets share addresses, so that of those for which the kernel chooses a port, two of
  * 84 have the same one in every ninth run: each gets its own here.
@@ -171,32 +156,10 @@ function fromGuest(
   index: number,
   port = nextPort++,
   address = views[index]?.channel.ip ?? '',
-): Client {
-  const fd = inNetworkNamespace(`/run/netns/${guests[index]?.namespace}`, () =>
-    openDeviceSocket({ device: 'eth0', type: 'udp', address, port }),
-  );
-  const socket = createSocket('udp4');
-  opened.push(socket);
-  const messages: Buffer[] = [];
-  socket.on('message', (message) => messages.push(message));
-  socket.on('error', () => undefined);
-  socket.bind({ fd });
-  const send = (datagram: Buffer): void => socket.send(datagram, PORT, SERVICE, () => undefined);
-  return {
-    socket,
-    messages,
-    send,
-    ask: (name) => send(encodeQuestion(name.length, name)),
-    heard: async (count, ms = PATIENCE_MS) => {
-      const signal = AbortSignal.timeout(ms);
-      try {
-        while (messages.length < count) await once(socket, 'message', { signal });
-      } catch (error) {
-        if (!signal.aborted) throw error;
-      }
-      return messages.length >= count;
-    },
-  };
+): UdpClient {
+  const client = openUdpClient({ namespace: guests[index]?.namespace, address, port });
+  opened.push(client.socket);
+  return client;
 }
 
 const answerTo = (name: string): Buffer => answerQuestion(encodeQuestion(name.length, name));

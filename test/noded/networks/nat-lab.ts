@@ -198,3 +198,39 @@ export function listDnsmasqs(): readonly string[] {
   );
   return stdout.split('\n').filter((pid) => pid !== '');
 }
+
+/**
+ * What is around the host: an uplink with a network behind it, another bridge, and a DNS server
+ * outside, which the host's resolv.conf names.
+ * @returns ends what is not gone with the network
+ */
+export function makeSurroundings(root: string): Disposable {
+  neighbour('out', 'up0', `${HOST_OUTSIDE}/24`, `${OUTSIDE}/24`);
+  ip('route', 'add', 'default', 'via', OUTSIDE);
+  // What is behind the uplink, and closed all the same: a cloud's metadata service.
+  ip('-n', 'out', 'address', 'add', '169.254.169.254/32', 'dev', 'lo');
+  // Another bridge of the host, which has no default route.
+  neighbour('other', 'ot0', '', '192.0.2.10/24');
+  ip('-n', 'other', 'route', 'add', 'default', 'via', '192.0.2.1');
+  ip('link', 'add', 'br9', 'type', 'bridge');
+  ip('link', 'set', 'ot0', 'master', 'br9');
+  ip('address', 'add', '192.0.2.1/24', 'dev', 'br9');
+  ip('link', 'set', 'br9', 'up');
+  const resolv = join(root, 'resolv.conf');
+  writeFileSync(resolv, `nameserver ${OUTSIDE}\n`);
+  execFileSync('mount', ['--bind', resolv, '/etc/resolv.conf']);
+  const upstream = spawn(
+    'ip',
+    [
+      ...['netns', 'exec', 'out', 'dnsmasq', '-d', '--conf-file=/dev/null', '--no-resolv'],
+      ...['--no-hosts', `--address=/outside.test/${OUTSIDE}`, '--pid-file='],
+    ],
+    { stdio: 'ignore' },
+  );
+  return {
+    [Symbol.dispose]: () => {
+      upstream.kill('SIGKILL');
+      execFileSync('umount', ['/etc/resolv.conf']);
+    },
+  };
+}

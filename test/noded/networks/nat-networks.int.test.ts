@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,29 +46,7 @@ function natTests(): void {
 
   before(async () => {
     chmodSync(root, 0o755);
-    lab.neighbour('out', 'up0', `${lab.HOST_OUTSIDE}/24`, `${lab.OUTSIDE}/24`);
-    lab.ip('route', 'add', 'default', 'via', lab.OUTSIDE);
-    // What is behind the uplink, and closed all the same: a cloud's metadata service.
-    lab.ip('-n', 'out', 'address', 'add', '169.254.169.254/32', 'dev', 'lo');
-    // Another bridge of the host, which has no default route.
-    lab.neighbour('other', 'ot0', '', '192.0.2.10/24');
-    lab.ip('-n', 'other', 'route', 'add', 'default', 'via', '192.0.2.1');
-    lab.ip('link', 'add', 'br9', 'type', 'bridge');
-    lab.ip('link', 'set', 'ot0', 'master', 'br9');
-    lab.ip('address', 'add', '192.0.2.1/24', 'dev', 'br9');
-    lab.ip('link', 'set', 'br9', 'up');
-    const resolv = join(root, 'resolv.conf');
-    writeFileSync(resolv, `nameserver ${lab.OUTSIDE}\n`);
-    execFileSync('mount', ['--bind', resolv, '/etc/resolv.conf']);
-    const upstream = spawn(
-      'ip',
-      [
-        ...['netns', 'exec', 'out', 'dnsmasq', '-d', '--conf-file=/dev/null', '--no-resolv'],
-        ...['--no-hosts', `--address=/outside.test/${lab.OUTSIDE}`, '--pid-file='],
-      ],
-      { stdio: 'ignore' },
-    );
-    used.defer(() => void upstream.kill('SIGKILL'));
+    used.use(lab.makeSurroundings(root));
     for (const namespace of ['out', 'other', undefined]) used.use(await lab.serve(7777, namespace));
     empty = lab.picture();
     networks = [lab.LAN];
@@ -90,7 +68,6 @@ function natTests(): void {
     await nat[Symbol.asyncDispose]();
     for (const pid of lab.listDnsmasqs()) process.kill(Number(pid), 'SIGKILL');
     used.dispose();
-    execFileSync('umount', ['/etc/resolv.conf']);
     rmSync(root, { recursive: true });
   });
 
