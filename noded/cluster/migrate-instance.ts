@@ -92,11 +92,12 @@ export async function migrateInstance(
     isSwitching = true;
     await handOver(instance, { node, at, machine, departure }, dependencies);
   } catch (error) {
-    if (await hasLeft(uuid, isSwitching, dependencies)) throw error;
-    const cause = machine.isRunning() ? error : endedMeanwhile(name, error);
-    await goOnHere(instance, machine, context, dependencies);
-    await withdraw(uuid, node, context, target);
-    throw cause;
+    if (!(await hasLeft(uuid, isSwitching, dependencies))) {
+      const cause = machine.isRunning() ? error : endedMeanwhile(name, error);
+      await goOnHere(instance, machine, context, dependencies);
+      await withdraw(uuid, node, context, target);
+      throw cause;
+    }
   }
   // Its end says nothing of the instance any more.
   await keeper.become(instance, 'moving');
