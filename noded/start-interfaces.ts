@@ -6,7 +6,8 @@ import type { Logger } from '#shared/log/log.ts';
 import { createApiRoutes, type ApiDependencies } from './api/api-routes.ts';
 import { createConnectionApi, startApiServer } from './api/api-server.ts';
 import { createAdmittedJobs } from './cluster/admitted-jobs.ts';
-import { type Arrivals, createArrivals, noArrivals } from './cluster/arrivals.ts';
+import { type Arrivals, createArrivals } from './cluster/arrivals.ts';
+import { noArrivals } from './cluster/no-arrivals.ts';
 import { createExpectGuest } from './cluster/expected-guest.ts';
 import { createClusterJobs } from './cluster/cluster-jobs.ts';
 import {

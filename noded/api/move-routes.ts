@@ -4,6 +4,7 @@ import {
   arrivalDigests,
   arrivalEnded,
   arrivalRequest,
+  remainsEnded,
 } from '#shared/contract/move.ts';
 import { guestHandover } from '#shared/contract/guest-handover.ts';
 import { uuid } from '#shared/contract/primitives.ts';
@@ -133,6 +134,16 @@ export function moveRoutes({ arrivals }: MoveRoutesDependencies): readonly AnyAp
       handle: async ({ params, from }) => ({
         status: 200,
         body: await arrivals.end({ uuid: meant(params), from }),
+      }),
+    }),
+    route({
+      method: 'POST',
+      path: '/v1/arrivals/{uuid}/end-remains',
+      summary: 'Between nodes: ends what moves of an instance have left, for the node that has it',
+      answers: { 200: remainsEnded },
+      handle: async ({ params, from }) => ({
+        status: 200,
+        body: await arrivals.endRemains({ uuid: meant(params), from }),
       }),
     }),
   ];

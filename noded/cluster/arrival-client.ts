@@ -8,6 +8,8 @@ import {
   arrivalBegun,
   arrivalEnded,
   type MovedFile,
+  remainsEnded,
+  type RemainsEnded,
 } from '#shared/contract/move.ts';
 import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import {
@@ -48,6 +50,8 @@ export interface ArrivalClient {
   /** @returns the serial number with which the record may be given away */
   awaitGuest(at: Session, signal: AbortSignal): Promise<number>;
   end(uuid: string, signal: AbortSignal): Promise<ArrivalEnded>;
+  /** What it has of moves of an instance that is this node's. */
+  endRemains(uuid: string, signal: AbortSignal): Promise<RemainsEnded>;
 }
 
 type Session = Omit<WrittenTo, 'name'>;
@@ -95,6 +99,7 @@ export function createArrivalClient(peers: Peers, node: string): ArrivalClient {
     awaitGuest: async ({ uuid, session }, signal) =>
       (await post(`${uuid}/${session}/await`, machineArrived, signal)).serialNo,
     end: (uuid, signal) => patiently(() => post(`${uuid}/end`, arrivalEnded, signal), signal),
+    endRemains: (uuid, signal) => post(`${uuid}/end-remains`, remainsEnded, signal),
   };
 }
 

@@ -1,27 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { GuestHandover } from '#shared/contract/guest-handover.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import type { MachineExpected, MachineNature } from '#shared/contract/migration.ts';
-import type { ArrivalBegun, ArrivalEnded, MovedFile } from '#shared/contract/move.ts';
+import type { ArrivalBegun, ArrivalEnded, MovedFile, RemainsEnded } from '#shared/contract/move.ts';
 import { requireTakesNew } from '#shared/contract/node-flags.ts';
-import { AppError } from '#shared/errors/app-error.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { InstanceDisks } from '../disks/instance-disks.ts';
 import type { Arrival, MovingDisks } from '../disks/moving-disks.ts';
 import { noInstance } from '../records/instance-repository.ts';
 import type { NodeRegistry } from '../records/node-registry.ts';
 import type { Membership } from './membership.ts';
-import type { Admission, NodeRoom } from './node-room.ts';
+import { type Admission, type NodeRoom, wantedOf } from './node-room.ts';
 import { requireItsFiles } from './arriving-files.ts';
 import type { ExpectedGuest, ExpectGuest } from './expected-guest.ts';
-import type { Wanted } from './choose-node.ts';
 import { isHere, isNotYours, nothingArrives } from './arrival-refusals.ts';
 import { settleArrival, settleDeparture, type SettleMovesDependencies } from './settle-moves.ts';
 
 export interface ArrivalsDependencies extends SettleMovesDependencies {
   readonly moving: MovingDisks;
+  readonly disks: SettleMovesDependencies['disks'] & Pick<InstanceDisks, 'listCopies'>;
   readonly membership: Pick<Membership, 'requireMember'>;
   readonly nodes: Pick<NodeRegistry, 'flagsOf'>;
   readonly room: Pick<NodeRoom, 'admit'>;
@@ -83,6 +82,11 @@ export interface Arrivals extends AsyncDisposable {
   awaitGuest(at: Omit<FileOfArrival, 'name'>, signal: AbortSignal): Promise<number>;
   /** @throws AppError NOT_ALLOWED (another node brings it) */
   end(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<ArrivalEnded>;
+  /**
+   * Ends at once what is here of moves of an instance that the asker has, in either direction.
+   * @throws AppError NOT_ALLOWED, and as `settleDeparture`
+   */
+  endRemains(at: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<RemainsEnded>;
 }
 
 export interface FileOfArrival {
@@ -241,6 +245,20 @@ class Sessions implements Arrivals {
     });
   }
 
+  endRemains({ uuid, from }: Pick<FileOfArrival, 'uuid' | 'from'>): Promise<RemainsEnded> {
+    return this.#queue.run(uuid, async () => {
+      const { instances, disks, moving } = this.#dependencies;
+      const instance = await instances.findByUuid(uuid);
+      if (instance === undefined || instance.primaryNode !== from)
+        throw isNotYours(instance?.name ?? uuid, from);
+      const hadArrived = this.#sessions.has(uuid) || (await disks.listCopies()).includes(uuid);
+      if (hadArrived) await this.#settle(uuid);
+      const hadLeft = (await moving.listLeaving()).includes(uuid);
+      if (hadLeft) await settleDeparture(uuid, this.#dependencies);
+      return { hadArrived, hadLeft };
+    });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     // What they have is for the next daemon.
     for (const uuid of [...this.#sessions.keys()])
@@ -373,23 +391,4 @@ class Sessions implements Arrivals {
       if (session.timer === timer) this.#awaitNext(uuid, session);
     });
   }
-}
-
-/** What it takes of a node. */
-export function wantedOf(instance: InstanceRecord): Wanted {
-  const { name, beparams, tags, nics } = instance;
-  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags, nics };
-}
-
-/** Of a node that has no others beside it. */
-export function noArrivals(): Arrivals {
-  const refuse = (): Promise<never> =>
-    Promise.reject(
-      new AppError('NOT_SUPPORTED', 'this node is a cluster by itself: nothing comes from others'),
-    );
-  return {
-    ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
-    ...{ expect: refuse, handOver: refuse, sync: refuse, openStream: refuse, awaitGuest: refuse },
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
 }

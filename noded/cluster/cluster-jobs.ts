@@ -9,7 +9,8 @@ import type { InstanceRepository } from '../records/instance-repository.ts';
 import type { Preview } from '../jobs/job-handler.ts';
 import type { JobService } from '../jobs/job-service.ts';
 import { createArrivalClient } from './arrival-client.ts';
-import { wantedOf, type Arrivals } from './arrivals.ts';
+import type { Arrivals } from './arrivals.ts';
+import { wantedOf } from './node-room.ts';
 import type { Membership } from './membership.ts';
 import type { Overview } from './overview.ts';
 import { placeInstance, placeWhereFits, type PlacementDependencies } from './place-instance.ts';
@@ -134,7 +135,9 @@ async function onItsNode<T>(
   if (opcode.opcode === 'INSTANCE_FAILOVER' && isMember)
     return placeFailover(opcode, isBound, make, dependencies);
   const owner = await nodeFor(opcode, dependencies);
-  const goes = opcode.opcode === 'INSTANCE_MOVE' || opcode.opcode === 'INSTANCE_MIGRATE';
+  const goes =
+    opcode.opcode === 'INSTANCE_MOVE' ||
+    (opcode.opcode === 'INSTANCE_MIGRATE' && opcode.cleanup !== true);
   if (goes && opcode.node === undefined && isMember)
     return placeMove(opcode, { owner, isBound }, make, dependencies);
   return make(owner, undefined, opcode);

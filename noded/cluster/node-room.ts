@@ -1,4 +1,6 @@
+import { localDiskBytes } from '#shared/contract/disk-template.ts';
 import type { HostRoom } from '#shared/contract/host-room.ts';
+import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import type { ClusterRepository } from '../records/cluster-repository.ts';
 import type { IndexedInstance, InstanceIndex } from '../records/instance-index.ts';
@@ -115,4 +117,10 @@ export function createNodeRoom({
 
 export function shareOf({ beparams, diskBytes, tags }: IndexedInstance): Share {
   return { memoryMiB: beparams.memoryMiB, vcpus: beparams.vcpus, diskBytes, tags };
+}
+
+/** What it takes of a node. */
+export function wantedOf(instance: InstanceRecord): Wanted {
+  const { name, beparams, tags, nics } = instance;
+  return { name, ...beparams, diskBytes: localDiskBytes(instance), tags, nics };
 }

@@ -4,10 +4,11 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { startDeadline } from '#shared/abort/deadline.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { createArrivalClient } from '../cluster/arrival-client.ts';
+import { cleanUpMigration } from '../cluster/clean-up-migration.ts';
 import { migrateInstance } from '../cluster/migrate-instance.ts';
 import { natureOf } from '../hypervisor/machine-nature.ts';
 import type { Machine } from '../hypervisor/machine.ts';
-import type { JobHandler } from '../jobs/job-handler.ts';
+import type { Execution, JobHandler } from '../jobs/job-handler.ts';
 import {
   requireOtherNode,
   refuseInstalling,
@@ -23,8 +24,9 @@ export function migrateInstanceHandler(
   const { instances, lifecycles, disks } = dependencies;
   return {
     locks: ({ name }) => [instanceLock(name)],
-    prepare: async ({ name, node: wanted, timeoutS }, signal) => {
+    prepare: async ({ name, node: wanted, timeoutS, cleanup }, signal) => {
       const instance = await instances.findByName(name);
+      if (cleanup === true) return prepareCleanup(instance, dependencies);
       refuseShared(instance);
       const { node, peers } = await requireOtherNode(name, wanted, dependencies);
       const machine = await requireMovable(instance, dependencies);
@@ -47,6 +49,26 @@ export function migrateInstanceHandler(
         return { name, uuid: instance.uuid, node };
       };
     },
+  };
+}
+
+/** @throws AppError INSTANCE_STATE */
+async function prepareCleanup(
+  instance: InstanceRecord,
+  dependencies: OperationDependencies,
+): Promise<Execution> {
+  const { nodeName, nodes, peers } = dependencies;
+  const { name, uuid } = instance;
+  refuseInstalling(instance);
+  const names = (await nodes.names()).filter((node) => node !== nodeName);
+  const others =
+    peers === null ? [] : names.map((node) => [node, createArrivalClient(peers, node)] as const);
+  return async (context) => {
+    const isRunning = await cleanUpMigration(instance, context, {
+      ...dependencies,
+      others: new Map(others),
+    });
+    return { name, uuid, node: nodeName, isRunning };
   };
 }
 

@@ -33,3 +33,12 @@ export const arrivalEnded = z.object({
   isLost: z.boolean().default(false),
 });
 export type ArrivalEnded = z.infer<typeof arrivalEnded>;
+
+/** What a node had of an instance that another one has, and has no more. */
+export const remainsEnded = z.object({
+  /** Of a move to it: the machine or the disks that waited for its end. */
+  hadArrived: z.boolean(),
+  /** Of a move away from it. */
+  hadLeft: z.boolean(),
+});
+export type RemainsEnded = z.infer<typeof remainsEnded>;

@@ -272,6 +272,8 @@ export const instanceMigrate = z.strictObject({
   node: instanceName.optional(),
   /** Seconds in which it has to be over, or the guest stays where it is. */
   timeoutS: z.number().int().min(10).max(604_800).default(3600),
+  /** It goes nowhere: what a migration that was cut short has left is ended, on all nodes. */
+  cleanup: z.literal(true).optional(),
 });
 /** An instance of a node that is down to another one, which has its disks too. */
 export const instanceFailover = z.strictObject({

@@ -1,4 +1,5 @@
 import type { OpcodeInput } from '#shared/contract/opcode.ts';
+import { AppError } from '#shared/errors/app-error.ts';
 import type { Context } from '../../terminal/context.ts';
 import { confirmLoss, type ForceOptions } from '../confirm-loss.ts';
 import { submitAndWatch, type SubmitOptions } from '../submit.ts';
@@ -30,16 +31,29 @@ export async function runFailover(
   if (job !== null && !options.json) context.note(`instance ${name} is failed over`);
 }
 
-/** `gnt-instance migrate [-n NODE] NAME`. @throws AppError, CommandFailure */
+export type MigrateOptions = SubmitOptions & {
+  readonly node?: string;
+  readonly timeout?: number;
+  readonly cleanup?: true;
+};
+
+/** `gnt-instance migrate [-n NODE] NAME`, `gnt-instance migrate --cleanup NAME`. @throws AppError, CommandFailure */
 export async function runMigrate(
   context: Context,
   name: string,
-  options: SubmitOptions & { readonly node?: string; readonly timeout?: number },
+  options: MigrateOptions,
 ): Promise<void> {
+  if (options.cleanup === true && (options.node ?? options.timeout) !== undefined) {
+    throw new AppError('VALIDATION', '--cleanup goes without --node and --timeout', {
+      hint: 'the record says where the guest is: to have it elsewhere, migrate it afterwards',
+    });
+  }
   const opcode: OpcodeInput = {
     ...{ opcode: 'INSTANCE_MIGRATE', name, node: options.node },
     ...(options.timeout !== undefined && { timeoutS: options.timeout }),
+    ...(options.cleanup === true && { cleanup: true }),
   };
   const job = await submitAndWatch(context, opcode, options);
-  if (job !== null && !options.json) context.note(`instance ${name} is migrated`);
+  if (job === null || options.json) return;
+  context.note(`instance ${name} is ${options.cleanup === true ? 'cleaned up' : 'migrated'}`);
 }

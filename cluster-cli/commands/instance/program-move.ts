@@ -3,8 +3,7 @@ import type { Context } from '../../terminal/context.ts';
 import { addCommand, jobOptions, option, wholeNumber } from '../../completion/command.ts';
 import type { ForceOptions } from '../confirm-loss.ts';
 import type { SubmitOptions } from '../submit.ts';
-
-type MigrateOptions = SubmitOptions & { readonly node?: string; readonly timeout?: number };
+import type { MigrateOptions } from './move.ts';
 
 /** move, migrate and failover. */
 export function addMove(program: Command, context: Context): void {
@@ -42,9 +41,17 @@ export function addMove(program: Command, context: Context): void {
         group: 'Job:',
         minimum: 10,
       }),
+      option(
+        '--cleanup',
+        'it goes nowhere: what a migration that was cut short has left ends now, on all nodes that answer; the record says where the guest goes on',
+        { group: 'Job:' },
+      ),
       ...jobOptions(),
     ],
-    examples: ['gnt-instance migrate -n node2.example.com web1'],
+    examples: [
+      'gnt-instance migrate -n node2.example.com web1',
+      'gnt-instance migrate --cleanup web1',
+    ],
   }).action(async (name: string, options: MigrateOptions) => {
     await (await import('./move.ts')).runMigrate(context, name, options);
   });

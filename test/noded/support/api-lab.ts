@@ -31,7 +31,7 @@ import { createJobEngine } from '../../../noded/jobs/job-engine.ts';
 import type { JobHandlers } from '../../../noded/jobs/job-handler.ts';
 import { createJobRepository } from '../../../noded/jobs/job-repository.ts';
 import { createOsRegistry } from '../../../noded/os/os-registry.ts';
-import { noArrivals } from '../../../noded/cluster/arrivals.ts';
+import { noArrivals } from '../../../noded/cluster/no-arrivals.ts';
 import { createTestOutcomes } from './test-outcomes.ts';
 import { ManualClock } from './manual-clock.ts';
 import { createOpcode } from './opcodes.ts';

@@ -257,6 +257,7 @@ export class MovingNode implements AsyncDisposable {
       end: async (uuid) => {
         return arrivalEnded.parse(await answer((arrivals) => arrivals.end({ uuid, from })));
       },
+      endRemains: (uuid) => answer((arrivals) => arrivals.endRemains({ uuid, from })),
     };
   }
 

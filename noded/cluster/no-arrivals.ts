@@ -1,0 +1,16 @@
+import { AppError } from '#shared/errors/app-error.ts';
+import type { Arrivals } from './arrivals.ts';
+
+/** Of a node that has no others beside it. */
+export function noArrivals(): Arrivals {
+  const refuse = (): Promise<never> =>
+    Promise.reject(
+      new AppError('NOT_SUPPORTED', 'this node is a cluster by itself: nothing comes from others'),
+    );
+  return {
+    ...{ check: refuse, begin: refuse, write: refuse, verify: refuse, end: refuse },
+    ...{ expect: refuse, handOver: refuse, sync: refuse, openStream: refuse, awaitGuest: refuse },
+    endRemains: refuse,
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
