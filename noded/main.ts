@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { systemClock } from '#shared/clock/clock.ts';
 import { AppError, isAppError, messageOf } from '#shared/errors/app-error.ts';
 import { errorCodes } from '#shared/errors/codes.ts';
 import { createLogger } from '#shared/log/log.ts';
@@ -11,6 +12,7 @@ import { DEFAULT_FIRST_MACHINE_UID } from './host/machine-users.ts';
 import { addRapiOptions } from './rapi/rapi-settings.ts';
 import { requireTrustedRoot } from './trust-root.ts';
 import { startNode } from './start-node.ts';
+import { startPatiently } from './start-patiently.ts';
 import { tellReady } from './systemd/tell-ready.ts';
 
 async function main(): Promise<number> {
@@ -80,14 +82,20 @@ async function main(): Promise<number> {
   forbidCores();
   const logger = createLogger({ program: 'gnt-noded', level: config.logLevel, fd: 2 });
   const stopping = Promise.withResolvers<NodeJS.Signals>();
+  const stop = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    process.on(signal, () => stopping.resolve(signal));
+    process.on(signal, () => {
+      stop.abort();
+      stopping.resolve(signal);
+    });
   try {
     await requireTrustedRoot(config.paths);
     // Held until this process ends, however it ends.
     claimRoot(config.paths);
     const { NOTIFY_SOCKET: notifySocket, ...environment } = process.env;
-    const node = await startNode(config, logger, environment);
+    const node = await startPatiently(() => startNode(config, logger, environment), {
+      ...{ stop: stop.signal, clock: systemClock, logger },
+    });
     tellReady(notifySocket, logger);
     releaseMemoryWhenSettled();
     const signal = await stopping.promise;
