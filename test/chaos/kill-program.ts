@@ -2,6 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Lab } from '../../scripts/demo/lab.ts';
+import { armTrap, findThread, type KillPoint } from './kill-at-call.ts';
 
 const projectDir = join(import.meta.dirname, '../..');
 const LIMIT_MS = 60_000;
@@ -58,4 +60,25 @@ export async function runUntilCall(
   await late;
   child.stderr.destroy();
   return { isHurt: status !== 0, stderr };
+}
+
+/** @returns false when the daemon came through: it runs, then */
+export async function startUntilCall(
+  lab: Lab,
+  point: KillPoint,
+  options: readonly string[],
+): Promise<boolean> {
+  const starting = lab.startNode(...options).then(
+    () => true,
+    () => false,
+  );
+  const node = lab.node();
+  const isOver = (): boolean => node.exitCode !== null || node.signalCode !== null;
+  const pid = node.pid ?? 0;
+  // The thread for files is there with the first of them.
+  while (!isOver() && findThread(pid, point.thread) === undefined) await sleep(1);
+  const trap = isOver() ? undefined : await armTrap(pid, point).catch(() => undefined);
+  const isUp = await starting;
+  await trap?.disarm();
+  return !isUp;
 }

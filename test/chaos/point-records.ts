@@ -3,7 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { bootEnv } from '#shared/contract/boot-env.ts';
 import type { Lab } from '../../scripts/demo/lab.ts';
-import type { PointOperation, PointScene } from './point-scene.ts';
+import { OS, type PointOperation, type PointScene } from './point-scene.ts';
 
 /** What is known by a name: networks, boot environments, their archives, images, catalogues. */
 const NETWORK = 'lan';
@@ -100,6 +100,12 @@ export function createRecordOperations(scene: PointScene, files: Files): readonl
         opcode: () => ({ name: CATALOGUE, source: files.catalogue }),
       },
       take: { path: '/v1/images/remove', opcode: () => ({ name: CATALOGUE }) },
+    }),
+    ...ofNamed(scene, 'os', ['hide', 'show'], {
+      isThere: async () =>
+        (await scene.list('/v1/os')).some(({ name, hidden }) => name === OS && hidden === true),
+      make: { opcode: () => ({ opcode: 'OS_SET_PARAMS', name: OS, hidden: true }) },
+      take: { opcode: () => ({ opcode: 'OS_SET_PARAMS', name: OS, hidden: false }) },
     }),
     ...ofNamed(scene, 'profile', ['set', 'remove'], {
       isThere: () => has('/v1/profiles', 'points'),

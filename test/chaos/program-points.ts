@@ -8,8 +8,9 @@ import { createLab, type Lab } from '../../scripts/demo/lab.ts';
 import { ask, leaveBehind, listed, succeed } from '../e2e/support/ask-nodes.ts';
 import { askSocket } from '../lab/ask-socket.ts';
 import { startRedis, type RedisServer } from '../noded/support/redis-server.ts';
-import { armTrap, callsOf, findThread, type KillPoint } from './kill-at-call.ts';
-import { runUntilCall, type Program } from './kill-program.ts';
+import { armTrap, callsOf, type KillPoint } from './kill-at-call.ts';
+import { runUntilCall, startUntilCall, type Program } from './kill-program.ts';
+import { type ClusterScene, joinByToken, keyRenewal, upgrade } from './program-cluster.ts';
 import { machineOperations } from './program-machines.ts';
 import { createMoveScene } from './program-move.ts';
 
@@ -39,22 +40,29 @@ export async function createProgramScene(): Promise<ProgramScene> {
   const redis = await startRedis({ appendOnly: true });
   undo.defer(() => redis.stop());
   const labs: Lab[] = [];
-  for (const name of ['gnt-pp1', 'gnt-pp2', 'gnt-pp3', 'gnt-pp4']) {
+  for (const name of ['gnt-pp1', 'gnt-pp2', 'gnt-pp3', 'gnt-pp4', 'gnt-pp5']) {
     const lab = await createLab(name);
     undo.defer(() => lab.dispose());
     labs.push(lab);
   }
   const client = new Redis({ path: redis.socket });
   undo.defer(() => client.disconnect());
-  const [one, two, three, four] = labs;
-  assert.ok(one && two && three && four);
+  const [one, two, three, four, five] = labs;
+  assert.ok(one && two && three && four && five);
   const moves = undo.use(createMoveScene());
+  const cluster: ClusterScene = {
+    ...{ redis, client, one, two, forget, aloneAfterStart },
+    made: () => made(redis, client, one),
+  };
   const all = undo.move();
   return {
     operations: [
       clusterInit(redis, client, one),
       clusterJoin(redis, client, one, two),
+      joinByToken(cluster),
+      keyRenewal(cluster),
       nodeStart(redis, client, one),
+      upgrade(five),
       nodeRemove(redis, client, one),
       applianceBuild(three),
       ...machineOperations(four),
@@ -162,27 +170,6 @@ function nodeStart(redis: RedisServer, client: Redis, lab: Lab): ProgramOperatio
       return { isHurt, wrong: await aloneAfterStart(lab) };
     },
   };
-}
-
-/** @returns false when the daemon came through: it runs, then */
-export async function startUntilCall(
-  lab: Lab,
-  point: KillPoint,
-  options: readonly string[],
-): Promise<boolean> {
-  const starting = lab.startNode(...options).then(
-    () => true,
-    () => false,
-  );
-  const node = lab.node();
-  const isOver = (): boolean => node.exitCode !== null || node.signalCode !== null;
-  const pid = node.pid ?? 0;
-  // The thread for files is there with the first of them.
-  while (!isOver() && findThread(pid, point.thread) === undefined) await sleep(1);
-  const trap = isOver() ? undefined : await armTrap(pid, point).catch(() => undefined);
-  const isUp = await starting;
-  await trap?.disarm();
-  return !isUp;
 }
 
 function nodeRemove(redis: RedisServer, client: Redis, lab: Lab): ProgramOperation {
