@@ -22,6 +22,9 @@ const MAX_ALIASES = 200;
  */
 const MAX_NESTING = 48;
 
+/** In place of a value that is no word: the same as nothing that a file may say. */
+const NO_WORD = Symbol('no word');
+
 /** Kinds of lists whose duplicates the library looks for in quadratic time; nobody writes them. */
 const COSTLY_TAGS = ['omap', 'pairs', 'set'].map((name) => `tag:yaml.org,2002:${name}`);
 
@@ -104,7 +107,7 @@ interface Oddity {
 }
 
 /**
- * @returns the first key that is a map, a list or an alias, or is twice in its map; or the first
+ * @returns the first key that is a map, a list or an alias, or is in its map with two values; or the first
  * alias of nothing, or too many of them
  */
 function findOddity(document: Document.Parsed): Oddity | null {
@@ -133,13 +136,17 @@ function findOddity(document: Document.Parsed): Oddity | null {
   return found;
 }
 
-/** The library takes two merge keys for different ones as well: each is a symbol of its own. */
+/**
+ * A line that is there twice says one thing: files that other programs take have such lines. The
+ * library takes two merge keys for different ones as well: each is a symbol of its own.
+ */
 function findDuplicate({ items }: YAMLMap): unknown {
-  const seen = new Set<unknown>();
-  return items.find(({ key }) => {
+  const seen = new Map<unknown, unknown>();
+  return items.find(({ key, value }) => {
     if (!isScalar(key)) return false;
-    const isTwice = seen.has(key.value);
-    seen.add(key.value);
+    const isSame = isScalar(value) && seen.get(key.value) === value.value;
+    const isTwice = seen.has(key.value) && !isSame;
+    seen.set(key.value, isScalar(value) ? value.value : NO_WORD);
     return isTwice;
   })?.key;
 }

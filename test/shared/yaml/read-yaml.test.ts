@@ -40,7 +40,13 @@ for (const [what, text, reason] of [
     'a: 1\nb: {c: 1, "c": 2}\n',
     /^line 2: not valid YAML \(DUPLICATE_KEY\)$/,
   ],
-  ['one map whose last key is twice', `${oneMap}k1: x\n`, /^line 19999: .* \(DUPLICATE_KEY\)$/],
+  ['a key of the same map twice', 'a: {}\na: {}\n', /^line 2: not valid YAML \(DUPLICATE_KEY\)$/],
+  [
+    'a key of a number and of a word',
+    'a: 1\na: "1"\n',
+    /^line 2: not valid YAML \(DUPLICATE_KEY\)$/,
+  ],
+  ['one map whose last key is twice', `${oneMap}k1: y\n`, /^line 19999: .* \(DUPLICATE_KEY\)$/],
   ['an ordered map', `!!omap\n${listOf((at) => `- k${at}: x\n`)}`, /TAG_RESOLVE_FAILED/],
   ['a set', `!!set\n${listOf((at) => `? k${at}\n`)}`, /TAG_RESOLVE_FAILED/],
   ['an alias of nothing', 'a: *b\nc: &b 1\n', /^line 1: an alias of nothing$/],
@@ -63,6 +69,8 @@ test('a document for people is taken as the library takes it', () => {
     ...{ network: { version: 2 }, list: [[1, 'x'], 'x'], y: null },
   });
   assert.ok('document' in readYaml(''));
+  const twice = readYaml('- name: x\n  name: x\n  path:\n  path:\n');
+  assert.deepEqual('document' in twice && twice.document.toJS(), [{ name: 'x', path: null }]);
 });
 
 test('one map of twenty thousand keys, and merge keys, are taken in no time', () => {
