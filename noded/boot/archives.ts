@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { constants, readFileSync } from 'node:fs';
 import {
+  chmod,
+  copyFile,
   mkdir,
   open,
   readdir,
@@ -15,9 +17,11 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { fileName, sha256Hex } from '#shared/contract/primitives.ts';
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
+import { nameDiskFull } from '#shared/errors/disk-full.ts';
 import { removeHalves, syncPath, writeDurably } from '#shared/files/durable.ts';
 import { parseJson } from '#shared/json/parse-json.ts';
 import { SerialQueue } from '#shared/serial/serial-queue.ts';
+import type { FetchedImage } from '../images/image-cache.ts';
 import { findInArchive, MAX_INDEX_BYTES, parseArchiveIndex } from './archive-index.ts';
 import type { ArchiveContent } from './boot-plan.ts';
 import type { BootTree } from './boot-tree.ts';
@@ -30,16 +34,20 @@ const MAX_HELD = 4;
 const UNFINISHED = /^new-/;
 const NAMES = 'names.json';
 
+/** What the appliance read. */
+export type ReadArchive = Pick<FetchedImage, 'path' | 'sizeBytes' | 'verifyUnchanged'>;
+
 /** A file that an appliance is to fill, which is nobody's before `keep`. */
 export interface UnfinishedArchive extends AsyncDisposable {
   readonly path: string;
   /**
-   * Checks what the appliance wrote, and makes it the archive of a name.
+   * Checks what the appliance wrote, and makes it the archive of a name. Where that is an index of
+   * the archive's own bytes, these are taken.
    * @param sizeBytes as it says
    * @returns how many files it has
-   * @throws AppError IMAGE_INVALID
+   * @throws AppError IMAGE_INVALID, DISK_FULL, and what `verifyUnchanged` throws
    */
-  keep(isoFile: string, sizeBytes: number): Promise<number>;
+  keep(isoFile: string, sizeBytes: number, archive: ReadArchive): Promise<number>;
 }
 
 export interface OpenedArchive {
@@ -177,11 +185,14 @@ class FolderArchives implements BootArchives {
     const indexPath = `${path}.index`;
     return {
       path,
-      keep: async (isoFile, sizeBytes) => {
+      keep: async (isoFile, sizeBytes, archive) => {
         if (sizeBytes > maxBytes || sizeBytes < TRAILER_BYTES)
           throw notWhole('the appliance says that it wrote what it could not');
-        const { text, dataBytes } = await readIndex(path, sizeBytes);
+        const { text, isInPlace, filesBytes } = await readIndex(path, sizeBytes);
+        const dataBytes = isInPlace ? archive.sizeBytes : filesBytes;
         const { files } = await parseArchiveIndex(text, dataBytes);
+        if (isInPlace) await takeBytes(archive, path);
+        await archive.verifyUnchanged();
         await truncate(path, dataBytes);
         await writeDurably(indexPath, text, { mode: 0o600 });
         await syncPath(path);
@@ -248,18 +259,34 @@ async function list(dir: string): Promise<readonly string[]> {
   }
 }
 
+/** The same blocks where the file system can do that. The file may be anyone's, and readable. */
+async function takeBytes(archive: ReadArchive, path: string): Promise<void> {
+  try {
+    await copyFile(archive.path, path, constants.COPYFILE_FICLONE);
+    await chmod(path, 0o600);
+  } catch (error) {
+    throw nameDiskFull(error);
+  }
+}
+
+interface WrittenIndex {
+  readonly text: string;
+  /** Of the archive's own bytes; else of the files before it. */
+  readonly isInPlace: boolean;
+  readonly filesBytes: number;
+}
+
 /** What is behind the files: their index, and at its end where it begins. */
-async function readIndex(
-  path: string,
-  sizeBytes: number,
-): Promise<{ readonly text: string; readonly dataBytes: number }> {
+async function readIndex(path: string, sizeBytes: number): Promise<WrittenIndex> {
   await using handle = await open(path, 'r');
   const trailer = await readAt(handle, sizeBytes - TRAILER_BYTES, TRAILER_BYTES);
-  const dataBytes = Number(TRAILER.exec(trailer.toString('latin1'))?.[1] ?? Number.NaN);
-  const indexBytes = sizeBytes - TRAILER_BYTES - dataBytes;
+  const [, kind, begin] = TRAILER.exec(trailer.toString('latin1')) ?? [];
+  const filesBytes = Number(begin);
+  const indexBytes = sizeBytes - TRAILER_BYTES - filesBytes;
   if (!(indexBytes >= 0 && indexBytes <= MAX_INDEX_BYTES))
     throw notWhole('what the appliance wrote has no index');
-  return { text: (await readAt(handle, dataBytes, indexBytes)).toString('utf8'), dataBytes };
+  const text = (await readAt(handle, filesBytes, indexBytes)).toString('utf8');
+  return { text, isInPlace: kind === 'in-place', filesBytes };
 }
 
 async function readAt(handle: FileHandle, offset: number, length: number): Promise<Buffer> {

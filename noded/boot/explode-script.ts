@@ -4,18 +4,25 @@ export const MAX_ARCHIVE_NAMES = 100_000;
 export const MAX_ARCHIVE_PATH_BYTES = 1024;
 /** Parts of a path. */
 export const MAX_ARCHIVE_DEPTH = 32;
-/** At the end of what the script prints: where the index begins. */
+/**
+ * At the end of what the script prints: where the index begins, and whether it is of what was
+ * printed before it (`index`) or of the archive's own bytes (`in-place`).
+ */
 export const TRAILER_BYTES = 64;
-export const TRAILER = /^gnt-index (\d{1,15}) *\n$/;
+export const TRAILER = /^gnt-(index|in-place) (\d{1,15}) *\n$/;
 
 /**
  * Opens an archive that machines boot from. It runs in the appliance, confined as scripts of nobody's
- * trust are, and prints the files one behind the other, each from a multiple of 512 bytes on, then
- * their index (@see parseArchiveIndex), then where that begins. It is Perl, which the appliance has:
- * the kernel reads an ISO 9660 file system, with Rock Ridge and Joliet, and a program of the
- * distribution decompresses a tar archive, which is read here. Links that lead out are left out. A
- * file system that says more than it can hold (files on the same blocks, folders that are in
- * themselves) is refused by what it comes to.
+ * trust are, and prints an index of the files (@see parseArchiveIndex), then where that begins. It is
+ * Perl, which the appliance has: the kernel reads an ISO 9660 file system, with Rock Ridge and Joliet,
+ * and a program of the distribution decompresses a tar archive, which is read here.
+ *
+ * The files of a tar archive that is not compressed, and of an ISO whose files lie in it as they are,
+ * each in one piece, are nowhere but in the archive itself: its index tells where. All others are
+ * printed before the index, one behind the other, each from a multiple of 512 bytes on.
+ *
+ * Links that lead out are left out. A file system that says more than it can hold (files on the same
+ * blocks, folders that are in themselves) is refused by what it comes to.
  */
 export const EXPLODE_SCRIPT = String.raw`#!/usr/bin/perl
 use strict;
@@ -24,7 +31,7 @@ use warnings;
 my ($device, $bytes) = ('/dev/disk/by-id/virtio-disk0', $ENV{ARCHIVE_BYTES});
 my ($max_names, $max_depth, $max_path) = (${MAX_ARCHIVE_NAMES}, ${MAX_ARCHIVE_DEPTH}, ${MAX_ARCHIVE_PATH_BYTES});
 my ($chunk, $align, $max_meta, $max_multiple) = (1 << 20, 512, 1 << 20, 2);
-my ($names, $at, $left, %files, %links) = (0, 0, 0);
+my ($names, $at, $left, $in_place, %files, %links) = (0, 0, 0, 0);
 binmode STDOUT;
 # F_SETPIPE_SZ; where what is printed goes into no pipe, there is none to make larger.
 fcntl(STDOUT, 1031, $chunk);
@@ -66,20 +73,25 @@ sub clean {
   return $path;
 }
 
+sub add_place {
+  my ($name, $offset, $size) = @_;
+  my $path = clean($name);
+  if (!defined $path) { $left++; return }
+  $files{$path} = [$offset, $size];
+  delete $links{$path};
+}
 sub add_file {
   my ($name, $size, $in) = @_;
-  my $path = clean($name);
   my $offset = $at;
+  my $path = clean($name);
   for (my $missing = $size; $missing > 0;) {
     my $got = read($in, my $data, $missing < $chunk ? $missing : $chunk);
     refuse('it ends in the middle of a file') unless $got;
     put($data) if defined $path;
     $missing -= $got;
   }
-  if (!defined $path) { $left++; return }
   pad();
-  $files{$path} = [$offset, $size];
-  delete $links{$path};
+  add_place($name, $offset, $size);
 }
 sub add_link {
   my ($name, $target, $is_symbolic) = @_;
@@ -90,9 +102,50 @@ sub add_link {
   if (defined $path && defined $to && ($to eq '' || defined clean($to))) { $links{$path} = $to } else { $left++ }
 }
 
+open(my $archive, '<:raw', $device) or refuse($!);
+
+# Where a file's bytes are in the device: isofs makes its inode's number of the place of its directory
+# record, in pieces of 32 bytes. Undefined for what is not there as it is, in one piece.
+my ($held_block, $held) = (-1);
+sub find_place {
+  my ($ino, $block_size, $size) = @_;
+  return 0 if $size == 0;
+  return undef if $block_size != 2048;
+  my ($block, $piece) = ($ino >> 6, $ino & 63);
+  if ($block != $held_block) {
+    $held_block = -1;
+    seek($archive, $block * 2048, 0) && (read($archive, $held, 2048) // 0) == 2048 or return undef;
+    $held_block = $block;
+  }
+  for (my $at = 0; $at + 33 <= 2048;) {
+    my $length = ord substr($held, $at, 1);
+    return undef if $length < 33;
+    if ($at >> 5 == $piece) {
+      my ($attributes, $extent, $recorded, $flags, $unit, $gap) = unpack("x$at x C V x4 V x11 C3", $held);
+      my $offset = ($extent + $attributes) * 2048;
+      my $is_whole = $recorded == $size && !($flags & 0x80) && !$unit && !$gap;
+      return $is_whole && $offset + $size <= $bytes ? $offset : undef;
+    }
+    $at += $length;
+  }
+  return undef;
+}
+# Files that are the same one may have the same place.
+sub are_apart {
+  my $end = 0;
+  my ($last_at, $last_size) = (-1, 0);
+  for (sort { $a->[0] <=> $b->[0] || $a->[1] <=> $b->[1] } grep { $_->[1] } @_) {
+    my ($from, $size) = @$_;
+    next if $from == $last_at && $size == $last_size;
+    return 0 if $from < $end;
+    ($last_at, $last_size, $end) = ($from, $size, $from + $size);
+  }
+  return 1;
+}
+
 sub read_folder {
   my ($root) = @_;
-  my ($sum, %seen) = (0);
+  my ($sum, %seen, @regular) = (0);
   my $walk;
   $walk = sub {
     my ($folder, $depth) = @_;
@@ -108,20 +161,26 @@ sub read_folder {
     closedir $handle;
     for my $name (sort @found) {
       my $path = $folder eq '' ? $name : "$folder/$name";
-      lstat("$root/$path") or refuse("$path: $!");
-      my $size = -s _;
+      my ($ino, $size, $block_size) = (lstat("$root/$path"))[1, 7, 11];
+      refuse("$path: $!") unless defined $ino;
       if (-l _) { add_link($path, readlink("$root/$path") // '', 1) }
       elsif (-d _) { $walk->($path, $depth + 1) }
       elsif (-f _) {
         $sum += $size;
         refuse('its files lie on each other: they have more bytes than it') if $sum > $max_multiple * $bytes;
-        # Read in whole chunks: Perl's own buffer would cut them into pieces of 8 KiB.
-        open(my $in, '<:unix', "$root/$path") or refuse("$path: $!");
-        add_file($path, $size, $in);
+        push @regular, [find_place($ino, $block_size, $size), $size, $path];
       }
     }
   };
   $walk->('', 1);
+  $in_place = !(grep { !defined $_->[0] } @regular) && are_apart(@regular);
+  for (@regular) {
+    my ($offset, $size, $path) = @$_;
+    if ($in_place) { add_place($path, $offset, $size); next }
+    # Read in whole chunks: Perl's own buffer would cut them into pieces of 8 KiB.
+    open(my $in, '<:unix', "$root/$path") or refuse("$path: $!");
+    add_file($path, $size, $in);
+  }
 }
 
 sub number {
@@ -143,8 +202,8 @@ sub read_meta {
 sub read_tar {
   my ($in) = @_;
   my ($long_name, $long_link, %pax, $entries);
-  while (my $got = read($in, my $head, 512)) {
-    refuse('it ends in the middle of a header') if $got != 512;
+  while (my $got = read($in, my $head, 512) // refuse($!)) {
+    refuse('it ends in the middle of a header') if $got != 512 || $in_place && tell($in) > $bytes;
     last if $head eq "\0" x 512;
     my ($sum) = substr($head, 148, 8) =~ /^ *([0-7]+)[ \0]*$/;
     my $copy = $head;
@@ -176,8 +235,16 @@ sub read_tar {
     ($long_name, $long_link, %pax) = ();
     if ($type eq '0' || $type eq "\0" || $type eq '7') {
       next if $name =~ m{/$};
+      my $padding = -$size % 512;
+      if ($in_place) {
+        my $offset = tell $in;
+        refuse('it ends in the middle of a file') if $offset + $size + $padding > $bytes;
+        add_place($name, $offset, $size);
+        seek($in, $size + $padding, 1) or refuse($!);
+        next;
+      }
       add_file($name, $size, $in);
-      (read($in, my $rest, -$size % 512) // 0) == -$size % 512 or refuse('it ends in the middle of a file');
+      (read($in, my $rest, $padding) // 0) == $padding or refuse('it ends in the middle of a file');
     }
     elsif ($type eq '2') { add_link($name, $link, 1) }
     elsif ($type eq '1') { add_link($name, $link, 0) }
@@ -185,10 +252,9 @@ sub read_tar {
   }
   refuse('there is nothing in it') unless $entries;
   # So that what is damaged behind its end is heard of too.
-  1 while read($in, my $rest, $chunk);
+  1 while !$in_place && read($in, my $rest, $chunk);
 }
 
-open(my $archive, '<:raw', $device) or refuse($!);
 read($archive, my $head, 8);
 my $iso = '';
 seek($archive, 16 * 2048 + 1, 0) && read($archive, $iso, 5) if $bytes > 34816;
@@ -201,18 +267,23 @@ if ($iso eq 'CD001') {
   read_folder('/tmp/archive');
   system('umount', '/tmp/archive') == 0 or refuse('its file system is held');
 }
-else {
-  my $command = "head -c $bytes $device" . ($decompressor ? " | $decompressor" : '');
-  open(my $in, '-|:raw', 'sh', '-c', $command) or refuse($!);
+elsif (defined $decompressor) {
+  open(my $in, '-|:raw', 'sh', '-c', "head -c $bytes $device | $decompressor") or refuse($!);
   read_tar($in);
   # gzip says so of what follows its last stream.
-  close($in) || ($decompressor // '') eq 'gzip -dc' && $? >> 8 == 2 or refuse('it is damaged or cut');
+  close($in) || $decompressor eq 'gzip -dc' && $? >> 8 == 2 or refuse('it is damaged or cut');
+}
+else {
+  $in_place = 1;
+  seek($archive, 0, 0) or refuse($!);
+  read_tar($archive);
 }
 pad();
 my $index = $at;
 delete @links{keys %files};
 put(join '', map { "$files{$_}[0] $files{$_}[1] $_\n" } sort keys %files);
 put(join '', map { "link $_\t$links{$_}\n" } sort keys %links);
-put(sprintf("gnt-index %-53s\n", $index));
-print STDERR scalar(keys %files) . " files, " . scalar(keys %links) . " links, $left names left out\n";
+put(sprintf("%-63s\n", ($in_place ? 'gnt-in-place' : 'gnt-index') . " $index"));
+my $where = $in_place ? ', where they are in the archive' : '';
+print STDERR scalar(keys %files) . " files$where, " . scalar(keys %links) . " links, $left names left out\n";
 `;

@@ -96,8 +96,7 @@ function archiveOpener({
     const signal = AbortSignal.any([context.signal, AbortSignal.timeout(OPEN_TIMEOUT_MS)]);
     const request = { archive: image, targetPath: target.path, maxBytes };
     const written = await installer.openArchive(instance, request, { ...context, signal });
-    await image.verifyUnchanged();
-    return await target.keep(isoFile, written);
+    return await target.keep(isoFile, written, image);
   };
 }
 

@@ -51,15 +51,29 @@ async function createBootEnv(name: string, archive: Buffer): Promise<string> {
 const upload = (name: string, path: string) =>
   lab.run('gnt-bootenv', ['uploadiso', name, path], { timeoutMs: TIMEOUT_MS });
 
-/** The bytes of a file of what was opened. They are read from where the index says. */
-async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined> {
+/** What is kept of an archive. */
+async function kept(archive: Buffer, part: 'data' | 'index'): Promise<Buffer> {
   const dir = join(lab.paths.root, 'var/lib/gnt/boot-archives');
   const sha256 = createHash('sha256').update(archive).digest('hex');
-  const data = await readFile(join(dir, `${sha256}.data`));
-  const index = await readFile(join(dir, `${sha256}.index`));
+  return await readFile(join(dir, `${sha256}.${part}`));
+}
+
+/** The bytes of a file of what was opened. They are read from where the index says. */
+async function fileOf(archive: Buffer, path: string): Promise<Buffer | undefined> {
+  const data = await kept(archive, 'data');
+  const index = await kept(archive, 'index');
   await parseArchiveIndex(index.toString(), data.length);
   const extent = findInArchive(index, path);
   return extent && data.subarray(extent.offset, extent.offset + extent.sizeBytes);
+}
+
+/**
+ * xorriso's. `rock-ridge-links` has Rock Ridge and Joliet, links to files, to folders, out of it and
+ * round in themselves.
+ */
+async function unpackIso(name: string): Promise<Buffer> {
+  const packed = `../../fixtures/bootenvs/archives/${name}.iso.gz`;
+  return gunzipSync(await readFile(join(import.meta.dirname, packed)));
 }
 
 test('a compressed tar archive and an ISO are opened, once for a content', async () => {
@@ -80,11 +94,10 @@ test('a compressed tar archive and an ISO are opened, once for a content', async
   assert.equal(again.status, 0, again.stderr);
   assert.match(again.stderr, /is opened already/);
 
-  // xorriso's: Rock Ridge and Joliet, links to files, to folders, out of it and round in themselves.
-  const packed = '../../fixtures/bootenvs/archives/rock-ridge-links.iso.gz';
-  const iso = gunzipSync(await readFile(join(import.meta.dirname, packed)));
+  const iso = await unpackIso('rock-ridge-links');
   const opened = await upload('iso', await createBootEnv('iso', iso));
   assert.equal(opened.status, 0, opened.stderr);
+  assert.ok((await kept(iso, 'data')).equals(iso), 'its files are where they are in it');
   const kernel = Buffer.from('kernel'.repeat(20_000));
   for (const name of ['boot/Linux-Kernel_6.1', 'vmlinuz', 'debian/debian/vmlinuz'])
     assert.ok((await fileOf(iso, name))?.equals(kernel), name);
@@ -98,6 +111,33 @@ test('a compressed tar archive and an ISO are opened, once for a content', async
     assert.equal(await fileOf(iso, name), undefined, name);
 });
 
+test('an ISO of which a file lies in part on another one is copied file by file', async () => {
+  const iso = await unpackIso('rock-ridge-links');
+  const begin = iso.indexOf('initrd\n');
+  assert.equal(begin % 2048, 0);
+  assert.ok(growRecords(iso, begin / 2048, 6000) >= 2, 'Rock Ridge and Joliet');
+  const opened = await upload('grown', await createBootEnv('grown', iso));
+  assert.equal(opened.status, 0, opened.stderr);
+  const initrd = await fileOf(iso, 'boot/initrd.gz');
+  assert.ok(initrd?.equals(iso.subarray(begin, begin + 6000)));
+  const kernel = await fileOf(iso, 'vmlinuz');
+  assert.ok(kernel?.equals(Buffer.from('kernel'.repeat(20_000))));
+});
+
+/** Directory records (ECMA-119, 9.1) of an extent are told another size. @returns how many */
+function growRecords(iso: Buffer, block: number, sizeBytes: number): number {
+  const extent = Buffer.alloc(8);
+  extent.writeUInt32LE(block);
+  extent.writeUInt32BE(block, 4);
+  let records = 0;
+  for (let at = iso.indexOf(extent); at !== -1; at = iso.indexOf(extent, at + 1)) {
+    iso.writeUInt32LE(sizeBytes, at + 8);
+    iso.writeUInt32BE(sizeBytes, at + 12);
+    records += 1;
+  }
+  return records;
+}
+
 /** Made by xorriso, and changed: extents of folders and of files lead elsewhere. */
 const HOSTILE = {
   'folders-in-themselves': /AAA\/BBB: Too many levels|its folders are in themselves/,
@@ -107,8 +147,7 @@ const HOSTILE = {
 
 test('an ISO whose folders or files lie on each other is refused in the appliance', async () => {
   for (const [name, reason] of Object.entries(HOSTILE)) {
-    const packed = `../../fixtures/bootenvs/archives/${name}.iso.gz`;
-    const iso = gunzipSync(await readFile(join(import.meta.dirname, packed)));
+    const iso = await unpackIso(name);
     const refused = await upload(name, await createBootEnv(name, iso));
     assert.equal(refused.status, 1, name);
     assert.match(refused.stderr, /IMAGE_INVALID/);

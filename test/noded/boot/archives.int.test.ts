@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { type BootArchives, openBootArchives } from '../../../noded/boot/archives.ts';
+import { AppError } from '#shared/errors/app-error.ts';
+import {
+  type BootArchives,
+  openBootArchives,
+  type ReadArchive,
+} from '../../../noded/boot/archives.ts';
 import type { BootTree } from '../../../noded/boot/boot-tree.ts';
 
 const MIB = 1 << 20;
@@ -24,19 +29,27 @@ async function nextTurns(count: number): Promise<void> {
 }
 
 /** What an appliance writes: the files, their index, and where that begins. */
-function written(files: string, index: string, at = Buffer.byteLength(files)): Buffer {
-  return Buffer.from(`${files}${index}${`gnt-index ${at}`.padEnd(63)}\n`);
+function written(
+  files: string,
+  index: string,
+  { at = Buffer.byteLength(files), kind = 'index' } = {},
+): Buffer {
+  return Buffer.from(`${files}${index}${`gnt-${kind} ${at}`.padEnd(63)}\n`);
 }
+
+const UNREAD: ReadArchive = {
+  ...{ path: '/nonexistent', sizeBytes: 0, verifyUnchanged: async () => undefined },
+};
 
 async function keep(
   archives: BootArchives,
   isoFile: string,
   bytes: Buffer,
-  { sha256 = CONTENT, said = bytes.length } = {},
+  { sha256 = CONTENT, said = bytes.length, archive = UNREAD } = {},
 ): Promise<number> {
   await using target = await archives.create(sha256, MIB);
   await writeFile(target.path, bytes, { flag: 'r+' });
-  return await target.keep(isoFile, said);
+  return await target.keep(isoFile, said, archive);
 }
 
 async function read(archives: BootArchives, isoFile: string, path: string): Promise<string> {
@@ -80,6 +93,37 @@ test('an archive is kept once for its content, under each of its names, and surv
   assert.equal(again.find('d.iso', CONTENT)?.has('linux'), true);
   assert.equal(again.find('d.iso', 'c'.repeat(64)), null, 'another checksum than the BootEnv says');
   assert.equal(again.find('__proto__', ''), null);
+});
+
+test('an index of the archive itself takes its bytes, for root alone, and nothing beyond them', async (t) => {
+  const dir = await folder(t);
+  const path = join(await folder(t), 'd.iso');
+  await writeFile(path, 'head kernel tail', { mode: 0o644 });
+  let isChanged = false;
+  const archive: ReadArchive = {
+    ...{ path, sizeBytes: 16 },
+    verifyUnchanged: async () => {
+      if (isChanged) throw new AppError('IMAGE_UNREADABLE', 'it was changed');
+    },
+  };
+  const archives = await openBootArchives(dir, nobody);
+  const inPlace = { kind: 'in-place' };
+  assert.equal(await keep(archives, 'd.iso', written('', '5 6 linux\n', inPlace), { archive }), 1);
+  await rm(path);
+  const again = await openBootArchives(dir, nobody);
+  assert.equal(await read(again, 'd.iso', 'linux'), 'kernel');
+  const data = await stat(join(dir, `${CONTENT}.data`));
+  assert.deepEqual([data.size, data.mode & 0o777], [16, 0o600]);
+
+  const sha256 = 'c'.repeat(64);
+  await writeFile(path, 'head kernel tail');
+  const beyond = keep(again, 'e.iso', written('', '5 12 linux\n', inPlace), { sha256, archive });
+  await assert.rejects(beyond, { code: 'IMAGE_INVALID' });
+  isChanged = true;
+  const changed = keep(again, 'e.iso', written('', '5 6 linux\n', inPlace), { sha256, archive });
+  await assert.rejects(changed, { code: 'IMAGE_UNREADABLE' });
+  const left = (await readdir(dir)).sort();
+  assert.deepEqual(left, [`${CONTENT}.data`, `${CONTENT}.index`, 'names.json']);
 });
 
 test('bytes that no name is left for are removed', async (t) => {
@@ -179,8 +223,8 @@ test('nothing is left of what an appliance wrote wrongly, or did not end', async
     written('kernel', '0 7 linux\n'),
     written('kernel', '0 6 ../linux\n'),
     written('kernel', '0 6 linux\nlink a\t../../etc/passwd\n'),
-    written('kernel', '0 6 linux\n', 4000),
-    written('kernel', '0 6 linux\n', 3),
+    written('kernel', '0 6 linux\n', { at: 4000 }),
+    written('kernel', '0 6 linux\n', { at: 3 }),
     Buffer.from('kernel'),
     Buffer.alloc(4096),
   ];

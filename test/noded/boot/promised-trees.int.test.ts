@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { silentLogger } from '#shared/log/log.ts';
-import { openBootArchives } from '../../../noded/boot/archives.ts';
+import { openBootArchives, type ReadArchive } from '../../../noded/boot/archives.ts';
 import { BootTrees } from '../../../noded/boot/boot-tree.ts';
 import { createPromisedTrees, listPromisedContents } from '../../../noded/boot/promised-trees.ts';
 import { listenOnLoopback } from '../../lab/listen-on-loopback.ts';
@@ -35,10 +35,15 @@ async function createLab(t: TestContext) {
     await using target = await archives.create(sha256, 1 << 20);
     const written = `${sha256}0 64 linux\n${'gnt-index 64'.padEnd(63)}\n`;
     await writeFile(target.path, written, { flag: 'r+' });
-    await target.keep('d.iso', written.length);
+    await target.keep('d.iso', written.length, UNREAD);
   };
   return { start, keep, allowed, promises, archivesDir };
 }
+
+/** The index is of what was written, so nobody reads the archive itself. */
+const UNREAD: ReadArchive = {
+  ...{ path: '/nonexistent', sizeBytes: 0, verifyUnchanged: async () => undefined },
+};
 
 async function read(trees: BootTrees, uuid = OWN): Promise<string> {
   const tree = trees.get(uuid);

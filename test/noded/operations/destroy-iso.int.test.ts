@@ -30,7 +30,8 @@ async function createLab(t: TestContext) {
   await using target = await archives.create('a'.repeat(64), 1 << 20);
   const written = `kernel0 6 linux\n${'gnt-index 6'.padEnd(63)}\n`;
   await writeFile(target.path, written, { flag: 'r+' });
-  await target.keep(ISO, written.length);
+  const unread = { path: '', sizeBytes: 0, verifyUnchanged: async () => undefined };
+  await target.keep(ISO, written.length, unread);
   const all: InstanceRecord[] = [];
   const instances = { list: () => Promise.resolve(all) };
   const handler = destroyIsoHandler({
