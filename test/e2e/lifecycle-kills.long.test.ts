@@ -235,6 +235,7 @@ for (const [name, kill] of Object.entries(KILLS))
     assert.deepEqual(
       said.filter((line, at) => said.indexOf(line) !== at),
       [],
+      `${lines.join('\n')}\n${guest.system.log}`,
     );
     assert.deepEqual(await findSecret(canary, lab.paths.root, (path) => path === secretFile), []);
   });
