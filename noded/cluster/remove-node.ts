@@ -57,7 +57,7 @@ export async function removeNode(
     const hint = 'start it and remove them; if they are gone with it: --forget-instances';
     refuse(`has instances, ${first.name} among them`, hint);
   }
-  for (const { uuid } of lost) await instances.forget(uuid);
+  for (const { uuid } of lost) await instances.forget(uuid, name);
   for (const uuid of await instances.departedFrom(name))
     await instances.forgetDeparture(uuid, name);
   await failJobsOf(name);

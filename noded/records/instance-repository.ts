@@ -84,8 +84,11 @@ export interface InstanceRepository extends Departures {
   /** @throws AppError INSTANCE_EXISTS */
   rename(uuid: string, newName: string): Promise<InstanceRecord>;
   remove(uuid: string): Promise<void>;
-  /** Removes the record of one that is lost: what a node still has of it may be all that there is. */
-  forget(uuid: string): Promise<void>;
+  /**
+   * Removes the record of one that was lost with its node: what another one still has of it may be
+   * all that there is. One that went to another node meanwhile stays.
+   */
+  forget(uuid: string, node: string): Promise<void>;
   /** @throws AppError what `restore` would refuse */
   checkRestorable(instance: InstanceRecord): Promise<void>;
   /**
@@ -200,11 +203,13 @@ export function createInstanceRepository(
   const remove = async (
     uuid: string,
     also: () => Promise<readonly Write[]> = () => Promise.resolve([]),
+    node?: string,
   ): Promise<void> => {
     for (;;) {
       const stored = await store.get(INSTANCES, uuid);
       if (stored === undefined) return;
       const record = parseRecord(instanceRecord, INSTANCES, stored);
+      if (node !== undefined && record.primaryNode !== node) return;
       const drops = [...(await claims.planRemoval(record)), ...(await also())];
       try {
         // Of the record as it was read: one that is renamed meanwhile has another claim.
@@ -300,7 +305,7 @@ export function createInstanceRepository(
     update: (uuid, change, also) => commitChange(uuid, change, also),
     rename: (uuid, newName) => commitChange(uuid, (instance) => ({ ...instance, name: newName })),
     remove: (uuid) => remove(uuid),
-    forget: (uuid) => remove(uuid, () => planForgotten(store, uuid)),
+    forget: (uuid, node) => remove(uuid, () => planForgotten(store, uuid), node),
     ...createDepartures(store),
   };
 }

@@ -41,7 +41,7 @@ test('disks whose new node was lost and forgotten come back, and are told as tho
   loseAfterCommit(target);
   await source.move(instance, target);
   // As a removal of the node with --forget-instances does.
-  await source.instances.forget(instance.uuid);
+  await source.instances.forget(instance.uuid, TARGET);
   await source.look();
   assert.deepEqual(await source.disks.list(), [instance.uuid]);
   assert.deepEqual(await contentOf(source.disksDir, instance.uuid), content);
