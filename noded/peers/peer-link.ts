@@ -20,6 +20,8 @@ const MAX_GREETINGS = 32;
 /** Hellos of this node that wait for their answers; others are sent when one came. */
 const MAX_OPENINGS = 16;
 const MAX_SHARED_KEYS = 4096;
+/** One node may have so many times what is free: by itself four fifths of all streams. */
+const SHARE_OF_FREE = 4;
 const ANSWER_TIMEOUT_MS = 3000;
 /**
  * A hello that is followed by nothing was not sent by who it names: it is somebody's copy of an old
@@ -222,6 +224,7 @@ class MailboxLink implements PeerLink {
       const hello = openGreeting(sealed, expected, shared);
       const theirs = hello && decodeKey(hello.key);
       if (hello === undefined || theirs === undefined || this.#accepted.has(id)) return;
+      if (this.#hasItsShare(from)) return;
       const own = nacl.box.keyPair();
       this.#accept(from, id, nacl.box.before(theirs, own.secretKey));
       const answer = {
@@ -232,6 +235,13 @@ class MailboxLink implements PeerLink {
     } catch (error) {
       logger.debug('peers.not-welcomed', { node: from, err: error });
     }
+  }
+
+  /** Whoever opens streams without end leaves some to the others, and these to those after them. */
+  #hasItsShare(from: string): boolean {
+    const free = MAX_STREAMS - this.#accepted.size;
+    const theirs = [...this.#accepted.values()].filter((one) => one.from === from).length;
+    return theirs >= SHARE_OF_FREE * free;
   }
 
   /** Kept, since it is the dearest part of a greeting. @returns undefined for what is no key */
