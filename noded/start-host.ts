@@ -145,7 +145,7 @@ export async function startHost(parts: HostParts): Promise<NodeHost> {
     (uuid) => bringBack(uuid, { nodeName: config.nodeName, ...records, moving, logger }),
     shared,
   );
-  const disks = withVolumes(files, lvm);
+  const disks = withVolumes(files, lvm, { nodeName: config.nodeName, owns: records.owns });
   const moving = createMovingDisks(paths.disksDir, disks);
   const lease = undo.use(
     records.common === null

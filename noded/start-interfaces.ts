@@ -23,9 +23,9 @@ import { noClusterKey, startClusterKey, type ClusterKey } from './cluster/start-
 import { createIsTaken } from './cluster/settle-moves.ts';
 import type { NodedConfig } from './config.ts';
 import { describeNode } from './doctor/describe-node.ts';
-import { findOwn } from './disks/volumes/volume-names.ts';
 import type { DiskFacts } from './doctor/examine-disks.ts';
 import { examineHost } from './doctor/examine-host.ts';
+import { lookAtVolumes, type VolumeFacts } from './doctor/volume-facts.ts';
 import { measureRoom } from './host/measure-room.ts';
 import { residentMiB } from './host/process-facts.ts';
 import { readQemuVersion } from './hypervisor/qemu-command.ts';
@@ -242,17 +242,22 @@ function ownDependencies(parts: InterfacesParts, sources: OverviewSources, clust
         diskFacts: async () => {
           const own = await listOwn();
           const shared = await examineShared(parts);
+          const volumes = await examineVolumes(parts);
+          const isWanted = volumes.vgName !== undefined || volumes.problem !== null;
           const reached = own.filter(
             ({ diskTemplate }) => diskTemplate !== 'sharedfile' || shared?.problem === null,
           );
           return {
             instances: own,
             totalBytes: await disks.totalBytes(),
-            ofNobody: [...(await listNobodys(parts)), ...(await listForgotten(reached, parts))],
+            ofNobody: [
+              ...(await listNobodys(parts, volumes)),
+              ...(await listForgotten(reached, parts)),
+            ],
             left: await listLeft(parts),
             abandoned: await listAbandoned(parts),
             shared,
-            volumes: await examineGroups(parts),
+            volumes: isWanted || (volumes.groups ?? []).length > 0 ? volumes : null,
             halted: keeper.list().flatMap((kept) => (kept.machine.halt ? [kept.instanceName] : [])),
           };
         },
@@ -296,30 +301,33 @@ async function examineShared({ records, host }: InterfacesParts): Promise<DiskFa
   return { folder, problem };
 }
 
-async function examineGroups({ records, host }: InterfacesParts): Promise<DiskFacts['volumes']> {
+async function examineVolumes(
+  parts: InterfacesParts,
+): Promise<VolumeFacts & { readonly vgName: string | undefined }> {
+  const { config, records, host } = parts;
   const { vgName } = (await loadCluster(records)) ?? {};
-  const groups = await orWithoutLvm(host.lvm.listGroups());
-  return vgName === undefined && (groups ?? []).length === 0 ? null : { groups, vgName };
-}
-
-/** @returns null where there is no LVM, or none that answers: it hides no other finding */
-async function orWithoutLvm<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
-  return asked.catch((error: unknown) => {
-    if (isAppError(error)) return null;
-    throw error;
-  });
+  const here = { nodeName: config.nodeName, owns: records.owns };
+  return { ...(await lookAtVolumes(host.lvm, vgName, here)), vgName };
 }
 
 /** Disks whose instance the store does not know, while no machine without a record has them. */
-async function listNobodys({ records, host, guests }: InterfacesParts): Promise<readonly string[]> {
+async function listNobodys(
+  { records, host, guests }: InterfacesParts,
+  { own }: VolumeFacts,
+): Promise<readonly string[]> {
   // In this order: an instance is recorded before its disks are made, and forgotten after them.
-  const volumes = findOwn((await orWithoutLvm(host.lvm.listVolumes())) ?? []);
-  const found = new Set([...(await host.disks.list()), ...volumes.map((one) => one.instance)]);
+  const folders = await host.disks.list();
   // The store itself, not what is in memory: a store that lost records told nobody. Those that
   // cannot be read are among them.
   const known = new Set(await records.store.ids(INSTANCES));
   const running = new Set(guests.keeper.list().map(({ machine }) => machine.uuid));
-  return [...found].filter((uuid) => !known.has(uuid) && !running.has(uuid));
+  const isNobodys = (uuid: string): boolean => !known.has(uuid) && !running.has(uuid);
+  return [
+    ...folders.filter(isNobodys),
+    ...own.flatMap(({ instance, group, name }) =>
+      isNobodys(instance) ? [`${group}/${name}`] : [],
+    ),
+  ];
 }
 
 /** Folders that a move has left, with where their instances are by now. */

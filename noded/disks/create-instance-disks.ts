@@ -20,7 +20,7 @@ import { checkSize, requireFile, requireOwnFile } from './disk-files.ts';
 import { createDiskRoom, type DiskRoom } from './disk-room.ts';
 import { settleVariables, variablesPath } from './firmware-variables.ts';
 import { holdImages } from './hold-images.ts';
-import { beside, diskPath, inPlace, settleDisks, takenBytes } from './install-disks.ts';
+import { beside, diskPath, inPlace, listNames, settleDisks, takenBytes } from './install-disks.ts';
 import type { InstanceDisks } from './instance-disks.ts';
 import {
   attachShared,
@@ -198,6 +198,12 @@ export function createInstanceDisks(
       if ((await sharedTarget(dirOf({ uuid }))) === undefined) return;
       await unlink(dirOf({ uuid }));
       await syncPath(disksDir);
+    },
+    hasFiles: async ({ uuid }) => {
+      const dir = dirOf({ uuid });
+      // What a link leads to may hang, and is never a volume's.
+      if ((await sharedTarget(dir)) !== undefined) return true;
+      return (await listNames(dir)).some((name) => /^disk\d+\.raw/.test(name));
     },
     list: async () => {
       const names = await readdir(disksDir);

@@ -169,6 +169,8 @@ export interface InstanceDisks {
   checkShared(instance: InstanceRecord): Promise<void>;
   /** Forgets the shared disks of an instance that another node has. No error where there are none. */
   detach(uuid: string): Promise<void>;
+  /** Whether an instance has disks that are files, here or in the shared folder. */
+  hasFiles(instance: Pick<InstanceRecord, 'uuid'>): Promise<boolean>;
   /** UUIDs of the instances that have disks here. */
   list(): Promise<readonly string[]>;
   /** The files that are there. @throws AppError DISK_MISSING naming the file */

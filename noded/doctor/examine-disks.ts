@@ -1,7 +1,7 @@
 import type { DoctorFinding } from '#shared/contract/api.ts';
 import type { InstanceRecord } from '#shared/contract/instance.ts';
 import { GIB } from '#shared/units/bytes.ts';
-import type { VolumeGroup } from '../disks/volumes/lvm.ts';
+import type { VolumeFacts } from './volume-facts.ts';
 
 /** The others are counted. */
 const MAX_NAMED = 10;
@@ -14,7 +14,7 @@ export interface DiskFacts {
   >[];
   /** Of the file system of their disks. */
   readonly totalBytes: number;
-  /** UUIDs that disks are named after, and that no record has. */
+  /** UUIDs that folders are named after, and volumes as GROUP/NAME, of which there is no record. */
   readonly ofNobody: readonly string[];
   /** Folders of disks that were moved away, of which the other node has not said that it has them. */
   readonly left: readonly string[];
@@ -25,12 +25,12 @@ export interface DiskFacts {
   /** Names of those whose guests were stopped at a write. */
   readonly halted: readonly string[];
   /** Null: there are no groups, and nobody wants one. */
-  readonly volumes: {
-    /** Null: LVM is not installed, or does not answer. */
-    readonly groups: readonly VolumeGroup[] | null;
-    /** The cluster's, for new disks; undefined: there is none. */
-    readonly vgName: string | undefined;
-  } | null;
+  readonly volumes:
+    | (Pick<VolumeFacts, 'groups' | 'problem'> & {
+        /** The cluster's, for new disks; undefined: there is none. */
+        readonly vgName: string | undefined;
+      })
+    | null;
 }
 
 /** Disks are sparse: what they may grow to counts, not what they take now. */
@@ -83,7 +83,7 @@ export function examineDisks({
       hint:
         ofNobody.length === 0
           ? null
-          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders',
+          : 'the store has lost what it knew of them: restore it from a backup; or their instance moved away and was removed there before gnt-noded here could remove what it left (gnt-job list tells); then, or else, move away or remove their folders, or what has the name of a volume group before it by lvremove',
     },
     ...(volumes === null ? [] : [examineGroups(volumes)]),
     ...(left.length === 0 ? [] : [describeLeft(left)]),
@@ -119,8 +119,14 @@ function toGib(bytes: number): string {
 }
 
 /** Only disks of the template `plain` need one. */
-function examineGroups({ groups, vgName }: NonNullable<DiskFacts['volumes']>): DoctorFinding {
+function examineGroups({
+  groups,
+  vgName,
+  problem,
+}: NonNullable<DiskFacts['volumes']>): DoctorFinding {
   const check = 'volume-group';
+  if (problem !== null)
+    return { check, level: 'error', message: problem.message, hint: problem.hint ?? null };
   const told = (groups ?? []).map(
     ({ name, sizeBytes, freeBytes }) => `${name} (${toGib(freeBytes)} of ${toGib(sizeBytes)} free)`,
   );

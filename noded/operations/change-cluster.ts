@@ -5,7 +5,8 @@ import type { OpcodeOf } from '#shared/contract/opcode.ts';
 import { MAX_MIRRORS } from '#shared/contract/primitives.ts';
 import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { claimSharedFolder } from '../disks/shared-folder.ts';
-import { requireGroup } from '../disks/volumes/check-group.ts';
+import { refuseForeign, refuseScanned, requireGroup } from '../disks/volumes/check-group.ts';
+import { findOwn } from '../disks/volumes/volume-names.ts';
 import type { FoundElsewhere } from '../cluster/find-elsewhere.ts';
 import { mergeChanges, mergeSharedParameters, mergeTags } from '../instances/merge-changes.ts';
 import { refuseDuplicateParameters } from '../instances/plan-record.ts';
@@ -192,7 +193,7 @@ export function modifyClusterHandler(
       if (opcode.defaultOs != null) await requireOs(opcode.defaultOs, dependencies);
       const { sharedFileStorageDir: shared } = opcode;
       if (shared !== undefined) await refuseSharedInUse(shared, dependencies);
-      if (opcode.vgName != null) requireGroup(opcode.vgName, await dependencies.lvm.listGroups());
+      if (opcode.vgName != null) await requireVolumeGroup(opcode.vgName, dependencies);
       return async () => {
         const { uuid } = await dependencies.clusters.load();
         if (shared != null) await claimSharedFolder(shared, uuid);
@@ -225,6 +226,16 @@ export function modifyClusterHandler(
       };
     },
   };
+}
+
+/** @throws AppError HOST_PREREQUISITE, CONFLICT */
+async function requireVolumeGroup(
+  name: string,
+  { lvm, nodeName, owns }: OperationDependencies,
+): Promise<void> {
+  requireGroup(name, await lvm.listGroups());
+  refuseScanned(await lvm.isScanned());
+  refuseForeign(new Set([name]), findOwn(await lvm.listVolumes()), { nodeName, owns });
 }
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

@@ -44,7 +44,7 @@ export interface OperationDependencies {
   readonly presenceOf: (node: string) => Promise<Presence>;
   readonly instances: InstanceRepository;
   readonly disks: InstanceDisks;
-  readonly lvm: Pick<Lvm, 'listGroups'>;
+  readonly lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>;
   readonly snapshots: SnapshotDisks;
   readonly moving: MovingDisks;
   readonly leases: ForeignLeases;

@@ -6,8 +6,11 @@ import { SYSTEM_PATH } from './system-path.ts';
 export interface RunOptions {
   /** Fed to stdin; stdin is empty otherwise. */
   readonly input?: string | Uint8Array;
-  /** Kills the command and its descendants after this many milliseconds. */
-  readonly timeoutMs?: number;
+  /**
+   * Kills the command and its descendants after this many milliseconds; null: nobody ever does, it
+   * goes on when this process ends too, and then writes to nobody without being killed by that.
+   */
+  readonly timeoutMs?: number | null;
   readonly signal?: AbortSignal;
   /** The whole environment of the child: nothing is inherited but PATH. */
   readonly env?: Readonly<Record<string, string>>;
@@ -21,6 +24,8 @@ export interface RunResult {
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 16 * MIB;
+/** coreutils': Node gives its children all signals as they are by default. */
+const DEAF_TO_PIPES = ['env', '--ignore-signal=PIPE'] as const;
 
 /** A host command that ended badly. */
 export class CommandFailed extends AppError {
@@ -55,13 +60,14 @@ export async function run(
   args: readonly string[],
   options: RunOptions = {},
 ): Promise<RunResult> {
-  const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const result = await execa(command, args, {
+  const timeoutMs = options.timeoutMs === undefined ? DEFAULT_TIMEOUT_MS : options.timeoutMs;
+  const isLeftAlone = timeoutMs === null;
+  const [file, ...rest] = isLeftAlone ? [...DEAF_TO_PIPES, command, ...args] : [command, ...args];
+  const result = await execa(file, rest, {
     reject: false,
     extendEnv: false,
     env: { PATH: SYSTEM_PATH, LC_ALL: 'C', ...options.env },
-    timeout: timeoutMs,
-    killDescendants: true,
+    ...(isLeftAlone ? { cleanup: false } : { timeout: timeoutMs, killDescendants: true }),
     maxBuffer: MAX_OUTPUT_BYTES,
     ...(options.input === undefined ? { stdin: 'ignore' as const } : { input: options.input }),
     ...(options.signal && { cancelSignal: options.signal }),
@@ -69,7 +75,7 @@ export async function run(
   });
   options.signal?.throwIfAborted();
   const { stdout, stderr } = result;
-  if (result.timedOut) {
+  if (!isLeftAlone && result.timedOut) {
     throw new AppError('COMMAND_TIMEOUT', `${command} did not end within ${timeoutMs / 1000} s`, {
       details: { command, args: [...args] },
     });

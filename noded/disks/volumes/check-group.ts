@@ -2,7 +2,7 @@ import type { InstanceDisk } from '#shared/contract/instance.ts';
 import { AppError } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import type { VolumeGroup } from './lvm.ts';
-import type { OwnVolume } from './volume-names.ts';
+import { nodeTag, type OwnVolume } from './volume-names.ts';
 
 export type WantedDisk = Pick<InstanceDisk, 'sizeBytes'> & Partial<InstanceDisk>;
 
@@ -27,6 +27,50 @@ export function checkGroups(
     if (neededBytes > group.freeBytes) throw noRoom(neededBytes, group);
   }
 }
+
+/** Which node this one is, and whether a node is this one by another name. */
+export interface Here {
+  readonly nodeName: string;
+  readonly owns: (node: string) => boolean;
+}
+
+/**
+ * Refuses a group that two nodes write to, on a disk of a storage network or on a copied one: what
+ * one of them changes the other does not know, and gives the same extents to somebody else.
+ * @throws AppError CONFLICT
+ */
+export function refuseForeign(
+  names: ReadonlySet<string>,
+  volumes: readonly OwnVolume[],
+  { nodeName, owns }: Here,
+): void {
+  for (const { group, node, name } of volumes) {
+    if (!names.has(group) || node === null || owns(node)) continue;
+    throw new AppError(
+      'CONFLICT',
+      `the volume group '${group}' has volumes of the node ${node}, and this one is ${nodeName}`,
+      {
+        details: { group, node, volume: name },
+        hint: `two nodes that change one group destroy it: give each a group of its own. On a copy of the other's disk vgimportclone makes it another group; where ${node} is gone for good, lvchange --deltag ${nodeTag(node)} ${group} says so`,
+      },
+    );
+  }
+}
+
+/**
+ * Refuses a host whose LVM looks into volumes: a guest could write a group there that this host
+ * brings to life as its own.
+ * @throws AppError HOST_PREREQUISITE
+ */
+export function refuseScanned(isScanned: boolean): void {
+  if (!isScanned) return;
+  throw new AppError('HOST_PREREQUISITE', `LVM of this node looks for groups ${IN_VOLUMES}`, {
+    hint: SCAN_HINT,
+  });
+}
+
+export const IN_VOLUMES = 'inside of volumes, where guests write what they like';
+export const SCAN_HINT = 'set devices/scan_lvs=0 in /etc/lvm/lvm.conf, as it is by default';
 
 /** @throws AppError HOST_PREREQUISITE */
 export function requireGroup(name: string, groups: readonly VolumeGroup[]): VolumeGroup {

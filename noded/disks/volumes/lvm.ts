@@ -1,7 +1,8 @@
 import { AppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
-import { CommandFailed, run } from '#shared/process/run.ts';
+import { CommandFailed } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import { type BoundCommands, createBoundCommands } from './bound-commands.ts';
 import { GROUP_FIELDS, parseGroups, parseVolumes, VOLUME_FIELDS } from './parse-report.ts';
 import { volumePath } from './volume-names.ts';
 
@@ -20,6 +21,8 @@ export interface Volume {
   readonly name: string;
   readonly sizeBytes: number;
   readonly tags: readonly string[];
+  /** The volume that it is a snapshot of; empty: of none. */
+  readonly origin: string;
   /** Its device is there. */
   readonly isActive: boolean;
 }
@@ -32,8 +35,13 @@ export interface Lvm {
   listGroups(): Promise<readonly VolumeGroup[]>;
   /** All there are, whosoever. @throws AppError HOST_PREREQUISITE */
   listVolumes(): Promise<readonly Volume[]>;
+  /**
+   * Whether LVM, asked by anybody else on this host, looks for groups inside of volumes: those would
+   * be what guests wrote. @throws AppError HOST_PREREQUISITE
+   */
+  isScanned(): Promise<boolean>;
   /** What it holds is what its extents held before. @throws AppError DISK_FULL */
-  create(volume: Omit<Volume, 'isActive' | 'groupUuid'>): Promise<void>;
+  create(volume: Omit<Volume, 'isActive' | 'groupUuid' | 'origin'>): Promise<void>;
   /** What it gets is as in `create`. @throws AppError DISK_FULL */
   extend(volume: Named, sizeBytes: number): Promise<void>;
   rename(volume: Named, name: string): Promise<void>;
@@ -49,33 +57,45 @@ export interface Lvm {
 }
 
 const REPORT = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
+/** Whatever the host's own configuration says: what is in a volume is its guest's. */
+const NEVER_INSIDE = ['--config', 'devices/scan_lvs=0'];
 /** Between two looks at whether it is to go on. */
 const ZERO_STEP_BYTES = 64 * MIB;
 /** Of the slowest device that somebody would want. */
 const MIN_ZEROING_BYTES_PER_MS = 4000;
-const SHORTEST_ZEROING_MS = 60_000;
 
-export function createLvm(): Lvm {
+export function createLvm(commands: BoundCommands = createBoundCommands()): Lvm {
   const path = ({ group, name }: Named): string => `${group}/${name}`;
+  const read = (command: string, ...args: readonly string[]): Promise<string> =>
+    orMissing(commands.read('lvm', [command, ...NEVER_INSIDE, ...args]));
+  const change = (command: string, ...args: readonly string[]): Promise<string> =>
+    orMissing(commands.change('lvm', [command, ...NEVER_INSIDE, ...args]));
   return {
-    listGroups: async () => parseGroups(await lvm('vgs', ...REPORT, '-o', GROUP_FIELDS)),
-    listVolumes: async () => parseVolumes(await lvm('lvs', ...REPORT, '-o', VOLUME_FIELDS)),
+    listGroups: async () => parseGroups(await read('vgs', ...REPORT, '-o', GROUP_FIELDS)),
+    listVolumes: async () => parseVolumes(await read('lvs', ...REPORT, '-o', VOLUME_FIELDS)),
+    isScanned: async () => {
+      const type = ['--typeconfig', 'full'];
+      const asked = await orMissing(
+        commands.read('lvm', ['lvmconfig', ...type, 'devices/scan_lvs']),
+      );
+      return asked.trim() !== 'scan_lvs=0';
+    },
     create: async ({ group, name, sizeBytes, tags }) => {
       // Signatures go before udev looks at the device: what they describe is not brought to life.
       const quiet = ['--yes', '--wipesignatures', 'y', '--zero', 'y', '--activate', 'y'];
       const labels = tags.flatMap((tag) => ['--addtag', tag]);
       const size = ['--size', `${sizeBytes}b`];
-      await orFull(group, lvm('lvcreate', ...quiet, ...size, ...labels, '--name', name, group));
+      await orFull(group, change('lvcreate', ...quiet, ...size, ...labels, '--name', name, group));
     },
     extend: async (volume, sizeBytes) => {
-      await orFull(volume.group, lvm('lvextend', '--size', `${sizeBytes}b`, path(volume)));
+      await orFull(volume.group, change('lvextend', '--size', `${sizeBytes}b`, path(volume)));
     },
-    rename: async ({ group, name }, to) => void (await lvm('lvrename', group, name, to)),
-    remove: async (volume) => void (await lvm('lvremove', '--yes', path(volume))),
-    activate: async (volume) => void (await lvm('lvchange', '--activate', 'y', path(volume))),
-    tag: async (volume, change) => {
-      const option = 'add' in change ? ['--addtag', change.add] : ['--deltag', change.remove];
-      await lvm('lvchange', ...option, path(volume));
+    rename: async ({ group, name }, to) => void (await change('lvrename', group, name, to)),
+    remove: async (volume) => void (await change('lvremove', '--yes', path(volume))),
+    activate: async (volume) => void (await change('lvchange', '--activate', 'y', path(volume))),
+    tag: async (volume, what) => {
+      const option = 'add' in what ? ['--addtag', what.add] : ['--deltag', what.remove];
+      await change('lvchange', ...option, path(volume));
     },
     zero: async ({ group, name }, fromBytes, toBytes) => {
       const device = volumePath(group, name);
@@ -84,21 +104,23 @@ export function createLvm(): Lvm {
       const place = ['--offset', `${fromBytes}`, '--length', `${lengthBytes}`];
       // Forced: it is this daemon that has it to itself.
       const how = ['--force', '--zeroout', '--step', `${ZERO_STEP_BYTES}`];
-      await run('blkdiscard', [...how, ...place, device], {
-        timeoutMs: SHORTEST_ZEROING_MS + Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS),
-      });
+      const moreMs = Math.ceil(lengthBytes / MIN_ZEROING_BYTES_PER_MS);
+      await commands.change('blkdiscard', [...how, ...place, device], moreMs);
       await syncPath(device);
     },
   };
 }
 
-async function lvm(command: string, ...args: readonly string[]): Promise<string> {
+/** Of a command that begins by `env` the kernel's answer is that one's status (env(1)). */
+const NOT_FOUND = 127;
+
+/** What is there and failed, or was killed, says so itself. */
+async function orMissing(asked: Promise<string>): Promise<string> {
   try {
-    const env = { LVM_SUPPRESS_FD_WARNINGS: '1' };
-    return (await run('lvm', [command, ...args], { env })).stdout;
+    return await asked;
   } catch (error) {
-    if (!(error instanceof CommandFailed) || error.exitStatus !== null) throw error;
-    throw new AppError('HOST_PREREQUISITE', 'this node has no LVM: lvm cannot be started', {
+    if (!(error instanceof CommandFailed) || error.exitStatus !== NOT_FOUND) throw error;
+    throw new AppError('HOST_PREREQUISITE', 'this node has no LVM: there is no lvm', {
       hint: 'apt-get install lvm2',
       cause: error,
     });

@@ -3,12 +3,13 @@ import type { InstanceDisk, InstanceRecord } from '#shared/contract/instance.ts'
 import { AppError, systemCodeOf } from '#shared/errors/app-error.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { holdDevice } from '../hold-images.ts';
-import { requireGroup } from './check-group.ts';
+import { type Here, refuseForeign, requireGroup } from './check-group.ts';
 import type { Lvm } from './lvm.ts';
 import {
   dirtyTag,
   findOwn,
   instanceTag,
+  nodeTag,
   type OwnVolume,
   volumeName,
   volumePath,
@@ -25,17 +26,22 @@ export interface OwnVolumes {
   make(instance: Owner, disk: InstanceDisk, state: VolumeState): Promise<void>;
   /** All zeros again. @throws AppError DISK_IN_USE */
   empty(volume: OwnVolume): Promise<void>;
+  /** @throws AppError CONFLICT: it has snapshots */
   extend(volume: OwnVolume, sizeBytes: number): Promise<void>;
   rename(volume: OwnVolume, kind: 'disk' | 'leaving'): Promise<OwnVolume>;
-  /** @throws AppError DISK_IN_USE */
+  /** @throws AppError DISK_IN_USE; CONFLICT: it has snapshots */
   remove(volume: OwnVolume): Promise<void>;
   /** @throws AppError DISK_IN_USE */
   hold(volumes: readonly OwnVolume[]): Promise<AsyncDisposable>;
-  /** @returns names of the volumes that were dealt with */
+  /**
+   * @returns names of the volumes that were dealt with
+   * @throws AppError CONFLICT: another node changes their group
+   */
   settle(instance: Owner, record: SettlingRecord): Promise<readonly string[]>;
 }
 
-export function createOwnVolumes(lvm: Lvm): OwnVolumes {
+export function createOwnVolumes(lvm: Lvm, here: Here): OwnVolumes {
+  const listAll = async (): Promise<readonly OwnVolume[]> => findOwn(await lvm.listVolumes());
   const hold: OwnVolumes['hold'] = async (volumes) => {
     await using held = new AsyncDisposableStack();
     for (const volume of volumes) {
@@ -46,6 +52,10 @@ export function createOwnVolumes(lvm: Lvm): OwnVolumes {
     return { [Symbol.asyncDispose]: () => all.disposeAsync() };
   };
   const remove: OwnVolumes['remove'] = async (volume) => {
+    // An administrator asks nobody before there is one more.
+    const isIt = ({ group, name }: OwnVolume): boolean =>
+      group === volume.group && name === volume.name;
+    requireAlone((await listAll()).filter(isIt));
     // It says who has it; LVM itself removes none that is open.
     await (await hold([volume]))[Symbol.asyncDispose]();
     await lvm.remove(volume);
@@ -75,12 +85,12 @@ export function createOwnVolumes(lvm: Lvm): OwnVolumes {
   };
   return {
     ...{ hold, remove, rename },
-    list: async ({ uuid }) =>
-      findOwn(await lvm.listVolumes()).filter(({ instance }) => instance === uuid),
+    list: async ({ uuid }) => (await listAll()).filter(({ instance }) => instance === uuid),
     make: async ({ uuid }, { vg: group = '', uuid: disk, sizeBytes }, state) => {
       const name = volumeName(disk, { kind: 'new' });
       const { uuid: groupUuid } = requireGroup(group, await lvm.listGroups());
-      await lvm.create({ group, name, sizeBytes, tags: [instanceTag(uuid, groupUuid)] });
+      const tags = [instanceTag(uuid, groupUuid), nodeTag(here.nodeName)];
+      await lvm.create({ group, name, sizeBytes, tags });
       try {
         await lvm.zero({ group, name }, 0, sizeBytes);
         await lvm.rename({ group, name }, volumeName(disk, state));
@@ -98,12 +108,16 @@ export function createOwnVolumes(lvm: Lvm): OwnVolumes {
     extend: async (volume, sizeBytes) => {
       // One that a job which was cut off made larger stays so.
       if (volume.sizeBytes >= sizeBytes) return;
+      // LVM makes none larger whose snapshots are there.
+      requireAlone([volume]);
       await lvm.tag(volume, { add: dirtyTag(volume.sizeBytes) });
       await lvm.extend(volume, sizeBytes);
       await clean({ ...volume, sizeBytes, dirtyFromBytes: volume.sizeBytes }, volume.sizeBytes);
     },
     settle: async ({ uuid }, record) => {
-      const own = findOwn(await lvm.listVolumes()).filter(({ instance }) => instance === uuid);
+      const all = await listAll();
+      const own = all.filter(({ instance }) => instance === uuid);
+      refuseForeign(new Set(own.map(({ group }) => group)), all, here);
       const steps = planSettling(own, record);
       for (const step of steps) await doStep(step);
       return steps.map(({ volume }) => volume.name);
@@ -113,6 +127,22 @@ export function createOwnVolumes(lvm: Lvm): OwnVolumes {
 
 function pathOf({ group, name }: Pick<OwnVolume, 'group' | 'name'>): string {
   return volumePath(group, name);
+}
+
+/** Whether nobody's snapshots are in the way. @throws AppError CONFLICT */
+export function requireAlone(volumes: readonly OwnVolume[]): void {
+  for (const { group, name, dependents } of volumes) {
+    const [first] = dependents;
+    if (first === undefined) continue;
+    throw new AppError(
+      'CONFLICT',
+      `the volume ${group}/${name} has ${dependents.length} snapshot(s) of LVM that an administrator made: ${first}${dependents.length > 1 ? ', …' : ''}`,
+      {
+        details: { group, volume: name, snapshots: [...dependents] },
+        hint: `LVM removes them with it, and grows none that has some: remove what is not needed (lvremove ${group}/${first}), and do it again`,
+      },
+    );
+  }
 }
 
 /** @throws AppError DISK_MISSING */

@@ -14,6 +14,7 @@ const volumeRow = z.object({
   lv_size: bytes,
   lv_tags: tags,
   lv_active: text,
+  origin: text,
 });
 const groupRow = z.object({
   vg_name: text,
@@ -33,6 +34,7 @@ export function parseVolumes(report: string): readonly Volume[] {
     lv.map((row) => ({
       ...{ group: row.vg_name, name: row.lv_name, sizeBytes: row.lv_size },
       ...{ groupUuid: row.vg_uuid, tags: row.lv_tags, isActive: row.lv_active === 'active' },
+      origin: row.origin,
     })),
   );
 }

@@ -3,11 +3,18 @@ import { AppError, isAppError } from '#shared/errors/app-error.ts';
 import { syncPath } from '#shared/files/durable.ts';
 import type { InstallDisks } from '../install-disks.ts';
 import type { InstanceDisks } from '../instance-disks.ts';
-import { checkGroups, requireGroup } from './check-group.ts';
+import {
+  checkGroups,
+  type Here,
+  refuseForeign,
+  refuseScanned,
+  requireGroup,
+} from './check-group.ts';
 import type { Lvm } from './lvm.ts';
 import {
   createOwnVolumes,
   type OwnVolumes,
+  requireAlone,
   requireDevice,
   requireRecordedSize,
 } from './own-volumes.ts';
@@ -33,8 +40,8 @@ function withoutDisks<Instance extends Pick<InstanceRecord, 'disks'>>(
  * firmware's variables and its seed disk, stays in its folder, and is looked after there.
  * @param files disks of all other templates
  */
-export function withVolumes(files: InstanceDisks, lvm: Lvm): InstanceDisks {
-  const volumes = createOwnVolumes(lvm);
+export function withVolumes(files: InstanceDisks, lvm: Lvm, here: Here): InstanceDisks {
+  const volumes = createOwnVolumes(lvm, here);
   const diskPath = ({ vg = '', uuid }: Disk, state: VolumeState = { kind: 'disk' }): string =>
     volumePath(vg, volumeName(uuid, state));
   const settle: InstanceDisks['settle'] = async (instance) => {
@@ -113,7 +120,10 @@ export function withVolumes(files: InstanceDisks, lvm: Lvm): InstanceDisks {
       files.checkSpace(instance !== undefined && isPlain(instance) ? undefined : instance),
     checkSizes: async (disks, instance) => {
       if (!isPlain(instance)) return files.checkSizes(disks, instance);
-      checkGroups(disks, await lvm.listGroups(), findOwn(await lvm.listVolumes()));
+      refuseScanned(await lvm.isScanned());
+      const own = findOwn(await lvm.listVolumes());
+      checkGroups(disks, await lvm.listGroups(), own);
+      refuseForeign(new Set(disks.map(({ vg = '' }) => vg)), own, here);
     },
     checkUnused: async (instance) => {
       await files.checkUnused(instance);
@@ -127,6 +137,7 @@ export function withVolumes(files: InstanceDisks, lvm: Lvm): InstanceDisks {
     },
     roomBeside: async (instance, imageBytes) => {
       if (!isPlain(instance)) return files.roomBeside(instance, imageBytes);
+      requireAlone(await listDisks(instance));
       const groups = await lvm.listGroups();
       const neededBytes = instance.disks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
       const free = [...new Set(instance.disks.map(({ vg = '' }) => vg))].map(
@@ -157,8 +168,9 @@ export function withVolumes(files: InstanceDisks, lvm: Lvm): InstanceDisks {
       await files.checkCopy(from);
     },
     remove: async (instance, beforeIt) => {
-      const own = await listToRemove(volumes, instance);
+      const own = await listToRemove({ files, volumes }, instance);
       if (own.length === 0) return files.remove(instance, beforeIt);
+      requireAlone(own);
       await using held = await volumes.hold(own);
       await files.remove(instance, async () => {
         await beforeIt?.();
@@ -181,14 +193,18 @@ function isPlain({ diskTemplate }: Pick<InstanceRecord, 'diskTemplate'>): boolea
   return diskTemplate === 'plain';
 }
 
-/** Of one without a record, a node without LVM has none. */
+/**
+ * Of one without a record a node without LVM has none; and where its disks are files, an LVM that
+ * does not answer keeps nobody from removing them.
+ */
 async function listToRemove(
-  volumes: OwnVolumes,
+  { files, volumes }: { readonly files: InstanceDisks; readonly volumes: OwnVolumes },
   { uuid, diskTemplate }: Parameters<InstanceDisks['remove']>[0],
 ): Promise<readonly OwnVolume[]> {
   if (diskTemplate !== undefined && diskTemplate !== 'plain') return [];
-  return volumes.list({ uuid }).catch((error: unknown) => {
-    if (diskTemplate === undefined && isAppError(error, 'HOST_PREREQUISITE')) return [];
+  return volumes.list({ uuid }).catch(async (error: unknown) => {
+    if (diskTemplate !== undefined || !isAppError(error)) throw error;
+    if (error.code === 'HOST_PREREQUISITE' || (await files.hasFiles({ uuid }))) return [];
     throw error;
   });
 }
@@ -277,6 +293,7 @@ async function changeVolumes<Result>(
     disks.some((disk) => disk.uuid === uuid);
   const there = await volumes.list(instance);
   const gone = there.filter(({ disk }) => isIn(before, disk) && !isIn(after, disk));
+  requireAlone(gone);
   {
     await using undo = new AsyncDisposableStack();
     for (const disk of after.filter(({ uuid }) => !isIn(before, uuid))) {

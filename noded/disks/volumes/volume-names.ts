@@ -27,14 +27,23 @@ export interface OwnVolume extends Volume {
   readonly state: VolumeState;
   /** From there on it may hold what others wrote: it was made larger, and not zeroed yet. */
   readonly dirtyFromBytes: number | null;
+  /** Which made it; null: it does not say. */
+  readonly node: string | null;
+  /** Snapshots of it, which LVM removes with it: they are an administrator's. */
+  readonly dependents: readonly string[];
 }
 
 const INSTANCE_TAG = /^gnt:instance=([0-9a-f-]{36}):([A-Za-z0-9-]+)$/;
+const NODE_TAG = /^gnt:node=(.+)$/;
 const DIRTY_TAG = /^gnt:dirty-from=(\d{1,16})$/;
 const NAME = /^([0-9a-f-]{36})\.(?:(new|ready|disk|leaving)|next-([0-9a-f-]{36}))$/;
 
 export function instanceTag(uuid: string, groupUuid: string): string {
   return `gnt:instance=${uuid}:${groupUuid}`;
+}
+
+export function nodeTag(node: string): string {
+  return `gnt:node=${node}`;
 }
 
 export function dirtyTag(fromBytes: number): string {
@@ -61,9 +70,15 @@ export function findOwn(volumes: readonly Volume[]): readonly OwnVolume[] {
         ...{ ...volume, instance, disk },
         state: stateOf(kind, installation),
         dirtyFromBytes: dirty.length === 0 ? null : Math.min(...dirty),
+        node: volume.tags.flatMap((tag) => NODE_TAG.exec(tag)?.[1] ?? [])[0] ?? null,
+        dependents: volumes.filter((other) => isSnapshotOf(other, volume)).map(({ name }) => name),
       },
     ];
   });
+}
+
+function isSnapshotOf({ groupUuid, origin }: Volume, volume: Volume): boolean {
+  return groupUuid === volume.groupUuid && origin === volume.name;
 }
 
 function instanceOf({ tags, groupUuid }: Volume): string | undefined {

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MIB } from '#shared/units/bytes.ts';
 import { volumeGroupName } from '#shared/contract/disk-template.ts';
-import { checkGroups } from '../../../../noded/disks/volumes/check-group.ts';
+import {
+  checkGroups,
+  refuseForeign,
+  refuseScanned,
+} from '../../../../noded/disks/volumes/check-group.ts';
 import type { OwnVolume } from '../../../../noded/disks/volumes/volume-names.ts';
 
 const group = {
@@ -17,6 +21,7 @@ const volume = (of: string, mib: number): OwnVolume => ({
   ...{ groupUuid: 'g' },
   ...{ group: 'xenvg', name: of, sizeBytes: mib * MIB, tags: [], isActive: true, instance: 'i' },
   ...{ disk: of, state: { kind: 'disk' }, dirtyFromBytes: null },
+  ...{ origin: '', node: null, dependents: [] },
 });
 
 test('what a volume has is not asked for again', () => {
@@ -46,4 +51,25 @@ test('the name of a group is no option, no path and no other folder', () => {
   assert.ok(volumeGroupName.safeParse('xen-vg_1.0+').success);
   for (const name of ['', '-f', '.', '..', 'a/b', 'a b', 'x'.repeat(128)])
     assert.equal(volumeGroupName.safeParse(name).success, false, name);
+});
+
+test('a group in which another node has volumes is refused by name, one of an own former name is not', () => {
+  const volumes = [
+    volume('a', 4),
+    { ...volume('b', 4), node: 'node1' },
+    { ...volume('c', 4), node: 'was1' },
+    { ...volume('d', 4), node: 'node2', group: 'shared' },
+  ];
+  const here = { nodeName: 'node1', owns: (node: string) => node !== 'node2' };
+  refuseForeign(new Set(['xenvg']), volumes, here);
+  assert.throws(() => refuseForeign(new Set(['xenvg', 'shared']), volumes, here), {
+    code: 'CONFLICT',
+    message: /'shared' has volumes of the node node2, and this one is node1/,
+    hint: /lvchange --deltag gnt:node=node2 shared/,
+  });
+});
+
+test('a host whose LVM looks into volumes is refused', () => {
+  refuseScanned(false);
+  assert.throws(() => refuseScanned(true), { hint: /scan_lvs=0/ });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { run } from '#shared/process/run.ts';
-import { createLvm } from '../../../../noded/disks/volumes/lvm.ts';
+import { createLvm, type Volume } from '../../../../noded/disks/volumes/lvm.ts';
 import { createHypervisor } from '../../../../noded/hypervisor/hypervisor.ts';
 import { openConsole, tinyHost, tinySpec, writeTinyDisk } from '../../hypervisor/tiny-guest.ts';
 import { assertClean, planSamples, runKilled, SIZE, soil, testVolumes } from './volume-suite.ts';
@@ -13,6 +13,11 @@ const device = '/dev/vdb';
 const lab = {
   ...{ lvm: createLvm(), group, device, folder: '/var/tmp/volumes' },
   makeGroup: () => run('vgcreate', ['--yes', group, device]),
+  snapshot: async ({ name, sizeBytes }: Pick<Volume, 'name' | 'sizeBytes'>, origin: string) => {
+    const how = ['--snapshot', '--size', `${sizeBytes}b`, '--name', name];
+    await run('lvcreate', [...how, `${group}/${origin}`]);
+    return () => run('lvremove', ['--yes', `${group}/${name}`]);
+  },
   script: [process.argv[1] ?? ''],
 };
 const [, , operation, at] = process.argv;
@@ -44,6 +49,24 @@ function testAll(): void {
       await machine.kill();
     }
     await (await disks.hold(grown))[Symbol.asyncDispose]();
+  });
+
+  test("a guest's own volume group inside its volume is not looked for by the daemon, whatever the host says", async () => {
+    const lvm = createLvm();
+    await disks.settle(grown);
+    const inside = ['--config', 'devices/scan_lvs=1'];
+    await run('pvcreate', ['--yes', ...inside, disks.pathOf(grown, 0)]);
+    await run('vgcreate', [...inside, 'ofguest', disks.pathOf(grown, 0)]);
+    assert.equal(await lvm.isScanned(), false);
+    await run('sed', ['-i', 's/^devices {/devices {\\n\\tscan_lvs=1/', '/etc/lvm/lvm.conf']);
+    assert.match((await run('vgs', [])).stdout, /ofguest/, 'the host itself does not see it');
+    assert.equal(await lvm.isScanned(), true);
+    assert.deepEqual(
+      (await lvm.listGroups()).map(({ name }) => name),
+      [group],
+    );
+    await assert.rejects(disks.checkSizes(grown.disks, grown), { code: 'HOST_PREREQUISITE' });
+    await run('sed', ['-i', '/^\\tscan_lvs=1$/d', '/etc/lvm/lvm.conf']);
   });
 
   test('a volume that is not active is activated before it is used', async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
+import type { Volume } from '../../../../noded/disks/volumes/lvm.ts';
 import { createLoopLvm } from './loop-lvm.ts';
 import { runKilled, type VolumeLab } from './volume-suite.ts';
 
@@ -29,10 +30,22 @@ export async function makeLoopLab(): Promise<VolumeLab & AsyncDisposable> {
 }
 
 function labOf(group: string, device: string, folder: string): VolumeLab {
-  const lvm = createLoopLvm(group, device);
+  const loop = createLoopLvm(group, device);
+  const snapshots: Volume[] = [];
+  // LVM makes none without a device mapper: there are none but in what is told of them.
+  const lvm = {
+    ...loop,
+    listVolumes: async () => [...(await loop.listVolumes()), ...snapshots],
+  };
   const makeGroup = (): Promise<string> => lvm.command('vgcreate', '--yes', group, device);
+  const snapshot: VolumeLab['snapshot'] = async (made, origin) => {
+    const [found] = (await loop.listVolumes()).filter(({ name }) => name === origin);
+    if (found === undefined) throw new Error(`no ${origin}`);
+    snapshots.push({ ...found, ...made, origin, tags: [] });
+    return () => Promise.resolve(snapshots.splice(0));
+  };
   const script = [import.meta.filename, folder, group, device];
-  return { lvm, group, device, folder, makeGroup, script };
+  return { ...{ lvm, group, device, folder }, makeGroup, snapshot, script };
 }
 
 if (import.meta.main) {

@@ -6,6 +6,7 @@ import type { OwnVolume, VolumeState } from '../../../../noded/disks/volumes/vol
 const volume = (disk: string, state: VolumeState, changes: Partial<OwnVolume> = {}): OwnVolume => ({
   ...{ groupUuid: 'g' },
   ...{ group: 'xenvg', name: disk, sizeBytes: 8, tags: [], isActive: true, instance: 'i' },
+  ...{ origin: '', node: null, dependents: [] },
   ...{ disk, state, dirtyFromBytes: null, ...changes },
 });
 const plan = (volumes: readonly OwnVolume[], disks: readonly string[], isDecided = true) =>

@@ -9,7 +9,7 @@ import { run } from '#shared/process/run.ts';
 import { MIB } from '#shared/units/bytes.ts';
 import { createInstanceDisks } from '../../../../noded/disks/create-instance-disks.ts';
 import type { InstanceDisks } from '../../../../noded/disks/instance-disks.ts';
-import type { Lvm } from '../../../../noded/disks/volumes/lvm.ts';
+import type { Lvm, Volume } from '../../../../noded/disks/volumes/lvm.ts';
 import { withVolumes } from '../../../../noded/disks/volumes/volume-disks.ts';
 import { instanceRecord } from '../../support/records.ts';
 
@@ -21,6 +21,11 @@ export interface VolumeLab {
   /** What it is made on. */
   readonly device: string;
   readonly makeGroup: () => Promise<unknown>;
+  /** Makes one as an administrator does. @returns what removes it */
+  readonly snapshot: (
+    made: Pick<Volume, 'group' | 'name' | 'sizeBytes'>,
+    origin: string,
+  ) => Promise<() => Promise<unknown>>;
   /** A folder of the test. */
   readonly folder: string;
   /** Calls `runKilled` in this lab when Node is given these and `OPERATION N`. */
@@ -30,6 +35,7 @@ export interface VolumeLab {
 type Disk = InstanceRecord['disks'][number];
 type Named = Pick<Parameters<Lvm['remove']>[0], 'name'>;
 
+export const HERE = { nodeName: 'node1', owns: (node: string): boolean => node === 'node1' };
 const OLD = 'OLDTENANT';
 export const SIZE = 4 * MIB;
 const PATTERN = Buffer.alloc(MIB, `${OLD}\n`);
@@ -103,7 +109,7 @@ function planOperations(group: string): Readonly<Record<string, Operation>> {
 }
 
 function disksOf({ folder }: VolumeLab, lvm: Lvm): InstanceDisks {
-  return withVolumes(createInstanceDisks(join(folder, 'disks')), lvm);
+  return withVolumes(createInstanceDisks(join(folder, 'disks')), lvm, HERE);
 }
 
 const committedIn = ({ folder }: VolumeLab): string => join(folder, 'committed');
@@ -239,6 +245,39 @@ export function testVolumes(lab: VolumeLab): InstanceDisks {
     await writeFile(disks.pathOf(before, 1), 'before', { flag: 'r+' });
     await disks.createEmpty(before);
     assert.equal(await text(disks.pathOf(before, 1)), '\0'.repeat(6));
+  });
+
+  test("an administrator's snapshots of a disk stay: what LVM would remove with them is refused", async () => {
+    await disks.remove(before);
+    await disks.createEmpty(before);
+    const [first] = namesOf(before);
+    const snapshot = { ...inGroup('kept'), sizeBytes: SIZE, tags: [] };
+    const remove = await lab.snapshot(snapshot, first ?? '');
+    const refused = { code: 'CONFLICT', hint: new RegExp(`lvremove ${group}/kept`) };
+    const there = await list();
+    let isBegun = false;
+    const begin = (): Promise<void> => {
+      isBegun = true;
+      return Promise.resolve();
+    };
+    await assert.rejects(disks.remove(before, begin), refused);
+    await assert.rejects(disks.change(before, [disk(11)], begin), refused);
+    await assert.rejects(disks.grow(before, 0, 2 * SIZE), refused);
+    await assert.rejects(disks.roomBeside(before, 0), refused);
+    assert.equal(isBegun, false);
+    assert.deepEqual(await list(), there);
+    await remove();
+    await disks.remove(before);
+  });
+
+  test('a group that another node changes too is refused, by its volumes', async () => {
+    await disks.createEmpty(before);
+    const other = { nodeName: 'node2', owns: (node: string): boolean => node === 'node2' };
+    const elsewhere = withVolumes(createInstanceDisks(join(lab.folder, 'disks')), lvm, other);
+    const refused = { code: 'CONFLICT', message: /volumes of the node node1/ };
+    await assert.rejects(elsewhere.checkSizes([disk(12)], before), refused);
+    await assert.rejects(elsewhere.settle(before), refused);
+    await disks.checkSizes([disk(12)], before);
   });
 
   test('one whose device is gone is told by name, and one that no record has stays', async () => {

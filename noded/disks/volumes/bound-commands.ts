@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '#shared/errors/app-error.ts';
+import { run } from '#shared/process/run.ts';
+
+/** How long somebody waits for a command, which has no bound itself. */
+export interface Patience {
+  readonly readMs: number;
+  readonly changeMs: number;
+}
+
+/**
+ * INVARIANTS: none of them is ever killed, since what was killed in the middle of a change leaves
+ * something of which nobody knows what it is; while one has not ended for which somebody has stopped
+ * to wait, no other begins: what is changed next is looked at after it.
+ */
+export interface BoundCommands {
+  /** @throws AppError COMMAND_TIMEOUT, CommandFailed */
+  read(command: string, args: readonly string[]): Promise<string>;
+  /**
+   * @param moreMs that it may take beside what all may
+   * @throws AppError COMMAND_TIMEOUT: nobody knows yet what becomes of it; CommandFailed
+   */
+  change(command: string, args: readonly string[], moreMs?: number): Promise<string>;
+}
+
+const PATIENCE: Patience = { readMs: 30_000, changeMs: 180_000 };
+const ENVIRONMENT = { LVM_SUPPRESS_FD_WARNINGS: '1' };
+const HINT =
+  'mostly a device below it does not answer (journalctl -k, dmsetup info), or another command of LVM has it locked (ps -C lvm); nobody ends it: do the same again when it has ended, what is there is looked at anew';
+
+interface Begun {
+  readonly what: string;
+  readonly atMs: number;
+}
+
+export function createBoundCommands(patience: Patience = PATIENCE): BoundCommands {
+  const overdue = new Set<Begun>();
+  const start = async (
+    command: string,
+    args: readonly string[],
+    waitMs: number,
+  ): Promise<string> => {
+    for (const begun of overdue) throw stillThere(begun);
+    const begun = { what: `${command} ${args[0] ?? ''}`, atMs: performance.now() };
+    const running = run(command, args, { env: ENVIRONMENT, timeoutMs: null });
+    const enough = new AbortController();
+    try {
+      const first = await Promise.race([running, outlast(waitMs, enough.signal)]);
+      if (first !== null) return first.stdout;
+    } finally {
+      enough.abort();
+    }
+    overdue.add(begun);
+    // Whoever asked has been told already.
+    const forget = (): void => void overdue.delete(begun);
+    void running.then(forget, forget);
+    throw tooLong(begun, waitMs);
+  };
+  return {
+    read: (command, args) => start(command, args, patience.readMs),
+    change: (command, args, moreMs = 0) => start(command, args, patience.changeMs + moreMs),
+  };
+}
+
+/** @returns null when the time is over */
+async function outlast(ms: number, signal: AbortSignal): Promise<null> {
+  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  return null;
+}
+
+function tooLong({ what }: Begun, waitMs: number): AppError {
+  const message = `${what} has not ended within ${waitMs / 1000} s, and goes on`;
+  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINT });
+}
+
+function stillThere({ what, atMs }: Begun): AppError {
+  const seconds = Math.round((performance.now() - atMs) / 1000);
+  const message = `${what}, which began ${seconds} s ago, has not ended: nothing of LVM is begun beside it`;
+  return new AppError('COMMAND_TIMEOUT', message, { details: { command: what }, hint: HINT });
+}

@@ -1,0 +1,58 @@
+import { type AppError, isAppError } from '#shared/errors/app-error.ts';
+import { type Here, refuseForeign, refuseScanned } from '../disks/volumes/check-group.ts';
+import type { Lvm, VolumeGroup } from '../disks/volumes/lvm.ts';
+import { findOwn, type OwnVolume } from '../disks/volumes/volume-names.ts';
+
+/** What doctor is told of LVM. */
+export interface VolumeFacts {
+  /** Null: LVM is not installed, or does not answer. */
+  readonly groups: readonly VolumeGroup[] | null;
+  readonly own: readonly OwnVolume[];
+  /** What is against volumes on this host, with what to do. */
+  readonly problem: AppError | null;
+}
+
+/**
+ * Asks LVM everything at once, so that one that hangs is waited for once, and hides no other finding.
+ * @param vgName the cluster's, for new disks
+ */
+export async function lookAtVolumes(
+  lvm: Pick<Lvm, 'listGroups' | 'listVolumes' | 'isScanned'>,
+  vgName: string | undefined,
+  here: Here,
+): Promise<VolumeFacts> {
+  try {
+    const [groups, volumes, isScanned] = await Promise.all([
+      lvm.listGroups(),
+      lvm.listVolumes(),
+      lvm.isScanned(),
+    ]);
+    const own = findOwn(volumes);
+    const used = new Set([
+      ...(vgName === undefined ? [] : [vgName]),
+      ...own.flatMap(({ group, node }) => (node === null || here.owns(node) ? [group] : [])),
+    ]);
+    return { groups, own, problem: used.size === 0 ? null : judge(used, own, isScanned, here) };
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    // That there is none is of no concern where nobody wants it.
+    const isMissing = error.code === 'HOST_PREREQUISITE';
+    return { groups: null, own: [], problem: isMissing ? null : error };
+  }
+}
+
+function judge(
+  used: ReadonlySet<string>,
+  own: readonly OwnVolume[],
+  isScanned: boolean,
+  here: Here,
+): AppError | null {
+  try {
+    refuseScanned(isScanned);
+    refuseForeign(used, own, here);
+    return null;
+  } catch (error) {
+    if (isAppError(error)) return error;
+    throw error;
+  }
+}
